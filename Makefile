@@ -1,0 +1,56 @@
+# Everything runs in .venv, which is made on first use and again when
+# pyproject.toml or constraints.txt change.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PYTEST_ARGS ?= -n auto --dist loadfile
+CASES ?= $(wildcard ../shared/conformance) tests/conformance/cases
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint types unit conformance bench format clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Makefile: PYTHON: expected Python 3.11 or newer; got $(PYTHON) ($$($(PYTHON) --version 2>&1 | head -n 1)). Try: make PYTHON=python3.11" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@# The build backend is installed first so that it is pinned like everything else.
+	$(PIP) install -c constraints.txt hatchling
+	$(PIP) install -c constraints.txt --no-build-isolation -e '.[dev]'
+	@touch $@
+
+run: $(STAMP) ## Schedule the example workload on the example cluster
+	@# simulate ends with 1 when pods stay pending, which the example shows on purpose
+	@$(BIN)/mooring simulate -f examples/cluster.yaml -f examples/workload.yaml || [ $$? -eq 1 ]
+
+test: lint types unit ## Lint, check types, run the tests
+
+lint: $(STAMP) ## Check style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP) ## Check types
+	$(BIN)/mypy
+
+unit: $(STAMP) ## Run the tests alone (PYTEST_ARGS=...)
+	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+
+conformance: $(STAMP) ## Compare with recorded decisions of kube-scheduler (CASES="files or folders")
+	$(BIN)/python -m mooring.testing.conformance_cli $(CASES)
+
+bench: $(STAMP) ## Measure speed (ARGS=...)
+	$(BIN)/mooring bench $(ARGS)
+
+format: $(STAMP) ## Rewrite the source in house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## Remove the environment, caches and builds
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,313 @@
+"""Decode: Kubernetes objects from JSON bytes, or from parsed JSON or YAML.
+
+An object that cannot be read is refused with one line that names the object, the field, what
+was expected and what was found. Lists are read item by item straight from the bytes.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ..errors import DecodeError
+from .kinds import KINDS, FieldError, Kind, group_of
+from .meta import Wire
+
+_TYPE_NAMES = {
+    "str": "string",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "array": "list",
+    "object": "object",
+    "null": "null",
+}
+_MESSAGE = re.compile(r"(?P<fault>.*?)(?: - at `\$(?P<path>.*?)`)?", re.DOTALL)
+_EXPECTED = re.compile(r"Expected `(?P<want>[^`]*)`, got `(?P<got>[^`]*)`")
+_MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
+
+
+class UnknownObject(Wire, frozen=True):
+    """An object of a kind that does not bear on scheduling."""
+
+    api_version: str
+    kind: str
+    name: str = ""
+    namespace: str = ""
+
+
+class _Name(Wire, frozen=True):
+    """As much of the metadata as it takes to call an object by its name."""
+
+    name: str = ""
+    namespace: str = ""
+
+
+class _Head(Wire, frozen=True):
+    """What tells one object from another."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: _Name = _Name()
+
+    def within(self, items: "_Head") -> "_Head":
+        """This head, with the kind that the list around it says if it says none itself."""
+        if self.kind or not items.kind:
+            return self
+        return _Head(
+            api_version=self.api_version or items.api_version,
+            kind=items.kind,
+            metadata=self.metadata,
+        )
+
+
+class _ListHead(Wire, frozen=True):
+    """A list with its items unread; anything else has none."""
+
+    api_version: str = ""
+    kind: str = ""
+    items: list[msgspec.Raw] | None = None
+
+
+_HEADS = msgspec.json.Decoder(_Head)
+_LISTS = msgspec.json.Decoder(_ListHead)
+_ANYTHING = _Head()
+
+
+def decode(data: bytes | str) -> object:
+    """Read one object from JSON; DecodeError if it cannot be read."""
+    raw = data.encode() if isinstance(data, str) else data
+    return _decode_json(raw, _head(raw))
+
+
+def decode_object(tree: Any) -> object:
+    """Read one object from parsed JSON or YAML; DecodeError if it cannot be read."""
+    return _decode_tree(tree, _head_of(tree))
+
+
+def iter_objects(source: bytes | str | Any) -> Iterator[object]:
+    """Yield the objects of JSON bytes or of a parsed tree: one, or the items of a list."""
+    if isinstance(source, str):
+        source = source.encode()
+    if isinstance(source, bytes | bytearray | memoryview):
+        yield from _iter_json(bytes(source))
+    elif isinstance(source, Mapping) and _is_list(source.get("kind"), source.get("items")):
+        yield from _iter_tree(source)
+    else:
+        yield decode_object(source)
+
+
+def _iter_json(data: bytes) -> Iterator[object]:
+    try:
+        head = _LISTS.decode(data)
+    except msgspec.ValidationError:
+        yield from iter_objects(_parse(data))  # slower, but it can say what is wrong
+        return
+    except msgspec.DecodeError as error:
+        raise _malformed(error) from None
+    if not _is_list(head.kind, head.items):
+        yield decode(data)
+        return
+    items = _head_of_items(head.kind, head.api_version)
+    if _find_kind(items) is not None:
+        for item in head.items or ():
+            yield _decode_json(item, items)
+        return
+    for item in head.items or ():
+        item_head = _head(item).within(items)
+        if _is_list(item_head.kind, None):
+            yield from _iter_json(bytes(memoryview(item)))
+        else:
+            yield _decode_json(item, item_head)
+
+
+def _iter_tree(tree: Mapping[str, Any]) -> Iterator[object]:
+    items, around = tree.get("items") or (), _head_of(tree)
+    if not isinstance(items, list | tuple):
+        raise DecodeError("items", f"expected list, got {_type_of(items)}")
+    expected = _head_of_items(around.kind, around.api_version)
+    for i, item in enumerate(items):
+        if not isinstance(item, Mapping):
+            raise DecodeError(f"items[{i}]", f"expected object, got {_type_of(item)}")
+        head = _head_of(item).within(expected)
+        if _is_list(head.kind, item.get("items")):
+            yield from _iter_tree(item)
+        else:
+            yield _decode_tree(item, head)
+
+
+def _head_of_items(kind: str, api_version: str) -> _Head:
+    """What a list says about its items: much if it is a PodList, nothing if it is a List."""
+    item_kind = kind.removesuffix("List")
+    return _Head(kind=item_kind, api_version=api_version) if item_kind else _ANYTHING
+
+
+def _decode_json(data: "bytes | msgspec.Raw", head: _Head) -> object:
+    """Read one object from bytes, of the kind that `head` says."""
+    kind = _find_kind(head)
+    if kind is None:
+        return _unknown(head)
+    try:
+        return kind.build(kind.decoder.decode(data))
+    except (msgspec.ValidationError, FieldError):
+        # Reading it once more from the tree allows nulls, and words the error.
+        return _read_tree(kind, _parse(data))
+    except msgspec.DecodeError as error:
+        raise _malformed(error) from None
+
+
+def _decode_tree(tree: Any, head: _Head) -> object:
+    """Read one object from its parsed form, of the kind that `head` says."""
+    kind = _find_kind(head)
+    return _unknown(head) if kind is None else _read_tree(kind, tree)
+
+
+def _read_tree(kind: Kind, tree: Any) -> object:
+    """Read an object of a known kind from its parsed form."""
+    try:
+        return kind.build(_convert(kind, tree))
+    except FieldError as error:
+        where, fault = error.path, error.fault
+    except msgspec.ValidationError as error:
+        where, fault = _explain(error, without_nulls(tree))
+    label = _label(kind, tree)
+    raise DecodeError(f"{label}: {where}" if where else label, fault)
+
+
+def _convert(kind: Kind, tree: Any) -> Any:
+    try:
+        return msgspec.convert(tree, kind.wire)
+    except msgspec.ValidationError:
+        return msgspec.convert(without_nulls(tree), kind.wire)
+
+
+def without_nulls(tree: Any) -> Any:
+    """The tree without entries that are null: Kubernetes takes them for absent."""
+    if isinstance(tree, Mapping):
+        return {key: without_nulls(value) for key, value in tree.items() if value is not None}
+    if isinstance(tree, list | tuple):
+        return [without_nulls(value) for value in tree]
+    return tree
+
+
+def _find_kind(head: _Head) -> Kind | None:
+    """The kind of that name, unless the API group says it is somebody else's."""
+    kind = KINDS.get(head.kind)
+    if kind is None or (head.api_version and group_of(head.api_version) != kind.group):
+        return None
+    return kind
+
+
+def _is_list(kind: Any, items: Any) -> bool:
+    """Whether an object is a list of objects, going by its kind and what `items` holds."""
+    if not kind:
+        return isinstance(items, list)
+    if not isinstance(kind, str) or not kind.endswith("List"):
+        return False
+    return items is not None or kind.removesuffix("List") in ("", *KINDS)
+
+
+def _unknown(head: _Head) -> UnknownObject:
+    name = head.metadata.name
+    if not head.kind:
+        raise DecodeError(f"object {name}: kind" if name else "kind", "expected a kind; got none")
+    return UnknownObject(
+        api_version=head.api_version,
+        kind=head.kind,
+        name=name,
+        namespace=head.metadata.namespace,
+    )
+
+
+def _head(data: "bytes | msgspec.Raw") -> _Head:
+    try:
+        return _HEADS.decode(data)
+    except msgspec.ValidationError:
+        return _head_of(_parse(data))
+    except msgspec.DecodeError as error:
+        raise _malformed(error) from None
+
+
+def _head_of(tree: Any) -> _Head:
+    if not isinstance(tree, Mapping):
+        raise DecodeError("", f"expected object, got {_type_of(tree)}")
+    metadata = tree.get("metadata")
+    found = metadata if isinstance(metadata, Mapping) else {}
+    return _Head(
+        api_version=_text(tree.get("apiVersion")),
+        kind=_text(tree.get("kind")),
+        metadata=_Name(name=_text(found.get("name")), namespace=_text(found.get("namespace"))),
+    )
+
+
+def _parse(data: "bytes | msgspec.Raw") -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError as error:
+        raise _malformed(error) from None
+
+
+def _malformed(error: msgspec.DecodeError) -> DecodeError:
+    fault = str(error).removeprefix("JSON is malformed: ")
+    return DecodeError("", f"expected JSON; got malformed text: {fault}")
+
+
+def _label(kind: Kind, tree: Any) -> str:
+    """`pod default/web-1`: how errors call an object."""
+    head = _head_of(tree)
+    name = head.metadata.name
+    if not name:
+        return kind.name.lower()
+    place = f"{head.metadata.namespace or 'default'}/" if kind.is_namespaced else ""
+    return f"{kind.name.lower()} {place}{name}"
+
+
+def _explain(error: msgspec.ValidationError, tree: Any) -> tuple[str, str]:
+    """The path and the fault of a type error, in our words."""
+    match = _MESSAGE.fullmatch(str(error))
+    assert match is not None, "the pattern matches any text"
+    path, fault = (match["path"] or "").removeprefix("."), match["fault"]
+    missing = _MISSING.fullmatch(fault)
+    if missing is not None:
+        name = missing["name"]
+        return (f"{path}.{name}" if path else name), "expected a value; got none"
+    types = _EXPECTED.match(fault)
+    if types is None:
+        return path, fault[:1].lower() + fault[1:]
+    want = [_TYPE_NAMES.get(name, name) for name in types["want"].split(" | ") if name != "null"]
+    got = _TYPE_NAMES.get(types["got"], types["got"])
+    return _name_entry(path, got, tree), f"expected {' or '.join(want)}, got {got}"
+
+
+def _name_entry(path: str, got: str, tree: Any) -> str:
+    """Put the name of the offending entry where the decoder only says `[...]`."""
+    before, gap, after = path.partition("[...]")
+    if not gap or after:
+        return path
+    found = tree
+    for step in re.findall(r"[^.\[\]]+", before):
+        found = found[int(step)] if isinstance(found, list) else found[step]
+    if not isinstance(found, Mapping):
+        return path
+    names = [key for key, value in found.items() if _type_of(value) == got]
+    return f"{before}.{names[0]}" if names else path
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _type_of(value: Any) -> str:
+    """The name of a value's JSON type."""
+    for kind, name in (
+        (bool, "boolean"),
+        (int, "integer"),
+        (float, "number"),
+        (str, "string"),
+        (Mapping, "object"),
+        (list, "list"),
+    ):
+        if isinstance(value, kind):
+            return name
+    return "null" if value is None else type(value).__name__

@@ -1,0 +1,101 @@
+"""Meta: what every Kubernetes object carries.
+
+`Wire` is the base of everything decoded: immutable, camelCase on the wire, unknown fields
+ignored. Mirrors staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go.
+"""
+
+from typing import ClassVar
+
+from msgspec import Struct
+
+
+class Wire(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
+    """Base of the structures decoded from manifests."""
+
+
+class OwnerReference(Wire, frozen=True):
+    """Points at the object that owns this one."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(Wire, frozen=True):
+    """The `metadata` of an object."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+    resource_version: str = ""
+    generation: int = 0
+
+
+EMPTY_META = ObjectMeta()
+NO_STRINGS: dict[str, str] = {}
+"""Stands for absent labels and annotations; shared, so never written to."""
+
+
+class KubeObject(Wire, frozen=True):
+    """Base of the objects other than pods and nodes: `metadata` and its short names."""
+
+    kind: ClassVar[str] = ""
+    api_version: ClassVar[str] = "v1"
+    is_namespaced: ClassVar[bool] = True
+
+    metadata: ObjectMeta = EMPTY_META
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """The namespace; `default` when the manifest names none, empty for cluster objects."""
+        return (self.metadata.namespace or "default") if self.is_namespaced else ""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or the bare name of a cluster object."""
+        return f"{self.namespace}/{self.name}" if self.is_namespaced else self.name
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.metadata.labels or NO_STRINGS
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.metadata.annotations or NO_STRINGS
+
+    @property
+    def owner_references(self) -> tuple[OwnerReference, ...]:
+        return self.metadata.owner_references or ()
+
+    @property
+    def resource_version(self) -> str:
+        return self.metadata.resource_version
+
+    @property
+    def creation_timestamp(self) -> str | None:
+        return self.metadata.creation_timestamp
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+
+def controller_of(owners: tuple[OwnerReference, ...]) -> OwnerReference | None:
+    """Return the owner that manages the object, if one does."""
+    return next((owner for owner in owners if owner.controller), None)

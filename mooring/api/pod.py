@@ -1,0 +1,227 @@
+"""Pod: one pod, flat and immutable, on a spec that it shares with its like.
+
+Mirrors Pod of k8s.io/api/core/v1/types.go. The parts of a pod live in their own modules and
+are all to be had from here.
+"""
+
+from typing import Any
+
+from .affinity import (
+    DO_NOT_SCHEDULE,
+    SCHEDULE_ANYWAY,
+    Affinity,
+    NodeAffinity,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
+    PreferredSchedulingTerm,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from .containers import Container, ContainerPort, HostPort, ResourceRequirements
+from .meta import NO_STRINGS, OwnerReference, controller_of
+from .pod_spec import (
+    DEFAULT_SCHEDULER_NAME,
+    EMPTY_SPEC,
+    PodResourceClaim,
+    PodSchedulingGate,
+    PodSchedulingGroup,
+    PodSpec,
+    intern_spec,
+)
+from .pod_status import EMPTY_STATUS, ContainerStatus, PodCondition, PodStatus
+from .taints import Toleration
+from .volumes import Volume
+
+FINISHED_PHASES = ("Succeeded", "Failed")
+
+
+class Pod:
+    """A pod. Never changed in place: `with_node`, `with_status` and `replace` make copies."""
+
+    __slots__ = (
+        "_usage",
+        "annotations",
+        "creation_timestamp",
+        "deletion_timestamp",
+        "generate_name",
+        "generation",
+        "labels",
+        "name",
+        "namespace",
+        "node_name",
+        "owner_references",
+        "resource_version",
+        "spec",
+        "status",
+        "uid",
+    )
+
+    kind = "Pod"
+    api_version = "v1"
+
+    def __init__(
+        self,
+        name: str,
+        namespace: str = "default",
+        *,
+        uid: str = "",
+        labels: dict[str, str] | None = None,
+        annotations: dict[str, str] | None = None,
+        owner_references: tuple[OwnerReference, ...] = (),
+        creation_timestamp: str | None = None,
+        deletion_timestamp: str | None = None,
+        resource_version: str = "",
+        generation: int = 0,
+        generate_name: str = "",
+        node_name: str = "",
+        spec: PodSpec = EMPTY_SPEC,
+        status: PodStatus = EMPTY_STATUS,
+    ) -> None:
+        self.name = name
+        self.namespace = namespace
+        self.uid = uid
+        self.labels: dict[str, str] = NO_STRINGS if labels is None else labels
+        self.annotations: dict[str, str] = NO_STRINGS if annotations is None else annotations
+        self.owner_references = owner_references
+        self.creation_timestamp = creation_timestamp
+        self.deletion_timestamp = deletion_timestamp
+        self.resource_version = resource_version
+        self.generation = generation
+        self.generate_name = generate_name
+        self.node_name = node_name
+        self.spec = spec
+        self.status = status
+        self._usage: tuple[dict[str, int], dict[str, int]] | None = None
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def priority(self) -> int:
+        return self.spec.priority or 0
+
+    @property
+    def scheduler_name(self) -> str:
+        return self.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
+
+    @property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        return self.spec.tolerations or ()
+
+    @property
+    def nominated_node_name(self) -> str:
+        """The node that preemption is clearing for this pod; empty if none."""
+        return self.status.nominated_node_name
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages this pod."""
+        return controller_of(self.owner_references)
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether its deletion was asked for."""
+        return self.deletion_timestamp is not None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it ran to its end, well or not."""
+        return self.status.phase in FINISHED_PHASES
+
+    @property
+    def requests(self) -> dict[str, int]:
+        """What the pod needs free on a node: cpu in milli, others in whole units, no zeros."""
+        return self.spec.requests
+
+    @property
+    def scoring_requests(self) -> dict[str, int]:
+        """What NodeResourcesFit scores an incoming pod with."""
+        return self.spec.scoring_requests
+
+    @property
+    def balanced_requests(self) -> dict[str, int]:
+        """What NodeResourcesBalancedAllocation scores an incoming pod with."""
+        return self.usage
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """What the pod takes from its node, a resize in flight included."""
+        if not self.status.has_resources:
+            return self.spec.requests
+        return self._usages()[0]
+
+    @property
+    def nonzero_usage(self) -> dict[str, int]:
+        """cpu (milli) and memory the pod counts for on its node in scores."""
+        if not self.status.has_resources:
+            return self.spec.nonzero_requests
+        return self._usages()[1]
+
+    @property
+    def scoring_usage(self) -> dict[str, int]:
+        """`usage`, with cpu and memory as in `nonzero_usage`."""
+        if not self.status.has_resources:
+            return self.spec.scoring_usage
+        return {**self.usage, **self.nonzero_usage}
+
+    def with_node(self, name: str) -> "Pod":
+        """This pod on the node called `name`; empty: on none."""
+        return self.replace(node_name=name)
+
+    def with_status(self, status: PodStatus) -> "Pod":
+        """This pod with another status."""
+        return self.replace(status=status)
+
+    def with_spec(self, spec: PodSpec) -> "Pod":
+        """This pod with another spec."""
+        return self.replace(spec=intern_spec(spec))
+
+    def replace(self, **changes: Any) -> "Pod":
+        """A copy of this pod with some fields changed."""
+        fields = {name: getattr(self, name) for name in _FIELDS}
+        return Pod(**(fields | changes))
+
+    def _usages(self) -> tuple[dict[str, int], dict[str, int]]:
+        if self._usage is None:
+            self._usage = self.spec.usage_with(self.status)
+        return self._usage
+
+    def __repr__(self) -> str:
+        place = f" on {self.node_name}" if self.node_name else ""
+        return f"<Pod {self.key}{place}>"
+
+
+_FIELDS = tuple(name for name in Pod.__slots__ if not name.startswith("_"))
+
+__all__ = [
+    "DO_NOT_SCHEDULE",
+    "EMPTY_SPEC",
+    "EMPTY_STATUS",
+    "SCHEDULE_ANYWAY",
+    "Affinity",
+    "Container",
+    "ContainerPort",
+    "ContainerStatus",
+    "HostPort",
+    "NodeAffinity",
+    "Pod",
+    "PodAffinity",
+    "PodAffinityTerm",
+    "PodAntiAffinity",
+    "PodCondition",
+    "PodResourceClaim",
+    "PodSchedulingGate",
+    "PodSchedulingGroup",
+    "PodSpec",
+    "PodStatus",
+    "PreferredSchedulingTerm",
+    "ResourceRequirements",
+    "Toleration",
+    "TopologySpreadConstraint",
+    "Volume",
+    "WeightedPodAffinityTerm",
+    "intern_spec",
+]

@@ -1,0 +1,222 @@
+"""Pod spec: what a pod is and wants, shared by all pods that want the same.
+
+Mirrors PodSpec of k8s.io/api/core/v1/types.go, as far as placement depends on it. The node a
+pod is on is not part of it: that is a pod's own affair (`Pod.node_name`).
+"""
+
+from functools import cached_property
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from .affinity import Affinity, PodAffinityTerm, TopologySpreadConstraint, WeightedPodAffinityTerm
+from .containers import Container, HostPort, ResourceRequirements
+from .meta import Wire
+from .pod_status import PodStatus
+from .quantity import Quantity
+from .resources import non_zero_units, pod_amounts, scoring_units, to_units
+from .selectors import NodeSelector
+from .taints import Toleration
+from .volumes import Volume
+
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+ANY_IP = "0.0.0.0"
+
+
+class PodSchedulingGate(Wire, frozen=True):
+    """Something that must be lifted before the pod may be scheduled."""
+
+    name: str = ""
+
+
+class PodResourceClaim(Wire, frozen=True):
+    """An entry of the pod's claims: an existing claim, or a template to make one from."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSchedulingGroup(Wire, frozen=True):
+    """The group with which the pod is scheduled."""
+
+    pod_group_name: str | None = None
+
+
+class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
+    """The `spec` of a pod. Compared by identity: `intern_spec` makes equal ones the same."""
+
+    scheduler_name: str = ""
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] | None = None
+    containers: tuple[Container, ...] | None = None
+    init_containers: tuple[Container, ...] | None = None
+    overhead: dict[str, Quantity] | None = None
+    resources: ResourceRequirements | None = None
+    volumes: tuple[Volume, ...] | None = None
+    host_network: bool = False
+    host_users: bool | None = None
+    scheduling_gates: tuple[PodSchedulingGate, ...] | None = None
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
+    scheduling_group: PodSchedulingGroup | None = None
+    runtime_class_name: str | None = None
+
+    @cached_property
+    def key(self) -> bytes:
+        """The content as bytes: equal for equal specs, and short."""
+        return _ENCODER.encode(self)
+
+    @cached_property
+    def requests(self) -> dict[str, int]:
+        """What must be free on a node: cpu in milli, others in whole units, no zeros."""
+        return to_units(pod_amounts(self))
+
+    @cached_property
+    def scoring_requests(self) -> dict[str, int]:
+        """What NodeResourcesFit scores with; cpu and memory are never left at nothing."""
+        return scoring_units(self)
+
+    @property
+    def balanced_requests(self) -> dict[str, int]:
+        """What NodeResourcesBalancedAllocation scores with: the real requests."""
+        return self.requests
+
+    @cached_property
+    def nonzero_requests(self) -> dict[str, int]:
+        """cpu (milli) and memory that the pod counts for on its node in scores."""
+        return non_zero_units(self)
+
+    @cached_property
+    def scoring_usage(self) -> dict[str, int]:
+        """`requests`, with cpu and memory as in `nonzero_requests`."""
+        return {**self.requests, **self.nonzero_requests}
+
+    @cached_property
+    def host_ports(self) -> tuple[HostPort, ...]:
+        """The ports taken on the node, each once, sidecars' first."""
+        sidecars = (c for c in self.init_containers or () if c.is_restartable)
+        ports = (p for c in (*sidecars, *(self.containers or ())) for p in c.ports or ())
+        return tuple(
+            dict.fromkeys(
+                HostPort(port.host_ip or ANY_IP, port.protocol or "TCP", port.host_port)
+                for port in ports
+                if port.host_port > 0
+            )
+        )
+
+    @cached_property
+    def images(self) -> tuple[str, ...]:
+        """Image names as written: init containers, containers, image volumes."""
+        containers = (*(self.init_containers or ()), *(self.containers or ()))
+        mounted = (v.image.reference for v in self.volumes or () if v.image is not None)
+        return (*(c.image for c in containers), *mounted)
+
+    @property
+    def required_node_selector(self) -> NodeSelector | None:
+        """The node selector of the required node affinity; None when there is none."""
+        affinity = self.affinity.node_affinity if self.affinity else None
+        return affinity.required if affinity else None
+
+    @property
+    def required_affinity(self) -> tuple[PodAffinityTerm, ...]:
+        affinity = self.affinity.pod_affinity if self.affinity else None
+        return affinity.required if affinity else ()
+
+    @property
+    def required_anti_affinity(self) -> tuple[PodAffinityTerm, ...]:
+        affinity = self.affinity.pod_anti_affinity if self.affinity else None
+        return affinity.required if affinity else ()
+
+    @property
+    def preferred_affinity(self) -> tuple[WeightedPodAffinityTerm, ...]:
+        affinity = self.affinity.pod_affinity if self.affinity else None
+        return affinity.preferred if affinity else ()
+
+    @property
+    def preferred_anti_affinity(self) -> tuple[WeightedPodAffinityTerm, ...]:
+        affinity = self.affinity.pod_anti_affinity if self.affinity else None
+        return affinity.preferred if affinity else ()
+
+    def usage_with(self, status: PodStatus) -> tuple[dict[str, int], dict[str, int]]:
+        """Requests and non-zero requests of a pod that was given what `status` says."""
+        given = (
+            status.container_statuses,
+            status.init_container_statuses,
+            status.resources,
+            frozenset((status.allocated_resources or {}).items()),
+            status.is_resize_infeasible,
+        )
+        usage = self._usages.get(given)
+        if usage is None:
+            usage = (to_units(pod_amounts(self, status=status)), non_zero_units(self, status))
+            self._usages[given] = usage
+        return usage
+
+    @cached_property
+    def _usages(self) -> dict[object, tuple[dict[str, int], dict[str, int]]]:
+        """Answers of `usage_with`: pods of one spec were mostly given the same."""
+        return {}
+
+
+class BoundPodSpec(PodSpec, frozen=True, eq=False, dict=True, gc=True, weakref=True):
+    """A spec as it stands in a manifest, with the node the pod is on."""
+
+    node_name: str = ""
+
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+_DECODER = msgspec.json.Decoder(PodSpec)
+_SHARED: WeakValueDictionary[bytes, PodSpec] = WeakValueDictionary()
+
+
+def intern_spec(spec: PodSpec) -> PodSpec:
+    """Return the one shared spec with this content; volumes that do not matter are dropped."""
+    changes = _pruned(spec)
+    key = _ENCODER.encode(msgspec.structs.replace(spec, **changes)) if changes else spec.key
+    return shared_spec(key) or share_spec(key)
+
+
+def shared_spec(key: bytes) -> PodSpec | None:
+    """Return the shared spec with this key, if there is one."""
+    return _SHARED.get(key)
+
+
+def share_spec(key: bytes) -> PodSpec:
+    """Make the spec with this key and share it."""
+    spec = _DECODER.decode(key)
+    spec.__dict__["key"] = key
+    return _SHARED.setdefault(key, spec)
+
+
+def spec_key(spec: BoundPodSpec) -> bytes:
+    """The key of a freshly decoded spec, which is pruned in place on the way."""
+    for name, value in _pruned(spec).items():
+        msgspec.structs.force_setattr(spec, name, value)
+    return _ENCODER.encode(spec)
+
+
+def _pruned(spec: PodSpec) -> dict[str, object]:
+    """The fields to change so that only what matters for placement is left."""
+    changes: dict[str, object] = {}
+    if spec.volumes is not None:
+        volumes = tuple(_anonymous(v) for v in spec.volumes if v.is_relevant) or None
+        if volumes != spec.volumes:
+            changes["volumes"] = volumes
+    if isinstance(spec, BoundPodSpec) and spec.node_name:
+        changes["node_name"] = ""
+    return changes
+
+
+def _anonymous(volume: Volume) -> Volume:
+    """The volume without its name, unless a claim is named after it."""
+    if volume.ephemeral is not None or not volume.name:
+        return volume
+    return msgspec.structs.replace(volume, name="")
+
+
+EMPTY_SPEC = intern_spec(PodSpec())

@@ -1,0 +1,99 @@
+"""Pod status: what the cluster says about a pod.
+
+Mirrors PodStatus of k8s.io/api/core/v1/types.go. Times of conditions are left out: nothing
+is decided by them, and without them equal conditions of many pods are one object.
+"""
+
+from .containers import ResourceRequirements, hash_map
+from .meta import Wire
+from .quantity import Quantity
+
+POD_SCHEDULED = "PodScheduled"
+DISRUPTION_TARGET = "DisruptionTarget"
+RESIZE_PENDING = "PodResizePending"
+
+
+class PodCondition(Wire, frozen=True):
+    """One aspect of a pod's state."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    observed_generation: int = 0
+
+
+class ContainerStatus(Wire, frozen=True):
+    """What a container was given: `resources` in effect, `allocated_resources` granted."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: dict[str, Quantity] | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.resources, hash_map(self.allocated_resources)))
+
+
+class PodResourceClaimStatus(Wire, frozen=True):
+    """The claim made for one of the pod's claim entries; no name: none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ContainerExtendedResourceRequest(Wire, frozen=True):
+    """Which request of the generated claim serves a container's extended resource."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class ExtendedResourceClaimStatus(Wire, frozen=True):
+    """The claim generated for the pod's extended resources."""
+
+    request_mappings: tuple[ContainerExtendedResourceRequest, ...] | None = None
+    resource_claim_name: str = ""
+
+
+class PodStatus(Wire, frozen=True):
+    """The `status` of a pod."""
+
+    phase: str = ""
+    nominated_node_name: str = ""
+    reason: str = ""
+    message: str = ""
+    start_time: str | None = None
+    conditions: tuple[PodCondition, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
+    extended_resource_claim_status: ExtendedResourceClaimStatus | None = None
+    resources: ResourceRequirements | None = None
+    allocated_resources: dict[str, Quantity] | None = None
+
+    @property
+    def has_resources(self) -> bool:
+        """Whether it says what some container, or the pod as a whole, was given."""
+        if self.resources is not None:
+            return True
+        for status in self.container_statuses or ():
+            if status.resources is not None:
+                return True
+        return any(s.resources is not None for s in self.init_container_statuses or ())
+
+    @property
+    def is_resize_infeasible(self) -> bool:
+        """Whether the node can never grant the resize the spec asks for."""
+        condition = self.condition(RESIZE_PENDING)
+        return condition is not None and condition.reason == "Infeasible"
+
+    def condition(self, kind: str) -> PodCondition | None:
+        """Return the first condition of type `kind`."""
+        return next((c for c in self.conditions or () if c.type == kind), None)
+
+    def __hash__(self) -> int:
+        return hash((self.phase, self.nominated_node_name, self.start_time, self.conditions))
+
+
+EMPTY_STATUS = PodStatus()

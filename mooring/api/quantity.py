@@ -1,0 +1,124 @@
+"""Quantity: exact amounts such as `250m`, `1.5Gi` or `2e3`.
+
+Mirrors staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go. The finest amount that
+Kubernetes keeps is a billionth, so an amount is an integer number of nano-units: sums are
+exact, and rounding (always up) happens once, when a value is asked for.
+"""
+
+import re
+from functools import lru_cache
+from typing import TypeAlias
+
+Quantity: TypeAlias = str | int | float | None
+"""A quantity as it stands in a manifest; null counts as zero."""
+
+NANO = 10**9
+NANO_PER_MILLI = 10**6
+MAX_INT64 = 2**63 - 1
+
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_PATTERN = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
+    r"(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?",
+    re.ASCII,
+)
+# Beyond these exponents the amount is out of range whatever its digits say.
+_HUGE_EXPONENT = 40
+_MAX_DIGITS = 400
+
+
+def parse_quantity(quantity: Quantity) -> int:
+    """Return the exact amount in nano-units; raise ValueError when it is not a quantity."""
+    if type(quantity) is str:
+        return _parse_text(quantity)
+    if type(quantity) is int:
+        return quantity * NANO
+    if type(quantity) is float:
+        return _parse_text(repr(quantity))
+    if quantity is None:
+        return 0
+    raise ValueError(f"{quantity!r} is not a quantity")
+
+
+def parse_value(quantity: Quantity) -> int:
+    """Return the amount in whole units, rounded up."""
+    return nano_to_value(parse_quantity(quantity))
+
+
+def parse_milli(quantity: Quantity) -> int:
+    """Return the amount in thousandths, rounded up."""
+    return nano_to_milli(parse_quantity(quantity))
+
+
+def nano_to_value(nano: int) -> int:
+    """Whole units, rounded away from zero and held within int64."""
+    return _round_away(nano, NANO)
+
+
+def nano_to_milli(nano: int) -> int:
+    """Thousandths, rounded away from zero and held within int64."""
+    return _round_away(nano, NANO_PER_MILLI)
+
+
+def format_quantity(value: int, resource: str) -> str:
+    """Write an amount for people: `250m` for cpu (given in milli), `1536Mi` for bytes."""
+    if resource == "cpu":
+        return str(value // 1000) if value % 1000 == 0 else f"{value}m"
+    if not _is_bytes(resource):
+        return str(value)
+    return _format_bytes(value)
+
+
+@lru_cache(maxsize=65536)
+def _parse_text(text: str) -> int:
+    match = _PATTERN.fullmatch(text.strip())
+    if match is None or not (match["whole"] or match["part"]) or len(text) > _MAX_DIGITS:
+        raise ValueError(f'"{text}" is not a quantity')
+    part = match["part"] or ""
+    digits = int((match["whole"] + part) or "0")
+    suffix = match["suffix"] or ""
+    if suffix in _BINARY:
+        amount = -((-digits * NANO << _BINARY[suffix]) // _power_of_ten(len(part)))
+        amount = min(amount, MAX_INT64 * NANO)
+    else:
+        exponent = _DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:])
+        amount = _scale(digits, exponent + 9 - len(part))
+    return -amount if match["sign"] == "-" else amount
+
+
+def _scale(digits: int, exponent: int) -> int:
+    """`digits` times ten to the `exponent`, rounded up to an integer."""
+    if digits == 0:
+        return 0
+    if exponent >= 0:
+        return digits * _power_of_ten(min(exponent, _HUGE_EXPONENT))
+    if -exponent > _MAX_DIGITS:
+        return 1
+    return -(-digits // _power_of_ten(-exponent))
+
+
+def _power_of_ten(exponent: int) -> int:
+    assert exponent >= 0, "a negative power would be a float"
+    power: int = 10**exponent
+    return power
+
+
+def _round_away(nano: int, unit: int) -> int:
+    """`nano` in `unit`s, rounded away from zero and held within int64."""
+    size = min(-(-abs(nano) // unit), MAX_INT64)
+    return -size if nano < 0 else size
+
+
+def _is_bytes(resource: str) -> bool:
+    return resource in ("memory", "ephemeral-storage", "storage") or resource.startswith(
+        "hugepages-"
+    )
+
+
+def _format_bytes(value: int) -> str:
+    """The largest binary suffix that divides `value`."""
+    for suffix, exponent in reversed(_BINARY.items()):
+        if value and value % (1 << exponent) == 0:
+            return f"{value >> exponent}{suffix}"
+    return str(value)

@@ -1,0 +1,253 @@
+"""Resources: what a pod asks for, and which resource names count.
+
+Mirrors staging/src/k8s.io/component-helpers/resource/helpers.go (the arithmetic),
+pkg/apis/core/v1/helper/helpers.go (the names) and `CalculateResource` of
+pkg/scheduler/framework/types.go (what a pod counts for on its node).
+
+Amounts are summed exactly, in nano-units with zero entries kept (`Amounts`), because an
+explicit zero is not the same as no request; they are rounded once, in `to_units`.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from .containers import Container
+from .names import is_qualified_name
+from .pod_status import ContainerStatus, PodStatus
+from .quantity import (
+    NANO,
+    NANO_PER_MILLI,
+    Quantity,
+    nano_to_milli,
+    nano_to_value,
+    parse_quantity,
+)
+
+if TYPE_CHECKING:
+    from .pod import PodSpec
+
+CPU = "cpu"
+MEMORY = "memory"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+PODS = "pods"
+HUGEPAGES_PREFIX = "hugepages-"
+ATTACHABLE_PREFIX = "attachable-volumes-"
+NATIVE_PREFIX = "kubernetes.io/"
+QUOTA_PREFIX = "requests."
+
+DEFAULT_MILLI_CPU_REQUEST = 100
+DEFAULT_MEMORY_REQUEST = 200 * 1024 * 1024
+
+Amounts: TypeAlias = dict[str, int]
+"""Amounts by resource in nano-units; a key with zero means: named, and zero."""
+
+NON_ZERO_DEFAULTS: Mapping[str, int] = {
+    CPU: DEFAULT_MILLI_CPU_REQUEST * NANO_PER_MILLI,
+    MEMORY: DEFAULT_MEMORY_REQUEST * NANO,
+}
+
+_BASIC = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+def is_prefixed_native(name: str) -> bool:
+    """Whether the name lies in the `kubernetes.io/` namespace, at any depth."""
+    return NATIVE_PREFIX in name
+
+
+def is_native(name: str) -> bool:
+    """Whether the resource is one of Kubernetes' own; a name without a slash is."""
+    return "/" not in name or is_prefixed_native(name)
+
+
+def is_hugepages(name: str) -> bool:
+    return name.startswith(HUGEPAGES_PREFIX)
+
+
+def is_attachable_volume(name: str) -> bool:
+    return name.startswith(ATTACHABLE_PREFIX)
+
+
+@lru_cache(maxsize=4096)
+def is_extended(name: str) -> bool:
+    """Whether the resource is somebody else's, such as `example.com/gpu`."""
+    if is_native(name) or name.startswith(QUOTA_PREFIX):
+        return False
+    return is_qualified_name(QUOTA_PREFIX + name)
+
+
+@lru_cache(maxsize=4096)
+def is_scalar(name: str) -> bool:
+    """Whether the resource is counted, though it is none of cpu, memory and storage."""
+    return (
+        is_extended(name)
+        or is_hugepages(name)
+        or is_prefixed_native(name)
+        or is_attachable_volume(name)
+    )
+
+
+def is_pod_level(name: str) -> bool:
+    """Whether the resource may be requested for the pod as a whole."""
+    return name in (CPU, MEMORY) or is_hugepages(name)
+
+
+def parse_amounts(quantities: Mapping[str, Quantity] | None) -> Amounts:
+    """Parse a resource list into nano-units."""
+    return {name: parse_quantity(q) for name, q in quantities.items()} if quantities else {}
+
+
+def to_units(amounts: Mapping[str, int]) -> dict[str, int]:
+    """Round up to the scheduler's units (cpu in milli) and drop zeros and uncounted names.
+
+    Order: cpu, memory, ephemeral-storage, then the others by name.
+    """
+    units = {name: to_unit(name, amounts[name]) for name in _BASIC if amounts.get(name)}
+    for name in sorted(amounts.keys() - units.keys()):
+        if amounts[name] and is_scalar(name):
+            units[name] = to_unit(name, amounts[name])
+    return units
+
+
+def to_unit(name: str, nano: int) -> int:
+    """Round one amount up to the scheduler's unit of that resource."""
+    return nano_to_milli(nano) if name == CPU else nano_to_value(nano)
+
+
+def allocatable_units(quantities: Mapping[str, Quantity] | None) -> dict[str, int]:
+    """A node's amounts in the scheduler's units: counted names and `pods`, zeros kept."""
+    return {
+        name: to_unit(name, parse_quantity(quantity))
+        for name, quantity in (quantities or {}).items()
+        if name in _BASIC or name == PODS or is_scalar(name)
+    }
+
+
+def pod_amounts(
+    spec: "PodSpec",
+    *,
+    status: PodStatus | None = None,
+    defaults: Mapping[str, int] | None = None,
+    pod_level: bool = True,
+) -> Amounts:
+    """What a pod asks for in all, overhead included.
+
+    With `status`, containers count for the most of what they ask for and what they were given.
+    `defaults` stand in for requests that a container does not name. `pod_level` lets requests
+    of the pod as a whole replace the sum over its containers.
+    """
+    amounts = _sum_containers(spec, _requests_of(status), defaults or {})
+    if pod_level and has_pod_level_requests(spec):
+        amounts.update(_pod_level_amounts(spec, status))
+    _add(amounts, parse_amounts(spec.overhead))
+    return amounts
+
+
+def non_zero_units(spec: "PodSpec", status: PodStatus | None = None) -> dict[str, int]:
+    """What a pod counts for on its node when nodes are compared: cpu (milli) and memory.
+
+    A container that names no request counts for a little all the same. Where the pod as a
+    whole has requests, only a resource that nobody names at all is filled in.
+    """
+    defaults = dict(NON_ZERO_DEFAULTS)
+    if has_pod_level_requests(spec):
+        named = pod_amounts(spec, status=status)
+        defaults = {name: amount for name, amount in defaults.items() if name not in named}
+    amounts = pod_amounts(spec, status=status, defaults=defaults)
+    return {name: to_unit(name, amounts.get(name, 0)) for name in (CPU, MEMORY)}
+
+
+def scoring_units(spec: "PodSpec") -> dict[str, int]:
+    """What NodeResourcesFit takes an incoming pod to ask for when it scores.
+
+    Upstream hands its feature switches to the filter but not to the scorer, so requests of
+    the pod as a whole are left out here.
+    """
+    return to_units(pod_amounts(spec, defaults=NON_ZERO_DEFAULTS, pod_level=False))
+
+
+def has_pod_level_requests(spec: "PodSpec") -> bool:
+    """Whether the pod as a whole requests a resource that may be requested so."""
+    requests = spec.resources.requests if spec.resources else None
+    return any(is_pod_level(name) for name in requests or ())
+
+
+def _requests_of(status: PodStatus | None) -> Callable[[Container, bool], Amounts]:
+    """Return the function that says what one container counts for.
+
+    Its second argument tells whether the container's status counts: it does for containers
+    and sidecars, not for init containers that run to their end.
+    """
+    given: dict[str, ContainerStatus] = {}
+    if status is not None:
+        statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        given = {s.name: s for s in statuses if s.resources is not None}
+
+    def requests_of(container: Container, long_running: bool) -> Amounts:
+        wanted = parse_amounts(container.requests)
+        granted = given.get(container.name) if long_running else None
+        if status is None or granted is None or granted.resources is None:
+            return wanted
+        return _effective(status, wanted, granted.resources.requests, granted.allocated_resources)
+
+    return requests_of
+
+
+def _effective(
+    status: PodStatus,
+    wanted: Amounts,
+    actual: Mapping[str, Quantity] | None,
+    allocated: Mapping[str, Quantity] | None,
+) -> Amounts:
+    """The most of what is wanted, in effect and granted; a hopeless wish does not count."""
+    amounts = {} if status.is_resize_infeasible else dict(wanted)
+    _raise_to(amounts, parse_amounts(actual))
+    _raise_to(amounts, parse_amounts(allocated))
+    return amounts
+
+
+def _sum_containers(
+    spec: "PodSpec",
+    requests_of: Callable[[Container, bool], Amounts],
+    defaults: Mapping[str, int],
+) -> Amounts:
+    """The most that is in use at once, from the first init container to the running pod."""
+    running: Amounts = {}
+    for container in spec.containers or ():
+        _add(running, {**defaults, **requests_of(container, True)})
+    sidecars: Amounts = {}
+    peak: Amounts = {}
+    for container in spec.init_containers or ():
+        sidecar = container.is_restartable
+        amounts = {**defaults, **requests_of(container, sidecar)}
+        if sidecar:
+            _add(running, amounts)
+            _add(sidecars, amounts)
+            _raise_to(peak, sidecars)
+        else:
+            _add(amounts, sidecars)
+            _raise_to(peak, amounts)
+    _raise_to(running, peak)
+    return running
+
+
+def _pod_level_amounts(spec: "PodSpec", status: PodStatus | None) -> Amounts:
+    """The requests of the pod as a whole, raised to what the pod was given."""
+    assert spec.resources is not None, "asked only for a spec with requests of its own"
+    wanted = parse_amounts(spec.resources.requests)
+    effective = wanted
+    if status is not None and status.resources is not None:
+        actual = status.resources.requests
+        effective = _effective(status, wanted, actual, status.allocated_resources)
+    return {name: effective.get(name, 0) for name in wanted if is_pod_level(name)}
+
+
+def _add(total: Amounts, amounts: Mapping[str, int]) -> None:
+    for name, amount in amounts.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise_to(total: Amounts, amounts: Mapping[str, int]) -> None:
+    for name, amount in amounts.items():
+        if name not in total or amount > total[name]:
+            total[name] = amount

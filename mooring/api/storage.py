@@ -1,0 +1,301 @@
+"""Storage: persistent volumes, claims, classes and the CSI objects.
+
+Mirrors k8s.io/api/core/v1/types.go (volumes, claims) and k8s.io/api/storage/v1/types.go.
+"""
+
+from functools import cached_property
+from typing import ClassVar
+
+from msgspec import field
+
+from .meta import KubeObject, Wire
+from .quantity import Quantity, parse_value
+from .selectors import LabelSelector, NodeSelector
+from .volumes import (
+    RBD,
+    AWSElasticBlockStore,
+    AzureDisk,
+    AzureFile,
+    Cinder,
+    GCEPersistentDisk,
+    PersistentVolumeClaimSpec,
+    Portworx,
+    VsphereVolume,
+)
+
+STORAGE_V1 = "storage.k8s.io/v1"
+FILESYSTEM = "Filesystem"
+BETA_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+
+
+class ObjectReference(Wire, frozen=True):
+    """Points at any object."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class CSIPersistentVolume(Wire, frozen=True):
+    """A volume behind a CSI driver."""
+
+    driver: str = ""
+    volume_handle: str = ""
+    fs_type: str = ""
+    read_only: bool = False
+
+
+class ISCSIPersistentVolume(Wire, frozen=True):
+    """A volume on an iSCSI disk."""
+
+    target_portal: str = ""
+    iqn: str = ""
+    lun: int = 0
+    read_only: bool = False
+
+
+class PathVolume(Wire, frozen=True):
+    """A volume that is a path on the node: hostPath or local."""
+
+    path: str = ""
+
+
+class NFSVolume(Wire, frozen=True):
+    """A volume on an NFS server."""
+
+    server: str = ""
+    path: str = ""
+
+
+class VolumeNodeAffinity(Wire, frozen=True):
+    """From which nodes a volume can be reached."""
+
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(Wire, frozen=True):
+    """What a persistent volume offers."""
+
+    capacity: dict[str, Quantity] | None = None
+    access_modes: tuple[str, ...] | None = None
+    claim_ref: ObjectReference | None = None
+    persistent_volume_reclaim_policy: str = ""
+    storage_class_name: str = ""
+    volume_mode: str | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+    volume_attributes_class_name: str | None = None
+    csi: CSIPersistentVolume | None = None
+    local: PathVolume | None = None
+    host_path: PathVolume | None = None
+    nfs: NFSVolume | None = None
+    gce_persistent_disk: GCEPersistentDisk | None = None
+    aws_elastic_block_store: AWSElasticBlockStore | None = None
+    azure_disk: AzureDisk | None = None
+    azure_file: AzureFile | None = None
+    cinder: Cinder | None = None
+    portworx_volume: Portworx | None = None
+    vsphere_volume: VsphereVolume | None = None
+    rbd: RBD | None = None
+    iscsi: ISCSIPersistentVolume | None = None
+
+
+class PersistentVolumeStatus(Wire, frozen=True):
+    """How a persistent volume stands: Pending, Available, Bound, Released or Failed."""
+
+    phase: str = ""
+
+
+class PersistentVolume(KubeObject, frozen=True, dict=True, gc=True):
+    """A piece of storage in the cluster."""
+
+    kind: ClassVar[str] = "PersistentVolume"
+    is_namespaced: ClassVar[bool] = False
+
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: PersistentVolumeStatus = PersistentVolumeStatus()
+
+    @cached_property
+    def capacity_bytes(self) -> int:
+        return parse_value((self.spec.capacity or {}).get("storage"))
+
+    @property
+    def volume_mode(self) -> str:
+        return self.spec.volume_mode or FILESYSTEM
+
+    @property
+    def storage_class_name(self) -> str:
+        """The class; the old beta annotation wins over the field."""
+        return self.annotations.get(BETA_CLASS_ANNOTATION, self.spec.storage_class_name)
+
+
+class PersistentVolumeClaimStatus(Wire, frozen=True):
+    """How a claim stands: Pending, Bound or Lost, and what it got."""
+
+    phase: str = ""
+    capacity: dict[str, Quantity] | None = None
+    access_modes: tuple[str, ...] | None = None
+
+
+class PersistentVolumeClaim(KubeObject, frozen=True, dict=True, gc=True):
+    """A request for storage."""
+
+    kind: ClassVar[str] = "PersistentVolumeClaim"
+
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
+
+    @cached_property
+    def requested_bytes(self) -> int:
+        requests = self.spec.resources.requests if self.spec.resources else None
+        return parse_value((requests or {}).get("storage"))
+
+    @property
+    def requests_storage(self) -> bool:
+        """Whether the claim says how much it wants, be it zero."""
+        requests = self.spec.resources.requests if self.spec.resources else None
+        return "storage" in (requests or {})
+
+    @property
+    def volume_mode(self) -> str:
+        return self.spec.volume_mode or FILESYSTEM
+
+    @property
+    def storage_class_name(self) -> str:
+        """The class, empty when there is none; the old beta annotation wins over the field."""
+        return self.annotations.get(BETA_CLASS_ANNOTATION, self.spec.storage_class_name or "")
+
+
+class TopologySelectorRequirement(Wire, frozen=True):
+    """The values that the label `key` may have."""
+
+    key: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class TopologySelectorTerm(Wire, frozen=True):
+    """Label values, all of which must match."""
+
+    match_label_expressions: tuple[TopologySelectorRequirement, ...] | None = None
+
+
+class StorageClass(KubeObject, frozen=True):
+    """A kind of storage, and how to provision it."""
+
+    kind: ClassVar[str] = "StorageClass"
+    api_version: ClassVar[str] = STORAGE_V1
+    is_namespaced: ClassVar[bool] = False
+
+    provisioner: str = ""
+    parameters: dict[str, str] | None = None
+    reclaim_policy: str | None = None
+    volume_binding_mode: str | None = None
+    allowed_topologies: tuple[TopologySelectorTerm, ...] | None = None
+    allow_volume_expansion: bool | None = None
+
+    @property
+    def waits_for_consumer(self) -> bool:
+        """Whether a claim is bound only once its pod has a node."""
+        return self.volume_binding_mode == "WaitForFirstConsumer"
+
+
+class CSINodeAllocatable(Wire, frozen=True):
+    """How many volumes of a driver a node can attach."""
+
+    count: int | None = None
+
+
+class CSINodeDriver(Wire, frozen=True):
+    """A driver installed on a node."""
+
+    name: str = ""
+    node_id: str = field(name="nodeID", default="")
+    topology_keys: tuple[str, ...] | None = None
+    allocatable: CSINodeAllocatable | None = None
+
+
+class CSINodeSpec(Wire, frozen=True):
+    """The drivers of a node."""
+
+    drivers: tuple[CSINodeDriver, ...] | None = None
+
+
+class CSINode(KubeObject, frozen=True):
+    """The CSI drivers installed on the node of the same name."""
+
+    kind: ClassVar[str] = "CSINode"
+    api_version: ClassVar[str] = STORAGE_V1
+    is_namespaced: ClassVar[bool] = False
+
+    spec: CSINodeSpec = CSINodeSpec()
+
+
+class CSIDriverSpec(Wire, frozen=True):
+    """What a driver needs and can do."""
+
+    attach_required: bool | None = None
+    storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
+    volume_lifecycle_modes: tuple[str, ...] | None = None
+
+
+class CSIDriver(KubeObject, frozen=True):
+    """A CSI driver known to the cluster."""
+
+    kind: ClassVar[str] = "CSIDriver"
+    api_version: ClassVar[str] = STORAGE_V1
+    is_namespaced: ClassVar[bool] = False
+
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
+class CSIStorageCapacity(KubeObject, frozen=True, dict=True, gc=True):
+    """How much a driver can still provide, for a class, within a topology."""
+
+    kind: ClassVar[str] = "CSIStorageCapacity"
+    api_version: ClassVar[str] = STORAGE_V1
+
+    node_topology: LabelSelector | None = None
+    storage_class_name: str = ""
+    capacity: Quantity = None
+    maximum_volume_size: Quantity = None
+
+    @cached_property
+    def limit_bytes(self) -> int | None:
+        """The largest volume to be had: the maximum size, else the capacity, else unknown."""
+        if self.maximum_volume_size is not None:
+            return parse_value(self.maximum_volume_size)
+        return None if self.capacity is None else parse_value(self.capacity)
+
+
+class VolumeAttachmentSource(Wire, frozen=True):
+    """The volume to attach."""
+
+    persistent_volume_name: str | None = None
+
+
+class VolumeAttachmentSpec(Wire, frozen=True):
+    """Which volume goes to which node, and who sees to it."""
+
+    attacher: str = ""
+    source: VolumeAttachmentSource = VolumeAttachmentSource()
+    node_name: str = ""
+
+
+class VolumeAttachmentStatus(Wire, frozen=True):
+    """Whether the volume is attached."""
+
+    attached: bool = False
+
+
+class VolumeAttachment(KubeObject, frozen=True):
+    """A volume attached, or to be attached, to a node."""
+
+    kind: ClassVar[str] = "VolumeAttachment"
+    api_version: ClassVar[str] = STORAGE_V1
+    is_namespaced: ClassVar[bool] = False
+
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
+    status: VolumeAttachmentStatus = VolumeAttachmentStatus()

@@ -1,0 +1,332 @@
+"""Workloads: the objects that make pods, find pods, or speak about pods.
+
+Mirrors k8s.io/api: core/v1, apps/v1, batch/v1, policy/v1, scheduling/v1 and
+scheduling/v1alpha2.
+"""
+
+from functools import cached_property
+from typing import ClassVar
+
+from .meta import EMPTY_META, NO_STRINGS, KubeObject, ObjectMeta, Wire
+from .pod_spec import BoundPodSpec, PodSpec, intern_spec
+from .selectors import LabelSelector
+from .storage import PersistentVolumeClaim
+
+APPS_V1 = "apps/v1"
+NOTHING = BoundPodSpec()
+
+
+class PodTemplateSpec(Wire, frozen=True, rename={"full_spec": "spec"}, dict=True, gc=True):
+    """The pods a controller makes. `full_spec` is as written, `spec` the shared one."""
+
+    metadata: ObjectMeta = EMPTY_META
+    full_spec: BoundPodSpec = NOTHING
+
+    @cached_property
+    def spec(self) -> PodSpec:
+        """What the pods want, shared; names of volumes are gone."""
+        return intern_spec(self.full_spec)
+
+    @property
+    def node_name(self) -> str:
+        """The node the pods are tied to; mostly empty."""
+        return self.full_spec.node_name
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.metadata.labels or NO_STRINGS
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.metadata.annotations or NO_STRINGS
+
+
+class ServiceSpec(Wire, frozen=True):
+    """Which pods a service serves."""
+
+    selector: dict[str, str] | None = None
+
+
+class Service(KubeObject, frozen=True):
+    """A name for a set of pods."""
+
+    kind: ClassVar[str] = "Service"
+
+    spec: ServiceSpec = ServiceSpec()
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """The labels of its pods; empty: it picks none."""
+        return self.spec.selector or NO_STRINGS
+
+
+class ReplicationControllerSpec(Wire, frozen=True):
+    """How many pods, which, and how they look."""
+
+    replicas: int | None = None
+    selector: dict[str, str] | None = None
+    template: PodTemplateSpec | None = None
+
+
+class ReplicationController(KubeObject, frozen=True):
+    """Keeps a number of like pods running; the elder of ReplicaSet."""
+
+    kind: ClassVar[str] = "ReplicationController"
+
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+
+    @property
+    def replicas(self) -> int:
+        return 1 if self.spec.replicas is None else self.spec.replicas
+
+
+class ReplicaSetSpec(Wire, frozen=True):
+    """How many pods, which, and how they look."""
+
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class ReplicaSet(KubeObject, frozen=True):
+    """Keeps a number of like pods running."""
+
+    kind: ClassVar[str] = "ReplicaSet"
+    api_version: ClassVar[str] = APPS_V1
+
+    spec: ReplicaSetSpec = ReplicaSetSpec()
+
+    @property
+    def replicas(self) -> int:
+        return 1 if self.spec.replicas is None else self.spec.replicas
+
+
+class RollingUpdate(Wire, frozen=True):
+    """How a change is rolled out."""
+
+    partition: int | None = None
+    max_unavailable: int | str | None = None
+    max_surge: int | str | None = None
+
+
+class UpdateStrategy(Wire, frozen=True):
+    """How pods are replaced when the template changes."""
+
+    type: str = ""
+    rolling_update: RollingUpdate | None = None
+
+
+class StatefulSetOrdinals(Wire, frozen=True):
+    """Where the numbering of the pods starts."""
+
+    start: int = 0
+
+
+class StatefulSetSpec(Wire, frozen=True):
+    """How many pods, which, how they look, and what storage each has."""
+
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    volume_claim_templates: tuple[PersistentVolumeClaim, ...] | None = None
+    service_name: str = ""
+    pod_management_policy: str = ""
+    update_strategy: UpdateStrategy | None = None
+    ordinals: StatefulSetOrdinals | None = None
+
+
+class StatefulSet(KubeObject, frozen=True):
+    """Keeps numbered pods running, each with its own storage."""
+
+    kind: ClassVar[str] = "StatefulSet"
+    api_version: ClassVar[str] = APPS_V1
+
+    spec: StatefulSetSpec = StatefulSetSpec()
+
+    @property
+    def replicas(self) -> int:
+        return 1 if self.spec.replicas is None else self.spec.replicas
+
+    @property
+    def first_ordinal(self) -> int:
+        return self.spec.ordinals.start if self.spec.ordinals else 0
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether its pods come up all at once rather than in turn."""
+        return self.spec.pod_management_policy == "Parallel"
+
+
+class DeploymentSpec(Wire, frozen=True):
+    """How many pods, which, how they look, and how they change."""
+
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    strategy: UpdateStrategy | None = None
+    paused: bool = False
+
+
+class Deployment(KubeObject, frozen=True):
+    """Rolls out replica sets."""
+
+    kind: ClassVar[str] = "Deployment"
+    api_version: ClassVar[str] = APPS_V1
+
+    spec: DeploymentSpec = DeploymentSpec()
+
+    @property
+    def replicas(self) -> int:
+        return 1 if self.spec.replicas is None else self.spec.replicas
+
+
+class DaemonSetSpec(Wire, frozen=True):
+    """Which pods, and how they look."""
+
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    update_strategy: UpdateStrategy | None = None
+
+
+class DaemonSet(KubeObject, frozen=True):
+    """Runs one pod on every node that will have it."""
+
+    kind: ClassVar[str] = "DaemonSet"
+    api_version: ClassVar[str] = APPS_V1
+
+    spec: DaemonSetSpec = DaemonSetSpec()
+
+
+class JobSpec(Wire, frozen=True):
+    """How many pods at once, how many in all, and how they look."""
+
+    parallelism: int | None = None
+    completions: int | None = None
+    completion_mode: str | None = None
+    backoff_limit: int | None = None
+    suspend: bool | None = None
+    selector: LabelSelector | None = None
+    manual_selector: bool | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class Job(KubeObject, frozen=True):
+    """Runs pods to their end."""
+
+    kind: ClassVar[str] = "Job"
+    api_version: ClassVar[str] = "batch/v1"
+
+    spec: JobSpec = JobSpec()
+
+    @property
+    def parallelism(self) -> int:
+        return 1 if self.spec.parallelism is None else self.spec.parallelism
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether each pod has a number of its own."""
+        return self.spec.completion_mode == "Indexed"
+
+
+class PodDisruptionBudgetSpec(Wire, frozen=True):
+    """How many of which pods may be missing."""
+
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    selector: LabelSelector | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+
+
+class PodDisruptionBudgetStatus(Wire, frozen=True):
+    """How many more pods may go, and which are going already."""
+
+    disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+    observed_generation: int = 0
+    disrupted_pods: dict[str, str | None] | None = None
+
+
+class PodDisruptionBudget(KubeObject, frozen=True):
+    """How much disruption a set of pods can bear."""
+
+    kind: ClassVar[str] = "PodDisruptionBudget"
+    api_version: ClassVar[str] = "policy/v1"
+
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+    @property
+    def disrupted_pods(self) -> dict[str, str | None]:
+        """The pods whose eviction is under way, with the time it was granted."""
+        return self.status.disrupted_pods or {}
+
+
+class PriorityClass(KubeObject, frozen=True):
+    """A named priority."""
+
+    kind: ClassVar[str] = "PriorityClass"
+    api_version: ClassVar[str] = "scheduling.k8s.io/v1"
+    is_namespaced: ClassVar[bool] = False
+
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str | None = None
+
+
+class Namespace(KubeObject, frozen=True):
+    """A room of objects, with labels of its own."""
+
+    kind: ClassVar[str] = "Namespace"
+    is_namespaced: ClassVar[bool] = False
+
+
+class GangPolicy(Wire, frozen=True):
+    """All or nothing: at least `min_count` pods start together."""
+
+    min_count: int = 0
+
+
+class PodGroupPolicy(Wire, frozen=True):
+    """How the pods of a group are scheduled; exactly one is set."""
+
+    basic: dict[str, str] | None = None
+    gang: GangPolicy | None = None
+
+
+class TopologyConstraint(Wire, frozen=True):
+    """The label whose one value all pods of a group must share."""
+
+    key: str = ""
+
+
+class PodGroupConstraints(Wire, frozen=True):
+    """Where the pods of a group may lie in relation to each other."""
+
+    topology: tuple[TopologyConstraint, ...] | None = None
+
+
+class PodGroupSpec(Wire, frozen=True):
+    """How a group of pods is scheduled."""
+
+    scheduling_policy: PodGroupPolicy = PodGroupPolicy()
+    scheduling_constraints: PodGroupConstraints | None = None
+    disruption_mode: str | None = None
+    priority: int | None = None
+    priority_class_name: str = ""
+
+
+class PodGroup(KubeObject, frozen=True):
+    """Pods that are scheduled together."""
+
+    kind: ClassVar[str] = "PodGroup"
+    api_version: ClassVar[str] = "scheduling.k8s.io/v1alpha2"
+
+    spec: PodGroupSpec = PodGroupSpec()
+
+    @property
+    def min_count(self) -> int:
+        """How many pods must start together; 0 when the group is no gang."""
+        gang = self.spec.scheduling_policy.gang
+        return gang.min_count if gang else 0

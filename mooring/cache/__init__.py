@@ -1,0 +1,12 @@
+"""What is known of the cluster: nodes, and pods that are on them or assumed to be.
+
+Lives here: pod states (assumed, added), the node order, the snapshot. The only writer of the table.
+May enter: `api`, `framework`, `table`. Must not happen: a decision about a pod.
+Called by: `scheduler` (event handlers, assume, forget).
+"""
+
+from .cache import Cache, CacheError
+from .node_tree import NodeTree
+from .snapshot import Snapshot
+
+__all__ = ["Cache", "CacheError", "NodeTree", "Snapshot"]

@@ -1,0 +1,182 @@
+"""Cache: what is known of nodes and of the pods on them, with pods that are assumed but not yet bound.
+
+Mirrors pkg/scheduler/backend/cache/cache.go. The only writer of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..api.node import Node
+from ..api.pod import Pod
+from ..clock import Clock, SystemClock
+from ..errors import MooringError
+from ..table import NodeTable
+from ..table.writer import TableWriter
+from .node_tree import NodeTree
+from .snapshot import Snapshot
+
+
+class CacheError(MooringError):
+    """A pod or node is not in the state that the call expects."""
+
+
+@dataclass(slots=True)
+class PodState:
+    """A pod on a node. An assumed pod is there by our own decision; the cluster has not confirmed it."""
+
+    pod: Pod
+    assumed: bool
+    expires_at: float | None = None
+
+
+class Cache:
+    """The state of the cluster. `assume_ttl_s` 0 means that assumed pods never expire."""
+
+    def __init__(self, clock: Clock | None = None, assume_ttl_s: float = 0) -> None:
+        self.table = NodeTable()
+        self._writer = TableWriter(self.table)
+        self._tree = NodeTree()
+        self.snapshot = Snapshot(self.table, self._tree)
+        self._clock = clock or SystemClock()
+        self._assume_ttl_s = assume_ttl_s
+        self._pods: dict[str, PodState] = {}
+        self._expiring: dict[str, float] = {}
+
+    # Pods
+
+    def assume_pod(self, pod: Pod) -> None:
+        """Count `pod`, whose node was just chosen, as if it ran there."""
+        if self._key(pod) in self._pods:
+            raise CacheError(f"pod {_named(pod)} is in the cache, so can't be assumed")
+        self._writer.add_pod(pod)
+        self._pods[pod.uid] = PodState(pod, assumed=True)
+
+    def finish_binding(self, pod: Pod) -> None:
+        """The bind call returned: with a ttl set, the confirmation is awaited no longer than that."""
+        state = self._pods.get(self._key(pod))
+        if state is not None and state.assumed and self._assume_ttl_s:
+            state.expires_at = self._clock.monotonic() + self._assume_ttl_s
+            self._expiring[pod.uid] = state.expires_at
+
+    def forget_pod(self, pod: Pod) -> None:
+        """Take an assumed pod back; one that is not known is fine."""
+        state = self._pods.get(self._key(pod))
+        if state is None:
+            return
+        if state.pod.node_name != pod.node_name:
+            place = f"was assumed on {state.pod.node_name} but assigned to {pod.node_name}"
+            raise CacheError(f"pod {_named(pod)} {place}")
+        if not state.assumed:
+            raise CacheError(f"pod {_named(pod)} wasn't assumed so cannot be forgotten")
+        self._drop(state)
+
+    def expire_pods(self) -> list[Pod]:
+        """Forget assumed pods whose confirmation is overdue; returns them."""
+        now = self._clock.monotonic()
+        overdue = [uid for uid, deadline in self._expiring.items() if deadline <= now]
+        states = [self._pods[uid] for uid in overdue]
+        for state in states:
+            self._drop(state)
+        return [state.pod for state in states]
+
+    def add_pod(self, pod: Pod) -> None:
+        """The cluster says that `pod` is on its node; confirms it when it was assumed."""
+        state = self._pods.get(self._key(pod))
+        if state is None:
+            self._writer.add_pod(pod)
+            self._pods[pod.uid] = PodState(pod, assumed=False)
+        elif state.assumed:
+            self._writer.replace_pod(state.pod, pod)
+            self._expiring.pop(pod.uid, None)
+            self._pods[pod.uid] = PodState(pod, assumed=False)
+        else:
+            raise CacheError(f"pod {_named(pod)} was already in added state")
+
+    def update_pod(self, old: Pod, new: Pod) -> None:
+        """The cluster says that a pod on a node changed."""
+        state = self._pods.get(self._key(old))
+        if state is None:
+            raise CacheError(
+                f"pod {_named(old)} is not added to scheduler cache, so cannot be updated"
+            )
+        if state.assumed:
+            raise CacheError(f"assumed pod {_named(old)} should not be updated")
+        self._writer.replace_pod(state.pod, new)
+        state.pod = new
+
+    def remove_pod(self, pod: Pod) -> None:
+        """The cluster says that a pod on a node is gone."""
+        state = self._pods.get(self._key(pod))
+        if state is None:
+            raise CacheError(
+                f"pod {_named(pod)} is not found in scheduler cache, so cannot be removed from it"
+            )
+        self._drop(state)
+
+    def is_assumed(self, pod: Pod) -> bool:
+        """Whether the pod is on a node by our decision only."""
+        state = self._pods.get(self._key(pod))
+        return state is not None and state.assumed
+
+    def has_pod(self, pod: Pod) -> bool:
+        """Whether the pod is on a node, assumed or confirmed."""
+        return self._key(pod) in self._pods
+
+    def get_pod(self, pod: Pod) -> Pod:
+        """The pod as the cache has it."""
+        state = self._pods.get(self._key(pod))
+        if state is None:
+            raise CacheError(f"pod {_named(pod)} does not exist in scheduler cache")
+        return state.pod
+
+    @property
+    def pod_count(self) -> int:
+        return len(self._pods)
+
+    def _drop(self, state: PodState) -> None:
+        self._writer.remove_pod(state.pod)
+        self._expiring.pop(state.pod.uid, None)
+        del self._pods[state.pod.uid]
+
+    @staticmethod
+    def _key(pod: Pod) -> str:
+        if not pod.uid:
+            raise CacheError("cannot get cache key for pod with empty UID")
+        return pod.uid
+
+    # Nodes and namespaces
+
+    def set_node(self, node: Node) -> None:
+        """A node came or changed."""
+        row = self.table.row_of.get(node.name)
+        old = None if row is None else self.table.nodes[row]
+        if old is None:
+            self._tree.add(node)
+            self.snapshot.nodes_changed()
+        else:
+            self._tree.update(old, node)
+        self._writer.set_node(node)
+
+    def remove_node(self, name: str) -> None:
+        """A node is gone; its pods stay counted until they go, too."""
+        row = self.table.row_of.get(name)
+        node = None if row is None else self.table.nodes[row]
+        if node is None:
+            raise CacheError(f"node {name} is not found")
+        self._tree.remove(node)
+        self._writer.remove_node(name)
+        self.snapshot.nodes_changed()
+
+    def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        """A namespace came or changed."""
+        self._writer.set_namespace(name, labels)
+
+    def remove_namespace(self, name: str) -> None:
+        """A namespace is gone."""
+        self._writer.remove_namespace(name)
+
+
+def _named(pod: Pod) -> str:
+    return f"{pod.uid}({pod.key})"

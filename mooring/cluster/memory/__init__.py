@@ -1,0 +1,19 @@
+"""A cluster in memory: a store of objects that plays API server and controllers.
+
+What lives here: the store with its watch, what the API server does to objects on their way in
+(admission), and the controllers that make pods of workloads. What may enter: api, framework.
+What must not happen: I/O, or waiting: every effect is there when the call returns. Who calls it:
+sim, cli, testing; the scheduler sees it as its lister and client.
+"""
+
+from .admission import Admission
+from .controllers import run_controllers
+from .store import ClusterObject, MemoryCluster, WatchHandler
+
+__all__ = [
+    "Admission",
+    "ClusterObject",
+    "MemoryCluster",
+    "WatchHandler",
+    "run_controllers",
+]

@@ -1,0 +1,290 @@
+"""Admission: what the API server fills in when a pod is created.
+
+Mirrors pkg/apis/core/v1/defaults.go, pkg/registry/core/pod/strategy.go and, of the admission
+plugins, priority and defaulttolerationseconds. Pods of a live cluster went through this before
+and come out unchanged. Left out: limit ranges, and the overhead of runtime classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...api.affinity import (
+    Affinity,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from ...api.containers import Container
+from ...api.meta import KubeObject
+from ...api.node import Node
+from ...api.pod import Pod
+from ...api.pod_spec import DEFAULT_SCHEDULER_NAME, PodSpec, intern_spec
+from ...api.quantity import NANO, NANO_PER_MILLI, Quantity
+from ...api.resources import is_hugepages, is_pod_level, pod_amounts
+from ...api.selectors import LabelSelector, Requirement
+from ...api.taints import NO_EXECUTE, Toleration
+from ...api.workloads import Namespace, PriorityClass
+from ...errors import InputError
+from ...framework import Lister
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+PREEMPT = "PreemptLowerPriority"
+BUILT_IN_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+NODE_PROBLEMS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+NODE_PROBLEM_SECONDS = 300
+
+
+class AdmissionError(InputError):
+    """An object the cluster refuses; `obj` is the object, `path` the field, `problem` the fault."""
+
+    def __init__(self, obj: Pod | Node | KubeObject, path: str, problem: str) -> None:
+        super().__init__(f'{obj.kind} "{obj.key}": {path}: {problem}')
+        self.obj = obj
+        self.path = path
+        self.problem = problem
+
+
+class Admission:
+    """Fills in what manifests leave out. Pods of one spec share the answer."""
+
+    def __init__(self, lister: Lister) -> None:
+        self._lister = lister
+        self._version = -1
+        self._defaulted: dict[PodSpec, PodSpec] = {}
+        self._merged: dict[tuple[PodSpec, tuple[str | None, ...]], PodSpec] = {}
+
+    def admit(self, pod: Pod) -> Pod:
+        """The pod as the API server would store it; AdmissionError if it would refuse."""
+        if self._version != self._lister.version:
+            self._version = self._lister.version
+            self._defaulted.clear()
+        spec = self._defaulted.get(pod.spec)
+        if spec is None:
+            spec = intern_spec(replace(pod.spec, **self._defaults(pod)))
+            self._defaulted[pod.spec] = spec
+        spec = self._with_label_keys(spec, pod)
+        return pod if spec is pod.spec else pod.replace(spec=spec)
+
+    def _defaults(self, pod: Pod) -> dict[str, Any]:
+        """The fields of the spec to change."""
+        spec = pod.spec
+        changes: dict[str, Any] = {
+            "scheduler_name": spec.scheduler_name or DEFAULT_SCHEDULER_NAME,
+            "containers": default_containers(spec.containers, spec.host_network),
+            "init_containers": default_containers(spec.init_containers, spec.host_network),
+            "tolerations": default_tolerations(spec.tolerations),
+        }
+        changes["resources"] = default_pod_resources(replace(spec, **changes))
+        return changes | self._priority(pod)
+
+    def _priority(self, pod: Pod) -> dict[str, Any]:
+        """Priority and what follows from it; a pod that has one keeps it."""
+        spec = pod.spec
+        if spec.priority is not None:
+            return {"preemption_policy": spec.preemption_policy or PREEMPT}
+        name = spec.priority_class_name
+        found = self._lister.get("PriorityClass", "", name) if name else self._default_class()
+        if found is not None:
+            return {
+                "priority": found.value,
+                "priority_class_name": found.name,
+                "preemption_policy": found.preemption_policy or PREEMPT,
+            }
+        if name and name not in BUILT_IN_CLASSES:
+            fault = f'expected a PriorityClass of the input or a built-in one; got "{name}"'
+            raise AdmissionError(pod, "spec.priorityClassName", fault)
+        return {
+            "priority": BUILT_IN_CLASSES.get(name, 0),
+            "preemption_policy": spec.preemption_policy or PREEMPT,
+        }
+
+    def _default_class(self) -> PriorityClass | None:
+        """The class of pods that name none; of several, the lowest."""
+        classes: Iterable[PriorityClass] = self._lister.list("PriorityClass")
+        return min((c for c in classes if c.global_default), key=lambda c: c.value, default=None)
+
+    def _with_label_keys(self, spec: PodSpec, pod: Pod) -> PodSpec:
+        keys = label_keys(spec)
+        if not keys:
+            return spec
+        known = (spec, tuple(pod.labels.get(key) for key in keys))
+        if known not in self._merged:
+            self._merged[known] = intern_spec(merge_label_keys(spec, pod))
+        return self._merged[known]
+
+
+def admit_namespace(namespace: Namespace) -> Namespace:
+    """The namespace with its name as a label, by which selectors can pick it."""
+    if namespace.labels.get(NAME_LABEL) == namespace.name:
+        return namespace
+    labels = {**namespace.labels, NAME_LABEL: namespace.name}
+    return replace(namespace, metadata=replace(namespace.metadata, labels=labels))
+
+
+def default_containers(
+    containers: tuple[Container, ...] | None, host_network: bool
+) -> tuple[Container, ...] | None:
+    """Containers with requests where only limits were given, and ports of the host network."""
+    if containers is None:
+        return None
+    return tuple(_default_container(container, host_network) for container in containers)
+
+
+def _default_container(container: Container, host_network: bool) -> Container:
+    changes: dict[str, Any] = {}
+    resources = container.resources
+    if resources is not None and resources.limits:
+        requests = {**resources.limits, **(resources.requests or {})}
+        changes["resources"] = replace(resources, requests=requests)
+    if host_network and container.ports:
+        changes["ports"] = tuple(
+            port if port.host_port else replace(port, host_port=port.container_port)
+            for port in container.ports
+        )
+    return replace(container, **changes) if changes else container
+
+
+def default_tolerations(given: tuple[Toleration, ...] | None) -> tuple[Toleration, ...]:
+    """The tolerations, with a while of patience for nodes that are not ready or unreachable."""
+    tolerations = given or ()
+    patience = (
+        Toleration(
+            key=taint,
+            operator="Exists",
+            effect=NO_EXECUTE,
+            toleration_seconds=NODE_PROBLEM_SECONDS,
+        )
+        for taint in NODE_PROBLEMS
+        if not any(t.key in ("", taint) and t.effect in ("", NO_EXECUTE) for t in tolerations)
+    )
+    return (*tolerations, *patience)
+
+
+def default_pod_resources(spec: PodSpec) -> Any:
+    """The requests and limits of the pod as a whole; None if it has none of its own."""
+    resources = spec.resources
+    if resources is None or not (resources.limits or resources.requests):
+        return resources
+    requests, limits = dict(resources.requests or {}), dict(resources.limits or {})
+    for name, amount in _container_sums(spec, "limits").items():
+        if is_hugepages(name) and name not in requests:
+            limits.setdefault(name, amount)
+    if limits:
+        for name, amount in _container_sums(spec, "requests").items():
+            if is_pod_level(name) and not is_hugepages(name):
+                requests.setdefault(name, amount)
+        for name, limit in limits.items():
+            if is_pod_level(name):
+                requests.setdefault(name, limit)
+    return replace(resources, requests=requests or None, limits=limits or None)
+
+
+def _container_sums(spec: PodSpec, which: str) -> dict[str, Quantity]:
+    """What the containers request (or are limited to) together."""
+
+    def counted(containers: tuple[Container, ...] | None) -> tuple[Container, ...]:
+        return tuple(
+            replace(c, resources=replace(c.resources, requests=getattr(c.resources, which)))
+            for c in containers or ()
+            if c.resources is not None
+        )
+
+    bare = PodSpec(
+        containers=counted(spec.containers), init_containers=counted(spec.init_containers)
+    )
+    return {name: _quantity(nano) for name, nano in pod_amounts(bare).items()}
+
+
+def _quantity(nano: int) -> Quantity:
+    """An exact amount as a manifest would have it."""
+    if nano % NANO == 0:
+        return nano // NANO
+    return f"{nano}n" if nano % NANO_PER_MILLI else f"{nano // NANO_PER_MILLI}m"
+
+
+def label_keys(spec: PodSpec) -> tuple[str, ...]:
+    """The labels of the pod that its selectors refer to."""
+    found: list[str] = []
+    for spread in spec.topology_spread_constraints or ():
+        found += spread.match_label_keys or ()
+    for term in _terms(spec.affinity):
+        found += term.match_label_keys or ()
+        found += term.mismatch_label_keys or ()
+    return tuple(found)
+
+
+def merge_label_keys(spec: PodSpec, pod: Pod) -> PodSpec:
+    """The spec with `matchLabelKeys` and `mismatchLabelKeys` spelled out in its selectors."""
+    spreads: tuple[TopologySpreadConstraint, ...] | None = spec.topology_spread_constraints
+    if spreads is not None:
+        spreads = tuple(
+            replace(s, label_selector=_merge(s.label_selector, s.match_label_keys, "In", pod))
+            for s in spreads
+        )
+    affinity = spec.affinity
+    if affinity is not None:
+        affinity = replace(
+            affinity,
+            pod_affinity=_merge_affinity(affinity.pod_affinity, pod),
+            pod_anti_affinity=_merge_affinity(affinity.pod_anti_affinity, pod),
+        )
+    return replace(spec, topology_spread_constraints=spreads, affinity=affinity)
+
+
+def _terms(affinity: Affinity | None) -> list[PodAffinityTerm]:
+    terms: list[PodAffinityTerm] = []
+    for wishes in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ():
+        if wishes is not None:
+            terms += wishes.required
+            terms += (weighted.pod_affinity_term for weighted in wishes.preferred)
+    return terms
+
+
+def _merge_affinity(
+    wishes: PodAffinity | PodAntiAffinity | None, pod: Pod
+) -> PodAffinity | PodAntiAffinity | None:
+    if wishes is None:
+        return None
+
+    def weighted(wish: WeightedPodAffinityTerm) -> WeightedPodAffinityTerm:
+        return replace(wish, pod_affinity_term=_merge_term(wish.pod_affinity_term, pod))
+
+    return replace(
+        wishes,
+        required_during_scheduling_ignored_during_execution=tuple(
+            _merge_term(term, pod) for term in wishes.required
+        )
+        or None,
+        preferred_during_scheduling_ignored_during_execution=tuple(map(weighted, wishes.preferred))
+        or None,
+    )
+
+
+def _merge_term(term: PodAffinityTerm, pod: Pod) -> PodAffinityTerm:
+    selector = _merge(term.label_selector, term.match_label_keys, "In", pod)
+    selector = _merge(selector, term.mismatch_label_keys, "NotIn", pod)
+    return replace(term, label_selector=selector)
+
+
+def _merge(
+    selector: LabelSelector | None, keys: tuple[str, ...] | None, operator: str, pod: Pod
+) -> LabelSelector | None:
+    """The selector with a condition per key that is a label of the pod, unless it has it already.
+
+    A missing selector picks nothing and stays so.
+    """
+    if selector is None:
+        return None
+    for key in keys or ():
+        if key not in pod.labels:
+            continue
+        added = Requirement(key=key, operator=operator, values=(pod.labels[key],))
+        if added not in (selector.match_expressions or ()):
+            selector = selector.with_requirement(key, operator, (pod.labels[key],))
+    return selector

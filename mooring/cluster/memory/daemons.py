@@ -1,0 +1,81 @@
+"""Daemons: on which nodes a daemon set runs, and how its pods are tied to them.
+
+Mirrors pkg/controller/daemon/daemon_controller.go and util/daemonset_util.go.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ...api.affinity import Affinity, NodeAffinity
+from ...api.node import Node
+from ...api.pod import Pod
+from ...api.pod_spec import PodSpec
+from ...api.selectors import (
+    NAME_FIELD,
+    NodeSelector,
+    NodeSelectorTerm,
+    Requirement,
+    matches_map,
+)
+from ...api.taints import NO_EXECUTE, NO_SCHEDULE, Toleration, find_untolerated
+
+GENERATION = "pod-template-generation"
+TOLERATED = (
+    ("node.kubernetes.io/not-ready", NO_EXECUTE),
+    ("node.kubernetes.io/unreachable", NO_EXECUTE),
+    ("node.kubernetes.io/disk-pressure", NO_SCHEDULE),
+    ("node.kubernetes.io/memory-pressure", NO_SCHEDULE),
+    ("node.kubernetes.io/pid-pressure", NO_SCHEDULE),
+    ("node.kubernetes.io/unschedulable", NO_SCHEDULE),
+)
+TOLERATED_ON_HOST_NETWORK = ("node.kubernetes.io/network-unavailable", NO_SCHEDULE)
+
+
+def make_spec(spec: PodSpec) -> PodSpec:
+    """The spec with the tolerations that every daemon has."""
+    wanted = TOLERATED + ((TOLERATED_ON_HOST_NETWORK,) if spec.host_network else ())
+    tolerations = spec.tolerations or ()
+    for key, effect in wanted:
+        added = Toleration(key=key, operator="Exists", effect=effect)
+        others = tuple(t for t in tolerations if replace(t, toleration_seconds=None) != added)
+        # One that differs in its seconds alone is replaced where it stands; the order is not
+        # looked at by anyone.
+        tolerations = (*others, added)
+    return replace(spec, tolerations=tolerations)
+
+
+def is_eligible(node: Node, spec: PodSpec, node_name: str) -> bool:
+    """Whether a daemon with `spec` belongs on `node`; room on the node is not asked for."""
+    if node_name and node_name != node.name:
+        return False
+    if not matches_map(spec.node_selector, node.labels):
+        return False
+    required = spec.required_node_selector
+    if required is not None and not required.matches(node.labels, node.name):
+        return False
+    return find_untolerated(node.taints, spec.tolerations or ()) is None
+
+
+def tie_to_node(spec: PodSpec, node_name: str) -> PodSpec:
+    """The spec with a required node affinity for one node in place of any other."""
+    field = Requirement(key=NAME_FIELD, operator="In", values=(node_name,))
+    selector = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(field,)),))
+    affinity = spec.affinity or Affinity()
+    node_affinity = replace(
+        affinity.node_affinity or NodeAffinity(),
+        required_during_scheduling_ignored_during_execution=selector,
+    )
+    return replace(spec, affinity=replace(affinity, node_affinity=node_affinity))
+
+
+def target_node(pod: Pod) -> str:
+    """The node a daemon is on or waits for; empty if it is tied to none."""
+    if pod.node_name:
+        return pod.node_name
+    required = pod.spec.required_node_selector
+    for term in required.terms if required else ():
+        for field in term.fields:
+            if field.key == NAME_FIELD and field.operator == "In" and field.values:
+                return field.values[0]
+    return ""

@@ -1,0 +1,33 @@
+"""Names: the names and hashes that the cluster makes up, the same in every run.
+
+They look like those of a real cluster (same alphabet, same lengths) but come from the content
+instead of from chance. Mirrors staging/src/k8s.io/apiserver/pkg/storage/names/generate.go and
+`SafeEncodeString` of k8s.io/apimachinery/pkg/util/rand.
+"""
+
+from hashlib import blake2b
+
+ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels and no look-alikes: no words, no mix-ups
+SUFFIX_LENGTH = 5
+MAX_PREFIX = 63 - SUFFIX_LENGTH
+
+
+def make_suffix(seed: str) -> str:
+    """Five letters for `seed`."""
+    number = int.from_bytes(blake2b(seed.encode(), digest_size=8).digest())
+    letters = []
+    for _ in range(SUFFIX_LENGTH):
+        number, index = divmod(number, len(ALPHABET))
+        letters.append(ALPHABET[index])
+    return "".join(letters)
+
+
+def make_name(prefix: str, seed: str) -> str:
+    """A name that begins with `prefix`, cut where the whole would get too long."""
+    return prefix[:MAX_PREFIX] + make_suffix(seed)
+
+
+def make_hash(content: bytes) -> str:
+    """A short hash in safe letters, as in the names of replica sets."""
+    number = int.from_bytes(blake2b(content, digest_size=4).digest())
+    return "".join(ALPHABET[ord(digit) % len(ALPHABET)] for digit in str(number))

@@ -1,0 +1,199 @@
+"""Store: the objects of a cluster by kind, namespace and name, and who is told of changes.
+
+Plays the part of the API server: gives out uids and resource versions, refuses a second object
+of the same name, binds pods. The scheduler sees it as its `Lister` and its `Client`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import count
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from uuid import UUID, uuid5
+
+from msgspec.structs import replace
+
+from ...api.meta import KubeObject
+from ...api.node import Node
+from ...api.pod import Pod
+from ...errors import ConflictError, NotFoundError
+from .names import make_name
+
+ClusterObject: TypeAlias = Pod | Node | KubeObject
+AnyObject = TypeVar("AnyObject", bound=ClusterObject)
+
+NAMESPACE_OF_UIDS = UUID("6d6f6f72-696e-4700-8000-000000000000")
+UNVERSIONED_KINDS = frozenset({"Pod", "Node"})
+
+
+class WatchHandler(Protocol):
+    """Whoever wants to know what happens in the cluster; called at once, within the change."""
+
+    def on_add(self, obj: Any) -> None:
+        """`obj` is new."""
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """`new` took the place of `old`."""
+
+    def on_delete(self, obj: Any) -> None:
+        """`obj` is gone."""
+
+
+class MemoryCluster:
+    """A cluster within the process. Objects are immutable; a change puts another in their place.
+
+    Lists are in the order in which objects were added.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        """Changes whenever an object other than a pod or a node does."""
+        self._objects: dict[str, dict[tuple[str, str], Any]] = {}
+        self._handlers: list[WatchHandler] = []
+        self._last_resource_version = 0
+        self._deaths: Counter[tuple[str, str, str]] = Counter()
+
+    def watch(self, handler: WatchHandler) -> None:
+        """Tell `handler` of everything there is, then of every change.
+
+        Pods come last and those that run before those that wait, so that whoever schedules knows
+        the whole cluster when the first waiting pod arrives.
+        """
+        for obj in list(self._in_order()):
+            handler.on_add(obj)
+        self._handlers.append(handler)
+
+    def add(self, obj: AnyObject) -> AnyObject:
+        """Store a new object and return it with its uid and resource version.
+
+        An object that has these already keeps them; one that only says how its name begins gets
+        a name. Raises ConflictError if the name is taken.
+        """
+        if not obj.name:
+            obj = self._with_name(obj)
+        objects = self._objects.setdefault(obj.kind, {})
+        if (obj.namespace, obj.name) in objects:
+            raise ConflictError(f"{describe(obj)} exists already")
+        changes = {} if obj.uid else {"uid": self._new_uid(obj)}
+        if obj.resource_version:
+            self._skip_resource_version(obj.resource_version)
+        else:
+            changes["resource_version"] = self._next_resource_version()
+        stored = _with_meta(obj, changes)
+        objects[obj.namespace, obj.name] = stored
+        self._touch(obj.kind)
+        for handler in self._handlers:
+            handler.on_add(stored)
+        return stored
+
+    def update(self, obj: AnyObject) -> AnyObject:
+        """Put `obj` in the place of the one with its name and return it as stored.
+
+        Raises NotFoundError if there is none and ConflictError if that one has another uid.
+        """
+        old = self._find(obj)
+        changes = {"uid": old.uid, "resource_version": self._next_resource_version()}
+        stored = _with_meta(obj, changes)
+        self._objects[obj.kind][obj.namespace, obj.name] = stored
+        self._touch(obj.kind)
+        for handler in self._handlers:
+            handler.on_update(old, stored)
+        return stored
+
+    def delete(self, obj: ClusterObject) -> None:
+        """Remove the object with the kind and name of `obj`; raises as `update` does."""
+        old = self._find(obj)
+        del self._objects[obj.kind][obj.namespace, obj.name]
+        self._deaths[obj.kind, obj.namespace, obj.name] += 1
+        self._touch(obj.kind)
+        for handler in self._handlers:
+            handler.on_delete(old)
+
+    def bind(self, pod: Pod, node_name: str) -> None:
+        """Put the pod on a node.
+
+        Raises NotFoundError if pod or node is gone, ConflictError if the pod is elsewhere already
+        or on its way out.
+        """
+        stored = self._find(pod)
+        if self.get("Node", "", node_name) is None:
+            raise NotFoundError(f'Node "{node_name}" is not there')
+        if stored.is_terminating:
+            raise ConflictError(f"{describe(pod)} is being deleted")
+        if stored.node_name:
+            raise ConflictError(f'{describe(pod)} is on node "{stored.node_name}" already')
+        self.update(stored.with_node(node_name))
+
+    def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
+        """All objects of `kind`, in `namespace` when given."""
+        objects = self._objects.get(kind, {})
+        if namespace is None:
+            return objects.values()
+        return [obj for obj in objects.values() if obj.namespace == namespace]
+
+    def get(self, kind: str, namespace: str, name: str) -> Any | None:
+        """One object, or None; cluster-wide kinds have the namespace ""."""
+        return self._objects.get(kind, {}).get((namespace, name))
+
+    def count(self, kind: str) -> int:
+        """How many objects of `kind` there are."""
+        return len(self._objects.get(kind, {}))
+
+    def _find(self, obj: AnyObject) -> AnyObject:
+        stored = self.get(obj.kind, obj.namespace, obj.name)
+        if stored is None:
+            raise NotFoundError(f"{describe(obj)} is not there")
+        if obj.uid and obj.uid != stored.uid:
+            raise ConflictError(f"{describe(obj)} was replaced by another of the same name")
+        return cast(AnyObject, stored)
+
+    def _in_order(self) -> Iterator[ClusterObject]:
+        for kind in self._objects:
+            if kind not in UNVERSIONED_KINDS:
+                yield from self.list(kind)
+        yield from self.list("Node")
+        yield from (pod for pod in self.list("Pod") if pod.node_name)
+        yield from (pod for pod in self.list("Pod") if not pod.node_name)
+
+    def _with_name(self, obj: AnyObject) -> AnyObject:
+        """The object with a name that begins as it asks for."""
+        prefix = getattr(getattr(obj, "metadata", obj), "generate_name", "")
+        assert prefix, "an object without a name says how its name begins"
+        seeds = (f"{obj.kind}/{obj.namespace}/{prefix}/{number}" for number in count())
+        names = (make_name(prefix, seed) for seed in seeds)
+        free = (name for name in names if self.get(obj.kind, obj.namespace, name) is None)
+        return _with_meta(obj, {"name": next(free)})
+
+    def _touch(self, kind: str) -> None:
+        if kind not in UNVERSIONED_KINDS:
+            self.version += 1
+
+    def _new_uid(self, obj: ClusterObject) -> str:
+        """The uid that this name always gets; one that lived before counts its lives."""
+        path = f"{obj.kind}/{obj.namespace}/{obj.name}"
+        lives = self._deaths[obj.kind, obj.namespace, obj.name]
+        return str(uuid5(NAMESPACE_OF_UIDS, f"{path}#{lives}" if lives else path))
+
+    def _next_resource_version(self) -> str:
+        self._last_resource_version += 1
+        return str(self._last_resource_version)
+
+    def _skip_resource_version(self, given: str) -> None:
+        """Keep versions that came with the input from being given out again."""
+        if given.isdecimal():
+            self._last_resource_version = max(self._last_resource_version, int(given))
+
+
+def describe(obj: ClusterObject) -> str:
+    """The object as people name it: `Pod "default/web-0"`."""
+    return f'{obj.kind} "{obj.key}"'
+
+
+def _with_meta(obj: AnyObject, changes: dict[str, str]) -> AnyObject:
+    """The object with some of its metadata changed."""
+    if not changes:
+        return obj
+    if isinstance(obj, KubeObject):
+        return cast(AnyObject, replace(obj, metadata=replace(obj.metadata, **changes)))
+    return cast(AnyObject, obj.replace(**changes))

@@ -1,0 +1,261 @@
+"""ArgsValidation: the rules for the arguments of each plugin.
+
+Mirrors pkg/scheduler/apis/config/validation/validation_pluginargs.go.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ..api.affinity import (
+    DO_NOT_SCHEDULE,
+    SCHEDULE_ANYWAY,
+    NodeAffinity,
+    TopologySpreadConstraint,
+)
+from ..api.names import is_label_value, is_qualified_name
+from ..api.selectors import (
+    FIELD_OPERATORS,
+    NODE_OPERATORS,
+    NodeSelectorTerm,
+    Requirement,
+    parse_integer,
+)
+from .plugin_args import (
+    DEFAULTING_TYPES,
+    REQUESTED_TO_CAPACITY_RATIO,
+    SCORING_STRATEGIES,
+    SYSTEM_DEFAULTING,
+    Args,
+    DefaultPreemptionArgs,
+    DynamicResourcesArgs,
+    InterPodAffinityArgs,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
+    ScoringStrategy,
+    UtilizationShapePoint,
+    VolumeBindingArgs,
+)
+from .problems import Literally, ProblemKind, Problems, one_of, show
+
+WHEN_UNSATISFIABLE = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
+LABEL_KEY = "a label key such as example.com/name"
+
+
+def validate_args(args: Args, path: str, problems: Problems) -> None:
+    """Notes what is wrong with the arguments of one plugin, which are at `path` of the file."""
+    validate = _VALIDATORS.get(type(args))
+    if validate is not None:
+        validate(args, path, problems)
+
+
+def seconds(value: float) -> Literally:
+    """Returns a duration as it is shown in a message."""
+    return Literally(f"{value:g}s")
+
+
+def _default_preemption(args: DefaultPreemptionArgs, path: str, problems: Problems) -> None:
+    percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
+    percentage_path = f"{path}.minCandidateNodesPercentage"
+    absolute_path = f"{path}.minCandidateNodesAbsolute"
+    if not 0 <= percentage <= 100:
+        problems.add(percentage_path, "a percentage from 0 to 100", percentage)
+    if absolute < 0:
+        problems.add(absolute_path, "a number not below 0", absolute)
+    if percentage == 0 and absolute == 0:
+        problems.add(percentage_path, "more than 0 when minCandidateNodesAbsolute is 0", 0)
+        problems.add(absolute_path, "more than 0 when minCandidateNodesPercentage is 0", 0)
+
+
+def _inter_pod_affinity(args: InterPodAffinityArgs, path: str, problems: Problems) -> None:
+    weight = args.hard_pod_affinity_weight
+    if not 0 <= weight <= 100:
+        problems.add(f"{path}.hardPodAffinityWeight", "a weight from 0 to 100", weight)
+
+
+def _node_affinity(args: NodeAffinityArgs, path: str, problems: Problems) -> None:
+    if args.added_affinity is not None:
+        _added_affinity(args.added_affinity, f"{path}.addedAffinity", problems)
+
+
+def _added_affinity(affinity: NodeAffinity, path: str, problems: Problems) -> None:
+    if affinity.required is not None:
+        terms = f"{path}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+        for i, term in enumerate(affinity.required.node_selector_terms or ()):
+            _node_selector_term(term, f"{terms}[{i}]", problems)
+    terms = f"{path}.preferredDuringSchedulingIgnoredDuringExecution"
+    for i, preferred in enumerate(affinity.preferred):
+        if preferred.weight != 0:  # a term without weight is never looked at
+            # The path leaves `preference` out, as that of kube-scheduler does.
+            _node_selector_term(preferred.preference, f"{terms}[{i}]", problems)
+
+
+def _node_selector_term(term: NodeSelectorTerm, path: str, problems: Problems) -> None:
+    for i, requirement in enumerate(term.expressions):
+        _label_requirement(requirement, f"{path}.matchExpressions[{i}]", problems)
+    for i, requirement in enumerate(term.fields):
+        _field_requirement(requirement, f"{path}.matchFields[{i}]", problems)
+
+
+def _label_requirement(requirement: Requirement, path: str, problems: Problems) -> None:
+    operator, values = requirement.operator, requirement.values or ()
+    if operator not in NODE_OPERATORS:
+        _unsupported(f"{path}.operator", NODE_OPERATORS, operator, problems)
+        return
+    if not is_qualified_name(requirement.key):
+        problems.add(f"{path}.key", LABEL_KEY, requirement.key)
+    if operator in ("In", "NotIn") and not values:
+        problems.add(f"{path}.values", f"at least one value for operator {operator}", values)
+    if operator in ("Exists", "DoesNotExist") and values:
+        problems.add(f"{path}.values", f"no value for operator {operator}", values)
+    if operator in ("Gt", "Lt"):
+        if len(values) != 1:
+            problems.add(f"{path}.values", f"one value for operator {operator}", values)
+        for i, value in enumerate(values):
+            if parse_integer(value) is None:
+                expected = f"a whole number for operator {operator}"
+                problems.add(f"{path}.values[{i}]", expected, value)
+    for i, value in enumerate(values):
+        if not is_label_value(value):
+            # kube-scheduler's path names the key as well.
+            problems.add(f"{path}.values[{i}][{requirement.key}]", "a label value", value)
+
+
+def _field_requirement(requirement: Requirement, path: str, problems: Problems) -> None:
+    values = requirement.values or ()
+    if requirement.operator not in FIELD_OPERATORS:
+        _unsupported(f"{path}.operator", FIELD_OPERATORS, requirement.operator, problems)
+    elif len(values) != 1:
+        problems.add(f"{path}.values", "one value", values)
+
+
+def _node_resources_fit(args: NodeResourcesFitArgs, path: str, problems: Problems) -> None:
+    for i, name in enumerate(args.ignored_resources):
+        if not is_qualified_name(name):
+            expected = "a resource name such as example.com/gpu"
+            problems.add(f"{path}.ignoredResources[{i}]", expected, name)
+    for i, group in enumerate(args.ignored_resource_groups):
+        if "/" in group or not is_qualified_name(group):
+            expected = "a resource group such as example.com, without /"
+            problems.add(f"{path}.ignoredResourceGroups[{i}]", expected, group)
+    _scoring_strategy(args.scoring_strategy, f"{path}.scoringStrategy", problems)
+
+
+def _scoring_strategy(strategy: ScoringStrategy, path: str, problems: Problems) -> None:
+    if strategy.type not in SCORING_STRATEGIES:
+        _unsupported(f"{path}.type", SCORING_STRATEGIES, strategy.type, problems)
+    for i, spec in enumerate(strategy.resources):
+        if not 0 < spec.weight <= 100:
+            problems.add(f"{path}.resources[{i}].weight", "a weight from 1 to 100", spec.weight)
+    ratio, ratio_path = strategy.requested_to_capacity_ratio, f"{path}.requestedToCapacityRatio"
+    if strategy.type == REQUESTED_TO_CAPACITY_RATIO:
+        if ratio is None:
+            expected = f"a shape for type {REQUESTED_TO_CAPACITY_RATIO}"
+            problems.add(ratio_path, expected, None, ProblemKind.REQUIRED)
+        else:
+            _shape(ratio.shape, f"{ratio_path}.shape", problems)
+    elif ratio is not None:
+        expected = f"nothing unless type is {REQUESTED_TO_CAPACITY_RATIO}"
+        got = Literally(f"a shape for type {show(strategy.type)}")
+        problems.add(ratio_path, expected, got, ProblemKind.FORBIDDEN)
+
+
+def _shape(shape: tuple[UtilizationShapePoint, ...], path: str, problems: Problems) -> None:
+    if not shape:
+        problems.add(path, "at least one point", shape, ProblemKind.REQUIRED)
+    for i in range(1, len(shape)):
+        if shape[i - 1].utilization >= shape[i].utilization:
+            expected = f"a utilization above that of the point before, {shape[i - 1].utilization}"
+            problems.add(f"{path}[{i}].utilization", expected, shape[i].utilization)
+            break
+    for i, point in enumerate(shape):
+        if not 0 <= point.utilization <= 100:
+            expected = "a utilization from 0 to 100"
+            problems.add(f"{path}[{i}].utilization", expected, point.utilization)
+        if not 0 <= point.score <= 10:
+            problems.add(f"{path}[{i}].score", "a score from 0 to 10", point.score)
+
+
+def _balanced_allocation(
+    args: NodeResourcesBalancedAllocationArgs, path: str, problems: Problems
+) -> None:
+    names = [spec.name for spec in args.resources]
+    for i, spec in enumerate(args.resources):
+        where = f"{path}.resources[{i}]"
+        if spec.name in names[:i]:
+            expected = "each resource once"
+            problems.add(f"{where}.name", expected, spec.name, ProblemKind.DUPLICATE)
+        if spec.weight != 1:
+            problems.add(f"{where}.weight", "1", spec.weight)
+
+
+def _pod_topology_spread(args: PodTopologySpreadArgs, path: str, problems: Problems) -> None:
+    constraints, type_path = args.default_constraints, f"{path}.defaultingType"
+    if args.defaulting_type not in DEFAULTING_TYPES:
+        _unsupported(type_path, DEFAULTING_TYPES, args.defaulting_type, problems)
+    elif args.defaulting_type == SYSTEM_DEFAULTING and constraints:
+        problems.add(type_path, "List when there are defaultConstraints", args.defaulting_type)
+    seen: set[tuple[str, str]] = set()
+    for i, constraint in enumerate(constraints):
+        where = f"{path}.defaultConstraints[{i}]"
+        _default_constraint(constraint, where, problems)
+        pair = (constraint.topology_key, constraint.when_unsatisfiable)
+        if pair in seen:
+            expected = "each pair of topologyKey and whenUnsatisfiable once"
+            problems.add(where, expected, ", ".join(pair), ProblemKind.DUPLICATE)
+        seen.add(pair)
+
+
+def _default_constraint(
+    constraint: TopologySpreadConstraint, path: str, problems: Problems
+) -> None:
+    if constraint.max_skew <= 0:
+        problems.add(f"{path}.maxSkew", "a number above 0", constraint.max_skew)
+    if not constraint.topology_key:
+        problems.add(f"{path}.topologyKey", LABEL_KEY, None, ProblemKind.REQUIRED)
+    elif not is_qualified_name(constraint.topology_key):
+        problems.add(f"{path}.topologyKey", LABEL_KEY, constraint.topology_key)
+    action, action_path = constraint.when_unsatisfiable, f"{path}.whenUnsatisfiable"
+    if not action:
+        problems.add(action_path, one_of(WHEN_UNSATISFIABLE), None, ProblemKind.REQUIRED)
+    elif action not in WHEN_UNSATISFIABLE:
+        _unsupported(action_path, WHEN_UNSATISFIABLE, action, problems)
+    if constraint.label_selector is not None:
+        expected = "nothing, since each pod brings its own selector"
+        got = Literally("a selector")
+        problems.add(f"{path}.labelSelector", expected, got, ProblemKind.FORBIDDEN)
+
+
+def _volume_binding(args: VolumeBindingArgs, path: str, problems: Problems) -> None:
+    timeout = args.bind_timeout_seconds
+    if timeout < 0:
+        problems.add(f"{path}.bindTimeoutSeconds", "a number not below 0", timeout)
+    if args.shape is not None:
+        expected = "nothing while feature gate StorageCapacityScoring is off"
+        problems.add(f"{path}.shape", expected, args.shape)
+
+
+def _dynamic_resources(args: DynamicResourcesArgs, path: str, problems: Problems) -> None:
+    if args.filter_timeout_s < 0:
+        got = seconds(args.filter_timeout_s)
+        problems.add(f"{path}.filterTimeout", "a duration not below 0s", got)
+    if args.binding_timeout_s < 1:
+        got = seconds(args.binding_timeout_s)
+        problems.add(f"{path}.bindingTimeout", "a duration of at least 1s", got)
+
+
+def _unsupported(path: str, choices: tuple[str, ...], got: str, problems: Problems) -> None:
+    problems.add(path, one_of(choices), got, ProblemKind.UNSUPPORTED)
+
+
+_VALIDATORS: dict[type[Args], Callable[[Any, str, Problems], None]] = {
+    DefaultPreemptionArgs: _default_preemption,
+    DynamicResourcesArgs: _dynamic_resources,
+    InterPodAffinityArgs: _inter_pod_affinity,
+    NodeAffinityArgs: _node_affinity,
+    NodeResourcesBalancedAllocationArgs: _balanced_allocation,
+    NodeResourcesFitArgs: _node_resources_fit,
+    PodTopologySpreadArgs: _pod_topology_spread,
+    VolumeBindingArgs: _volume_binding,
+}

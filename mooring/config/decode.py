@@ -1,0 +1,241 @@
+"""Decode: plain data to typed objects, strictly, with every problem reported by its path.
+
+msgspec would stop at the first problem; this walk over msgspec's type descriptions goes on. As in
+Kubernetes, null is the same as absent, a whole number may be written as a float, and a field
+without a default is zero when it is absent.
+"""
+
+import base64
+import binascii
+import difflib
+import re
+from functools import cache
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from .problems import Literally, ProblemKind, Problems, child, one_of
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+# Seconds, written in the file the way Go writes durations: 1h30m, 1.5s, 100ms.
+Duration = Annotated[float, msgspec.Meta(extra={"written": "duration"})]
+
+_DURATION = re.compile(r"[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
+_DURATION_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+_INT64_LIMITS = (-(2**63), 2**63 - 1)
+
+
+class _Wrong:
+    """Stands for a value that could not be read; its problem is noted already."""
+
+
+_WRONG = _Wrong()
+
+
+def decode(cls: type[T], data: Any, path: str, problems: Problems) -> T:
+    """Returns `data` as a `cls`, with defaults where it is absent or wrong."""
+    info = _type_info(cls)
+    assert isinstance(info, inspect.StructType), f"{cls.__name__} is not a Struct"
+    value = _value(info, {} if data is None else data, path, problems)
+    result = _zero(info) if value is _WRONG else value
+    assert isinstance(result, cls), "the walk makes what it was asked for"
+    return result
+
+
+@cache
+def _type_info(cls: type[msgspec.Struct]) -> inspect.Type:
+    return inspect.type_info(cls)
+
+
+def _value(info: inspect.Type, data: Any, path: str, problems: Problems) -> Any:
+    """Returns `data` read as `info` says, or _WRONG with the problem noted."""
+    match info:
+        case inspect.Metadata():
+            if (info.extra or {}).get("written") == "duration":
+                return _duration(data, path, problems)
+            return _value(info.type, data, path, problems)
+        case inspect.UnionType():
+            return _value(_not_null(info), data, path, problems)
+        case inspect.StructType():
+            return _struct(info, data, path, problems)
+        case inspect.ListType() | inspect.VarTupleType():
+            return _items(info, data, path, problems)
+        case inspect.DictType():
+            return _mapping(info, data, path, problems)
+        case inspect.AnyType():
+            return data
+        case inspect.BytesType():
+            return _bytes(data, path, problems)
+        case _:
+            return _scalar(info, data, path, problems)
+
+
+def _struct(info: inspect.StructType, data: Any, path: str, problems: Problems) -> Any:
+    """Returns a mapping as a Struct; fields that cannot be read keep their default."""
+    if not isinstance(data, dict):
+        problems.add(path, "a mapping", data, ProblemKind.TYPE)
+        return _WRONG
+    fields = {field.encode_name: field for field in info.fields}
+    for name in data.keys() - fields.keys():
+        _unknown_field(name, tuple(fields), path, problems)
+    values = {}
+    for name, field in fields.items():
+        value = _WRONG
+        if data.get(name) is not None:
+            value = _value(field.type, data[name], child(path, name), problems)
+        if value is not _WRONG:
+            values[field.name] = value
+        elif field.required:
+            values[field.name] = _zero(field.type)
+    return info.cls(**values)
+
+
+def _unknown_field(name: str, known: tuple[str, ...], path: str, problems: Problems) -> None:
+    """Notes a field that does not exist, with the one that was probably meant."""
+    folded = {other.lower(): other for other in known}
+    close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.7)
+    expected = folded[close[0]] if close else one_of(tuple(sorted(known)))
+    problems.add(
+        child(path, name), expected, Literally("an unknown field"), ProblemKind.UNKNOWN_FIELD
+    )
+
+
+def _items(
+    info: inspect.ListType | inspect.VarTupleType, data: Any, path: str, problems: Problems
+) -> Any:
+    """Returns a list or tuple; null items are zero values, one unreadable item spoils all."""
+    if not isinstance(data, list | tuple):
+        problems.add(path, "a list", data, ProblemKind.TYPE)
+        return _WRONG
+    items = [
+        _zero(info.item_type)
+        if item is None
+        else _value(info.item_type, item, f"{path}[{i}]", problems)
+        for i, item in enumerate(data)
+    ]
+    if _WRONG in items:
+        return _WRONG
+    return items if isinstance(info, inspect.ListType) else tuple(items)
+
+
+def _mapping(info: inspect.DictType, data: Any, path: str, problems: Problems) -> Any:
+    """Returns a mapping with any keys."""
+    if not isinstance(data, dict):
+        problems.add(path, "a mapping", data, ProblemKind.TYPE)
+        return _WRONG
+    result = {
+        key: _zero(info.value_type)
+        if value is None
+        else _value(info.value_type, value, child(path, key), problems)
+        for key, value in data.items()
+    }
+    return _WRONG if _WRONG in result.values() else result
+
+
+def _scalar(info: inspect.Type, data: Any, path: str, problems: Problems) -> Any:
+    """Returns a text, number or truth value."""
+    match info:
+        case inspect.BoolType():
+            expected, fits = "true or false", isinstance(data, bool)
+        case inspect.StrType():
+            expected, fits = "a text", isinstance(data, str)
+        case inspect.FloatType():
+            expected = "a number"
+            fits = isinstance(data, int | float) and not isinstance(data, bool)
+        case inspect.IntType():
+            return _integer(info, data, path, problems)
+        case _:
+            return _converted(info, data, path, problems)
+    if not fits:
+        problems.add(path, expected, data, ProblemKind.TYPE)
+        return _WRONG
+    return data
+
+
+def _integer(info: inspect.IntType, data: Any, path: str, problems: Problems) -> Any:
+    """Returns a whole number that fits the type, 64 bits unless the type says otherwise."""
+    low = _INT64_LIMITS[0] if info.ge is None else info.ge
+    high = _INT64_LIMITS[1] if info.le is None else info.le
+    if isinstance(data, bool) or not isinstance(data, int | float) or data != data // 1:
+        problems.add(path, "a whole number", data, ProblemKind.TYPE)
+        return _WRONG
+    if not low <= data <= high:
+        problems.add(path, f"a whole number from {low} to {high}", data, ProblemKind.TYPE)
+        return _WRONG
+    return int(data)
+
+
+def _bytes(data: Any, path: str, problems: Problems) -> Any:
+    """Returns bytes that are written in base64."""
+    if not isinstance(data, str):
+        problems.add(path, "a text in base64", data, ProblemKind.TYPE)
+        return _WRONG
+    try:
+        return base64.b64decode(data.replace("\n", "").replace("\r", ""), validate=True)
+    except binascii.Error:
+        problems.add(path, "a text in base64", data, ProblemKind.VALUE)
+        return _WRONG
+
+
+def _duration(data: Any, path: str, problems: Problems) -> Any:
+    """Returns a duration in seconds."""
+    expected = "a duration such as 1m30s"
+    if not isinstance(data, str):
+        problems.add(path, expected, data, ProblemKind.TYPE)
+        return _WRONG
+    if not _DURATION.fullmatch(data):
+        problems.add(path, expected, data, ProblemKind.VALUE)
+        return _WRONG
+    seconds = sum(float(n) * _SECONDS[unit] for n, unit in _DURATION_PART.findall(data))
+    return -seconds if data.startswith("-") else seconds
+
+
+def _converted(info: inspect.Type, data: Any, path: str, problems: Problems) -> Any:
+    """Returns an enumerated value; only its being one of the choices is checked."""
+    if isinstance(info, inspect.LiteralType):
+        choices = tuple(str(value) for value in info.values)
+    elif isinstance(info, inspect.EnumType):
+        choices = tuple(str(member.value) for member in info.cls)
+    else:
+        raise AssertionError(f"no way to read {type(info).__name__} at {path}")
+    if data not in choices:
+        problems.add(path, one_of(choices), data, ProblemKind.UNSUPPORTED)
+        return _WRONG
+    return data if isinstance(info, inspect.LiteralType) else info.cls(data)
+
+
+def _not_null(info: inspect.UnionType) -> inspect.Type:
+    """Returns the one type of an optional."""
+    types = [type_ for type_ in info.types if not isinstance(type_, inspect.NoneType)]
+    assert len(types) == 1, "a field of the configuration has one type, or none"
+    return types[0]
+
+
+def _zero(info: inspect.Type) -> Any:
+    """Returns the zero value of a type: what Kubernetes has where nothing is written."""
+    match info:
+        case inspect.Metadata():
+            return _zero(info.type)
+        case inspect.UnionType() | inspect.AnyType():
+            return None
+        case inspect.StructType():
+            return info.cls(**{f.name: _zero(f.type) for f in info.fields if f.required})
+        case inspect.ListType():
+            return []
+        case inspect.VarTupleType():
+            return ()
+        case inspect.DictType():
+            return {}
+        case inspect.BoolType():
+            return False
+        case inspect.IntType() | inspect.FloatType():
+            return 0
+        case inspect.BytesType():
+            return b""
+        case _:
+            return ""

@@ -1,0 +1,102 @@
+"""Defaults: the plugins that are on when nothing is said, and how a file's lists change them.
+
+Mirrors pkg/scheduler/apis/config/v1/{default_plugins,defaults}.go.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .plugin_args import ARGS_TYPES, Args
+from .types import (
+    DEFAULT_SCHEDULER_NAME,
+    POINT_NAMES,
+    PluginRef,
+    Plugins,
+    PluginSet,
+    Profile,
+    SchedulerConfiguration,
+)
+
+ALL = "*"
+
+# Order and weights of v1.36 with its default feature gates. DynamicResources stands before
+# DefaultPreemption: giving up an unused claim is better than evicting a pod.
+DEFAULT_PLUGINS = Plugins(
+    multi_point=PluginSet(
+        enabled=(
+            PluginRef("SchedulingGates"),
+            PluginRef("PrioritySort"),
+            PluginRef("NodeUnschedulable"),
+            PluginRef("NodeName"),
+            PluginRef("TaintToleration", 3),
+            PluginRef("NodeAffinity", 2),
+            PluginRef("NodePorts"),
+            PluginRef("NodeResourcesFit", 1),
+            PluginRef("VolumeRestrictions"),
+            PluginRef("NodeVolumeLimits"),
+            PluginRef("VolumeBinding"),
+            PluginRef("VolumeZone"),
+            PluginRef("PodTopologySpread", 2),
+            PluginRef("InterPodAffinity", 2),
+            PluginRef("DynamicResources", 2),
+            PluginRef("DefaultPreemption"),
+            PluginRef("NodeResourcesBalancedAllocation", 1),
+            PluginRef("ImageLocality", 1),
+            PluginRef("DefaultBinder"),
+            PluginRef("NodeDeclaredFeatures"),
+        )
+    )
+)
+
+
+def merge_plugins(defaults: Plugins, custom: Plugins) -> Plugins:
+    """Returns `defaults` changed by what `custom` enables and disables, point by point."""
+    points = (*POINT_NAMES, "multi_point")
+    return Plugins(
+        **{point: merge_plugin_set(defaults.at(point), custom.at(point)) for point in points}
+    )
+
+
+def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
+    """Returns one point's set: the defaults that stay, then what `custom` adds.
+
+    A default that `custom` enables again takes its weight and keeps its place. One that `custom`
+    disables and enables moves to the end. A plugin enabled twice stays there twice; building the
+    profile refuses it.
+    """
+    disabled = custom.disabled + default.disabled
+    # Of a plugin that is listed twice, the last entry replaces the default.
+    position = {ref.name: i for i, ref in enumerate(custom.enabled)}
+    enabled: list[PluginRef] = []
+    placed: set[int] = set()
+    for ref in () if ALL in disabled else default.enabled:
+        if ref.name in disabled:
+            continue
+        if ref.name in position:
+            placed.add(position[ref.name])
+            ref = custom.enabled[position[ref.name]]
+        enabled.append(ref)
+    enabled += [ref for i, ref in enumerate(custom.enabled) if i not in placed]
+    return PluginSet(tuple(enabled), disabled)
+
+
+def default_plugin_config(
+    plugins: Plugins, given: Mapping[str, Args | dict[str, Any] | None]
+) -> dict[str, Args | dict[str, Any] | None]:
+    """Returns `given` followed by the default arguments of the other enabled plugins, by name."""
+    missing = sorted(plugins.names() & ARGS_TYPES.keys() - given.keys())
+    return {**given, **{name: ARGS_TYPES[name]() for name in missing}}
+
+
+def default_profile(scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Profile:
+    """Returns a profile with the default plugins and arguments."""
+    return Profile(
+        scheduler_name=scheduler_name,
+        plugins=DEFAULT_PLUGINS,
+        plugin_config=default_plugin_config(DEFAULT_PLUGINS, {}),
+    )
+
+
+def default_config() -> SchedulerConfiguration:
+    """Returns the configuration that holds when there is no file."""
+    return SchedulerConfiguration(profiles=(default_profile(),))

@@ -1,0 +1,144 @@
+"""PluginArgs: the typed arguments of the plugins that take some.
+
+Mirrors pkg/scheduler/apis/config/types_pluginargs.go. A type made without arguments has the
+plugin's defaults; `fill_in` gives them to what a file left empty.
+"""
+
+import msgspec
+from msgspec import field
+
+from ..api.affinity import NodeAffinity, TopologySpreadConstraint
+from .decode import Duration, Int32, Int64
+
+LEAST_ALLOCATED = "LeastAllocated"
+MOST_ALLOCATED = "MostAllocated"
+REQUESTED_TO_CAPACITY_RATIO = "RequestedToCapacityRatio"
+SCORING_STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)
+
+SYSTEM_DEFAULTING = "System"
+LIST_DEFAULTING = "List"
+DEFAULTING_TYPES = (SYSTEM_DEFAULTING, LIST_DEFAULTING)
+
+
+class Args(msgspec.Struct, frozen=True, rename="camel"):
+    """The arguments of one plugin."""
+
+
+class DefaultPreemptionArgs(Args, frozen=True, rename="camel"):
+    """How many nodes preemption tries: the larger of a share of the nodes and a number."""
+
+    min_candidate_nodes_percentage: Int32 = 10
+    min_candidate_nodes_absolute: Int32 = 100
+
+
+class InterPodAffinityArgs(Args, frozen=True, rename="camel"):
+    """The weight of a required term towards an incoming pod, and whose preferences count."""
+
+    hard_pod_affinity_weight: Int32 = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+class NodeAffinityArgs(Args, frozen=True, rename="camel"):
+    """A node affinity that every pod of the profile has in addition to its own."""
+
+    added_affinity: NodeAffinity | None = None
+
+
+class ResourceSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """A resource that takes part in scoring; weight 0 in a file becomes 1."""
+
+    name: str = ""
+    weight: Int64 = 0
+
+
+class UtilizationShapePoint(msgspec.Struct, frozen=True, rename="camel"):
+    """A point of a broken line: the score, 0 to 10, at a utilization in percent."""
+
+    utilization: Int32 = 0
+    score: Int32 = 0
+
+
+class RequestedToCapacityRatio(msgspec.Struct, frozen=True, rename="camel"):
+    """The broken line that maps utilization to score."""
+
+    shape: tuple[UtilizationShapePoint, ...] = ()
+
+
+DEFAULT_RESOURCES = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
+
+
+class ScoringStrategy(msgspec.Struct, frozen=True, rename="camel"):
+    """How NodeResourcesFit scores. A strategy without a type is an error, not the default."""
+
+    type: str
+    resources: tuple[ResourceSpec, ...] = ()
+    requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
+
+
+class NodeResourcesFitArgs(Args, frozen=True, rename="camel"):
+    """Extended resources the filter leaves out, and how to score."""
+
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy = ScoringStrategy(LEAST_ALLOCATED, DEFAULT_RESOURCES)
+
+
+class NodeResourcesBalancedAllocationArgs(Args, frozen=True, rename="camel"):
+    """The resources whose use is to be balanced; every weight is 1."""
+
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+
+
+class PodTopologySpreadArgs(Args, frozen=True, rename="camel"):
+    """The constraints of pods that have none of their own: built in (System) or given (List)."""
+
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    defaulting_type: str = SYSTEM_DEFAULTING
+
+
+class VolumeBindingArgs(Args, frozen=True, rename="camel"):
+    """How long to wait for volumes; the shape belongs to a feature that is off."""
+
+    bind_timeout_seconds: Int64 = 600
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+
+
+class DynamicResourcesArgs(Args, frozen=True, rename="camel"):
+    """How long to search for devices on one node (0: no limit), and to wait for their binding."""
+
+    filter_timeout_s: Duration = field(default=10.0, name="filterTimeout")
+    binding_timeout_s: Duration = field(default=600.0, name="bindingTimeout")
+
+
+ARGS_TYPES: dict[str, type[Args]] = {
+    "DefaultPreemption": DefaultPreemptionArgs,
+    "DynamicResources": DynamicResourcesArgs,
+    "InterPodAffinity": InterPodAffinityArgs,
+    "NodeAffinity": NodeAffinityArgs,
+    "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
+    "NodeResourcesFit": NodeResourcesFitArgs,
+    "PodTopologySpread": PodTopologySpreadArgs,
+    "VolumeBinding": VolumeBindingArgs,
+}
+
+
+def fill_in(args: Args) -> Args:
+    """Returns `args` with defaults in place of empty lists, texts and zero weights."""
+    match args:
+        case NodeResourcesFitArgs():
+            strategy = args.scoring_strategy
+            resources = _with_weights(strategy.resources)
+            strategy = msgspec.structs.replace(strategy, resources=resources)
+            return msgspec.structs.replace(args, scoring_strategy=strategy)
+        case NodeResourcesBalancedAllocationArgs():
+            return msgspec.structs.replace(args, resources=_with_weights(args.resources))
+        case PodTopologySpreadArgs(defaulting_type=""):
+            return msgspec.structs.replace(args, defaulting_type=SYSTEM_DEFAULTING)
+        case _:
+            return args
+
+
+def _with_weights(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
+    """Returns `resources` with weight 1 where it is 0; the default ones if there are none."""
+    filled = tuple(ResourceSpec(spec.name, spec.weight or 1) for spec in resources)
+    return filled or DEFAULT_RESOURCES

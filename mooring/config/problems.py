@@ -1,0 +1,92 @@
+"""Problems: what is wrong with a configuration, collected instead of raised one by one."""
+
+import json
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+
+class ProblemKind(Enum):
+    """What sort of mistake a problem is; from INVALID on, the sorts that validation finds."""
+
+    SYNTAX = "syntax"
+    VERSION = "version"
+    UNKNOWN_FIELD = "unknown field"
+    DUPLICATE_FIELD = "duplicate field"
+    TYPE = "type"
+    VALUE = "value"
+    INVALID = "invalid"
+    REQUIRED = "required"
+    DUPLICATE = "duplicate"
+    UNSUPPORTED = "unsupported"
+    FORBIDDEN = "forbidden"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mistake: where it is, what was expected there, what was found."""
+
+    path: str
+    expected: str
+    got: str
+    kind: ProblemKind = ProblemKind.INVALID
+
+    def __str__(self) -> str:
+        where = f"{self.path}: " if self.path else ""
+        return f"{where}expected {self.expected}; got {self.got}"
+
+
+class Problems(list[Problem]):
+    """The problems found so far, in the order they were found."""
+
+    def add(
+        self, path: str, expected: str, got: object, kind: ProblemKind = ProblemKind.INVALID
+    ) -> None:
+        """Notes that `path` should be as `expected` says and is `got`, a value of the file."""
+        self.append(Problem(path, expected, show(got), kind))
+
+    def cover(self, path: str) -> bool:
+        """Whether something at or above `path` is known to be wrong already."""
+        return any(is_within(path, problem.path) for problem in self)
+
+
+def show(value: Any) -> str:
+    """Returns how a value of the file is named in a message."""
+    match value:
+        case Literally():
+            return value
+        case None | "":
+            return "nothing"
+        case dict() | msgspec.Struct():
+            return "a mapping" if value else "an empty mapping"
+        case list() | tuple():
+            return f"a list of {len(value)}" if value else "an empty list"
+        case _:
+            return json.dumps(value, ensure_ascii=False, default=str)
+
+
+class Literally(str):
+    """Words of a message that are not a value of the file, shown without quotes."""
+
+    __slots__ = ()
+
+
+def is_within(path: str, ancestor: str) -> bool:
+    """Whether `path` is `ancestor` or below it; the empty path is the whole file."""
+    if not ancestor or path == ancestor:
+        return True
+    return path.startswith((f"{ancestor}.", f"{ancestor}["))
+
+
+def child(path: str, name: str) -> str:
+    """Returns the path of field `name` below `path`."""
+    return f"{path}.{name}" if path else name
+
+
+def one_of(choices: tuple[str, ...]) -> str:
+    """Returns `choices` as words: `A, B or C`."""
+    if len(choices) == 1:
+        return choices[0]
+    return f"{', '.join(choices[:-1])} or {choices[-1]}"

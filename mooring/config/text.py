@@ -1,0 +1,135 @@
+"""Text: YAML or JSON to plain data, with every repeated key reported by its path.
+
+Reads YAML 1.1 as Kubernetes does: numbers may have an exponent without a point, dates and base-60
+numbers are text, only the first document counts, and a text that begins with `{` must be JSON.
+"""
+
+import json
+import re
+from typing import Any
+
+import yaml
+
+from .problems import Literally, ProblemKind, Problems, child
+
+try:
+    from yaml import CSafeLoader as _SafeLoader
+except ImportError:  # PyYAML without libyaml
+    from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
+
+_MERGE_TAG = "tag:yaml.org,2002:merge"
+_INT_TAG = "tag:yaml.org,2002:int"
+_FLOAT_TAG = "tag:yaml.org,2002:float"
+_TIMESTAMP_TAG = "tag:yaml.org,2002:timestamp"
+_EXPONENT = re.compile(r"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$")
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A mapping before its keys are known to be distinct."""
+
+
+class _Loader(_SafeLoader):
+    """The safe loader, asked for nodes and scalars only."""
+
+
+_Loader.add_implicit_resolver(_FLOAT_TAG, _EXPONENT, list("-+0123456789."))
+
+
+def parse_text(text: str | bytes, problems: Problems) -> Any:
+    """Returns `text` as dicts, lists and scalars; None, with a problem noted, if it is neither
+    YAML nor JSON."""
+    try:
+        decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        tree = _read_json(decoded) if decoded.lstrip().startswith("{") else _read_yaml(decoded)
+    except UnicodeDecodeError as error:
+        problems.add("", "UTF-8 text", Literally(error), ProblemKind.SYNTAX)
+    except json.JSONDecodeError as error:
+        where = Literally(f"{error.msg} (line {error.lineno}, column {error.colno})")
+        problems.add("", "JSON", where, ProblemKind.SYNTAX)
+    except yaml.YAMLError as error:
+        problems.add("", "YAML", _yaml_fault(error), ProblemKind.SYNTAX)
+    else:
+        return _plain(tree, "", problems)
+    return None
+
+
+def _read_json(text: str) -> Any:
+    """Returns JSON `text` as a tree of _Pairs, lists and scalars."""
+    return json.loads(text, object_pairs_hook=_Pairs)
+
+
+def _read_yaml(text: str) -> Any:
+    """Returns the first document of YAML `text` as a tree of _Pairs, lists and scalars."""
+    loader = _Loader(text)
+    try:
+        node = loader.get_node() if loader.check_node() else None
+        return None if node is None else _tree(node, loader)
+    finally:
+        loader.dispose()
+
+
+def _yaml_fault(error: yaml.YAMLError) -> Literally:
+    """Returns what the YAML parser stumbled over, and where."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        mark = error.problem_mark
+        return Literally(f"{error.problem} (line {mark.line + 1}, column {mark.column + 1})")
+    return Literally(" ".join(str(error).split()))
+
+
+def _tree(node: yaml.Node, loader: _Loader) -> Any:
+    """Returns a YAML node as a tree of _Pairs, lists and scalars."""
+    if isinstance(node, yaml.MappingNode):
+        return _Pairs(_pairs(node, loader))
+    if isinstance(node, yaml.SequenceNode):
+        return [_tree(item, loader) for item in node.value]
+    base_60 = node.tag in (_INT_TAG, _FLOAT_TAG) and ":" in node.value
+    if base_60 or node.tag == _TIMESTAMP_TAG:
+        return node.value
+    try:
+        return loader.construct_object(node)
+    except ValueError as error:  # such as !!int with letters
+        raise yaml.MarkedYAMLError(problem=str(error), problem_mark=node.start_mark) from error
+
+
+def _pairs(node: yaml.MappingNode, loader: _Loader) -> list[tuple[str, Any]]:
+    """Returns the entries of a mapping, those of merged mappings among them."""
+    pairs: list[tuple[str, Any]] = []
+    for key, value in node.value:
+        if key.tag == _MERGE_TAG:
+            merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
+            for mapping in merged:
+                if not isinstance(mapping, yaml.MappingNode):
+                    raise yaml.MarkedYAMLError(
+                        problem="a merge key needs a mapping", problem_mark=mapping.start_mark
+                    )
+                pairs += _pairs(mapping, loader)
+        elif isinstance(key, yaml.ScalarNode):
+            pairs.append((_key(_tree(key, loader)), _tree(value, loader)))
+        else:
+            raise yaml.MarkedYAMLError(
+                problem="a key must be a scalar", problem_mark=key.start_mark
+            )
+    return pairs
+
+
+def _key(key: Any) -> str:
+    """Returns a mapping's key as JSON would spell it."""
+    return key if isinstance(key, str) else json.dumps(key, default=str)
+
+
+def _plain(tree: Any, path: str, problems: Problems) -> Any:
+    """Returns the tree with its _Pairs as dicts; the first of several equal keys wins."""
+    if isinstance(tree, list) and not isinstance(tree, _Pairs):
+        return [_plain(item, f"{path}[{i}]", problems) for i, item in enumerate(tree)]
+    if not isinstance(tree, _Pairs):
+        return tree
+    keys = [key for key, _ in tree]
+    result: dict[str, Any] = {}
+    for key, value in tree:
+        where = child(path, key)
+        if key not in result:
+            result[key] = _plain(value, where, problems)
+            if keys.count(key) > 1:
+                times = Literally(f"it {keys.count(key)} times")
+                problems.add(where, "the field once", times, ProblemKind.DUPLICATE_FIELD)
+    return result

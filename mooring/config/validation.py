@@ -1,0 +1,185 @@
+"""Validation: the rules a configuration must keep; what breaks them is collected, not raised.
+
+Mirrors pkg/scheduler/apis/config/validation/validation.go, and its field paths, so that a message
+can be compared with that of kube-scheduler.
+"""
+
+from collections.abc import Mapping
+
+from ..api.names import is_qualified_name
+from ..api.resources import is_extended
+from .args_validation import seconds, validate_args
+from .plugin_args import ARGS_TYPES
+from .problems import Literally, ProblemKind, Problems
+from .types import (
+    POINT_NAMES,
+    ClientConnection,
+    Extender,
+    LeaderElection,
+    ManagedResource,
+    Profile,
+    SchedulerConfiguration,
+)
+
+# Where the file has the arguments of a plugin, by the path of the profile and the plugin's name.
+ArgsPaths = dict[tuple[str, str], str]
+
+# Plugins that earlier versions had. They are refused by name at single extension points; under
+# multiPoint and at the placement points they are unknown plugins like any other.
+REMOVED_PLUGINS = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
+_POINTS_WITHOUT_REMOVED = frozenset(POINT_NAMES) - {"placement_generate", "placement_score"}
+
+
+def validate_config(
+    config: SchedulerConfiguration, args_paths: Mapping[tuple[str, str], str] | None = None
+) -> Problems:
+    """Returns everything that is wrong with `config`, nothing if it is good.
+
+    `args_paths` says where the file has the arguments of plugins; without it they are counted in
+    the order of `plugin_config`.
+    """
+    problems = Problems()
+    _client_connection(config.client_connection, problems)
+    _leader_election(config.leader_election, problems)
+    if config.parallelism <= 0:
+        problems.add("parallelism", "a number above 0", config.parallelism)
+    _profiles(config.profiles, args_paths or {}, problems)
+    _percentage(config.percentage_of_nodes_to_score, "percentageOfNodesToScore", problems)
+    initial, longest = config.pod_initial_backoff_s, config.pod_max_backoff_s
+    if initial <= 0:
+        problems.add("podInitialBackoffSeconds", "a number above 0", initial)
+    if longest < initial:
+        expected = f"a number not below podInitialBackoffSeconds, which is {initial}"
+        problems.add("podMaxBackoffSeconds", expected, longest)
+    _extenders(config.extenders, problems)
+    return problems
+
+
+def _percentage(percentage: int | None, path: str, problems: Problems) -> None:
+    if percentage is not None and not 0 <= percentage <= 100:
+        problems.add(path, "a percentage from 0 to 100", percentage)
+
+
+def _client_connection(connection: ClientConnection, problems: Problems) -> None:
+    if connection.burst < 0:
+        problems.add("clientConnection.burst", "a number not below 0", connection.burst)
+
+
+def _leader_election(election: LeaderElection, problems: Problems) -> None:
+    if not election.leader_elect:
+        return
+    durations = {
+        "leaseDuration": election.lease_duration_s,
+        "renewDeadline": election.renew_deadline_s,
+        "retryPeriod": election.retry_period_s,
+    }
+    for name, duration in durations.items():
+        if duration <= 0:
+            problems.add(f"leaderElection.{name}", "a duration above 0s", seconds(duration))
+    if election.lease_duration_s <= election.renew_deadline_s:
+        expected = f"a duration above renewDeadline, which is {seconds(election.renew_deadline_s)}"
+        got = seconds(election.lease_duration_s)
+        problems.add("leaderElection.leaseDuration", expected, got)
+    if election.resource_lock != "leases":
+        problems.add("leaderElection.resourceLock", "leases", election.resource_lock)
+    names = {
+        "resourceName": election.resource_name,
+        "resourceNamespace": election.resource_namespace,
+    }
+    for name, value in names.items():
+        if not value:
+            problems.add(f"leaderElection.{name}", "a name", value, ProblemKind.REQUIRED)
+
+
+def _profiles(
+    profiles: tuple[Profile, ...], args_paths: Mapping[tuple[str, str], str], problems: Problems
+) -> None:
+    if not profiles:
+        problems.add("profiles", "at least one profile", profiles, ProblemKind.REQUIRED)
+        return
+    seen: set[str] = set()
+    for i, profile in enumerate(profiles):
+        path, name = f"profiles[{i}]", profile.scheduler_name
+        if not name:
+            problems.add(f"{path}.schedulerName", "a name", name, ProblemKind.REQUIRED)
+        _percentage(
+            profile.percentage_of_nodes_to_score, f"{path}.percentageOfNodesToScore", problems
+        )
+        _removed_plugins(profile, path, problems)
+        _plugin_config(profile, path, args_paths, problems)
+        if name in seen:
+            expected = "a name no other profile has"
+            problems.add(f"{path}.schedulerName", expected, name, ProblemKind.DUPLICATE)
+        seen.add(name)
+    _common_queue_sort(profiles, problems)
+
+
+def _removed_plugins(profile: Profile, path: str, problems: Problems) -> None:
+    for point, name in POINT_NAMES.items():
+        if point in _POINTS_WITHOUT_REMOVED:
+            for i, ref in enumerate(profile.plugins.at(point).enabled):
+                if ref.name in REMOVED_PLUGINS:
+                    where = f"{path}.plugins.{name}.enabled[{i}]"
+                    problems.add(where, "a plugin that still exists", ref.name)
+
+
+def _plugin_config(
+    profile: Profile, path: str, args_paths: Mapping[tuple[str, str], str], problems: Problems
+) -> None:
+    enabled = profile.plugins.names()
+    for i, (name, args) in enumerate(profile.plugin_config.items()):
+        where = args_paths.get((path, name), f"{path}.pluginConfig[{i}]")
+        if name in REMOVED_PLUGINS:
+            problems.add(where, "a plugin that still exists", name)
+            continue
+        args_type = ARGS_TYPES.get(name)
+        if args_type is None:
+            continue
+        if not isinstance(args, args_type):
+            got = Literally(type(args).__name__)
+            problems.add(f"{where}.args", args_type.__name__, got)
+        # kube-scheduler looks at these arguments only when it makes the plugin.
+        elif name != "NodeResourcesFit" or name in enabled:
+            validate_args(args, f"{where}.args", problems)
+
+
+def _common_queue_sort(profiles: tuple[Profile, ...], problems: Problems) -> None:
+    """Notes profiles that sort the queue otherwise than the first; there is only one queue."""
+    first = profiles[0].plugins.queue_sort
+    if len(first.enabled) > 1:
+        path = "profiles[0].plugins.queueSort.Enabled"
+        problems.add(path, "one queue sort plugin", len(first.enabled))
+    name = first.enabled[0].name if first.enabled else ""
+    args = profiles[0].plugin_config.get(name)
+    for i, profile in enumerate(profiles[1:], start=1):
+        if profile.plugins.queue_sort != first:
+            got = Literally("something else")
+            problems.add(f"profiles[{i}].plugins.queueSort", "the same as in profiles[0]", got)
+        if name in profile.plugin_config and profile.plugin_config[name] != args:
+            expected = f"the same args for {name} as in profiles[0]"
+            got = Literally("something else")
+            problems.add(f"profiles[{i}].pluginConfig.args", expected, got)
+
+
+def _extenders(extenders: tuple[Extender, ...], problems: Problems) -> None:
+    managed: set[str] = set()
+    for i, extender in enumerate(extenders):
+        path = f"extenders[{i}]"
+        if extender.prioritize_verb and extender.weight <= 0:
+            expected = "a weight above 0, since prioritizeVerb is set"
+            problems.add(f"{path}.weight", expected, extender.weight)
+        for j, resource in enumerate(extender.managed_resources):
+            where = f"{path}.managedResources[{j}].name"
+            _managed_resource(resource, where, problems)
+            if resource.name in managed:
+                problems.add(where, "a resource no extender manages already", resource.name)
+            managed.add(resource.name)
+    binders = sum(1 for extender in extenders if extender.bind_verb)
+    if binders > 1:
+        got = Literally(f"{binders} of them")
+        problems.add("extenders", "at most one extender with a bindVerb", got)
+
+
+def _managed_resource(resource: ManagedResource, path: str, problems: Problems) -> None:
+    if not is_qualified_name(resource.name) or not is_extended(resource.name):
+        problems.add(path, "an extended resource such as example.com/gpu", resource.name)

@@ -1,0 +1,55 @@
+"""CycleState: what plugins keep for one scheduling attempt of one pod.
+
+Mirrors pkg/scheduler/framework/cycle_state.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self, runtime_checkable
+
+PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
+
+
+@runtime_checkable
+class StateData(Protocol):
+    """A value that a what-if may change must say how to copy itself; other values are shared."""
+
+    def clone(self) -> Self: ...
+
+
+class CycleState:
+    """A key-value store for one attempt, and which plugins have nothing to say in it."""
+
+    __slots__ = ("_values", "skip_filter", "skip_score")
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+        self.skip_filter: set[str] = set()
+        self.skip_score: set[str] = set()
+
+    def read(self, key: str) -> Any:
+        """The value under `key`; KeyError `not found` when nobody wrote it."""
+        try:
+            return self._values[key]
+        except KeyError:
+            raise KeyError("not found") from None
+
+    def get(self, key: str) -> Any | None:
+        """The value under `key`, or None."""
+        return self._values.get(key)
+
+    def write(self, key: str, value: Any) -> None:
+        self._values[key] = value
+
+    def delete(self, key: str) -> None:
+        self._values.pop(key, None)
+
+    def clone(self) -> CycleState:
+        """A copy for a what-if: values that can clone themselves are copied, the skip sets are shared."""
+        copy = CycleState()
+        copy._values = {
+            key: value.clone() if isinstance(value, StateData) else value
+            for key, value in self._values.items()
+        }
+        copy.skip_filter, copy.skip_score = self.skip_filter, self.skip_score
+        return copy

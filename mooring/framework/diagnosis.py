@@ -1,0 +1,156 @@
+"""Diagnosis: why a pod fits nowhere: who refused which node, and the message people see.
+
+Mirrors Diagnosis, NodeToStatus and FitError of pkg/scheduler/framework/types.go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..table import Bools, NodeTable, Rows
+from .status import SUCCESS, Code, Status
+from .verdict import Verdict
+
+NOT_LOOKED_AT = Status(Code.UnschedulableAndUnresolvable)
+
+
+@dataclass(slots=True)
+class Judgement:
+    """One plugin's verdict, on the rows that the plugins before it had left feasible."""
+
+    plugin: str
+    verdict: Verdict
+    rows: Rows
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """What happened to each node in one attempt.
+
+    A row's status is that of the first plugin that refused it. `outside` are rows that PreFilter narrowed away or
+    that were not reached: they have the status `absent`. `alone` holds rows judged one by one, with the pods
+    nominated to them.
+    """
+
+    table: NodeTable
+    judgements: list[Judgement] = field(default_factory=list)
+    alone: dict[int, Status] = field(default_factory=dict)
+    outside: Bools | None = None
+    absent: Status = NOT_LOOKED_AT
+    pre_filter_message: str = ""
+    post_filter_message: str = ""
+    unschedulable_plugins: set[str] = field(default_factory=set)
+    pending_plugins: set[str] = field(default_factory=set)
+    node_count: int = 0
+
+    def refuse_all(self, status: Status) -> None:
+        """PreFilter refused the pod: no node was looked at."""
+        self.absent = status
+        self.pre_filter_message = status.message
+        self.add_plugin_status(status)
+
+    def add_plugin_status(self, status: Status) -> None:
+        """Remember who refused: their events decide when the pod is tried again."""
+        if not status.plugin or not status.is_rejected:
+            return
+        self.unschedulable_plugins.add(status.plugin)
+        if status.code is Code.Pending:
+            self.pending_plugins.add(status.plugin)
+
+    def note_rejectors(self) -> None:
+        """Collect the rejecting plugins from what was judged."""
+        for judgement, refused in self._first_refusals():
+            if refused.any():
+                self.unschedulable_plugins.add(judgement.plugin)
+                if (judgement.verdict.codes[refused] == Code.Pending).any():
+                    self.pending_plugins.add(judgement.plugin)
+        for status in self.alone.values():
+            self.add_plugin_status(status)
+
+    def is_outside(self, row: int) -> bool:
+        """Whether the node was not looked at."""
+        return self.outside is not None and bool(self.outside[row])
+
+    def status_of(self, row: int) -> Status:
+        """The status of the node at `row`, with the plugin that gave it."""
+        if row in self.alone:
+            return self.alone[row]
+        if self.pre_filter_message or self.is_outside(row):
+            return self.absent
+        for judgement in self.judgements:
+            position = _position(judgement.rows, row)
+            if position is not None and judgement.verdict.codes[position]:
+                return judgement.verdict.status(position).by(judgement.plugin)
+        return SUCCESS
+
+    def codes(self) -> NDArray[np.int8]:
+        """int8 per row of the table: the code of each node's status."""
+        table = self.table
+        if self.pre_filter_message:
+            return np.full(len(table), self.absent.code, dtype=np.int8)
+        codes = np.zeros(len(table), dtype=np.int8)
+        for judgement in self.judgements:
+            part = codes[judgement.rows]
+            codes[judgement.rows] = np.where(part == 0, judgement.verdict.codes, part)
+        for row, status in self.alone.items():
+            codes[row] = status.code
+        if self.outside is not None:
+            codes[self.outside] = self.absent.code
+        return codes
+
+    def histogram(self) -> Counter[str]:
+        """On how many nodes each reason was given."""
+        counts: Counter[str] = Counter()
+        for judgement, refused in self._first_refusals():
+            counts.update(judgement.verdict.histogram(refused))
+        for status in self.alone.values():
+            counts.update(status.reasons)
+        if self.outside is not None:
+            absent = int(np.count_nonzero(self.outside & self.table.live))
+            counts.update({reason: absent for reason in self.absent.reasons if absent})
+        return counts
+
+    def message(self) -> str:
+        """The text of the FailedScheduling event and the PodScheduled condition."""
+        text = self.fit_error()
+        return f"{text} {self.post_filter_message}" if self.post_filter_message else text
+
+    def fit_error(self) -> str:
+        """The message without the part of PostFilter."""
+        if self.pre_filter_message:
+            return f"0/{self.node_count} nodes are available: {self.pre_filter_message}."
+        return no_node_available(self.node_count, self.histogram())
+
+    def _first_refusals(self) -> list[tuple[Judgement, Bools]]:
+        """For each judgement, which of its rows it was the first to refuse."""
+        undecided = np.array(self.table.live)
+        undecided[list(self.alone)] = False
+        if self.outside is not None:
+            undecided &= ~self.outside
+        first = []
+        for judgement in self.judgements:
+            refused = (judgement.verdict.codes != 0) & undecided[judgement.rows]
+            first.append((judgement, refused))
+            undecided[judgement.rows] &= ~refused
+        return first
+
+
+def _position(rows: Rows, row: int) -> int | None:
+    """Where `row` stands in `rows`, if it does."""
+    if isinstance(rows, slice):
+        return row
+    position = int(np.searchsorted(rows, row))
+    return position if position < len(rows) and rows[position] == row else None
+
+
+def no_node_available(node_count: int, reasons: Mapping[str, int]) -> str:
+    """kube-scheduler's sentence for a pod that fits nowhere; `reasons` says on how many nodes each was given."""
+    text = f"0/{node_count} nodes are available:"
+    # The parts are sorted as text: "10 Too many pods" comes before "2 Insufficient cpu".
+    parts = sorted(f"{count} {reason}" for reason, count in reasons.items())
+    return f"{text} {', '.join(parts)}." if parts else text

@@ -1,0 +1,298 @@
+"""Interface: the extension points, one class each. A plugin inherits from those it takes part in.
+
+Mirrors staging/src/k8s.io/kube-scheduler/framework/interface.go. The order in which they run is in
+`scheduler/cycle.py`; what a status does to the cycle is in `runtime/`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Hashable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cmp_to_key
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+import numpy as np
+
+from ..api.pod import Pod
+from ..table import FIRST_ROW, Ints, NodeInfo, NodeTable, Rows
+from .cycle_state import CycleState
+from .events import ANY_EVENT, EventWithHint
+from .status import SKIP, SUCCESS, Status
+from .verdict import Verdict
+
+if TYPE_CHECKING:
+    from .diagnosis import Diagnosis
+    from .handle import Handle
+
+
+class Scope(Enum):
+    """What a plugin's verdict or raw score on a node depends on, besides the pod."""
+
+    CLUSTER = "cluster"
+    """Anything: judged in full for every pod."""
+    NODE_ROW = "node row"
+    """The node and the pods on it: judged again only on rows that changed."""
+    NODE_OBJECT = "node object"
+    """The node alone, not its pods: judged again only on nodes that changed."""
+
+
+CLUSTER, NODE_ROW, NODE_OBJECT = Scope.CLUSTER, Scope.NODE_ROW, Scope.NODE_OBJECT
+
+
+class Plugin:
+    """What every plugin has. `handle` is set before the first call."""
+
+    name: ClassVar[str] = ""
+    scope: ClassVar[Scope] = CLUSTER
+    handle: Handle
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        """Make the plugin from its `pluginConfig` args: keyword arguments of the class, unless overridden."""
+        plugin = cls(**args) if isinstance(args, dict) else cls()
+        plugin.handle = handle
+        return plugin
+
+    def pod_key(self, pod: Pod) -> Hashable:
+        """What of the pod a NODE_ROW or NODE_OBJECT verdict depends on; pods with equal keys share it."""
+        labels, annotations = frozenset(pod.labels.items()), frozenset(pod.annotations.items())
+        return pod.spec, pod.namespace, labels, annotations
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        """The events that may make a pod this plugin refused schedulable; by default any."""
+        return ANY_EVENT
+
+
+class PreEnqueuePlugin(Plugin):
+    """Holds pods back before they enter the queue."""
+
+    @abstractmethod
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """SUCCESS lets the pod in; anything else keeps it out until one of the plugin's events."""
+
+
+class QueuedPod(Protocol):
+    """A pod in the queue, as QueueSort sees it."""
+
+    pod: Pod
+    timestamp: float
+
+
+class QueueSortPlugin(Plugin):
+    """Orders the active queue. Implement `less`; `sort_key` is a faster way to say the same."""
+
+    @abstractmethod
+    def less(self, first: QueuedPod, second: QueuedPod) -> bool:
+        """Whether `first` is scheduled before `second`."""
+
+    def sort_key(self, queued: QueuedPod) -> Any:
+        """A value that sorts as `less` does."""
+        return cmp_to_key(self._compare)(queued)
+
+    def _compare(self, first: QueuedPod, second: QueuedPod) -> int:
+        return -1 if self.less(first, second) else int(self.less(second, first))
+
+
+@dataclass(frozen=True, slots=True)
+class PreFilterResult:
+    """Success, and only the nodes named need to be looked at."""
+
+    node_names: frozenset[str]
+
+
+class PreFilterPlugin(Plugin):
+    """Prepares Filter, refuses a pod no node can run, or narrows the nodes to look at."""
+
+    @abstractmethod
+    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
+        """SKIP: Filter of this plugin has nothing to say about `pod`."""
+
+
+class PreFilterExtensions:
+    """For a PreFilter plugin whose state changes when a pod is added to or removed from a node in a what-if."""
+
+    @abstractmethod
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
+        """`added` is on `node` now: adjust the state kept for `pod`."""
+
+    @abstractmethod
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeInfo) -> Status:
+        """`removed` is no longer on `node`: adjust the state kept for `pod`."""
+
+
+class FilterPlugin(Plugin):
+    """Says which nodes cannot run the pod. Implement `filter_rows`, `filter_node`, or both."""
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
+        """Judge `rows` of `table` at once; the answer has their length and order."""
+        return Verdict.from_statuses(
+            self.filter_node(state, pod, node) for node in table.nodes_at(rows)
+        )
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        """Judge one node. A what-if calls this on an edited copy of a node."""
+        return self.filter_rows(state, pod, node.as_table(), FIRST_ROW).status(0)
+
+
+@dataclass(slots=True)
+class Preemption:
+    """The account of a search for pods to push out, by node name."""
+
+    candidates: dict[str, Victims] = field(default_factory=dict)
+    rejected: dict[str, Status] = field(default_factory=dict)
+    """Nodes where pushing out every pod of lower priority would not have helped."""
+    chosen: Victims | None = None
+    cleared: list[Pod] = field(default_factory=list)
+    """Pods that lost their nomination to the chosen node."""
+
+
+@dataclass(slots=True)
+class Victims:
+    """The pods to push out of one node, the most important first."""
+
+    node_name: str
+    pods: list[Pod]
+    pdb_violations: int
+
+    @property
+    def evicted(self) -> list[Pod]:
+        """Those that are not on their way out already."""
+        return [pod for pod in self.pods if not pod.is_terminating]
+
+
+@dataclass(frozen=True, slots=True)
+class PostFilterResult:
+    """What PostFilter wants done with the pod's nomination: None keeps it, "" clears it."""
+
+    nominated_node_name: str | None = None
+    preemption: Preemption | None = None
+
+
+class PostFilterPlugin(Plugin):
+    """Tries to make room for a pod that fits nowhere."""
+
+    @abstractmethod
+    def post_filter(
+        self, state: CycleState, pod: Pod, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult, Status]:
+        """SUCCESS: the pod is nominated and will fit once room is made."""
+
+
+class PreScorePlugin(Plugin):
+    """Prepares Score, once the feasible nodes are known."""
+
+    @abstractmethod
+    def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
+        """SKIP: Score of this plugin has nothing to say about `pod`. `rows` are the feasible nodes."""
+
+
+class ScorePlugin(Plugin):
+    """Ranks the feasible nodes. Implement `score_rows`, `score_node`, or both."""
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        """Score `rows` of `table` at once: one int64 per row, in their order."""
+        scores = [self.score_node(state, pod, node) for node in table.nodes_at(rows)]
+        return np.array(scores, dtype=np.int64)
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        """Score one node."""
+        return int(self.score_rows(state, pod, node.as_table(), FIRST_ROW)[0])
+
+    def normalize(self, scores: Ints) -> Ints:
+        """Bring the raw scores of all feasible nodes into MIN_SCORE..MAX_SCORE."""
+        return scores
+
+
+class ReservePlugin(Plugin):
+    """Claims what the pod needs on the chosen node; `unreserve` takes it back and may be called twice."""
+
+    @abstractmethod
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Anything but SUCCESS ends the attempt."""
+
+    @abstractmethod
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Undo `reserve`, also when it never ran."""
+
+
+class PermitPlugin(Plugin):
+    """Approves, denies or delays the binding of a pod."""
+
+    @abstractmethod
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
+        """A status, and for Wait the seconds after which the pod is rejected."""
+
+
+class PreBindPlugin(Plugin):
+    """Does what must be done before the pod is bound. May block or be `async def`."""
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """SKIP: `pre_bind` has nothing to do for this pod."""
+        return SUCCESS
+
+    @abstractmethod
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | Awaitable[Status]:
+        """Anything but SUCCESS ends the attempt."""
+
+
+class BindPlugin(Plugin):
+    """Binds the pod to its node."""
+
+    @abstractmethod
+    def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """SKIP leaves the pod to the next bind plugin."""
+
+
+class PostBindPlugin(Plugin):
+    """Is told about bound pods."""
+
+    @abstractmethod
+    def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """The pod is bound."""
+
+
+EXTENSION_POINTS: dict[str, type[Plugin]] = {
+    "pre_enqueue": PreEnqueuePlugin,
+    "queue_sort": QueueSortPlugin,
+    "pre_filter": PreFilterPlugin,
+    "filter": FilterPlugin,
+    "post_filter": PostFilterPlugin,
+    "pre_score": PreScorePlugin,
+    "score": ScorePlugin,
+    "reserve": ReservePlugin,
+    "permit": PermitPlugin,
+    "pre_bind": PreBindPlugin,
+    "bind": BindPlugin,
+    "post_bind": PostBindPlugin,
+}
+"""The extension points by their name in code; the configuration spells them in camelCase."""
+
+__all__ = [
+    "CLUSTER",
+    "EXTENSION_POINTS",
+    "NODE_OBJECT",
+    "NODE_ROW",
+    "SKIP",
+    "BindPlugin",
+    "FilterPlugin",
+    "PermitPlugin",
+    "Plugin",
+    "PostBindPlugin",
+    "PostFilterPlugin",
+    "PostFilterResult",
+    "PreBindPlugin",
+    "PreEnqueuePlugin",
+    "PreFilterExtensions",
+    "PreFilterPlugin",
+    "PreFilterResult",
+    "PreScorePlugin",
+    "Preemption",
+    "QueueSortPlugin",
+    "QueuedPod",
+    "ReservePlugin",
+    "Scope",
+    "ScorePlugin",
+    "Victims",
+]

@@ -1,0 +1,30 @@
+"""Scores: the range of a score, and the normalisation that several plugins share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..table import Ints
+
+MIN_SCORE = 0
+MAX_SCORE = 100
+
+
+def scale_to_max(scores: Ints, reverse: bool = False) -> Ints:
+    """Scale so that the highest score becomes MAX_SCORE; with `reverse`, so that the lowest raw score does.
+
+    Mirrors DefaultNormalizeScore of pkg/scheduler/framework/plugins/helper/normalize_score.go.
+    """
+    highest = int(scores.max(initial=0))
+    if highest == 0:
+        return np.full(len(scores), MAX_SCORE, dtype=np.int64) if reverse else scores
+    scaled = divide(MAX_SCORE * scores, highest)
+    return MAX_SCORE - scaled if reverse else scaled
+
+
+def divide(numerator: Ints, denominator: int | Ints) -> Ints:
+    """Integer division that truncates toward zero, as Go's does; `denominator` is positive."""
+    if numerator.size and numerator.min() < 0:
+        return np.where(numerator < 0, -(-numerator // denominator), numerator // denominator)
+    quotient: Ints = numerator // denominator
+    return quotient

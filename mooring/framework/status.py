@@ -1,0 +1,109 @@
+"""Status: what a plugin says about a pod, or about a pod on a node.
+
+Mirrors staging/src/k8s.io/kube-scheduler/framework/interface.go (Code, Status).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Code(IntEnum):
+    """Outcome of one call of a plugin; the numbers are kube-scheduler's."""
+
+    Success = 0
+    Error = 1
+    Unschedulable = 2
+    UnschedulableAndUnresolvable = 3
+    Wait = 4
+    Skip = 5
+    Pending = 6
+
+
+REJECTED = frozenset({Code.Unschedulable, Code.UnschedulableAndUnresolvable, Code.Pending})
+
+
+class Status:
+    """A code with reasons and the plugin that said so. Immutable."""
+
+    __slots__ = ("code", "error", "plugin", "reasons")
+
+    def __init__(
+        self,
+        code: Code = Code.Success,
+        reasons: tuple[str, ...] = (),
+        plugin: str = "",
+        error: BaseException | None = None,
+    ) -> None:
+        self.code = code
+        self.reasons = reasons
+        self.plugin = plugin
+        self.error = error
+
+    @property
+    def is_success(self) -> bool:
+        return self.code is Code.Success
+
+    @property
+    def is_rejected(self) -> bool:
+        """The pod does not fit; neither success nor an error."""
+        return self.code in REJECTED
+
+    @property
+    def message(self) -> str:
+        """The reasons as people read them; an error's own text comes first."""
+        return ", ".join((str(self.error), *self.reasons) if self.error else self.reasons)
+
+    def by(self, plugin: str) -> Status:
+        """The same status, said by `plugin`."""
+        return Status(self.code, self.reasons, plugin, self.error)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Status):
+            return NotImplemented
+        if self.is_success and other.is_success:
+            return True
+        mine = (self.code, self.reasons, self.plugin, self.error)
+        return mine == (other.code, other.reasons, other.plugin, other.error)
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.reasons, self.plugin))
+
+    def __repr__(self) -> str:
+        said = f" by {self.plugin}" if self.plugin else ""
+        return (
+            f"<{self.code.name}{said}: {self.message}>"
+            if self.message
+            else f"<{self.code.name}{said}>"
+        )
+
+
+SUCCESS = Status()
+SKIP = Status(Code.Skip)
+
+
+def unschedulable(*reasons: str) -> Status:
+    """The pod does not fit; preemption may help."""
+    return Status(Code.Unschedulable, reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    """The pod does not fit, and removing other pods would not change that."""
+    return Status(Code.UnschedulableAndUnresolvable, reasons)
+
+
+def pending(*reasons: str) -> Status:
+    """The pod cannot go on yet, but the attempt was not wasted: it is retried without backoff."""
+    return Status(Code.Pending, reasons)
+
+
+def wait(*reasons: str) -> Status:
+    """Permit only: hold the pod."""
+    return Status(Code.Wait, reasons)
+
+
+def failure(error: BaseException | str) -> Status:
+    """Something went wrong that says nothing about whether the pod fits."""
+    if isinstance(error, str):
+        return Status(Code.Error, (error,))
+    return Status(Code.Error, error=error)

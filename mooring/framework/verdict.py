@@ -1,0 +1,114 @@
+"""Verdict: one Filter plugin's answer for many nodes at once: a code per row, and one mask per reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..table import Bools, Ints, NodeTable, Rows
+from .status import REJECTED, SUCCESS, Code, Status
+
+UNSCHEDULABLE = int(Code.Unschedulable)
+UNRESOLVABLE = int(Code.UnschedulableAndUnresolvable)
+
+
+class Verdict:
+    """Which of the judged rows can run the pod, and why the others cannot.
+
+    `codes` holds a `Code` per row; `reasons` maps a text to the rows it applies to. `error` is set when the
+    plugin failed on some row: the whole attempt fails then.
+    """
+
+    __slots__ = ("codes", "error", "reasons")
+
+    def __init__(self, size: int) -> None:
+        self.codes: NDArray[np.int8] = np.zeros(size, dtype=np.int8)
+        self.reasons: dict[str, Bools] = {}
+        self.error: Status | None = None
+
+    @classmethod
+    def accept(cls, table: NodeTable, rows: Rows) -> Verdict:
+        """A verdict that lets the pod run on every one of `rows`."""
+        return cls(table.count(rows))
+
+    @classmethod
+    def from_statuses(cls, statuses: Iterable[Status]) -> Verdict:
+        """The verdict made of one status per row."""
+        listed = list(statuses)
+        verdict = cls(len(listed))
+        for position, status in enumerate(listed):
+            if status.code is Code.Success:
+                continue
+            if status.code not in REJECTED:
+                verdict.error = status
+                break
+            verdict.codes[position] = status.code
+            for reason in status.reasons:
+                mask = verdict.reasons.setdefault(reason, np.zeros(len(listed), dtype=np.bool_))
+                mask[position] = True
+        return verdict
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def feasible(self) -> Bools:
+        """bool per row: the plugin lets the pod run there."""
+        return np.equal(self.codes, 0)
+
+    def reject(self, mask: Bools, reason: str, unresolvable: bool | Bools = False) -> None:
+        """Refuse the rows in `mask`; where `unresolvable`, preemption there cannot help either."""
+        if not mask.any():
+            return
+        known = self.reasons.get(reason)
+        # A copy: a kept verdict is edited in place, and `mask` may be a column of the table.
+        self.reasons[reason] = mask.copy() if known is None else known | mask
+        if unresolvable is True:
+            self.codes[mask] = UNRESOLVABLE
+        elif unresolvable is False:
+            self.codes[mask & (self.codes == 0)] = UNSCHEDULABLE
+        else:
+            code = np.where(unresolvable[mask], UNRESOLVABLE, UNSCHEDULABLE)
+            self.codes[mask] = np.maximum(self.codes[mask], code)
+
+    def status(self, position: int) -> Status:
+        """The status of one judged row."""
+        if self.error is not None:
+            return self.error
+        code = int(self.codes[position])
+        if code == 0:
+            return SUCCESS
+        texts = tuple(text for text, mask in self.reasons.items() if mask[position])
+        return Status(Code(code), texts)
+
+    def histogram(self, among: Bools | None = None) -> dict[str, int]:
+        """How many rows (of `among`) each reason applies to."""
+        counts = {
+            text: int(np.count_nonzero(mask if among is None else mask & among))
+            for text, mask in self.reasons.items()
+        }
+        return {text: count for text, count in counts.items() if count}
+
+    def replace(self, rows: Ints, other: Verdict, size: int) -> None:
+        """Take over `other` for `rows`, and grow to `size` rows: how a kept verdict follows the table."""
+        if size > len(self.codes):
+            self.codes = _grown(self.codes, size)
+            self.reasons = {text: _grown(mask, size) for text, mask in self.reasons.items()}
+        self.codes[rows] = other.codes
+        for text, mask in self.reasons.items():
+            mask[rows] = other.reasons.get(text, False)
+        for text in other.reasons.keys() - self.reasons.keys():
+            mask = self.reasons[text] = np.zeros(size, dtype=np.bool_)
+            mask[rows] = other.reasons[text]
+
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def _grown(values: NDArray[Scalar], size: int) -> NDArray[Scalar]:
+    grown = np.zeros(size, dtype=values.dtype)
+    grown[: len(values)] = values
+    return grown

@@ -1,0 +1,35 @@
+"""Candidates: which of several nodes to preempt on.
+
+Mirrors pickOneNodeForPreemption of pkg/scheduler/framework/preemption/preemption.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...framework import Victims
+from .victims import NOT_STARTED
+
+PRIORITY_OFFSET = 2**31  # makes every priority positive, so that fewer victims weigh less
+
+
+def best_candidate(candidates: Iterable[Victims]) -> Victims:
+    """The node whose victims are missed least; of equal ones the latest started, then the first by name."""
+    ordered = sorted(candidates, key=lambda victims: victims.node_name)
+    cheapest = min(cost(victims) for victims in ordered)
+    tied = [victims for victims in ordered if cost(victims) == cheapest]
+    return max(tied, key=earliest_start)  # of equal ones, max takes the first
+
+
+def cost(victims: Victims) -> tuple[int, int, int, int]:
+    """Broken budgets, the highest priority lost, the sum of priorities lost, the number of pods."""
+    priorities = [pod.priority for pod in victims.pods]
+    total = sum(priority + PRIORITY_OFFSET for priority in priorities)
+    return victims.pdb_violations, max(priorities), total, len(priorities)
+
+
+def earliest_start(victims: Victims) -> str:
+    """When the first of the most important victims started."""
+    highest = max(pod.priority for pod in victims.pods)
+    starts = [pod.status.start_time for pod in victims.pods if pod.priority == highest]
+    return min(start or NOT_STARTED for start in starts)

@@ -1,0 +1,40 @@
+"""ImageLocality: favour nodes that already have the pod's images, the more so the larger and commoner they are.
+
+Mirrors pkg/scheduler/framework/plugins/imagelocality/image_locality.go.
+"""
+
+import numpy as np
+
+from ..api.pod import Pod
+from ..framework import MAX_SCORE, CycleState, ScorePlugin
+from ..table import Ints, NodeTable, Rows
+
+MIB = 1024 * 1024
+MIN_THRESHOLD = 23 * MIB
+MAX_CONTAINER_THRESHOLD = 1000 * MIB
+
+
+class ImageLocality(ScorePlugin):
+    """The score grows with the bytes that need not be pulled, between two thresholds."""
+
+    # How many nodes have an image and how many nodes there are belong to the cluster, so the scope is not a row.
+    name = "ImageLocality"
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        names = [normalized_name(image) for image in pod.spec.images]
+        present = table.images.total(names, table.node_count)[rows]
+        if not present.any():
+            return present
+        containers = len(pod.spec.init_containers or ()) + len(pod.spec.containers or ())
+        ceiling = MAX_CONTAINER_THRESHOLD * containers
+        if (
+            ceiling <= MIN_THRESHOLD
+        ):  # no container, only image volumes: upstream's range is inverted
+            ceiling = MIN_THRESHOLD + 1
+        clamped = np.clip(present, MIN_THRESHOLD, ceiling)
+        return MAX_SCORE * (clamped - MIN_THRESHOLD) // (ceiling - MIN_THRESHOLD)
+
+
+def normalized_name(image: str) -> str:
+    """The image name with `:latest` when it has no tag."""
+    return image if image.rfind(":") > image.rfind("/") else image + ":latest"

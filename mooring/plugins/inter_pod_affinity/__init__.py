@@ -1,0 +1,296 @@
+"""InterPodAffinity: near the pods a pod needs or likes, away from those it must or would avoid.
+
+Mirrors pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scoring}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from ...api.pod import Pod
+from ...config.plugin_args import InterPodAffinityArgs
+from ...framework import (
+    MAX_SCORE,
+    SKIP,
+    SUCCESS,
+    CycleState,
+    FilterPlugin,
+    Handle,
+    NodeInfo,
+    PreFilterExtensions,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+    Status,
+    Verdict,
+    failure,
+    unresolvable,
+    unschedulable,
+)
+from ...table import (
+    ABSENT,
+    Bools,
+    CarriedTerm,
+    DomainCounts,
+    Ints,
+    NodeTable,
+    Rows,
+    TermKind,
+    term_selects,
+)
+from ...table.tally import DomainTally
+from .terms import OwnTerms, OwnTermsCache
+
+REASON_AFFINITY = "node(s) didn't match pod affinity rules"
+REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+FILTER_STATE = "PreFilterInterPodAffinity"
+SCORE_STATE = "PreScoreInterPodAffinity"
+CARRIED_STATE = "InterPodAffinity/carried"
+
+
+@dataclass(slots=True)
+class AffinityState:
+    """What Filter needs to know of the cluster: pods per domain, for each rule on the incoming pod.
+
+    All maps go from topology key to tally. `affinity` counts the pods that match every required
+    affinity term; `anti_affinity` and `existing` sum over the terms that have the key.
+    """
+
+    own: OwnTerms
+    affinity: dict[str, DomainTally]
+    anti_affinity: dict[str, DomainTally]
+    existing: dict[str, DomainTally]
+    namespace_labels: Mapping[str, str]
+    matches_itself: bool
+
+    def clone(self) -> AffinityState:
+        """A copy for a what-if."""
+        return replace(
+            self,
+            affinity={key: tally.clone() for key, tally in self.affinity.items()},
+            anti_affinity={key: tally.clone() for key, tally in self.anti_affinity.items()},
+            existing={key: tally.clone() for key, tally in self.existing.items()},
+        )
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the pod is the first of a group that wants to be together.
+
+        It finds no pod to join: when none anywhere matches, and the pod would match itself, any
+        node that has the topology keys will do.
+        """
+        return self.matches_itself and not any(t.counts.any() for t in self.affinity.values())
+
+    def is_met_by(self, labels: Mapping[str, str]) -> bool:
+        """Whether a node with `labels` meets the required affinity terms."""
+        if all(tally.at(labels.get(key)) > 0 for key, tally in self.affinity.items()):
+            return True
+        return all(key in labels for key in self.affinity) and self.is_first
+
+    def update(self, pod: Pod, changed: Pod, node: NodeInfo, change: int) -> None:
+        """Count `changed` on `node` once more (`change` 1) or once less (-1)."""
+        labels = node.labels
+        for term in changed.spec.required_anti_affinity:
+            if term_selects(term, changed.namespace, pod, self.namespace_labels):
+                tally = self._existing_tally(term.topology_key, node.table)
+                tally.add(labels.get(term.topology_key), change)
+        if self.affinity and self.own.affinity.matches(changed):
+            for key, tally in self.affinity.items():
+                tally.add(labels.get(key), change)
+        for own in self.own.anti_affinity:
+            if own.pods.matches(changed):
+                self.anti_affinity[own.topology_key].add(labels.get(own.topology_key), change)
+
+    def _existing_tally(self, key: str, table: NodeTable) -> DomainTally:
+        tally = self.existing.get(key)
+        if tally is None:
+            label = table.labels.column(key)
+            tally = DomainTally(label, np.zeros(label.slots, dtype=np.int64))
+            self.existing[key] = tally
+        return tally
+
+
+class InterPodAffinity(
+    PreFilterPlugin, PreFilterExtensions, FilterPlugin, PreScorePlugin, ScorePlugin
+):
+    """Filters on required terms, scores by preferred ones, of the pod and of the pods on nodes.
+
+    The table counts matching pods per domain; judging a node is looking up its domains.
+    """
+
+    name = "InterPodAffinity"
+
+    def __init__(
+        self,
+        hard_pod_affinity_weight: int = 1,
+        ignore_preferred_terms_of_existing_pods: bool = False,
+    ) -> None:
+        self._hard_weight = hard_pod_affinity_weight
+        self._ignore_existing = ignore_preferred_terms_of_existing_pods
+        self._own_terms = OwnTermsCache()
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        given: InterPodAffinityArgs = InterPodAffinityArgs() if args is None else args
+        plugin = cls(given.hard_pod_affinity_weight, given.ignore_preferred_terms_of_existing_pods)
+        plugin.handle = handle
+        return plugin
+
+    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
+        own = self._own_terms.get(pod, table)
+        if own.problem:
+            return unresolvable(f"parsing pod: {own.problem}")
+        repelling = (
+            (carried.topology_key, carried.carriers)
+            for carried in _carried_terms(state, pod, table)
+            if carried.kind is TermKind.REQUIRED_ANTI_AFFINITY
+        )
+        existing = _tallies(table, repelling)
+        if not own.has_required and not any(tally.counts.any() for tally in existing.values()):
+            return SKIP
+        count = table.terms.count
+        kept = AffinityState(
+            own,
+            _tallies(table, ((key, count(own.affinity)) for key in own.affinity_keys)),
+            _tallies(table, ((t.topology_key, count(t.pods)) for t in own.anti_affinity)),
+            existing,
+            table.namespace_labels(pod.namespace),
+            own.affinity.matches(pod),
+        )
+        state.write(FILTER_STATE, kept)
+        return SUCCESS
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
+        kept: AffinityState = state.read(FILTER_STATE)
+        kept.update(pod, added, node, 1)
+        return SUCCESS
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeInfo) -> Status:
+        kept: AffinityState = state.read(FILTER_STATE)
+        kept.update(pod, removed, node, -1)
+        return SUCCESS
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
+        kept: AffinityState = state.read(FILTER_STATE)
+        verdict = Verdict.accept(table, rows)
+        if kept.affinity:
+            near = _near_all(kept, table, rows)
+            verdict.reject(~near, REASON_AFFINITY, unresolvable=True)
+        # A node is refused for the first reason that applies.
+        for tallies, reason in (
+            (kept.anti_affinity, REASON_ANTI_AFFINITY),
+            (kept.existing, REASON_EXISTING_ANTI_AFFINITY),
+        ):
+            crowded = _near_any(tallies.values(), table, rows)
+            if crowded is not None:
+                verdict.reject(crowded & verdict.feasible, reason)
+        return verdict
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        kept: AffinityState = state.read(FILTER_STATE)
+        labels = node.labels
+        if kept.affinity and not kept.is_met_by(labels):
+            return unresolvable(REASON_AFFINITY)
+        if any(tally.at(labels.get(key)) > 0 for key, tally in kept.anti_affinity.items()):
+            return unschedulable(REASON_ANTI_AFFINITY)
+        if any(tally.at(labels.get(key)) > 0 for key, tally in kept.existing.items()):
+            return unschedulable(REASON_EXISTING_ANTI_AFFINITY)
+        return SUCCESS
+
+    def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
+        own = self._own_terms.get(pod, table)
+        if self._ignore_existing and not own.preferred:
+            return SKIP
+        if own.problem:
+            return failure(f"parsing pod: {own.problem}")
+        points: dict[str, Ints] = {}
+        for key, counts, weight in self._contributions(state, pod, table, own):
+            per_domain = counts.per_domain(table.labels.column(key))
+            if per_domain.any():
+                known = points.get(key)
+                points[key] = weight * per_domain if known is None else known + weight * per_domain
+        if not points:
+            return SKIP
+        state.write(SCORE_STATE, points)
+        return SUCCESS
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        points: dict[str, Ints] = state.read(SCORE_STATE)
+        scores = np.zeros(table.count(rows), dtype=np.int64)
+        for key, per_domain in points.items():
+            scores += per_domain.take(table.labels.codes(key)[rows])
+        return scores
+
+    def normalize(self, scores: Ints) -> Ints:
+        """Stretch the scores over the whole range, in floating point and cut as Go does."""
+        if not scores.size:
+            return scores
+        lowest = scores.min()
+        spread = scores.max() - lowest
+        if spread == 0:
+            return np.zeros_like(scores)
+        stretched: Ints = (float(MAX_SCORE) * ((scores - lowest) / spread)).astype(np.int64)
+        return stretched
+
+    def _contributions(
+        self, state: CycleState, pod: Pod, table: NodeTable, own: OwnTerms
+    ) -> Iterator[tuple[str, DomainCounts, int]]:
+        """What draws or pushes the pod: topology key, where pods do so, weight of each."""
+        for term in own.preferred:
+            yield term.topology_key, table.terms.count(term.pods), term.weight
+        for carried in _carried_terms(state, pod, table):
+            match carried.kind:
+                case TermKind.PREFERRED_AFFINITY:
+                    yield carried.topology_key, carried.carriers, carried.weight
+                case TermKind.PREFERRED_ANTI_AFFINITY:
+                    yield carried.topology_key, carried.carriers, -carried.weight
+                case TermKind.REQUIRED_AFFINITY if self._hard_weight > 0:
+                    yield carried.topology_key, carried.carriers, self._hard_weight
+
+
+def _carried_terms(state: CycleState, pod: Pod, table: NodeTable) -> list[CarriedTerm]:
+    """The terms of pods on nodes that select `pod`; looked for once per attempt."""
+    found: list[CarriedTerm] | None = state.get(CARRIED_STATE)
+    if found is None:
+        found = table.carried.matching(pod, table.namespace_labels(pod.namespace))
+        state.write(CARRIED_STATE, found)
+    return found
+
+
+def _tallies(
+    table: NodeTable, counted: Iterable[tuple[str, DomainCounts]]
+) -> dict[str, DomainTally]:
+    """One tally per topology key, over all the counts for that key."""
+    sums: dict[str, Ints] = {}
+    for key, counts in counted:
+        per_domain = counts.per_domain(table.labels.column(key))
+        sums[key] = sums[key] + per_domain if key in sums else per_domain
+    return {key: DomainTally(table.labels.column(key), counts) for key, counts in sums.items()}
+
+
+def _near_all(kept: AffinityState, table: NodeTable, rows: Rows) -> Bools:
+    """bool per row: every required affinity term is met there."""
+    is_first = kept.is_first
+    near = np.ones(table.count(rows), dtype=np.bool_)
+    for key, tally in kept.affinity.items():
+        codes = table.labels.codes(key)[rows]
+        near &= codes != ABSENT if is_first else (tally.counts > 0).take(codes)
+    return near
+
+
+def _near_any(tallies: Iterable[DomainTally], table: NodeTable, rows: Rows) -> Bools | None:
+    """bool per row: some pod is counted in a domain of the node; None when there is no such row."""
+    near: Bools | None = None
+    for tally in tallies:
+        occupied = tally.counts > 0
+        if occupied.any():
+            found = occupied.take(table.labels.codes(tally.key)[rows])
+            near = found if near is None else near | found
+    return near

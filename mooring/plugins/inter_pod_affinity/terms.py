@@ -1,0 +1,134 @@
+"""The affinity terms of an incoming pod, with the namespaces they speak of resolved to names.
+
+Mirrors AffinityTerm of staging/src/k8s.io/kube-scheduler/framework/types.go and the merging of
+namespaces in pkg/scheduler/framework/plugins/interpodaffinity/plugin.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from ...api.pod import Pod, PodAffinityTerm, PodSpec
+from ...api.selectors import LabelSelector
+from ...table import NodeTable, PodTerm
+from ...table.terms import NO_POD
+
+Namespaces = Mapping[str, Mapping[str, str]]
+"""The labels of every namespace, by name."""
+
+MAX_KEPT = 4096
+
+
+class OwnTerm(NamedTuple):
+    """One anti-affinity or preferred term; `weight` is negative for what repels."""
+
+    topology_key: str
+    pods: PodTerm
+    weight: int = 0
+
+
+class OwnTerms:
+    """What an incoming pod says about other pods.
+
+    `affinity` stands for all required affinity terms at once, since only a pod that matches every
+    one of them counts; `affinity_keys` are their topology keys, each once. `problem` says why a
+    selector cannot be used.
+    """
+
+    __slots__ = ("affinity", "affinity_keys", "anti_affinity", "preferred", "problem")
+
+    def __init__(self, spec: PodSpec, namespace: str, namespaces: Namespaces) -> None:
+        def pods(term: PodAffinityTerm) -> PodTerm:
+            return pods_of(term, namespace, namespaces)
+
+        self.problem = next(_problems(spec), "")
+        self.affinity = conjunction([pods(term) for term in spec.required_affinity])
+        self.affinity_keys = tuple(dict.fromkeys(t.topology_key for t in spec.required_affinity))
+        self.anti_affinity = tuple(
+            OwnTerm(term.topology_key, pods(term)) for term in spec.required_anti_affinity
+        )
+        weighted = [(wish.pod_affinity_term, wish.weight) for wish in spec.preferred_affinity]
+        weighted += [
+            (wish.pod_affinity_term, -wish.weight) for wish in spec.preferred_anti_affinity
+        ]
+        self.preferred = tuple(OwnTerm(t.topology_key, pods(t), weight) for t, weight in weighted)
+
+    @property
+    def has_required(self) -> bool:
+        """Whether Filter has something to check for the pod itself."""
+        return bool(self.affinity_keys or self.anti_affinity)
+
+
+class OwnTermsCache:
+    """OwnTerms by spec and namespace; made anew when a namespace comes, goes or changes."""
+
+    __slots__ = ("_kept", "_namespaces", "_version")
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[PodSpec, str], OwnTerms] = {}
+        self._namespaces: Namespaces = {}
+        self._version = -1
+
+    def get(self, pod: Pod, table: NodeTable) -> OwnTerms:
+        """The terms of `pod`."""
+        current = table.namespaces is self._namespaces and table.namespaces_version == self._version
+        if not current or len(self._kept) > MAX_KEPT:
+            self._kept.clear()
+            self._namespaces, self._version = table.namespaces, table.namespaces_version
+        key = (pod.spec, pod.namespace)
+        terms = self._kept.get(key)
+        if terms is None:
+            terms = self._kept[key] = OwnTerms(pod.spec, pod.namespace, table.namespaces)
+        return terms
+
+
+def pods_of(term: PodAffinityTerm, owner_namespace: str, namespaces: Namespaces) -> PodTerm:
+    """The pods that `term` of a pod in `owner_namespace` selects."""
+    if term.label_selector is None:
+        return NO_POD
+    return PodTerm(_names(term, owner_namespace, namespaces), term.label_selector)
+
+
+def conjunction(terms: list[PodTerm]) -> PodTerm:
+    """The pods that all of `terms` select; without a term, none."""
+    if len(terms) <= 1:
+        return terms[0] if terms else NO_POD
+    limits = [term.namespaces for term in terms if term.namespaces is not None]
+    requirements = (r for term in terms for r in term.selector.requirements)
+    return PodTerm(
+        frozenset.intersection(*limits) if limits else None,
+        LabelSelector(match_expressions=tuple(requirements)),
+    )
+
+
+def _names(
+    term: PodAffinityTerm, owner_namespace: str, namespaces: Namespaces
+) -> frozenset[str] | None:
+    """The namespaces of a term; None stands for all of them."""
+    selector, named = term.namespace_selector, frozenset(term.namespaces or ())
+    if selector is None:
+        return named or frozenset({owner_namespace})
+    # Upstream resolves the selector to names but goes on matching it too, against no labels at all.
+    # So every namespace is meant not only by the empty selector, but also by one that asks only for
+    # labels to be absent or different.
+    if selector.matches({}):
+        return None
+    return named | {name for name, labels in namespaces.items() if selector.matches(labels)}
+
+
+def _problems(spec: PodSpec) -> Iterator[str]:
+    """What is wrong with the selectors of the pod's terms."""
+    weighted = (*spec.preferred_affinity, *spec.preferred_anti_affinity)
+    terms = (
+        *spec.required_affinity,
+        *spec.required_anti_affinity,
+        *(wish.pod_affinity_term for wish in weighted),
+    )
+    for term in terms:
+        for name, selector in (
+            ("labelSelector", term.label_selector),
+            ("namespaceSelector", term.namespace_selector),
+        ):
+            for path, fault in selector.problems() if selector is not None else ():
+                yield f"affinity term for {term.topology_key}: {name}.{path}: {fault}"

@@ -1,0 +1,116 @@
+"""NodeAffinity: nodeSelector and node affinity of the pod, and the affinity the profile adds to every pod.
+
+Mirrors pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Self
+
+import numpy as np
+
+from ..api.pod import NodeAffinity as Affinity
+from ..api.pod import Pod, PreferredSchedulingTerm
+from ..api.selectors import NAME_FIELD, NodeSelectorTerm
+from ..framework import (
+    NODE_OBJECT,
+    SKIP,
+    SUCCESS,
+    CycleState,
+    FilterPlugin,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+    Status,
+    Verdict,
+    failure,
+    scale_to_max,
+    unresolvable,
+)
+from ..table import Ints, NodeTable, Rows
+from ..table.node_selection import match_required, match_selector, match_term
+
+REASON = "node(s) didn't match Pod's node affinity/selector"
+REASON_ADDED = "node(s) didn't match scheduler-enforced node affinity"
+REASON_CONFLICT = "pod affinity terms conflict"
+
+
+class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Filters by the required terms, scores by the weights of the preferred ones."""
+
+    name = "NodeAffinity"
+    scope = NODE_OBJECT
+
+    def __init__(self, added_affinity: Affinity | None = None) -> None:
+        self._added_required = added_affinity.required if added_affinity else None
+        self._added_preferred = added_affinity.preferred if added_affinity else ()
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        plugin = cls(args.added_affinity if args is not None else None)
+        plugin.handle = handle
+        return plugin
+
+    def pod_key(self, pod: Pod) -> Hashable:
+        spec = pod.spec
+        selector = frozenset(spec.node_selector.items()) if spec.node_selector else None
+        return selector, spec.affinity.node_affinity if spec.affinity else None
+
+    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
+        required = pod.spec.required_node_selector
+        if required is None and pod.spec.node_selector is None and self._added_required is None:
+            return SKIP
+        if required is None or not required.terms:
+            return SUCCESS
+        return _narrow(required.terms)
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
+        verdict = Verdict.accept(table, rows)
+        matched = match_required(table, pod.spec, rows)
+        if self._added_required is not None:
+            allowed = match_selector(table, self._added_required, rows)
+            verdict.reject(~allowed, REASON_ADDED, unresolvable=True)
+            matched |= ~allowed  # only the first reason is given
+        verdict.reject(~matched, REASON, unresolvable=True)
+        return verdict
+
+    def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
+        preferred = _preferred(pod)
+        if not preferred and not self._added_preferred:
+            return SKIP
+        for position, term in enumerate(preferred):
+            for path, problem in term.preference.problems() if term.weight else ():
+                return failure(f"preferred term {position}: {path}: {problem}")
+        return SUCCESS
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        scores = np.zeros(table.count(rows), dtype=np.int64)
+        for term in (*self._added_preferred, *_preferred(pod)):
+            scores += term.weight * match_term(table, term.preference, rows)
+        return scores
+
+    def normalize(self, scores: Ints) -> Ints:
+        return scale_to_max(scores)
+
+
+def _preferred(pod: Pod) -> tuple[PreferredSchedulingTerm, ...]:
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    return affinity.preferred if affinity else ()
+
+
+def _narrow(terms: tuple[NodeSelectorTerm, ...]) -> Status | PreFilterResult:
+    """The nodes that the terms name, when every term names some."""
+    named: frozenset[str] = frozenset()
+    for term in terms:
+        sets = [
+            frozenset(field.values or ())
+            for field in term.fields
+            if field.key == NAME_FIELD and field.operator == "In"
+        ]
+        if not sets:
+            return SUCCESS
+        named |= frozenset.intersection(*sets)
+    return PreFilterResult(named) if named else unresolvable(REASON_CONFLICT)

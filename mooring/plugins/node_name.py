@@ -1,0 +1,27 @@
+"""NodeName: a pod that names its node runs there or nowhere.
+
+Mirrors pkg/scheduler/framework/plugins/nodename/node_name.go.
+"""
+
+from collections.abc import Hashable
+
+from ..api.pod import Pod
+from ..framework import NODE_OBJECT, CycleState, FilterPlugin, Verdict
+from ..table import NodeTable, Rows
+
+REASON = "node(s) didn't match the requested node name"
+
+
+class NodeName(FilterPlugin):
+    name = "NodeName"
+    scope = NODE_OBJECT
+
+    def pod_key(self, pod: Pod) -> Hashable:
+        return pod.node_name
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
+        verdict = Verdict.accept(table, rows)
+        if pod.node_name:
+            wanted = table.row_of.get(pod.node_name, -1)
+            verdict.reject(table.numbers(rows) != wanted, REASON, unresolvable=True)
+        return verdict

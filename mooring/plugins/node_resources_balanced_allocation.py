@@ -1,0 +1,112 @@
+"""NodeResourcesBalancedAllocation: favour nodes whose resources the pod would bring closer to equal use.
+
+Mirrors pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..api.pod import Pod
+from ..api.resources import is_scalar
+from ..framework import (
+    MAX_SCORE,
+    NODE_ROW,
+    SKIP,
+    SUCCESS,
+    CycleState,
+    Handle,
+    PreScorePlugin,
+    ScorePlugin,
+    Status,
+    divide,
+)
+from ..table import Ints, NodeTable, Rows
+
+Floats = NDArray[np.float64]
+
+
+class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
+    """Compares how evenly the resources are used with and without the pod: 75 is "no difference"."""
+
+    name = "NodeResourcesBalancedAllocation"
+    scope = NODE_ROW
+
+    def __init__(self, resources: Sequence[str] = ("cpu", "memory")) -> None:
+        self._resources = tuple(resources)
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        plugin = cls([resource.name for resource in args.resources]) if args is not None else cls()
+        plugin.handle = handle
+        return plugin
+
+    def pod_key(self, pod: Pod) -> Hashable:
+        return tuple(pod.balanced_requests.get(resource, 0) for resource in self._resources)
+
+    def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
+        return SUCCESS if self._asks_for_something(pod) else SKIP
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        if not self._asks_for_something(pod):
+            return np.zeros(table.count(rows), dtype=np.int64)
+        wanted = pod.balanced_requests
+        counted = [r for r in self._resources if wanted.get(r, 0) or not is_scalar(r)]
+        capacities = [table.allocatable[resource][rows] for resource in counted]
+        before = [table.requested[resource][rows] for resource in counted]
+        after = [used + wanted.get(r, 0) for r, used in zip(counted, before, strict=True)]
+        gain = balance(after, capacities) - balance(before, capacities)
+        return MAX_SCORE // 2 + divide(MAX_SCORE // 2 + gain, 2)
+
+    def _asks_for_something(self, pod: Pod) -> bool:
+        wanted = pod.balanced_requests
+        return any(wanted.get(resource) for resource in self._resources)
+
+
+def balance(used: Sequence[Ints], capacities: Sequence[Ints]) -> Ints:
+    """int64 per row: 100 when all resources are used to the same fraction, less the more they differ.
+
+    A resource that a node does not have is left out. The arithmetic is kept in upstream's order: the result is
+    truncated, so the last bit of a float matters.
+    """
+    shares, present = [], []
+    for amount, capacity in zip(used, capacities, strict=True):
+        present.append(capacity > 0)
+        shares.append(np.minimum(amount / np.maximum(capacity, 1), 1.0))
+    number = sum((here.astype(np.int64) for here in present), np.zeros(len(used[0]) if used else 0))
+    if len(shares) == 2:
+        both = present[0] & present[1]
+        deviation = np.where(both, np.abs((shares[0] - shares[1]) / 2), 0.0)
+    else:
+        deviation = _standard_deviation(shares, present, np.maximum(number, 1))
+        pair = number == 2
+        if pair.any():
+            deviation = np.where(pair, _half_distance(shares, present), deviation)
+        deviation = np.where(number < 2, 0.0, deviation)
+    return ((1 - deviation) * MAX_SCORE).astype(np.int64)
+
+
+def _standard_deviation(shares: list[Floats], present: list[Any], number: Floats) -> Floats:
+    total = np.zeros_like(number, dtype=np.float64)
+    for share, here in zip(shares, present, strict=True):
+        total = total + np.where(here, share, 0.0)
+    mean = total / number
+    squares = np.zeros_like(total)
+    for share, here in zip(shares, present, strict=True):
+        squares = squares + np.where(here, (share - mean) * (share - mean), 0.0)
+    deviation: Floats = np.sqrt(squares / number)
+    return deviation
+
+
+def _half_distance(shares: list[Floats], present: list[Any]) -> Floats:
+    """Half the distance between the two shares that are present, on rows that have exactly two."""
+    stacked = np.stack(shares)
+    here = np.stack(present)
+    highest = np.where(here, stacked, -np.inf).max(axis=0)
+    lowest = np.where(here, stacked, np.inf).min(axis=0)
+    distance: Floats = np.abs((highest - lowest) / 2)
+    return distance

@@ -1,0 +1,86 @@
+"""NodeResourcesFit: the node must have room for the pod; a scoring strategy ranks the nodes that do.
+
+Mirrors pkg/scheduler/framework/plugins/noderesources/fit.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable
+from typing import Any, Self
+
+from ...api.pod import Pod
+from ...api.resources import is_extended
+from ...config.plugin_args import NodeResourcesFitArgs
+from ...framework import (
+    NODE_ROW,
+    SUCCESS,
+    CycleState,
+    FilterPlugin,
+    Handle,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    Status,
+    Verdict,
+)
+from ...table import Ints, NodeTable, Rows
+from .strategies import LeastAllocated, Strategy, make_strategy
+
+TOO_MANY_PODS = "Too many pods"
+
+
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Every resource that is short is named, not only the first."""
+
+    name = "NodeResourcesFit"
+    scope = NODE_ROW
+
+    def __init__(
+        self,
+        strategy: Strategy | None = None,
+        ignored_resources: Collection[str] = (),
+        ignored_groups: Collection[str] = (),
+    ) -> None:
+        self._strategy = strategy or LeastAllocated({"cpu": 1, "memory": 1})
+        self._ignored_resources = frozenset(ignored_resources)
+        self._ignored_groups = frozenset(ignored_groups)
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        args = args or NodeResourcesFitArgs()
+        strategy = make_strategy(args.scoring_strategy)
+        plugin = cls(strategy, args.ignored_resources, args.ignored_resource_groups)
+        plugin.handle = handle
+        return plugin
+
+    def pod_key(self, pod: Pod) -> Hashable:
+        return pod.spec
+
+    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
+        return SUCCESS
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
+        verdict = Verdict.accept(table, rows)
+        verdict.reject(table.pod_count[rows] + 1 > table.max_pods[rows], TOO_MANY_PODS)
+        for resource, wanted in pod.requests.items():
+            if self._is_ignored(resource):
+                continue
+            capacity = table.allocatable[resource][rows]
+            short = wanted > capacity - table.requested[resource][rows]
+            verdict.reject(short, f"Insufficient {resource}", unresolvable=wanted > capacity)
+        return verdict
+
+    def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
+        return SUCCESS
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        return self._strategy.score(pod.scoring_requests, table, rows)
+
+    def _is_ignored(self, resource: str) -> bool:
+        """Extended resources that the configuration leaves to somebody else."""
+        if not (self._ignored_resources or self._ignored_groups) or not is_extended(resource):
+            return False
+        return (
+            resource in self._ignored_resources
+            or resource.partition("/")[0] in self._ignored_groups
+        )

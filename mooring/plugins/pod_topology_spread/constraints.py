@@ -1,0 +1,149 @@
+"""The constraints of a pod: its own, or those every pod has that brings none.
+
+Mirrors pkg/scheduler/framework/plugins/podtopologyspread/common.go and DefaultSelector of
+pkg/scheduler/framework/plugins/helper/spread.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ...api.affinity import HONOR, SCHEDULE_ANYWAY, TopologySpreadConstraint
+from ...api.node import HOSTNAME, ZONE
+from ...api.pod import Pod, PodSpec
+from ...api.selectors import LabelSelector, Requirement
+from ...api.workloads import ReplicaSet, ReplicationController, StatefulSet
+from ...errors import InputError
+from ...framework import Lister
+from ...table import PodTerm
+from ...table.terms import NO_POD
+
+SYSTEM_CONSTRAINTS = (
+    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY),
+    TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY),
+)
+CONTROLLERS = {kind.kind: kind for kind in (ReplicationController, ReplicaSet, StatefulSet)}
+MAX_KEPT = 4096
+
+
+class Constraint(NamedTuple):
+    """One constraint with its defaults filled in; a `selector` of None selects no pod."""
+
+    topology_key: str
+    max_skew: int
+    min_domains: int
+    honors_affinity: bool
+    honors_taints: bool
+    selector: LabelSelector | None
+    pods: PodTerm
+
+    def selects(self, pod: Pod) -> bool:
+        """Whether the labels of `pod` are among those to be spread."""
+        return self.selector is not None and self.selector.matches(pod.labels)
+
+
+class ConstraintsCache:
+    """The constraints of pods, read once per kind of pod.
+
+    What pods bring themselves depends on their spec, their namespace and the labels that
+    `matchLabelKeys` names; what they are given on the Services and controllers that select them.
+    """
+
+    def __init__(self, defaults: tuple[TopologySpreadConstraint, ...]) -> None:
+        self._defaults = defaults
+        self._own: dict[tuple[object, ...], tuple[Constraint, ...]] = {}
+        self._given: dict[tuple[object, ...], tuple[Constraint, ...]] = {}
+        self._lister: Lister | None = None
+        self._lister_version = -1
+
+    def own(self, pod: Pod, action: str) -> tuple[Constraint, ...]:
+        """The constraints of the spec with that `whenUnsatisfiable`; InputError if unusable."""
+        spec = pod.spec
+        named = tuple(pod.labels.get(key) for key in _match_label_keys(spec))
+        key = (spec, action, pod.namespace, named)
+        found = self._own.get(key)
+        if found is None:
+            _make_room(self._own)
+            found = self._own[key] = tuple(_own_constraints(pod, action))
+        return found
+
+    def defaults(self, pod: Pod, action: str, lister: Lister) -> tuple[Constraint, ...]:
+        """The constraints given to a pod that has none; none if nothing selects the pod."""
+        wanted = [c for c in self._defaults if c.when_unsatisfiable == action]
+        if not wanted:
+            return ()
+        if lister is not self._lister or lister.version != self._lister_version:
+            self._given.clear()
+            self._lister, self._lister_version = lister, lister.version
+        key = (action, pod.namespace, frozenset(pod.labels.items()), pod.owner_references)
+        found = self._given.get(key)
+        if found is None:
+            _make_room(self._given)
+            selector = default_selector(pod, lister)
+            given = () if selector.is_empty else wanted
+            found = tuple(_constraint(c, selector, pod.namespace) for c in given)
+            self._given[key] = found
+        return found
+
+
+def default_selector(pod: Pod, lister: Lister) -> LabelSelector:
+    """The pods that belong with `pod`: those its Services and its controller select."""
+    labels: dict[str, str] = {}
+    for service in lister.list("Service", pod.namespace):
+        selector = service.spec.selector or {}
+        if all(pod.labels.get(key) == value for key, value in selector.items()):
+            labels.update(selector)
+    more: tuple[Requirement, ...] = ()
+    owner = pod.controller
+    kind = CONTROLLERS.get(owner.kind) if owner is not None else None
+    if owner is not None and kind is not None and owner.api_version == kind.api_version:
+        found = lister.get(owner.kind, pod.namespace, owner.name)
+        selector = found.spec.selector if found is not None else None
+        if isinstance(selector, LabelSelector):
+            usable = next(selector.problems(), None) is None
+            more = selector.requirements if usable else ()
+        else:
+            labels.update(selector or {})
+    return LabelSelector(match_labels=labels, match_expressions=more)
+
+
+def _own_constraints(pod: Pod, action: str) -> Iterator[Constraint]:
+    for position, constraint in enumerate(pod.spec.topology_spread_constraints or ()):
+        if constraint.when_unsatisfiable != action:
+            continue
+        selector = constraint.label_selector
+        for path, fault in selector.problems() if selector is not None else ():
+            where = f"topologySpreadConstraints[{position}].labelSelector.{path}"
+            raise InputError(f"{where}: {fault}")
+        # The API server merges these keys into the selector of new pods; doing it twice is no harm.
+        for key in constraint.match_label_keys or ():
+            if selector is not None and key in pod.labels:
+                selector = selector.with_requirement(key, "In", (pod.labels[key],))
+        yield _constraint(constraint, selector, pod.namespace)
+
+
+def _constraint(
+    given: TopologySpreadConstraint, selector: LabelSelector | None, namespace: str
+) -> Constraint:
+    # An empty selector selects every pod that is asked about, but counts none.
+    counts = selector is not None and not selector.is_empty
+    return Constraint(
+        topology_key=given.topology_key,
+        max_skew=given.max_skew,
+        min_domains=1 if given.min_domains is None else given.min_domains,
+        honors_affinity=given.node_affinity_policy in (None, HONOR),
+        honors_taints=given.node_taints_policy == HONOR,
+        selector=selector,
+        pods=PodTerm(frozenset({namespace}), selector, False) if counts and selector else NO_POD,
+    )
+
+
+def _match_label_keys(spec: PodSpec) -> Iterator[str]:
+    for constraint in spec.topology_spread_constraints or ():
+        yield from constraint.match_label_keys or ()
+
+
+def _make_room(kept: dict[tuple[object, ...], tuple[Constraint, ...]]) -> None:
+    if len(kept) >= MAX_KEPT:
+        kept.clear()

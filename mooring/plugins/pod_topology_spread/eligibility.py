@@ -1,0 +1,156 @@
+"""Which nodes count for a constraint, and the domains they make up.
+
+A node counts when it has the topology keys and passes the inclusion policies of the constraint.
+That depends on node objects and the pod's spec alone, so it is worked out once for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...api.node import Node
+from ...api.pod import PodSpec
+from ...api.selectors import matches_map
+from ...api.taints import HARD_EFFECTS, Taint, find_untolerated, tolerated
+from ...table import ABSENT, ALL, Bools, DomainCounts, Ints, LabelColumn, NodeTable
+from ...table.node_selection import match_required
+from .constraints import Constraint
+
+MAX_KEPT = 1024
+NO_DOMAIN = 2**31 - 1
+"""The smallest count where there is no domain at all."""
+
+
+class Domains:
+    """The domains of one topology key that have an eligible node."""
+
+    __slots__ = ("_codes", "_rows", "label", "number", "present")
+
+    def __init__(self, label: LabelColumn, eligible: Bools, codes: Ints | None = None) -> None:
+        """`eligible` is a bool per row; `codes` stand in for the label's own, when given."""
+        self.label = label
+        codes = label.codes if codes is None else codes
+        labelled = label.codes != ABSENT
+        eligible = eligible & (codes != ABSENT)
+        is_whole = np.array_equal(eligible, labelled)
+        self._rows: Ints | None = None if is_whole else np.flatnonzero(eligible)
+        self._codes: Ints = codes[eligible]
+        self.present = np.unique(self._codes)
+        self.number = len(self.present)
+
+    def count(self, counts: DomainCounts) -> Ints:
+        """int64 per domain (by code): pods on its eligible nodes. Do not write to it."""
+        if self._rows is None:
+            return counts.per_domain(self.label)
+        pods = counts.per_row.take(self._rows)
+        # Counts stay far below 2**53, so summing them as float64 is exact.
+        sums = np.bincount(self._codes, weights=pods, minlength=self.label.slots)
+        return sums.astype(np.int64)
+
+    def lowest(self, counts: Ints) -> int:
+        """The smallest of `counts` (by code) over the domains."""
+        if self.number == 0:
+            return NO_DOMAIN
+        if self.number == len(self.label.values):
+            return int(counts[:-1].min())
+        return int(counts.take(self.present).min())
+
+
+class Eligibility:
+    """The domains of each constraint of a pod, and which nodes have all their topology keys."""
+
+    __slots__ = ("domains", "has_all_keys")
+
+    def __init__(self, domains: tuple[Domains, ...], has_all_keys: Bools | None) -> None:
+        self.domains = domains
+        self.has_all_keys = has_all_keys
+        """bool per row; None when every node has all keys."""
+
+
+class EligibilityCache:
+    """Eligibility by spec, forgotten when a node object changes."""
+
+    def __init__(self, comparison_operators: bool = False) -> None:
+        self._comparison_operators = comparison_operators
+        self._kept: dict[tuple[PodSpec, str], Eligibility] = {}
+        self._table: NodeTable | None = None
+        self._version = -1
+
+    def get(
+        self,
+        table: NodeTable,
+        spec: PodSpec,
+        action: str,
+        constraints: tuple[Constraint, ...],
+        require_all: bool,
+    ) -> Eligibility:
+        """The eligibility for `constraints`, which are those of `spec` for `action`."""
+        current = table is self._table and table.node_changes.version == self._version
+        if not current or len(self._kept) >= MAX_KEPT:
+            self._kept.clear()
+            self._table, self._version = table, table.node_changes.version
+        key = (spec, action)
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = self._judge(table, spec, constraints, require_all)
+        return found
+
+    def includes(self, constraint: Constraint, spec: PodSpec, node: Node) -> bool:
+        """Whether one node passes the inclusion policies of `constraint`."""
+        if constraint.honors_affinity:
+            required = spec.required_node_selector
+            if not matches_map(spec.node_selector, node.labels):
+                return False
+            if required is not None and not required.matches(node.labels, node.name):
+                return False
+        if not constraint.honors_taints:
+            return True
+        operators = self._comparison_operators
+        tolerations = spec.tolerations or ()
+        return find_untolerated(node.taints, tolerations, HARD_EFFECTS, operators) is None
+
+    def _judge(
+        self,
+        table: NodeTable,
+        spec: PodSpec,
+        constraints: tuple[Constraint, ...],
+        require_all: bool,
+    ) -> Eligibility:
+        has_all = table.live.copy()
+        for constraint in constraints:
+            has_all &= table.labels.has(constraint.topology_key, ALL)
+        is_complete = np.array_equal(has_all, table.live)
+        matched = match_required(table, spec, ALL)
+        tolerable = table.taints.count(self._repels(spec), ALL) == 0
+        domains = []
+        for constraint in constraints:
+            eligible = has_all if require_all else table.live
+            if constraint.honors_affinity:
+                eligible = eligible & matched
+            if constraint.honors_taints:
+                eligible = eligible & tolerable
+            label = table.labels.column(constraint.topology_key)
+            codes = None if require_all else _codes_with_blanks(label, table)
+            domains.append(Domains(label, eligible, codes))
+        return Eligibility(tuple(domains), None if is_complete else has_all)
+
+    def _repels(self, spec: PodSpec) -> Callable[[Taint], bool]:
+        tolerations, operators = spec.tolerations or (), self._comparison_operators
+
+        def repels(taint: Taint) -> bool:
+            return taint.effect in HARD_EFFECTS and not tolerated(taint, tolerations, operators)
+
+        return repels
+
+
+def _codes_with_blanks(label: LabelColumn, table: NodeTable) -> Ints | None:
+    """Where the key is not required, a node without it counts for the domain with the empty name.
+
+    None when no node has an empty label, and so nobody looks at that domain.
+    """
+    blank = label.code_of("")
+    if blank == ABSENT:
+        return None
+    return np.where(table.live & (label.codes == ABSENT), blank, label.codes)

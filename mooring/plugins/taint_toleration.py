@@ -1,0 +1,76 @@
+"""TaintToleration: keep a pod off nodes whose taints it does not tolerate.
+
+Mirrors pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Set
+from typing import Any, Self
+
+from ..api.pod import Pod
+from ..api.taints import Taint, tolerated
+from ..framework import (
+    NODE_OBJECT,
+    SUCCESS,
+    CycleState,
+    FilterPlugin,
+    Handle,
+    PreScorePlugin,
+    ScorePlugin,
+    Status,
+    Verdict,
+    scale_to_max,
+)
+from ..table import Ints, NodeTable, Rows
+
+REASON = "node(s) had untolerated taint(s)"
+HARD = frozenset({"NoSchedule", "NoExecute"})
+SOFT = frozenset({"PreferNoSchedule"})
+
+
+class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Filters on NoSchedule and NoExecute taints; scores by PreferNoSchedule taints.
+
+    A cluster has few distinct taints: each is matched against the pod once, then the
+    rows that carry it are counted together.
+    """
+
+    name = "TaintToleration"
+    scope = NODE_OBJECT
+
+    def __init__(self, comparison_operators: bool = False) -> None:
+        self._comparison_operators = comparison_operators
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        plugin = cls(handle.feature_gates.get("TaintTolerationComparisonOperators", False))
+        plugin.handle = handle
+        return plugin
+
+    def pod_key(self, pod: Pod) -> Hashable:
+        return pod.tolerations
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
+        verdict = Verdict.accept(table, rows)
+        verdict.reject(self._untolerated(pod, table, rows, HARD) > 0, REASON, unresolvable=True)
+        return verdict
+
+    def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
+        return SUCCESS
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        return self._untolerated(pod, table, rows, SOFT)
+
+    def normalize(self, scores: Ints) -> Ints:
+        return scale_to_max(scores, reverse=True)
+
+    def _untolerated(self, pod: Pod, table: NodeTable, rows: Rows, effects: Set[str]) -> Ints:
+        """Taints per row that have one of `effects` and that `pod` does not tolerate."""
+
+        def matters(taint: Taint) -> bool:
+            return taint.effect in effects and not tolerated(
+                taint, pod.tolerations, self._comparison_operators
+            )
+
+        return table.taints.count(matters, rows)

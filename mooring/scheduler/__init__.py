@@ -1,0 +1,25 @@
+"""The order of steps: what happens to a pod from the queue to its node.
+
+Lives here: the scheduling cycle (`cycle.py`, read it first), the search for nodes, host selection, event handlers,
+and `build.py`, which puts everything together. May enter: everything below it.
+Must not happen: a placement rule (those are plugins), I/O. Called by: `sim`, `cli`, drivers.
+"""
+
+from .attempt import Attempt, Explanation, Outcome, PluginScore
+from .build import Cluster, build_scheduler
+from .cycle import Scheduler
+from .select_host import FirstByName, FirstFound, RandomTies, TieBreak
+
+__all__ = [
+    "Attempt",
+    "Cluster",
+    "Explanation",
+    "FirstByName",
+    "FirstFound",
+    "Outcome",
+    "PluginScore",
+    "RandomTies",
+    "Scheduler",
+    "TieBreak",
+    "build_scheduler",
+]

@@ -1,0 +1,69 @@
+"""Attempt: what came of one scheduling attempt, and (when asked for) the whole account of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ..api.pod import Pod
+from ..framework import PostFilterResult, Status
+
+
+class Outcome(Enum):
+    """How an attempt ended."""
+
+    BOUND = "bound"
+    UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
+    ERROR = "error"
+
+
+@dataclass(slots=True)
+class PluginScore:
+    """What one Score plugin gave each feasible node, by node name."""
+
+    plugin: str
+    weight: int
+    raw: dict[str, int]
+    normalized: dict[str, int]
+
+
+@dataclass(slots=True)
+class Explanation:
+    """The verdicts on every node and the scores of every feasible one, by node name."""
+
+    pre_filter: Status
+    node_names: frozenset[str] | None
+    """The nodes PreFilter narrowed the search to; None when it did not."""
+    skipped_filter: list[str]
+    filter: dict[str, Status]
+    """Every node; SUCCESS where it is feasible. Empty when PreFilter refused the pod."""
+    scores: list[PluginScore] = field(default_factory=list)
+    skipped_score: list[str] = field(default_factory=list)
+    totals: dict[str, int] = field(default_factory=dict)
+    post_filter: tuple[PostFilterResult, Status] | None = None
+    """None when PostFilter did not run."""
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt to schedule `pod`."""
+
+    pod: Pod
+    outcome: Outcome
+    node_name: str = ""
+    score: int | None = None
+    """Total score of the chosen node; None when there was nothing to choose between."""
+    message: str = ""
+    """For a pod that was not bound: what kube-scheduler writes in the event and the PodScheduled condition."""
+    status: Status | None = None
+    """For a pod that was not bound: the status the attempt ended with."""
+    feasible_nodes: int = 0
+    evaluated_nodes: int = 0
+    from_nomination: bool = False
+    fit_error: str = ""
+    """The message without the part of PostFilter."""
+    nominated_node_name: str | None = None
+    """What becomes of the pod's nomination: a node, "" for none, None to keep what it has."""
+    unschedulable_plugins: frozenset[str] = frozenset()
+    explanation: Explanation | None = None

@@ -1,0 +1,41 @@
+"""Explain: the whole account of an attempt, by node name. Made only when somebody asks."""
+
+from __future__ import annotations
+
+from ..api.pod import Pod
+from ..framework import SUCCESS, CycleState
+from ..runtime import ProfileRuntime
+from ..table import NodeTable
+from .attempt import Explanation, PluginScore
+from .find_nodes import Search
+
+
+def explain_search(search: Search, state: CycleState, table: NodeTable) -> Explanation:
+    """What PreFilter and Filter said."""
+    pre = search.pre_filtered
+    feasible = set(search.rows.tolist())
+    verdicts = {}
+    if pre.status.is_success:
+        for node in table.nodes_at(table.live_rows):
+            refused = node.row not in feasible
+            verdicts[node.name] = search.diagnosis.status_of(node.row) if refused else SUCCESS
+    return Explanation(pre.status, pre.node_names, sorted(state.skip_filter), verdicts)
+
+
+def explain_scores(
+    explanation: Explanation,
+    search: Search,
+    profile: ProfileRuntime,
+    state: CycleState,
+    pod: Pod,
+    table: NodeTable,
+) -> None:
+    """Add what every Score plugin gave every feasible node; PreScore has run."""
+    names = [table.names[row] for row in search.rows]
+    for scored in profile.scoring.each_score(state, pod, table, search.rows):
+        raw = dict(zip(names, scored.raw.tolist(), strict=True))
+        normalized = dict(zip(names, scored.normalized.tolist(), strict=True))
+        explanation.scores.append(PluginScore(scored.plugin.name, scored.weight, raw, normalized))
+    explanation.skipped_score = sorted(state.skip_score)
+    totals = profile.scoring.run_scores(state, pod, table, search.rows)
+    explanation.totals = dict(zip(names, totals.tolist(), strict=True))

@@ -1,0 +1,142 @@
+"""FindNodes: the nodes that can run a pod.
+
+Mirrors findNodesThatFitPod, evaluateNominatedNode and findNodesThatPassFilters of pkg/scheduler/schedule_one.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..api.pod import Pod
+from ..cache import Snapshot
+from ..framework import CycleState, Diagnosis, unresolvable
+from ..runtime import PluginRunError, PreFiltered, ProfileRuntime
+from ..table import ALL, Ints, NodeTable, Rows
+
+MIN_FEASIBLE_NODES = 100
+MIN_PERCENTAGE = 5
+
+
+@dataclass(slots=True)
+class Search:
+    """The feasible rows, ascending, and what happened to the others."""
+
+    rows: Ints
+    diagnosis: Diagnosis
+    pre_filtered: PreFiltered
+    nominated_row: int | None = None
+    """The row the pod is nominated to, when it is feasible: taken without scoring."""
+    nodes: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    start: int = 0
+    """The search went through `nodes` in order, beginning at this position."""
+
+    @property
+    def order(self) -> Ints:
+        """Rows in the order in which they were looked at."""
+        return np.concatenate((self.nodes[self.start :], self.nodes[: self.start]))
+
+
+def num_feasible_nodes_to_find(percentage: int, nodes: int) -> int:
+    """How many feasible nodes are enough; percentage 0 adapts to the size of the cluster."""
+    if nodes < MIN_FEASIBLE_NODES:
+        return nodes
+    if percentage == 0:
+        percentage = max(50 - nodes // 125, MIN_PERCENTAGE)
+    return max(nodes * percentage // 100, MIN_FEASIBLE_NODES)
+
+
+class NodeFinder:
+    """Looks for feasible nodes; remembers where the last search stopped, so that all get their turn."""
+
+    def __init__(self, table: NodeTable, snapshot: Snapshot) -> None:
+        self._table = table
+        self._snapshot = snapshot
+        self._next_start = 0
+
+    def find(
+        self, profile: ProfileRuntime, state: CycleState, pod: Pod, everything: bool = False
+    ) -> Search:
+        """Run PreFilter and Filter. With `everything` all nodes are judged, also when not needed."""
+        table = self._table
+        diagnosis = Diagnosis(table, node_count=table.node_count)
+        pre = profile.filtering.run_pre_filters(state, pod, table)
+        diagnosis.unschedulable_plugins |= pre.narrowed_by
+        search = Search(np.zeros(0, dtype=np.int64), diagnosis, pre)
+        if not pre.status.is_success:
+            diagnosis.refuse_all(pre.status)
+            return search
+        if pod.nominated_node_name:
+            search.nominated_row = self._try_nominated(profile, state, pod)
+            if search.nominated_row is not None and not everything:
+                search.rows = np.array([search.nominated_row])
+                return search
+        rows = self._rows_to_look_at(pre, diagnosis)
+        self._filter(profile, state, pod, rows, search, sampling=not everything)
+        return search
+
+    def _filter(
+        self,
+        profile: ProfileRuntime,
+        state: CycleState,
+        pod: Pod,
+        rows: Rows,
+        search: Search,
+        sampling: bool,
+    ) -> None:
+        table, diagnosis = self._table, search.diagnosis
+        search.nodes, search.start = self._snapshot.order, self._next_start
+        feasible = profile.filtering.run_filters(state, pod, table, rows, diagnosis)
+        profile.filtering.filter_nominated(state, pod, table, diagnosis)
+        found = table.numbers(feasible)
+        if diagnosis.alone:
+            found = found[~np.isin(found, list(diagnosis.alone))]
+        processed = table.node_count if isinstance(rows, slice) else len(rows)
+        if sampling and profile.percentage is not None and isinstance(rows, slice):
+            enough = num_feasible_nodes_to_find(profile.percentage, table.node_count)
+            if not profile.scoring.scores:
+                enough = 1
+            found, processed = self._enough(found, enough, search)
+        search.rows = found
+        self._next_start = (search.start + processed) % max(table.node_count, 1)
+
+    def _enough(self, found: Ints, enough: int, search: Search) -> tuple[Ints, int]:
+        """The first `enough` of `found` in search order; the nodes after them were not looked at."""
+        if len(found) <= enough:
+            return found, self._table.node_count
+        order = search.order
+        is_feasible = np.zeros(len(self._table), dtype=np.bool_)
+        is_feasible[found] = True
+        positions = np.flatnonzero(is_feasible[order])[:enough]
+        reached = int(positions[-1]) + 1
+        outside = np.ones(len(self._table), dtype=np.bool_)
+        outside[order[:reached]] = False
+        search.diagnosis.outside = outside
+        return np.sort(order[positions]), reached
+
+    def _rows_to_look_at(self, pre: PreFiltered, diagnosis: Diagnosis) -> Rows:
+        if pre.node_names is None:
+            return ALL
+        table = self._table
+        known = (table.row_of.get(name) for name in pre.node_names)
+        rows = np.array(
+            sorted(row for row in known if row is not None and table.live[row]), np.int64
+        )
+        diagnosis.outside = np.ones(len(table), dtype=np.bool_)
+        diagnosis.outside[rows] = False
+        names = " ".join(sorted(pre.narrowed_by))
+        diagnosis.absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
+        return rows
+
+    def _try_nominated(self, profile: ProfileRuntime, state: CycleState, pod: Pod) -> int | None:
+        """The row of the nominated node, if the pod fits there; an error means a full search."""
+        table = self._table
+        row = table.row_of.get(pod.nominated_node_name)
+        if row is None or not table.live[row]:
+            return None
+        try:
+            status = profile.filtering.filter_with_nominated(state, pod, table.node_at(row))
+        except PluginRunError:
+            return None
+        return row if status.is_success else None

@@ -1,0 +1,87 @@
+"""SelectHost: the node among those with the highest score.
+
+Mirrors prioritizeNodes/selectHost of pkg/scheduler/schedule_one.go.
+"""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+import numpy as np
+
+from ..table import Ints, NodeTable
+
+
+class Ordered(Protocol):
+    """A search that went through the nodes in some order."""
+
+    @property
+    def order(self) -> Ints: ...
+
+
+class TieBreak(ABC):
+    """Chooses one of several equally good nodes."""
+
+    @abstractmethod
+    def choose(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
+        """Position in `rows` (the feasible rows) of the winner; `tied` are the positions to choose from.
+
+        `search.order` has the rows in the order in which the cycle looked at them.
+        """
+
+
+class RandomTies(TieBreak):
+    """Any of them, by a seeded generator: what kube-scheduler did up to v1.34."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._random = random.Random(seed)
+
+    def choose(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
+        return int(tied[self._random.randrange(len(tied))])
+
+
+class FirstFound(TieBreak):
+    """The one that comes out on top of kube-scheduler v1.36's heap, with nodes found in order.
+
+    A heap made of a list has, of several equal maxima, the first in pre-order of the heap's tree on top: the root
+    before its left subtree before its right. Position i of the list sits in the tree where the binary digits of i+1,
+    after the leading one, lead: 0 is left, 1 is right. Pre-order compares these paths digit by digit.
+    """
+
+    def choose(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
+        found = np.zeros(len(table), dtype=np.int64)
+        found[rows] = 1
+        position = np.zeros(len(table), dtype=np.int64)
+        order = search.order
+        position[order] = np.cumsum(found[order]) - 1
+        return int(tied[np.lexsort(_paths(position[rows[tied]]))[0]])
+
+
+def _paths(positions: Ints) -> tuple[Ints, Ints]:
+    """Sort keys (the last is the first): the path to a heap position, and its depth."""
+    depth = np.frexp((positions + 1).astype(np.float64))[1].astype(np.int64) - 1
+    path = (positions + 1) - (1 << depth)
+    return depth, path << (62 - depth)
+
+
+class FirstByName(TieBreak):
+    """The one with the smallest name: the same answer whatever the order of events."""
+
+    def __init__(self) -> None:
+        self._version = -1
+        self._rank: Ints = np.zeros(0, dtype=np.int64)
+
+    def choose(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
+        if self._version != table.node_changes.version:
+            by_name = sorted(range(len(table)), key=table.names.__getitem__)
+            self._rank = np.empty(len(table), dtype=np.int64)
+            self._rank[by_name] = np.arange(len(table))
+            self._version = table.node_changes.version
+        return int(tied[np.argmin(self._rank[rows[tied]])])
+
+
+def best_positions(totals: Ints) -> Ints:
+    """Positions of the highest total."""
+    return np.flatnonzero(totals == totals.max())

@@ -1,0 +1,10 @@
+"""Simulation: a whole run of the scheduler on a cluster in memory, with a clock set by hand.
+
+What lives here: reading manifests, the run itself, the report of what came of it. What may enter:
+scheduler, config, cluster, api. What must not happen: a decision about placement, or printing.
+Who calls it: cli, web, and people in their own scripts.
+"""
+
+from .manifests import Manifests, read_manifests
+
+__all__ = ["Manifests", "read_manifests"]

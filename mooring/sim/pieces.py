@@ -1,0 +1,90 @@
+"""Pieces: cut a long text of manifests into short ones that can be read on their own.
+
+Long lists are cut between items, so that neither the text nor a tree of it need be in memory as
+a whole. Cutting goes by indentation alone and may be wrong for text that nobody would print so;
+then a piece does not parse, and the reader falls back to the whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .sources import Buffer
+
+LIST_FROM = 1 << 20
+YAML_PIECE = 1 << 18
+JSON_PIECE = 1 << 20
+
+_DOCUMENT = b"\n---"
+_YAML_ITEMS = re.compile(rb"(?:^|\n)items:[ \t]*\r?\n(?=(?P<indent> *)- )")
+_YAML_AFTER = re.compile(rb"\n(?=[^\s#-])")
+_JSON_ITEMS = re.compile(rb'"items": ?\[\r?\n(?=(?P<indent>[ \t]+)\{\r?\n)')
+_HEAD = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class ItemList:
+    """A list cut apart: its text without the items, and where the items are."""
+
+    shell: bytes
+    separator: bytes
+    start: int
+    end: int
+    """Where the last item ends."""
+
+    def pieces(self, data: Buffer, size: int) -> Iterator[tuple[int, int]]:
+        """Yield start and end of pieces of about `size` bytes, each of whole items."""
+        start = self.start
+        while start < self.end:
+            cut = data.find(self.separator, start + size, self.end)
+            end = self.end if cut < 0 else cut
+            yield start, end
+            start = end
+
+
+def cut_documents(data: Buffer) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the documents of a YAML stream, their `---` included."""
+    start, position = 0, 0
+    while (found := data.find(_DOCUMENT, position)) >= 0:
+        position = found + len(_DOCUMENT)
+        if data[position : position + 1] in (b"", b" ", b"\t", b"\r", b"\n"):
+            yield start, found + 1
+            start = found + 1
+    yield start, len(data)
+
+
+def find_yaml_list(data: Buffer, start: int, end: int) -> ItemList | None:
+    """Where the items of a long YAML list are, or None if the document is none."""
+    if end - start < LIST_FROM:
+        return None
+    found = _YAML_ITEMS.search(data[start : start + _HEAD])
+    if found is None:
+        return None
+    first = start + found.end()
+    separator = b"\n" + found["indent"] + b"- "
+    last = max(data.rfind(separator, first, end), first)
+    after = _YAML_AFTER.search(data[last:end])
+    stop = last + after.start() + 1 if after else end
+    # The `items:` line keeps its key, with an empty list in place of what was cut out.
+    shell = data[start : start + found.end()].rstrip() + b" []\n" + data[stop:end]
+    return ItemList(shell, separator, first, stop)
+
+
+def find_json_list(data: Buffer) -> ItemList | None:
+    """Where the items of a long, indented JSON list are, or None if it is none."""
+    if len(data) < LIST_FROM:
+        return None
+    found = _JSON_ITEMS.search(data[:_HEAD])
+    if found is None:
+        return None
+    indent = found["indent"]
+    newline = b"\r\n" if b"\r\n" in found[0] else b"\n"
+    closing = newline + indent + b"}"
+    last = data.rfind(closing)
+    if last < found.end():
+        return None
+    stop = last + len(closing)
+    shell = data[: found.end()] + data[stop:]
+    return ItemList(shell, b"," + newline + indent + b"{" + newline, found.end(), stop)

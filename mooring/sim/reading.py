@@ -1,0 +1,215 @@
+"""Reading: the objects of one text, one after the other."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..api.decode import iter_objects
+from ..errors import DecodeError
+from .pieces import (
+    JSON_PIECE,
+    YAML_PIECE,
+    ItemList,
+    cut_documents,
+    find_json_list,
+    find_yaml_list,
+)
+from .sources import Source
+from .yaml_tree import UndefinedAliasError, YamlError, iter_trees
+
+REPARSE_UP_TO = 64 << 20
+"""Texts up to this size are read again as a whole when a piece fails; it may be the cut's fault."""
+
+_SPACE = b" \t\r\n"
+_BOM = b"\xef\xbb\xbf"
+_PROBE = 4096
+_NOT_SPACE = re.compile(r"\S")
+
+
+class Found(NamedTuple):
+    """An object, its document and item (-1: none), and how far into the text reading has come."""
+
+    obj: object
+    document: int
+    item: int
+    position: int
+
+
+class NotInPiecesError(Exception):
+    """The text must be read as a whole."""
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """What tells a list from other objects."""
+
+    kind: str = ""
+
+
+_HEADS = msgspec.json.Decoder(_Head)
+
+
+def iter_source(source: Source, in_pieces: bool) -> Iterator[Found]:
+    """Yield the objects of a source.
+
+    Raises DecodeError with the place, and NotInPiecesError where reading piece by piece failed
+    but reading as a whole might not.
+    """
+    start = source.data[:_PROBE].removeprefix(_BOM).lstrip(_SPACE)
+    if start[:1] in (b"{", b"["):
+        yield from _iter_json(source, in_pieces)
+    elif in_pieces:
+        yield from _iter_yaml_pieces(source)
+    else:
+        yield from _iter_yaml(source)
+
+
+def _iter_json(source: Source, in_pieces: bool) -> Iterator[Found]:
+    items = find_json_list(source.data) if in_pieces else None
+    if items is not None:
+        yield from _iter_json_items(source, items)
+        return
+    text = source.data[:].removeprefix(_BOM)
+    try:
+        yield from _decode(source, text, document=1)
+    except DecodeError as error:
+        if "trailing characters" not in error.problem:
+            raise
+        yield from _iter_json_stream(source, text)
+
+
+def _iter_json_items(source: Source, items: ItemList) -> Iterator[Found]:
+    try:
+        kind = _HEADS.decode(items.shell).kind
+    except msgspec.MsgspecError:
+        raise NotInPiecesError from None
+    if not kind.endswith("List"):
+        raise NotInPiecesError
+    opening = b'{"kind":"' + kind.encode() + b'","items":['
+    count = 0
+    for start, end in items.pieces(source.data, JSON_PIECE):
+        text = opening + source.data[start:end].removeprefix(b",") + b"]}"
+        for found in _decode(source, text, document=1, first_item=count):
+            yield found._replace(position=start)
+            count += 1
+
+
+def _iter_json_stream(source: Source, data: bytes) -> Iterator[Found]:
+    """Yield from JSON documents that follow each other, as from `jq` or one to a line."""
+    text = data.decode(errors="replace")
+    decoder = json.JSONDecoder()
+    position, document = 0, 0
+    while True:
+        found = _NOT_SPACE.search(text, position)
+        if found is None:
+            return
+        position = found.start()
+        document += 1
+        try:
+            tree, position = decoder.raw_decode(text, position)
+        except json.JSONDecodeError as error:
+            problem = f"expected JSON; got {error.msg} (line {error.lineno})"
+            raise DecodeError(_place(source, document), problem) from None
+        yield from _decode_tree(source, tree, document, 0)
+
+
+def _iter_yaml_pieces(source: Source) -> Iterator[Found]:
+    data, document = source.data, 0
+    for start, end in cut_documents(data):
+        items = find_yaml_list(data, start, end)
+        if items is not None:
+            document += 1
+            yield from _iter_yaml_items(source, items, document)
+            continue
+        for tree in _parse(source, start, end, document + 1):
+            document += 1
+            yield from _decode_tree(source, tree, document, start)
+
+
+def _iter_yaml(source: Source) -> Iterator[Found]:
+    document = 0
+    try:
+        for tree in iter_trees(source.data[:]):
+            document += 1
+            yield from _decode_tree(source, tree, document, 0)
+    except YamlError as error:
+        raise DecodeError(_place(source, document + 1), str(error)) from None
+
+
+def _iter_yaml_items(source: Source, items: ItemList, document: int) -> Iterator[Found]:
+    shells = list(iter_trees(items.shell))
+    shell = shells[0] if len(shells) == 1 else None
+    kind = shell.get("kind", "List") if isinstance(shell, dict) else None
+    if not isinstance(kind, str) or not kind.endswith("List"):
+        raise NotInPiecesError
+    count = 0
+    for start, end in items.pieces(source.data, YAML_PIECE):
+        trees = list(_parse(source, start, end, document))
+        if len(trees) != 1 or not isinstance(trees[0], list):
+            raise NotInPiecesError
+        text = _encode({"kind": kind, "items": trees[0]})
+        for found in _decode(source, text, document, count):
+            yield found._replace(position=start)
+            count += 1
+
+
+def _parse(source: Source, start: int, end: int, document: int) -> Iterator[Any]:
+    """Yield the documents in a piece of YAML."""
+    try:
+        yield from iter_trees(source.data[start:end])
+    except YamlError as error:
+        is_piece = end - start < len(source.data)
+        short = len(source.data) <= REPARSE_UP_TO or isinstance(error, UndefinedAliasError)
+        if is_piece and short:
+            raise NotInPiecesError from None
+        line = error.line + source.data[:start].count(b"\n") if error.line else 0
+        moved = YamlError(error.problem, line)
+        raise DecodeError(_place(source, document), str(moved)) from None
+
+
+def _decode_tree(source: Source, tree: Any, document: int, position: int) -> Iterator[Found]:
+    if tree is None:
+        return
+    for found in _decode(source, _encode(tree), document):
+        yield found._replace(position=position)
+
+
+def _encode(tree: Any) -> bytes:
+    return msgspec.json.encode(tree)
+
+
+def _decode(
+    source: Source, text: bytes, document: int, first_item: int | None = None
+) -> Iterator[Found]:
+    """Yield the objects of one JSON document; `first_item` numbers them in a list that was cut."""
+    is_list = first_item is not None or _is_list(text)
+    item = first_item or 0
+    try:
+        for obj in iter_objects(text):
+            yield Found(obj, document, item if is_list else -1, 0)
+            item += 1
+    except DecodeError as error:
+        if first_item is not None and error.problem.startswith("expected JSON"):
+            raise NotInPiecesError from None
+        place = _place(source, document, item if is_list else -1)
+        raise DecodeError(
+            f"{place}: {error.where}" if error.where else place, error.problem
+        ) from None
+    except RecursionError:
+        raise DecodeError(_place(source, document), "expected less deep nesting") from None
+
+
+def _is_list(text: bytes) -> bool:
+    try:
+        return _HEADS.decode(text).kind.endswith("List")
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+
+
+def _place(source: Source, document: int, item: int = -1) -> str:
+    place = f"{source.name}: document {document}"
+    return place if item < 0 else f"{place}: items[{item}]"

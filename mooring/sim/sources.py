@@ -1,0 +1,116 @@
+"""Sources: where manifests come from: files, folders and standard input, compressed or not."""
+
+from __future__ import annotations
+
+import mmap
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from ..errors import InputError
+
+Buffer: TypeAlias = bytes | mmap.mmap
+"""Bytes that can be searched and sliced, in memory or on disk."""
+
+STDIN = "-"
+SUFFIXES = (".yaml", ".yml", ".json")
+GZIP_MAGIC = b"\x1f\x8b"
+MAX_UNPACKED = 8 << 30
+_MAP_FROM = 1 << 20
+_PROBE = 8192
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One text of manifests: its name for people, its bytes, and its size where it lies."""
+
+    name: str
+    data: Buffer
+    size: int
+
+    def release(self, end: int) -> None:
+        """Say that the bytes before `end` are done with, so that they need not stay in memory."""
+        if isinstance(self.data, mmap.mmap) and hasattr(self.data, "madvise"):
+            whole_pages = end // mmap.PAGESIZE * mmap.PAGESIZE
+            if whole_pages:
+                self.data.madvise(mmap.MADV_DONTNEED, 0, whole_pages)
+
+
+def find_files(paths: Iterable[str | Path]) -> list[str]:
+    """The files behind `paths` in reading order; folders give their manifests, sorted.
+
+    `-` stands for standard input. Raises InputError for what is not there.
+    """
+    return [file for path in paths for file in _expand(str(path))]
+
+
+def total_size(files: Iterable[str]) -> int:
+    """The size of all files together, in bytes; standard input counts for nothing."""
+    return sum(Path(file).stat().st_size for file in files if file != STDIN)
+
+
+def open_source(file: str) -> Source:
+    """Read a file, or standard input; InputError if that fails or it is no text."""
+    name = "stdin" if file == STDIN else file
+    try:
+        data = sys.stdin.buffer.read() if file == STDIN else _map_or_read(Path(file))
+    except OSError as error:
+        raise InputError(f"{name}: expected a readable file; got {error.strerror}") from error
+    size = len(data)
+    if data[:2] == GZIP_MAGIC:
+        data = _unpack(data, name)
+    if b"\0" in data[:_PROBE]:
+        raise InputError(f"{name}: expected YAML or JSON; got binary data")
+    return Source(name, data, size)
+
+
+def _expand(path: str) -> Iterator[str]:
+    if path == STDIN:
+        yield path
+        return
+    place = Path(path)
+    if not place.exists():
+        raise InputError(f"{path}: expected a file or folder; got nothing of that name")
+    if not place.is_dir():
+        yield path
+        return
+    found = sorted(file for file in place.iterdir() if _is_manifest(file))
+    if not found:
+        raise InputError(f"{path}: expected files named *.yaml, *.yml or *.json; got none")
+    yield from map(str, found)
+
+
+def _is_manifest(file: Path) -> bool:
+    return file.name.removesuffix(".gz").endswith(SUFFIXES) and file.is_file()
+
+
+def _map_or_read(file: Path) -> Buffer:
+    """The file's bytes; those of a large file stay on disk until they are looked at."""
+    with file.open("rb") as stream:
+        if file.is_file() and file.stat().st_size >= _MAP_FROM:
+            return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        return stream.read()
+
+
+def _unpack(data: Buffer, name: str) -> bytes:
+    """Decompress gzip data, of which there may be several parts in a row."""
+    parts: list[bytes] = []
+    room = MAX_UNPACKED
+    rest: bytes = data[:]
+    try:
+        while rest:
+            unpacker = zlib.decompressobj(_GZIP)
+            parts.append(unpacker.decompress(rest, room))
+            room -= len(parts[-1])
+            if unpacker.unconsumed_tail or room <= 0:
+                raise InputError(f"{name}: expected at most {MAX_UNPACKED >> 30} GiB unpacked")
+            if not unpacker.eof:
+                raise InputError(f"{name}: expected a whole gzip file; got one that is cut off")
+            rest = unpacker.unused_data
+    except zlib.error as error:
+        raise InputError(f"{name}: expected gzip data; got {error}") from None
+    return b"".join(parts)

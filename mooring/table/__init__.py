@@ -1,0 +1,42 @@
+"""Nodes as columns: one row per node, one NumPy column per thing a plugin asks of a node.
+
+Lives here: the node table (read side), its writer, columns and vocabularies, counts of pods per term.
+May enter: `api`. Must not happen: a rule about where a pod may go; writing outside `writer.py`.
+Called by: `cache` (the only writer), plugins and `runtime` (readers).
+"""
+
+from .carried import CarriedTerm, CarriedTerms, TermKind, term_selects
+from .changes import ChangeLog
+from .columns import ALL, FIRST_ROW, Bools, Column, Ints, ResourceColumns, Rows, Size
+from .images import ImageStates
+from .labels import ABSENT, LabelColumn, LabelColumns
+from .node_table import NodeInfo, NodeTable
+from .sets import SetColumn
+from .terms import DomainCounts, PodTerm, TermCounts, sum_by_domain
+
+__all__ = [
+    "ABSENT",
+    "ALL",
+    "FIRST_ROW",
+    "Bools",
+    "CarriedTerm",
+    "CarriedTerms",
+    "ChangeLog",
+    "Column",
+    "DomainCounts",
+    "ImageStates",
+    "Ints",
+    "LabelColumn",
+    "LabelColumns",
+    "NodeInfo",
+    "NodeTable",
+    "PodTerm",
+    "ResourceColumns",
+    "Rows",
+    "SetColumn",
+    "Size",
+    "TermCounts",
+    "TermKind",
+    "sum_by_domain",
+    "term_selects",
+]

@@ -1,0 +1,140 @@
+"""CarriedTerms: the affinity terms that pods on nodes carry, with how many pods carry each on each node.
+
+A pod that is to be scheduled must respect the anti-affinity of the pods already there and is drawn or pushed by
+their preferences. Equal terms are counted together, so the incoming pod is matched against each distinct term
+once, however many pods carry it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+
+from ..api.pod import Pod, PodAffinityTerm, PodSpec
+from .columns import Size
+from .terms import DomainCounts
+
+
+class TermKind(Enum):
+    """What a carried term does to a pod it matches."""
+
+    REQUIRED_ANTI_AFFINITY = "required anti-affinity"
+    REQUIRED_AFFINITY = "required affinity"
+    PREFERRED_AFFINITY = "preferred affinity"
+    PREFERRED_ANTI_AFFINITY = "preferred anti-affinity"
+
+
+class CarriedTerm:
+    """One distinct term of pods in one namespace, and the pods that carry it."""
+
+    __slots__ = ("carriers", "kind", "namespace", "term", "topology_key", "weight")
+
+    def __init__(
+        self, kind: TermKind, namespace: str, term: PodAffinityTerm, weight: int, size: Size
+    ) -> None:
+        self.kind = kind
+        self.namespace = namespace
+        self.term = term
+        self.topology_key = term.topology_key
+        self.weight = weight
+        self.carriers = DomainCounts(size)
+
+    def matches(self, pod: Pod, namespace_labels: Mapping[str, str]) -> bool:
+        """Whether the carriers' term selects `pod`, whose namespace has `namespace_labels`."""
+        return term_selects(self.term, self.namespace, pod, namespace_labels)
+
+
+def term_selects(
+    term: PodAffinityTerm, owner_namespace: str, pod: Pod, namespace_labels: Mapping[str, str]
+) -> bool:
+    """Whether `term` of a pod in `owner_namespace` selects `pod`."""
+    if term.label_selector is None or not term.label_selector.matches(pod.labels):
+        return False
+    if not term.namespaces and term.namespace_selector is None:
+        return pod.namespace == owner_namespace
+    if pod.namespace in (term.namespaces or ()):
+        return True
+    selector = term.namespace_selector
+    return selector is not None and selector.matches(namespace_labels)
+
+
+TermKey = tuple[TermKind, str, PodAffinityTerm, int]
+NO_TERMS: tuple[CarriedTerm, ...] = ()
+
+
+class CarriedTerms:
+    """Every term carried by a pod on a node."""
+
+    def __init__(self, size: Size) -> None:
+        self._size = size
+        self._terms: dict[TermKey, CarriedTerm] = {}
+        self._by_label: dict[tuple[str, str], set[TermKey]] = {}
+        self._anywhere: set[TermKey] = set()
+        self.version = 0
+        """Changes when a distinct term appears or vanishes."""
+
+    def add_pod(self, row: int, pod: Pod, change: int) -> None:
+        """A pod came (`change` 1) or went (-1) at `row` (writer only)."""
+        if pod.spec.affinity is None:
+            return
+        for key in _keys(pod.spec, pod.namespace):
+            carried = self._terms.get(key) or self._register(key)
+            carried.carriers.add(row, change)
+            if carried.carriers.total == 0:
+                self._forget(key)
+
+    def matching(self, pod: Pod, namespace_labels: Mapping[str, str]) -> list[CarriedTerm]:
+        """The carried terms that select `pod`."""
+        if not self._terms:
+            return []
+        keys = set(self._anywhere)
+        for item in pod.labels.items():
+            keys |= self._by_label.get(item, set())
+        found = (self._terms[key] for key in keys)
+        return [carried for carried in found if carried.matches(pod, namespace_labels)]
+
+    def _register(self, key: TermKey) -> CarriedTerm:
+        kind, namespace, term, weight = key
+        carried = self._terms[key] = CarriedTerm(kind, namespace, term, weight, self._size)
+        for bucket in self._buckets(term):
+            bucket.add(key)
+        self.version += 1
+        return carried
+
+    def _forget(self, key: TermKey) -> None:
+        del self._terms[key]
+        for bucket in self._buckets(key[2]):
+            bucket.discard(key)
+        self.version += 1
+
+    def _buckets(self, term: PodAffinityTerm) -> Iterable[set[TermKey]]:
+        """Where to find `term` by a label of the pods it selects."""
+        if term.label_selector is None:
+            return ()  # selects no pod
+        for requirement in term.label_selector.requirements:
+            if requirement.operator == "In":
+                items = ((requirement.key, value) for value in requirement.values or ())
+                return [self._by_label.setdefault(item, set()) for item in items]
+        return (self._anywhere,)
+
+
+def _keys(spec: PodSpec, namespace: str) -> list[TermKey]:
+    """The terms a pod of `spec` in `namespace` carries, each as often as it is written."""
+    keys: list[TermKey] = []
+    affinity, anti = (
+        (spec.affinity and spec.affinity.pod_affinity),
+        (spec.affinity and spec.affinity.pod_anti_affinity),
+    )
+    if affinity:
+        keys += [(TermKind.REQUIRED_AFFINITY, namespace, t, 0) for t in affinity.required]
+        keys += [
+            (TermKind.PREFERRED_AFFINITY, namespace, w.pod_affinity_term, w.weight)
+            for w in affinity.preferred
+        ]
+    if anti:
+        keys += [(TermKind.REQUIRED_ANTI_AFFINITY, namespace, t, 0) for t in anti.required]
+        keys += [
+            (TermKind.PREFERRED_ANTI_AFFINITY, namespace, w.pod_affinity_term, w.weight)
+            for w in anti.preferred
+        ]
+    return keys

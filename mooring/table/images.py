@@ -1,0 +1,131 @@
+"""ImageStates: which nodes have which image, and on how many nodes each image was when a row was last read.
+
+Mirrors the image states of pkg/scheduler/backend/cache/cache.go. kube-scheduler copies an image's node count
+into its snapshot only for nodes that changed; the count a row sees is therefore the one of the row's last
+change. `seen` records that moment per row, `ImageState.history` the counts.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+import numpy as np
+
+from ..api.node import ContainerImage
+from .columns import Column, Ints, Size
+
+HISTORY_LIMIT = 256
+
+
+class ImageState:
+    """One image name: size in bytes (of the node that reported it first) and the rows that have it."""
+
+    __slots__ = ("_array", "counts", "moments", "rows", "size_bytes")
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self.rows: set[int] = set()
+        self.moments: list[int] = []  # ascending; counts[i] held from moments[i] on
+        self.counts: list[int] = []
+        self._array: Ints | None = None
+
+    def row_array(self) -> Ints:
+        """The rows that have the image, ascending."""
+        if self._array is None:
+            self._array = np.array(sorted(self.rows), dtype=np.int64)
+        return self._array
+
+    def change(self, moment: int) -> None:
+        """Note that `rows` changed at `moment`."""
+        self._array = None
+        self.moments.append(moment)
+        self.counts.append(len(self.rows))
+
+    def forget_before(self, moment: int) -> None:
+        """Drop history that no row can see any more."""
+        keep = max(bisect_right(self.moments, moment) - 1, 0)
+        del self.moments[:keep]
+        del self.counts[:keep]
+
+    def nodes_seen(self, seen: Ints) -> Ints:
+        """int64 per entry of `seen`: on how many nodes the image was at that moment."""
+        position = np.searchsorted(np.array(self.moments, dtype=np.int64), seen, side="right") - 1
+        counted: Ints = np.array(self.counts, dtype=np.int64)[np.maximum(position, 0)]
+        return counted
+
+
+class ImageStates:
+    """Every image on some node, by normalised or plain name as the node reports it."""
+
+    def __init__(self, size: Size) -> None:
+        self._size = size
+        self._states: dict[str, ImageState] = {}
+        self._seen = Column(size)
+        self._moment = 0
+        self._touched: list[int] = []
+
+    def touch(self, row: int) -> None:
+        """The row changed: the next snapshot shows it the current counts (writer only)."""
+        self._touched.append(row)
+
+    def set(self, row: int, old: Iterable[ContainerImage], new: Iterable[ContainerImage]) -> None:
+        """Replace the images of `row` (writer only)."""
+        before = {name for image in old for name in image.names or ()}
+        after = {name: image.size_bytes for image in new for name in image.names or ()}
+        if before == after.keys():
+            return
+        self._moment += 1
+        for name in before - after.keys():
+            self._drop(row, name)
+        for name in after.keys() - before:
+            state = self._states.get(name)
+            if state is None:
+                state = self._states[name] = ImageState(after[name])
+            state.rows.add(row)
+            state.change(self._moment)
+            if len(state.moments) > HISTORY_LIMIT:
+                state.forget_before(int(self._seen.view.min()))
+
+    def _drop(self, row: int, name: str) -> None:
+        state = self._states[name]
+        state.rows.discard(row)
+        if state.rows:
+            state.change(self._moment)
+        else:
+            del self._states[name]
+
+    def refresh(self) -> None:
+        """A snapshot is taken: rows that changed since the last one see the current counts."""
+        if self._touched:
+            self._seen.data[self._touched] = self._moment
+            self._touched.clear()
+
+    def total(self, names: Iterable[str], node_count: int) -> Ints:
+        """int64 per row: the sizes of the images `names` on the row, each scaled by its share of nodes."""
+        sums = np.zeros(self._size.rows, dtype=np.int64)
+        for name in names:
+            state = self._states.get(name)
+            if state is None:
+                continue
+            rows = state.row_array()
+            # A row is spread wide when many nodes have its image: size times that share, truncated.
+            share = state.nodes_seen(self._seen.view[rows]) / node_count
+            sums[rows] += (state.size_bytes * share).astype(np.int64)
+        return sums
+
+    def fork(self, size: Size, row: int) -> ImageStates:
+        """The images of one row; they do not change in a what-if."""
+        return _ForkedImages(self, size, row)
+
+
+class _ForkedImages(ImageStates):
+    """Images of one row of another table."""
+
+    def __init__(self, base: ImageStates, size: Size, row: int) -> None:
+        super().__init__(size)
+        self._base = base
+        self._row = row
+
+    def total(self, names: Iterable[str], node_count: int) -> Ints:
+        return self._base.total(names, node_count)[self._row : self._row + 1]

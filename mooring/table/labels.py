@@ -1,0 +1,156 @@
+"""LabelColumns: node labels, dictionary-encoded, one column per key that somebody asked about.
+
+The code of a row's value is also the row's domain in topology spread and pod affinity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ..api.node import Node
+from ..api.selectors import Requirement
+from .columns import Bools, Column, Ints, Rows, Size
+
+ABSENT = -1
+
+
+class LabelColumn:
+    """The values of one label key: `codes` per row, `ABSENT` where the node lacks the key.
+
+    An array indexed by code has one slot more than there are values: code -1 falls on it.
+    """
+
+    __slots__ = ("_code_of", "_codes", "_matches", "key", "values", "version")
+
+    def __init__(self, key: str, size: Size) -> None:
+        self.key = key
+        self.values: list[str] = []
+        self.version = 0
+        self._codes = Column(size, np.int64, ABSENT)
+        self._code_of: dict[str, int] = {}
+        self._matches: dict[Requirement, Bools] = {}
+
+    @property
+    def codes(self) -> Ints:
+        """int64 per row."""
+        return self._codes.view
+
+    @property
+    def slots(self) -> int:
+        """Length of an array indexed by code, the slot for ABSENT included."""
+        return len(self.values) + 1
+
+    def code_of(self, value: str) -> int:
+        """The code of `value`; ABSENT when no node ever had it."""
+        return self._code_of.get(value, ABSENT)
+
+    def set(self, row: int, value: str | None) -> None:
+        """Record the value at `row` (writer only)."""
+        code = ABSENT if value is None else self._encode(value)
+        data = self._codes.data
+        if data[row] != code:
+            data[row] = code
+            self.version += 1
+
+    def matching(self, requirement: Requirement) -> Bools:
+        """bool per code (with the slot for ABSENT): does the value satisfy `requirement`?"""
+        known = self._matches.get(requirement)
+        if known is None:
+            known = self._matches[requirement] = self._judge(requirement)
+        return known
+
+    def _judge(self, requirement: Requirement) -> Bools:
+        verdict = np.empty(self.slots, dtype=np.bool_)
+        if requirement.operator in ("In", "NotIn"):
+            wanted = requirement.operator == "In"
+            verdict[:] = not wanted
+            for value in requirement.values or ():
+                if (code := self.code_of(value)) != ABSENT:
+                    verdict[code] = wanted
+        else:
+            verdict[:-1] = [requirement.matches_value(value) for value in self.values]
+        verdict[-1] = requirement.matches_value(None)
+        return verdict
+
+    def _encode(self, value: str) -> int:
+        code = self._code_of.get(value)
+        if code is None:
+            code = self._code_of[value] = len(self.values)
+            self.values.append(value)
+            self._matches.clear()
+        return code
+
+    def fork(self, size: Size, row: int) -> LabelColumn:
+        """The same dictionary over one row; labels do not change in a what-if."""
+        copy = LabelColumn.__new__(LabelColumn)
+        for name in LabelColumn.__slots__:
+            setattr(copy, name, getattr(self, name))
+        copy._codes = self._codes.fork(size, row)
+        return copy
+
+
+class LabelColumns:
+    """Every label key in use, each a column made on first use."""
+
+    def __init__(self, size: Size, nodes: Sequence[Node | None]) -> None:
+        self._size = size
+        self._nodes = nodes
+        self._columns: dict[str, LabelColumn] = {}
+
+    def column(self, key: str) -> LabelColumn:
+        """The column of `key`, built from the nodes when nobody asked before."""
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = LabelColumn(key, self._size)
+            for row, node in enumerate(self._nodes):
+                if node is not None and key in node.labels:
+                    column.set(row, node.labels[key])
+        return column
+
+    def codes(self, key: str) -> Ints:
+        """int64 per row: the code of the row's value of `key`, ABSENT where there is none."""
+        return self.column(key).codes
+
+    def equal(self, key: str, value: str, rows: Rows) -> Bools:
+        """bool per row of `rows`: label `key` is exactly `value`."""
+        column = self.column(key)
+        code = column.code_of(value)
+        if code == ABSENT:
+            return np.zeros(len(column.codes[rows]), dtype=np.bool_)
+        return np.equal(column.codes[rows], code)
+
+    def has(self, key: str, rows: Rows) -> Bools:
+        """bool per row of `rows`: the node has label `key`."""
+        return np.not_equal(self.column(key).codes[rows], ABSENT)
+
+    def match(self, requirement: Requirement, rows: Rows) -> Bools:
+        """bool per row of `rows`: the node's labels satisfy `requirement`."""
+        column = self.column(requirement.key)
+        matched: Bools = column.matching(requirement)[column.codes[rows]]
+        return matched
+
+    def set(self, row: int, labels: Mapping[str, str]) -> None:
+        """Record the labels of the node at `row` (writer only)."""
+        for key, column in self._columns.items():
+            column.set(row, labels.get(key))
+
+    def fork(self, size: Size, row: int) -> LabelColumns:
+        """The same columns over one row, copied when asked for."""
+        return _ForkedLabels(self, size, row)
+
+
+class _ForkedLabels(LabelColumns):
+    """Labels of one row of another table."""
+
+    def __init__(self, base: LabelColumns, size: Size, row: int) -> None:
+        super().__init__(size, [])
+        self._base = base
+        self._row = row
+
+    def column(self, key: str) -> LabelColumn:
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = self._base.column(key).fork(self._size, self._row)
+        return column

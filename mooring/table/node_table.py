@@ -1,0 +1,217 @@
+"""NodeTable: the nodes of the cluster as columns, the read side.
+
+A row is a node. Rows of nodes that went away stay, with `live` False, until another node takes them; a row can
+also be there before its node, holding the pods that name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from ..api.node import Node
+from ..api.pod import Pod
+from ..api.taints import Taint
+from .carried import CarriedTerms
+from .changes import ChangeLog
+from .columns import ALL, Bools, Column, Ints, ResourceColumns, Rows, Size
+from .images import ImageStates
+from .labels import LabelColumns
+from .ports import PortColumns
+from .priorities import PriorityColumns
+from .sets import SetColumn
+from .terms import TermCounts
+
+
+class NodeTable:
+    """Everything a plugin may ask of nodes, one array entry per row.
+
+    `row_changes` logs every change of a row, `node_changes` only those of the node object itself (labels, taints,
+    allocatable, ...), not of the pods on it.
+    """
+
+    def __init__(self) -> None:
+        self.size = Size()
+        self.nodes: list[Node | None] = []
+        self.names: list[str] = []
+        self.pods: list[dict[str, Pod]] = []
+        self.row_of: dict[str, int] = {}
+        self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.namespaces_version = 0
+        self.row_changes = ChangeLog()
+        self.node_changes = ChangeLog()
+
+        self.allocatable = ResourceColumns(self.size)
+        self.requested = ResourceColumns(self.size)
+        self.scoring_usage = ResourceColumns(self.size)
+        self.labels = LabelColumns(self.size, self.nodes)
+        self.taints: SetColumn[Taint] = SetColumn(self.size)
+        self.features: SetColumn[str] = SetColumn(self.size)
+        self.ports = PortColumns(self.size)
+        self.images = ImageStates(self.size)
+        self.priorities = PriorityColumns(self.size)
+        self.terms = TermCounts(self.size, self.labels)
+        self.carried = CarriedTerms(self.size)
+        self.live_column = Column(self.size, np.bool_, False)
+        self.unschedulable_column = Column(self.size, np.bool_, False)
+        self.pod_count_column = Column(self.size)
+        self.max_pods_column = Column(self.size)
+        self._live_rows: tuple[int, Rows, int] = (-1, ALL, 0)
+
+    def __len__(self) -> int:
+        """Rows in use, those without a node included."""
+        return self.size.rows
+
+    @property
+    def live(self) -> Bools:
+        """bool per row: the row has a node."""
+        return self.live_column.view
+
+    @property
+    def unschedulable(self) -> Bools:
+        """bool per row: the node is cordoned."""
+        return self.unschedulable_column.view
+
+    @property
+    def pod_count(self) -> Ints:
+        """int64 per row: pods on the node."""
+        return self.pod_count_column.view
+
+    @property
+    def max_pods(self) -> Ints:
+        """int64 per row: pods the node allows."""
+        return self.max_pods_column.view
+
+    @property
+    def live_rows(self) -> Rows:
+        """The rows that have a node: ALL, or their numbers."""
+        return self._living()[1]
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes the cluster has."""
+        return self._living()[2]
+
+    def _living(self) -> tuple[int, Rows, int]:
+        if self._live_rows[0] != self.node_changes.version:
+            rows = np.flatnonzero(self.live)
+            everything: Rows = ALL if len(rows) == len(self) else rows
+            self._live_rows = (self.node_changes.version, everything, len(rows))
+        return self._live_rows
+
+    def count(self, rows: Rows) -> int:
+        """How many rows `rows` stands for."""
+        return len(range(*rows.indices(len(self)))) if isinstance(rows, slice) else len(rows)
+
+    def numbers(self, rows: Rows) -> Ints:
+        """The row numbers `rows` stands for."""
+        return np.arange(len(self), dtype=np.int64)[rows]
+
+    def nodes_at(self, rows: Rows) -> Iterator[NodeInfo]:
+        """A view of each node in `rows`."""
+        return (NodeInfo(self, int(row)) for row in self.numbers(rows))
+
+    def node_at(self, row: int) -> NodeInfo:
+        """A view of the node at `row`."""
+        return NodeInfo(self, row)
+
+    def namespace_labels(self, namespace: str) -> Mapping[str, str]:
+        """Labels of `namespace`; empty when it is not known."""
+        return self.namespaces.get(namespace, {})
+
+    def fork_row(self, row: int) -> NodeTable:
+        """A table of just `row`, for a what-if: its pods can be changed, this table stays as it is.
+
+        Pod terms belong to the whole cluster and are not in it: plugins keep what they need of them in the
+        CycleState and adjust it in `add_pod` and `remove_pod`.
+        """
+        fork = NodeTable.__new__(NodeTable)
+        size = Size(rows=1, capacity=1)
+        fork.size = size
+        fork.nodes, fork.names = [self.nodes[row]], [self.names[row]]
+        fork.pods = [dict(self.pods[row])]
+        fork.row_of = {self.names[row]: 0}
+        fork.namespaces, fork.namespaces_version = self.namespaces, self.namespaces_version
+        fork.row_changes, fork.node_changes = ChangeLog(), ChangeLog()
+        for name in FORKED:
+            setattr(fork, name, getattr(self, name).fork(size, row))
+        fork.terms = TermCounts(size, fork.labels)
+        fork.carried = CarriedTerms(size)
+        fork._live_rows = (0, ALL, self.node_count)  # the cluster keeps its size
+        return fork
+
+
+FORKED = (
+    "allocatable",
+    "requested",
+    "scoring_usage",
+    "labels",
+    "taints",
+    "features",
+    "ports",
+    "images",
+    "priorities",
+    "live_column",
+    "unschedulable_column",
+    "pod_count_column",
+    "max_pods_column",
+)
+
+
+class NodeInfo:
+    """One node with its pods, as plugins that judge one node at a time see it."""
+
+    __slots__ = ("row", "table")
+
+    def __init__(self, table: NodeTable, row: int) -> None:
+        self.table = table
+        self.row = row
+
+    def __repr__(self) -> str:
+        return f"NodeInfo({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        return self.table.names[self.row]
+
+    @property
+    def node(self) -> Node:
+        node = self.table.nodes[self.row]
+        assert node is not None, f"row {self.row} ({self.name}) has no node"
+        return node
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.node.labels
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        return self.node.annotations
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        return self.node.taints
+
+    @property
+    def unschedulable(self) -> bool:
+        return self.node.unschedulable
+
+    @property
+    def allocatable(self) -> dict[str, int]:
+        """What the node offers: cpu in millicores, every other resource in its own unit."""
+        return self.table.allocatable.at(self.row)
+
+    @property
+    def requested(self) -> dict[str, int]:
+        """What the pods on the node ask for."""
+        return self.table.requested.at(self.row)
+
+    @property
+    def pods(self) -> list[Pod]:
+        """The pods on the node, assumed ones included."""
+        return list(self.table.pods[self.row].values())
+
+    def as_table(self) -> NodeTable:
+        """A one-row table of this node."""
+        return self.table if len(self.table) == 1 else self.table.fork_row(self.row)

@@ -1,0 +1,36 @@
+"""PriorityColumns: how many pods of each priority every row has."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .columns import Column, Ints, Size
+
+
+class PriorityColumns:
+    """One count column per distinct priority."""
+
+    def __init__(self, size: Size) -> None:
+        self._size = size
+        self._columns: dict[int, Column] = {}
+
+    def add(self, row: int, priority: int, change: int) -> None:
+        """Count a pod at `row` (writer only)."""
+        column = self._columns.get(priority)
+        if column is None:
+            column = self._columns[priority] = Column(self._size)
+        column.data[row] += change
+
+    def below(self, priority: int) -> Ints:
+        """int64 per row: pods with a lower priority than `priority`."""
+        total = np.zeros(self._size.rows, dtype=np.int64)
+        for known, column in self._columns.items():
+            if known < priority:
+                total += column.view
+        return total
+
+    def fork(self, size: Size, row: int) -> PriorityColumns:
+        """The counts of one row, copied."""
+        copy = PriorityColumns(size)
+        copy._columns = {key: column.fork(size, row) for key, column in self._columns.items()}
+        return copy

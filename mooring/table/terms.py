@@ -1,0 +1,193 @@
+"""TermCounts: how many pods of each node match a (namespaces, selector) term, kept up to date pod by pod.
+
+Topology spread and inter-pod affinity ask "how many pods like this are in that zone". Pods with equal namespace
+and labels are one *label class*; a term is matched against each class once, and a pod that comes or goes only
+touches the counts of the terms its class matches.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from ..api.pod import Pod
+from ..api.selectors import LabelSelector
+from .columns import Bools, Column, Ints, Size
+from .labels import ABSENT, LabelColumn, LabelColumns
+
+MAX_CELLS = 32_000_000
+"""Counts kept at most (terms times rows); the terms unused for longest are dropped first."""
+
+
+class PodTerm:
+    """Which pods count: in one of `namespaces` (None: in any), labels matching `selector`.
+
+    `terminating` says whether pods that are being deleted count too.
+    """
+
+    __slots__ = ("_hash", "namespaces", "selector", "terminating")
+
+    def __init__(
+        self,
+        namespaces: frozenset[str] | None,
+        selector: LabelSelector,
+        terminating: bool = True,
+    ) -> None:
+        self.namespaces = namespaces
+        self.selector = selector
+        self.terminating = terminating
+        self._hash = hash((namespaces, selector, terminating))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, PodTerm)
+            and self._hash == other._hash
+            and self.namespaces == other.namespaces
+            and self.selector == other.selector
+            and self.terminating == other.terminating
+        )
+
+    def matches(self, pod: Pod) -> bool:
+        """Whether `pod` counts."""
+        return (
+            (self.namespaces is None or pod.namespace in self.namespaces)
+            and (self.terminating or not pod.is_terminating)
+            and self.selector.matches(pod.labels)
+        )
+
+
+NO_POD = PodTerm(frozenset(), LabelSelector())
+"""The term of a missing selector: no pod counts."""
+
+
+class DomainCounts:
+    """A count per row and, for the topology keys somebody asked about, per domain."""
+
+    __slots__ = ("_column", "_domains", "total")
+
+    def __init__(self, size: Size) -> None:
+        self._column = Column(size)
+        self._domains: dict[str, tuple[LabelColumn, int, Ints]] = {}
+        self.total = 0
+
+    @property
+    def per_row(self) -> Ints:
+        """int64 per row."""
+        return self._column.view
+
+    def add(self, row: int, change: int) -> None:
+        """Count `change` more at `row` (writer only)."""
+        self._column.data[row] += change
+        self.total += change
+        for label, version, counts in self._domains.values():
+            if version == label.version:
+                code = label.codes[row]
+                if code != ABSENT:
+                    counts[code] += change
+
+    def per_domain(self, label: LabelColumn) -> Ints:
+        """int64 per domain of `label` (by code, one slot more for ABSENT, always 0). Do not write to it."""
+        known = self._domains.get(label.key)
+        if known is not None and known[1] == label.version and len(known[2]) == label.slots:
+            return known[2]
+        counts = sum_by_domain(label, self.per_row)
+        self._domains[label.key] = (label, label.version, counts)
+        return counts
+
+
+def sum_by_domain(label: LabelColumn, per_row: Ints, among: Bools | None = None) -> Ints:
+    """int64 per domain: the sum of `per_row` over its rows (those in `among`, when given)."""
+    codes = label.codes
+    chosen = codes != ABSENT if among is None else (codes != ABSENT) & among
+    # Counts stay far below 2**53, so summing them as float64 is exact.
+    sums = np.bincount(codes[chosen], weights=per_row[chosen], minlength=label.slots)
+    return sums.astype(np.int64)
+
+
+class LabelClass:
+    """Pods that no selector can tell apart: one namespace, equal labels, terminating or not."""
+
+    __slots__ = ("counts", "rows", "sample")
+
+    def __init__(self, sample: Pod) -> None:
+        self.sample = sample
+        self.rows: Counter[int] = Counter()
+        self.counts: list[DomainCounts] = []
+
+
+class TermCounts:
+    """The counts of every term somebody asked about."""
+
+    def __init__(self, size: Size, labels: LabelColumns) -> None:
+        self._size = size
+        self._labels = labels
+        self._classes: dict[tuple[str, frozenset[tuple[str, str]], bool], LabelClass] = {}
+        self._by_label: dict[tuple[str, str], set[LabelClass]] = {}
+        self._terms: dict[PodTerm, DomainCounts] = {}  # in order of last use
+
+    def count(self, term: PodTerm) -> DomainCounts:
+        """The counts of `term`, made from the pods there are when the term is new."""
+        counts = self._terms.pop(term, None)
+        if counts is None:
+            counts = DomainCounts(self._size)
+            for label_class in self._candidates(term.selector):
+                if term.matches(label_class.sample):
+                    label_class.counts.append(counts)
+                    for row, pods in label_class.rows.items():
+                        counts.add(row, pods)
+            self._make_room()
+        self._terms[term] = counts
+        return counts
+
+    def add_pod(self, row: int, pod: Pod, change: int) -> None:
+        """A pod came (`change` 1) or went (-1) at `row` (writer only)."""
+        label_class = self._class_of(pod)
+        label_class.rows[row] += change
+        if label_class.rows[row] == 0:
+            del label_class.rows[row]
+            if not label_class.rows:
+                self._drop_class(pod)
+        for counts in label_class.counts:
+            counts.add(row, change)
+
+    def _class_of(self, pod: Pod) -> LabelClass:
+        key = (pod.namespace, frozenset(pod.labels.items()), pod.is_terminating)
+        label_class = self._classes.get(key)
+        if label_class is None:
+            label_class = self._classes[key] = LabelClass(pod)
+            for item in key[1]:
+                self._by_label.setdefault(item, set()).add(label_class)
+            label_class.counts = [c for term, c in self._terms.items() if term.matches(pod)]
+        return label_class
+
+    def _drop_class(self, pod: Pod) -> None:
+        label_class = self._classes.pop(
+            (pod.namespace, frozenset(pod.labels.items()), pod.is_terminating)
+        )
+        for item in pod.labels.items():
+            members = self._by_label[item]
+            members.discard(label_class)
+            if not members:
+                del self._by_label[item]
+
+    def _candidates(self, selector: LabelSelector) -> Iterable[LabelClass]:
+        """Classes that may match: those with a label the selector insists on, else all of them."""
+        for requirement in selector.requirements:
+            if requirement.operator == "In":
+                found: set[LabelClass] = set()
+                for value in requirement.values or ():
+                    found |= self._by_label.get((requirement.key, value), set())
+                return found
+        return self._classes.values()
+
+    def _make_room(self) -> None:
+        while len(self._terms) > 1 and len(self._terms) * self._size.capacity > MAX_CELLS:
+            dropped = self._terms.pop(next(iter(self._terms)))
+            for label_class in self._classes.values():
+                if dropped in label_class.counts:
+                    label_class.counts.remove(dropped)

@@ -1,0 +1,26 @@
+"""WhatIf: one node with other pods on it, judged without touching the table."""
+
+from __future__ import annotations
+
+from ..api.pod import Pod
+from .node_table import NodeInfo, NodeTable
+from .writer import TableWriter
+
+
+class WhatIf:
+    """A copy of one row. Plugins see it as `node`."""
+
+    __slots__ = ("_writer", "node")
+
+    def __init__(self, table: NodeTable, row: int) -> None:
+        fork = table.fork_row(row)
+        self._writer = TableWriter(fork)
+        self.node = NodeInfo(fork, 0)
+
+    def add_pod(self, pod: Pod) -> None:
+        """Put `pod` on the node."""
+        self._writer.add_pod(pod.with_node(self.node.name))
+
+    def remove_pod(self, pod: Pod) -> None:
+        """Take `pod` off the node."""
+        self._writer.remove_pod(self.node.table.pods[0][pod.uid])

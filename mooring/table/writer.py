@@ -1,0 +1,156 @@
+"""TableWriter: every way in which a NodeTable changes. Only `cache/` uses it (and a what-if, on its one-row copy).
+
+All methods leave the table as it would be had it been built from scratch in its new state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..api.node import Node
+from ..api.pod import Pod
+from .node_table import NodeTable
+
+FIRST_CAPACITY = 64
+
+
+class TableWriter:
+    """Adds, changes and removes nodes and pods of `table`."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self.table = table
+        self._free: list[int] = []
+
+    def set_node(self, node: Node) -> int:
+        """Add `node`, or replace the node of that name; returns its row."""
+        table = self.table
+        row = self.row_for(node.name)
+        old = table.nodes[row]
+        table.nodes[row] = node
+        table.live_column.data[row] = True
+        table.unschedulable_column.data[row] = node.unschedulable
+        table.allocatable.set(row, node.allocatable)
+        table.max_pods_column.data[row] = node.allocatable.get("pods", 0)
+        table.labels.set(row, node.labels)
+        table.taints.set(row, node.taints)
+        table.features.set(row, tuple(sorted(node.declared_features)))
+        table.images.set(row, old.images if old else (), node.images)
+        self._node_changed(row)
+        return row
+
+    def remove_node(self, name: str) -> None:
+        """Take the node away; its row stays while pods are on it."""
+        table = self.table
+        row = table.row_of[name]
+        old = table.nodes[row]
+        assert old is not None, f"node {name} is not in the table"
+        table.nodes[row] = None
+        table.live_column.data[row] = False
+        table.unschedulable_column.data[row] = False
+        table.allocatable.set(row, {})
+        table.max_pods_column.data[row] = 0
+        table.labels.set(row, {})
+        table.taints.set(row, ())
+        table.features.set(row, ())
+        table.images.set(row, old.images, ())
+        self._node_changed(row)
+        self._release(row)
+
+    def add_pod(self, pod: Pod) -> int:
+        """Count `pod` on its node, which may not be known yet; returns the row."""
+        row = self.row_for(pod.node_name)
+        assert pod.uid not in self.table.pods[row], f"pod {pod.key} is on {pod.node_name} already"
+        self.table.pods[row][pod.uid] = pod
+        self._count(row, pod, 1)
+        return row
+
+    def remove_pod(self, pod: Pod) -> int:
+        """Take `pod`, the very object that was added, off its node."""
+        row = self.table.row_of[pod.node_name]
+        del self.table.pods[row][pod.uid]
+        self._count(row, pod, -1)
+        self._release(row)
+        return row
+
+    def replace_pod(self, old: Pod, new: Pod) -> None:
+        """Put `new` in the place of `old`; nothing is counted again when they count the same."""
+        table = self.table
+        if _counts_like(old, new):
+            row = table.row_of[old.node_name]
+            table.pods[row][old.uid] = new
+            table.images.touch(row)
+        else:
+            self.remove_pod(old)
+            self.add_pod(new)
+
+    def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        """Record the labels of a namespace."""
+        if self.table.namespaces.get(name) != labels:
+            self.table.namespaces[name] = dict(labels)
+            self.table.namespaces_version += 1
+
+    def remove_namespace(self, name: str) -> None:
+        """Forget a namespace."""
+        if self.table.namespaces.pop(name, None) is not None:
+            self.table.namespaces_version += 1
+
+    def row_for(self, name: str) -> int:
+        """The row of node `name`, a new one when there is none."""
+        table = self.table
+        row = table.row_of.get(name)
+        if row is not None:
+            return row
+        if self._free:
+            row = self._free.pop()
+            table.names[row] = name
+        else:
+            row = table.size.rows
+            if row == table.size.capacity:
+                table.size.capacity = max(FIRST_CAPACITY, 2 * row)
+            table.size.rows = row + 1
+            table.nodes.append(None)
+            table.names.append(name)
+            table.pods.append({})
+        table.row_of[name] = row
+        self._node_changed(row)
+        return row
+
+    def _count(self, row: int, pod: Pod, change: int) -> None:
+        table = self.table
+        usage = pod.usage
+        table.pod_count_column.data[row] += change
+        table.requested.add(row, usage, change)
+        table.scoring_usage.add(row, pod.scoring_usage, change)
+        if pod.spec.host_ports:
+            table.ports.add(row, pod.spec.host_ports, change)
+        table.priorities.add(row, pod.priority, change)
+        table.terms.add_pod(row, pod, change)
+        table.carried.add_pod(row, pod, change)
+        table.row_changes.mark(row)
+        table.images.touch(row)
+
+    def _node_changed(self, row: int) -> None:
+        self.table.images.touch(row)
+        self.table.node_changes.mark(row)
+        self.table.row_changes.mark(row)
+
+    def _release(self, row: int) -> None:
+        """Free a row that has neither a node nor pods."""
+        table = self.table
+        if table.nodes[row] is None and not table.pods[row]:
+            del table.row_of[table.names[row]]
+            table.names[row] = ""
+            self._free.append(row)
+
+
+def _counts_like(old: Pod, new: Pod) -> bool:
+    """Whether every count of the table is the same for both pods."""
+    return (
+        old.spec is new.spec
+        and old.node_name == new.node_name
+        and old.uid == new.uid
+        and old.namespace == new.namespace
+        and old.is_terminating == new.is_terminating
+        and old.usage == new.usage
+        and old.labels == new.labels
+    )

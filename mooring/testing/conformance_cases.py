@@ -1,0 +1,221 @@
+"""Conformance cases: schedule the pods of a recorded case and compare each decision with kube-scheduler's.
+
+A case is a cluster, a configuration and pending pods, with what kube-scheduler v1.36.4 decided for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..api.decode import decode_object
+from ..api.pod import Pod
+from ..clock import ManualClock
+from ..config import default_config, parse_config
+from ..config.plugin_args import DefaultPreemptionArgs
+from ..config.types import SchedulerConfiguration
+from ..framework import Status
+from ..queue import QueuedPodInfo
+from ..scheduler import Attempt, FirstByName, Scheduler, build_scheduler
+
+PREEMPTION = "DefaultPreemption"
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Where we decided otherwise; `field` is a path in the record of the pod."""
+
+    case: str
+    pod: str
+    field: str
+    ours: Any
+    theirs: Any
+
+    def __str__(self) -> str:
+        return f"{self.case}: {self.pod}: {self.field}: ours {self.ours!r}, theirs {self.theirs!r}"
+
+
+class CaseCluster:
+    """The objects of a case. Nothing is bound or deleted: pods stay where they were assumed."""
+
+    def __init__(self, objects: Iterable[Any]) -> None:
+        self.version = 0
+        self._objects: dict[str, list[Any]] = {}
+        for obj in objects:
+            self._objects.setdefault(obj.kind, []).append(obj)
+
+    def list(self, kind: str, namespace: str | None = None) -> list[Any]:
+        found = self._objects.get(kind, [])
+        return [obj for obj in found if namespace is None or obj.namespace == namespace]
+
+    def get(self, kind: str, namespace: str, name: str) -> Any | None:
+        found = self._objects.get(kind, [])
+        return next((o for o in found if o.namespace == namespace and o.name == name), None)
+
+    def bind(self, pod: Pod, node_name: str) -> None:
+        pass
+
+    def evict(self, victim: Pod, preemptor: Pod) -> None:
+        pass
+
+    def clear_nomination(self, pod: Pod) -> None:
+        pass  # the nominator forgets it; the pod's status stays, as in a cluster whose watch lags behind
+
+
+def run_case(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
+    """For each pod of the case, in order: its name and where we disagree."""
+    objects = [decode_object(obj) for obj in case["objects"]]
+    pods: list[Any] = [decode_object(obj) for obj in case["pods"]]
+    cluster = CaseCluster(objects)
+    scheduler = build_scheduler(
+        case_config(case["config"]),
+        cluster,
+        clock=ManualClock(),
+        ties=FirstByName(),
+        explain=True,
+    )
+    for obj in objects:
+        if not isinstance(obj, Pod) or obj.node_name:
+            scheduler.on_add(obj)
+    for pod in (*pods, *(o for o in objects if isinstance(o, Pod) and not o.node_name)):
+        scheduler.queue.nominator.add(pod)
+    for pod, expected in zip(pods, case["expected"]["pods"], strict=True):
+        record = decide(scheduler, pod)
+        found = [
+            Disagreement(case["id"], expected["pod"], path, ours, theirs)
+            for path, ours, theirs in compare(record, expected)
+        ]
+        yield expected["pod"], found
+
+
+def case_config(raw: dict[str, Any] | None) -> SchedulerConfiguration:
+    """The configuration of a case: every node is looked at, and every node is a preemption candidate."""
+    config = default_config() if raw is None else parse_config(raw, "config")
+    given = [
+        {entry["name"] for entry in profile.get("pluginConfig") or ()}
+        for profile in (raw or {}).get("profiles") or [{}]
+    ]
+    for profile, names in zip(config.profiles, given, strict=True):
+        if PREEMPTION not in names and PREEMPTION in profile.plugin_config:
+            args = DefaultPreemptionArgs(
+                min_candidate_nodes_percentage=100, min_candidate_nodes_absolute=100
+            )
+            profile.plugin_config[PREEMPTION] = args  # type: ignore[index]  # a dict behind the Mapping
+    return config
+
+
+def decide(scheduler: Scheduler, pod: Pod) -> dict[str, Any]:
+    """Our record for one pod, in the form of the expected ones."""
+    profile = scheduler.profiles[pod.scheduler_name]
+    gate = profile.run_pre_enqueue(pod)
+    if not gate.is_success:
+        return {"pod": pod.key, "preEnqueue": _status(gate)}
+    attempt = scheduler.schedule(QueuedPodInfo(pod, 0.0))
+    if attempt.nominated_node_name is not None and not attempt.node_name:
+        scheduler.queue.nominator.add(pod, attempt.nominated_node_name)
+    return _record(attempt)
+
+
+def _record(attempt: Attempt) -> dict[str, Any]:
+    told = attempt.explanation
+    record: dict[str, Any] = {"pod": attempt.pod.key, "preEnqueue": None}
+    if told is None:
+        return {**record, "error": attempt.message}
+    names = None if told.node_names is None else sorted(told.node_names)
+    record["preFilter"] = {**_status(told.pre_filter), "nodeNames": names}
+    record["filter"] = None
+    if told.pre_filter.is_success:
+        record["filter"] = {
+            name: None if status.is_success else _status(status)
+            for name, status in told.filter.items()
+        }
+    feasible = bool(told.totals)
+    record["scores"] = {
+        scored.plugin: {name: value * scored.weight for name, value in scored.normalized.items()}
+        for scored in told.scores
+    }
+    record["totals"] = told.totals
+    if not feasible:
+        record["scores"] = record["totals"] = None
+    record["host"] = attempt.node_name or None
+    record["hostFromNomination"] = attempt.from_nomination
+    record["fitError"] = attempt.fit_error or None
+    record["unschedulablePlugins"] = sorted(attempt.unschedulable_plugins)
+    record["message"] = attempt.message or None
+    record["postFilter"] = _post_filter(attempt)
+    return record
+
+
+def _status(status: Status) -> dict[str, Any]:
+    reasons = sorted(status.reasons)
+    return {"plugin": status.plugin, "code": status.code.name, "reasons": reasons}
+
+
+def _post_filter(attempt: Attempt) -> dict[str, Any] | None:
+    told = attempt.explanation
+    if told is None or told.post_filter is None:
+        return None
+    result, status = told.post_filter
+    account = result.preemption
+    record: dict[str, Any] = {
+        "code": status.code.name,
+        "nominatedNode": result.nominated_node_name,
+        "victims": [],
+        "evicted": [],
+        "clearedNominations": [],
+        "candidates": {},
+        "rejected": {},
+    }
+    if account is not None:
+        record["candidates"] = {
+            name: {"victims": _keys(found.pods), "pdbViolations": found.pdb_violations}
+            for name, found in account.candidates.items()
+        }
+        record["rejected"] = {name: _status(status) for name, status in account.rejected.items()}
+        record["clearedNominations"] = _keys(account.cleared)
+        if account.chosen is not None:
+            record["victims"] = _keys(account.chosen.pods)
+            record["evicted"] = _keys(account.chosen.evicted)
+    return record
+
+
+def _keys(pods: Iterable[Pod]) -> list[str]:
+    return sorted(pod.key for pod in pods)
+
+
+PLAIN = ("preEnqueue", "host", "hostFromNomination", "fitError", "unschedulablePlugins", "message")
+DEEP = ("filter", "scores", "totals", "postFilter")
+
+
+def compare(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Each field that differs: path, ours, theirs."""
+    if ("error" in ours) != ("error" in theirs):
+        yield "error", ours.get("error"), theirs.get("error")
+        return
+    if ours["preEnqueue"] or theirs["preEnqueue"]:
+        yield from _differences("preEnqueue", ours["preEnqueue"], theirs["preEnqueue"])
+        return
+    for name in ("code", "plugin", "reasons", "nodeNames"):
+        mine, other = ours["preFilter"][name], theirs["preFilter"][name]
+        if mine != other:
+            yield f"preFilter.{name}", mine, other
+    for name in PLAIN:
+        mine, other = ours.get(name), theirs.get(name)
+        if (mine or None) != (other or None):
+            yield name, mine, other
+    for name in DEEP:
+        yield from _differences(name, ours.get(name), theirs.get(name))
+
+
+IGNORED = {"postFilter.plugin", "postFilter.reasons"}
+
+
+def _differences(path: str, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for key in sorted(ours.keys() | theirs.keys()):
+            below = f"{path}.{key}"
+            if below not in IGNORED:
+                yield from _differences(below, ours.get(key), theirs.get(key))
+    elif ours != theirs:
+        yield path, ours, theirs

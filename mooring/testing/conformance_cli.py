@@ -1,0 +1,85 @@
+"""Conformance command: `python -m mooring.testing.conformance_cli FILES...` runs recorded cases and compares.
+
+Ends with `agree A of B decisions in C cases`; status 0 only when A is B and there is at least one decision.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .conformance_cases import Disagreement, run_case
+
+FULL = 20
+"""Disagreements that are printed; the rest is counted."""
+
+
+def case_files(names: list[str]) -> Iterator[Path]:
+    """The case files among `names`, folders searched."""
+    for name in names:
+        path = Path(name)
+        if path.is_dir():
+            yield from sorted(p for p in path.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz")))
+        elif path.is_file():
+            yield path
+        else:
+            raise FileNotFoundError(name)
+
+
+def read_cases(path: Path) -> Iterator[dict[str, Any]]:
+    """The cases of one file, one JSON object per line."""
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+        for line in lines:
+            if line.strip():
+                yield json.loads(line)
+
+
+def is_placement(case: dict[str, Any]) -> bool:
+    """Whether the case is of the kind that has pods to place and what was decided for each."""
+    expected = case.get("expected")
+    return (
+        "objects" in case and "pods" in case and isinstance(expected, dict) and "pods" in expected
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the cases in the files and folders named; returns the exit status."""
+    names = sys.argv[1:] if arguments is None else arguments
+    try:
+        files = list(case_files(names))
+    except FileNotFoundError as error:
+        print(f"{error}: expected a file or a folder; got none", file=sys.stderr)
+        return 2
+    agree = total = cases = other = 0
+    disagreements: list[Disagreement] = []
+    for path in files:
+        for case in read_cases(path):
+            if not is_placement(case):
+                other += 1
+                continue
+            cases += 1
+            for _, found in run_case(case):
+                total += 1
+                agree += not found
+                disagreements.extend(found)
+    report(disagreements)
+    if other:
+        print(f"left out: {other} cases of other kinds")
+    print(f"agree {agree} of {total} decisions in {cases} cases")
+    return 0 if total and agree == total else 1
+
+
+def report(disagreements: list[Disagreement]) -> None:
+    """Name each disagreement, the first ones in full."""
+    for found in disagreements[:FULL]:
+        print(found)
+    for found in disagreements[FULL:]:
+        print(f"{found.case}: {found.pod}: {found.field}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""Pod: flat, immutable, on a shared spec."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from mooring.api.containers import HostPort
+from mooring.api.decode import decode_object
+from mooring.api.meta import OwnerReference
+from mooring.api.pod import EMPTY_STATUS, Pod, PodSpec, PodStatus, intern_spec
+
+
+def make_pod(name: str = "p", **spec: Any) -> Pod:
+    pod = decode_object({"kind": "Pod", "metadata": {"name": name}, "spec": spec})
+    assert isinstance(pod, Pod)
+    return pod
+
+
+def test_pods_with_equal_specs_share_one() -> None:
+    first = make_pod(nodeName="a", nodeSelector={"x": "1", "y": "2"}, containers=[{"name": "c"}])
+    second = make_pod(nodeName="b", nodeSelector={"y": "2", "x": "1"}, containers=[{"name": "c"}])
+
+    assert first.spec is second.spec
+    assert (first.node_name, second.node_name) == ("a", "b")
+    assert first.spec is intern_spec(first.spec)
+
+
+def test_pods_with_other_specs_do_not_share() -> None:
+    assert make_pod(priority=1).spec is not make_pod(priority=2).spec
+    assert make_pod(nodeSelector={}).spec is not make_pod().spec
+
+
+def test_interning_drops_volumes_that_do_not_matter() -> None:
+    plain = make_pod(containers=[])
+    token = make_pod(containers=[], volumes=[{"name": "kube-api-access-x1", "projected": {}}])
+
+    assert token.spec is plain.spec
+
+
+def test_interning_drops_the_names_of_volumes_unless_a_claim_is_named_after_them() -> None:
+    claim = {"persistentVolumeClaim": {"claimName": "data"}}
+    ephemeral: dict[str, Any] = {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+
+    assert make_pod(volumes=[{"name": "a", **claim}]).spec is (
+        make_pod(volumes=[{"name": "b", **claim}]).spec
+    )
+    assert make_pod(volumes=[{"name": "a", **ephemeral}]).spec is not (
+        make_pod(volumes=[{"name": "b", **ephemeral}]).spec
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param({"gcePersistentDisk": {"pdName": "d"}}, id="gcePersistentDisk"),
+        pytest.param({"awsElasticBlockStore": {"volumeID": "d"}}, id="awsElasticBlockStore"),
+        pytest.param({"azureDisk": {"diskName": "d", "diskURI": "u"}}, id="azureDisk"),
+        pytest.param({"azureFile": {"shareName": "d"}}, id="azureFile"),
+        pytest.param({"cinder": {"volumeID": "d"}}, id="cinder"),
+        pytest.param({"portworxVolume": {"volumeID": "d"}}, id="portworxVolume"),
+        pytest.param({"vsphereVolume": {"volumePath": "d"}}, id="vsphereVolume"),
+        pytest.param({"rbd": {"monitors": ["m"], "image": "d", "pool": "p"}}, id="rbd"),
+        pytest.param({"iscsi": {"iqn": "d", "lun": 1}}, id="iscsi"),
+        pytest.param({"csi": {"driver": "d"}}, id="csi"),
+        pytest.param({"image": {"reference": "d"}}, id="image"),
+    ],
+)
+def test_interning_keeps_volumes_that_matter(source: dict[str, Any]) -> None:
+    (volume,) = make_pod(volumes=[{"name": "v", **source}]).spec.volumes or ()
+
+    assert json.loads(msgspec.json.encode(volume)) == source
+
+
+def test_interning_leaves_the_given_spec_alone() -> None:
+    given = msgspec.convert({"volumes": [{"name": "scratch"}], "priority": 7}, PodSpec)
+
+    common = intern_spec(given)
+
+    assert common.volumes is None
+    assert given.volumes is not None
+    assert common.priority == 7
+
+
+def test_defaults_of_a_bare_pod() -> None:
+    pod = Pod("p")
+
+    assert pod.key == "default/p"
+    assert pod.priority == 0
+    assert pod.scheduler_name == "default-scheduler"
+    assert pod.tolerations == ()
+    assert pod.uid == pod.node_name == pod.nominated_node_name == ""
+    assert pod.labels == pod.annotations == {}
+    assert pod.requests == {}
+    assert pod.status is EMPTY_STATUS
+    assert not pod.is_terminating
+    assert not pod.is_finished
+    assert pod.controller is None
+
+
+def test_copies_change_only_what_they_say() -> None:
+    owner = OwnerReference(kind="ReplicaSet", name="rs", controller=True)
+    pod = Pod("p", "ns", uid="u", labels={"a": "b"}, owner_references=(owner,))
+
+    bound = pod.with_node("n1")
+    done = bound.with_status(PodStatus(phase="Succeeded", nominated_node_name="n2"))
+    other = done.with_spec(PodSpec(priority=5, scheduler_name="mine"))
+
+    assert pod.node_name == ""
+    assert (bound.node_name, bound.uid, bound.spec) == ("n1", "u", pod.spec)
+    assert (done.is_finished, done.nominated_node_name, done.node_name) == (True, "n2", "n1")
+    assert (other.priority, other.scheduler_name, other.labels) == (5, "mine", {"a": "b"})
+    assert other.replace(deletion_timestamp="2026-03-01T00:00:00Z").is_terminating
+    assert other.controller == owner
+    assert repr(other) == "<Pod ns/p on n1>"
+
+
+def test_host_ports_of_containers_and_sidecars() -> None:
+    port = {"containerPort": 80, "hostPort": 8080}
+    pod = make_pod(
+        containers=[
+            {"ports": [port, {"containerPort": 81}]},
+            {"ports": [port, {**port, "protocol": "UDP", "hostIP": "10.0.0.1"}]},
+        ],
+        initContainers=[
+            {"ports": [{"hostPort": 1}]},
+            {"ports": [{"hostPort": 2}], "restartPolicy": "Always"},
+        ],
+    )
+
+    assert pod.spec.host_ports == (
+        HostPort("0.0.0.0", "TCP", 2),
+        HostPort("0.0.0.0", "TCP", 8080),
+        HostPort("10.0.0.1", "UDP", 8080),
+    )
+
+
+def test_images_in_order_of_use() -> None:
+    pod = make_pod(
+        containers=[{"image": "app"}, {"image": "log:1"}],
+        initContainers=[{"image": "setup"}],
+        volumes=[{"name": "m", "image": {"reference": "model:2"}}],
+    )
+
+    assert pod.spec.images == ("setup", "app", "log:1", "model:2")
+
+
+def test_short_names_of_affinity_terms() -> None:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}
+    required, preferred = (
+        "requiredDuringSchedulingIgnoredDuringExecution",
+        "preferredDuringSchedulingIgnoredDuringExecution",
+    )
+    spec = make_pod(
+        affinity={
+            "podAffinity": {required: [term]},
+            "podAntiAffinity": {preferred: [{"weight": 3, "podAffinityTerm": term}]},
+        }
+    ).spec
+
+    assert [t.topology_key for t in spec.required_affinity] == ["zone"]
+    assert [t.weight for t in spec.preferred_anti_affinity] == [3]
+    assert spec.required_anti_affinity == ()
+    assert spec.preferred_affinity == ()
+    assert spec.required_node_selector is None
+    assert len({spec.required_affinity[0], spec.preferred_anti_affinity[0].pod_affinity_term}) == 1

@@ -1,0 +1,237 @@
+"""Architecture: which folder may import which.
+
+The table is that of the house rules: a folder may import the folders listed for it, the modules
+everyone may import, and itself. Imports are read from the source, nothing is executed.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "mooring"
+
+SHARED = {"errors", "clock", "observe"}
+BELOW_SCHEDULER = {
+    "api",
+    "table",
+    "framework",
+    "config",
+    "queue",
+    "cache",
+    "cluster",
+    "plugins",
+    "runtime",
+}
+ALLOWED: dict[str, set[str]] = {
+    "errors": set(),
+    "clock": set(),
+    "observe": set(),
+    "api": set(),
+    "table": {"api"},
+    "framework": {"api", "table"},
+    "config": {"api", "framework"},
+    "queue": {"api", "framework"},
+    "cache": {"api", "framework", "table"},
+    "cluster": {"api", "framework"},
+    "plugins": {"api", "table", "framework", "config"},
+    "runtime": {"api", "table", "framework", "config"},
+    "scheduler": BELOW_SCHEDULER,
+    "sim": {"scheduler", "config", "cluster", "api"},
+    "web": {"scheduler", "config", "cluster", "api"},
+    "cli": {"scheduler", "config", "cluster", "api", "sim", "web"},
+    "testing": {"api", "table", "framework", "config", "cluster.memory"},
+}
+
+# Replaying recorded decisions drives the whole scheduler, so the conformance modules of testing
+# may look at all of it.
+EXCEPTIONS: dict[str, set[str]] = {"testing/conformance": BELOW_SCHEDULER | {"scheduler", "sim"}}
+
+IO_MODULES = {
+    "aiohttp",
+    "asyncio",
+    "concurrent",
+    "http",
+    "io",
+    "kubernetes_asyncio",
+    "multiprocessing",
+    "os",
+    "pathlib",
+    "select",
+    "shutil",
+    "socket",
+    "ssl",
+    "subprocess",
+    "tempfile",
+    "threading",
+    "urllib",
+}
+FORBIDDEN_OUTSIDE: dict[str, set[str]] = {
+    "api": IO_MODULES | {"numpy", "time", "yaml"},
+    "plugins": IO_MODULES | {"time"},
+}
+TABLE_WRITERS = {"table", "cache", "testing"}
+# These may name every plugin: one maps names to classes, the other is the package's front.
+PLUGIN_LISTS = {"plugins/registry.py", "plugins/__init__.py"}
+
+
+def imported_modules(file: str, source: str) -> Iterator[tuple[int, str]]:
+    """Yields (line, dotted name) of every import in `source`; relative ones are made absolute.
+
+    `from a import b` gives `a.b`, since `b` may be a module.
+    """
+    package = ["mooring", *Path(file).parts[:-1]]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = [*base, *(node.module.split(".") if node.module else [])]
+            for alias in node.names:
+                yield node.lineno, ".".join([*module, alias.name])
+
+
+def violations(file: str, source: str) -> list[str]:
+    """Returns what is wrong with the imports of `file`, a path below mooring/."""
+    room = Path(file).parts[0].removesuffix(".py")
+    if room in {"__init__", "__main__"}:
+        return []  # the package's front may show anything
+    found = []
+    for line, module in imported_modules(file, source):
+        parts = module.split(".")
+        if parts[0] == "mooring":
+            problem = inside_problem(file, room, parts[1:])
+        else:
+            problem = outside_problem(room, parts[0])
+        if problem:
+            found.append(f"mooring/{file}:{line}: {problem}")
+    return found
+
+
+def outside_problem(room: str, package: str) -> str | None:
+    """Returns why `room` must not import the foreign `package`."""
+    if package in FORBIDDEN_OUTSIDE.get(room, set()):
+        return f"{room} must not import {package}"
+    return None
+
+
+def inside_problem(file: str, room: str, target: list[str]) -> str | None:
+    """Returns why `file` of `room` must not import mooring.`target`."""
+    dotted = ".".join(target)
+    if target == ["__version__"]:
+        return None
+    if not target or target[0] not in ALLOWED:
+        return f"{room} must not import the package's front (mooring.{dotted})"
+    if target[:2] == ["table", "writer"] and room not in TABLE_WRITERS:
+        return f"{room} must not import table.writer; only cache writes the table"
+    if target[0] == room:
+        return own_room_problem(file, room, target)
+    allowed = set(ALLOWED[room])
+    for prefix, extra in EXCEPTIONS.items():
+        if file.startswith(prefix):
+            allowed |= extra
+    if target[0] in SHARED | allowed or ".".join(target[:2]) in allowed:
+        return None
+    return f"{room} must not import {dotted}"
+
+
+def own_room_problem(file: str, room: str, target: list[str]) -> str | None:
+    """Returns why a file must not import a neighbour; only plugins are kept apart."""
+    if room != "plugins" or file in PLUGIN_LISTS:
+        return None
+    unit = Path(file).parts[1].removesuffix(".py")
+    if target[1:2] == [unit]:
+        return None
+    return f"plugin {unit} must not import another plugin ({'.'.join(target)})"
+
+
+def sources_of(room: str) -> list[Path]:
+    """Returns the source files of a folder or module of the package, none if it is not there."""
+    module = PACKAGE / f"{room}.py"
+    return sorted((PACKAGE / room).rglob("*.py")) + ([module] if module.exists() else [])
+
+
+@pytest.mark.parametrize("room", sorted(ALLOWED))
+def test_imports_follow_the_table(room: str) -> None:
+    found = [
+        problem
+        for path in sources_of(room)
+        for problem in violations(path.relative_to(PACKAGE).as_posix(), path.read_text("utf-8"))
+    ]
+
+    assert found == []
+
+
+def test_every_room_is_in_the_table() -> None:
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    modules = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
+
+    assert rooms | modules <= set(ALLOWED)
+
+
+def test_every_folder_says_what_lives_there() -> None:
+    silent = [
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("__init__.py")
+        if not ast.get_docstring(ast.parse(path.read_text("utf-8")))
+    ]
+
+    assert silent == []
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        pytest.param("api/pod.py", "import numpy as np", id="api imports numpy"),
+        pytest.param("api/pod.py", "from pathlib import Path", id="api imports I/O"),
+        pytest.param("api/pod.py", "from ..table import NodeTable", id="api imports upwards"),
+        pytest.param("table/labels.py", "from ..plugins import registry", id="table, a plugin"),
+        pytest.param("config/load.py", "from .. import plugins", id="room named after the dots"),
+        pytest.param("queue/heap.py", "import mooring.cache", id="queue imports cache"),
+        pytest.param("queue/heap.py", "from ..table import Rows", id="queue imports table"),
+        pytest.param(
+            "runtime/scoring.py",
+            "def f():\n    from mooring.plugins.node_name import NodeName",
+            id="runtime imports a plugin inside a function",
+        ),
+        pytest.param(
+            "plugins/node_name.py", "from .node_ports import NodePorts", id="plugin to plugin"
+        ),
+        pytest.param(
+            "plugins/volume_binding/binder.py",
+            "from ..volume_zone import VolumeZone",
+            id="plugin folder to plugin",
+        ),
+        pytest.param("plugins/node_name.py", "from ..table.writer import Writer", id="writer"),
+        pytest.param("plugins/node_name.py", "from ..table import writer", id="writer as name"),
+        pytest.param("scheduler/cycle.py", "from ..table import writer", id="scheduler, writer"),
+        pytest.param("plugins/node_name.py", "import time", id="plugin reads the wall clock"),
+        pytest.param("plugins/node_name.py", "import threading", id="plugin starts threads"),
+        pytest.param("scheduler/cycle.py", "from ..cli.main import main", id="upwards to cli"),
+        pytest.param("scheduler/cycle.py", "from ..testing import builders", id="testing"),
+        pytest.param("testing/builders.py", "from ..cluster.kube import client", id="kube"),
+        pytest.param("errors.py", "from .api.pod import Pod", id="errors imports a room"),
+        pytest.param("sim/run.py", "from mooring import Scheduler", id="the package's front"),
+    ],
+)
+def test_forbidden_import_is_found(file: str, source: str) -> None:
+    assert len(violations(file, source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        pytest.param("api/pod.py", "import msgspec\nfrom .quantity import Quantity", id="itself"),
+        pytest.param("config/load.py", "from ..errors import ConfigError", id="everyone's modules"),
+        pytest.param("cache/cache.py", "from ..table.writer import Writer", id="cache writes"),
+        pytest.param("plugins/volume_binding/plugin.py", "from .binder import Binder", id="own"),
+        pytest.param("plugins/registry.py", "from .node_name import NodeName", id="registry"),
+        pytest.param("testing/scenarios.py", "from ..cluster.memory import Store", id="memory"),
+        pytest.param("testing/conformance_cli.py", "from ..scheduler import build", id="replay"),
+        pytest.param("cli/main.py", "from mooring import __version__", id="version"),
+    ],
+)
+def test_allowed_import_is_not_reported(file: str, source: str) -> None:
+    assert violations(file, source) == []

@@ -1,0 +1,55 @@
+"""Clock: real and manual time."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from mooring.clock import ManualClock, SystemClock
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def test_manual_clock_stands_still_until_it_is_moved() -> None:
+    clock = ManualClock(NOON)
+
+    assert clock.now() == clock.now() == NOON
+    assert clock.monotonic() == clock.monotonic() == 0.0
+
+
+def test_manual_clock_advances_both_of_its_times() -> None:
+    clock = ManualClock(NOON)
+
+    clock.advance(1.5)
+    clock.set(NOON + timedelta(seconds=10))
+
+    assert clock.now() == NOON + timedelta(seconds=10)
+    assert clock.monotonic() == 10.0
+
+
+def test_manual_clock_tells_utc_whatever_zone_it_was_given() -> None:
+    clock = ManualClock(datetime(2026, 3, 1, 14, tzinfo=timezone(timedelta(hours=2))))
+
+    assert clock.now() == NOON
+    assert clock.now().tzinfo is UTC
+
+
+def test_manual_clock_refuses_to_go_back() -> None:
+    clock = ManualClock(NOON)
+
+    with pytest.raises(ValueError, match="step forward"):
+        clock.advance(-1)
+    with pytest.raises(ValueError, match="or later"):
+        clock.set(NOON - timedelta(seconds=1))
+
+
+def test_manual_clock_refuses_a_time_without_zone() -> None:
+    with pytest.raises(ValueError, match="time zone"):
+        ManualClock(datetime(2026, 3, 1))
+
+
+def test_system_clock_tells_utc_and_never_goes_back() -> None:
+    clock = SystemClock()
+    before = clock.monotonic()
+
+    assert clock.now().tzinfo is UTC
+    assert clock.monotonic() >= before
