@@ -149,7 +149,7 @@ class Pod:
     @property
     def usage(self) -> dict[str, int]:
         """What the pod takes from its node, a resize in flight included."""
-        if not self.status.has_resources:
+        if self.status is EMPTY_STATUS or not self.status.has_resources:
             return self.spec.requests
         return self._usages()[0]
 
@@ -163,13 +163,30 @@ class Pod:
     @property
     def scoring_usage(self) -> dict[str, int]:
         """`usage`, with cpu and memory as in `nonzero_usage`."""
-        if not self.status.has_resources:
+        if self.status is EMPTY_STATUS or not self.status.has_resources:
             return self.spec.scoring_usage
         return {**self.usage, **self.nonzero_usage}
 
     def with_node(self, name: str) -> "Pod":
         """This pod on the node called `name`; empty: on none."""
-        return self.replace(node_name=name)
+        # Every scheduled pod is copied here: no detour over a dict.
+        copy = Pod.__new__(Pod)
+        copy.name = self.name
+        copy.namespace = self.namespace
+        copy.uid = self.uid
+        copy.labels = self.labels
+        copy.annotations = self.annotations
+        copy.owner_references = self.owner_references
+        copy.creation_timestamp = self.creation_timestamp
+        copy.deletion_timestamp = self.deletion_timestamp
+        copy.resource_version = self.resource_version
+        copy.generation = self.generation
+        copy.generate_name = self.generate_name
+        copy.node_name = name
+        copy.spec = self.spec
+        copy.status = self.status
+        copy._usage = self._usage
+        return copy
 
     def with_status(self, status: PodStatus) -> "Pod":
         """This pod with another status."""

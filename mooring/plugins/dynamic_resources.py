@@ -4,10 +4,13 @@ Mirrors pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go. Al
 resource claims is refused.
 """
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from ..api.pod import Pod
 from ..framework import (
+    NODE_OBJECT,
     SKIP,
     CycleState,
     Diagnosis,
@@ -32,6 +35,10 @@ class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, ScorePlu
     """Harmless to pods without claims."""
 
     name = "DynamicResources"
+    scope = NODE_OBJECT
+
+    def pod_key(self, pod: Pod) -> Hashable:
+        return bool(pod.spec.resource_claims)
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         if pod.spec.resource_claims:

@@ -3,10 +3,12 @@
 Mirrors pkg/scheduler/framework/plugins/imagelocality/image_locality.go.
 """
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from ..api.pod import Pod
-from ..framework import MAX_SCORE, CycleState, ScorePlugin
+from ..framework import MAX_SCORE, NODE_OBJECT, CycleState, ScorePlugin
 from ..table import Ints, NodeTable, Rows
 
 MIB = 1024 * 1024
@@ -17,8 +19,14 @@ MAX_CONTAINER_THRESHOLD = 1000 * MIB
 class ImageLocality(ScorePlugin):
     """The score grows with the bytes that need not be pulled, between two thresholds."""
 
-    # How many nodes have an image and how many nodes there are belong to the cluster, so the scope is not a row.
     name = "ImageLocality"
+    scope = NODE_OBJECT
+
+    def pod_key(self, pod: Pod) -> Hashable:
+        # How many nodes there are, and have which image, is not on the row: the key changes with it.
+        table, spec = self.handle.table, pod.spec
+        containers = len(spec.init_containers or ()) + len(spec.containers or ())
+        return spec.images, containers, table.images.version, table.node_count
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         names = [normalized_name(image) for image in pod.spec.images]

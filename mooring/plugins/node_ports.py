@@ -12,9 +12,11 @@ from ..framework import (
     SUCCESS,
     CycleState,
     FilterPlugin,
+    NodeInfo,
     PreFilterPlugin,
     Status,
     Verdict,
+    unschedulable,
 )
 from ..table import NodeTable, Rows
 
@@ -35,3 +37,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         verdict = Verdict.accept(table, rows)
         verdict.reject(table.ports.conflicts(pod.spec.host_ports, rows), REASON)
         return verdict
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        taken = node.table.ports.conflicts(pod.spec.host_ports, slice(node.row, node.row + 1))
+        return unschedulable(REASON) if taken[0] else SUCCESS

@@ -6,6 +6,7 @@ Mirrors pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from math import sqrt
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..framework import (
     SUCCESS,
     CycleState,
     Handle,
+    NodeInfo,
     PreScorePlugin,
     ScorePlugin,
     Status,
@@ -46,7 +48,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return plugin
 
     def pod_key(self, pod: Pod) -> Hashable:
-        return tuple(pod.balanced_requests.get(resource, 0) for resource in self._resources)
+        wanted = pod.balanced_requests
+        return tuple([wanted.get(resource, 0) for resource in self._resources])
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         return SUCCESS if self._asks_for_something(pod) else SKIP
@@ -62,9 +65,38 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         gain = balance(after, capacities) - balance(before, capacities)
         return MAX_SCORE // 2 + divide(MAX_SCORE // 2 + gain, 2)
 
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        wanted, allocatable, requested = pod.balanced_requests, node.allocatable, node.requested
+        asks = False
+        before, after = [], []
+        for resource in self._resources:
+            amount = wanted.get(resource, 0)
+            asks = asks or amount > 0
+            capacity = allocatable.get(resource, 0)
+            if capacity and (amount or not is_scalar(resource)):
+                used = requested.get(resource, 0)
+                before.append(min(used / capacity, 1.0))
+                after.append(min((used + amount) / capacity, 1.0))
+        if not asks:
+            return 0
+        return MAX_SCORE // 2 + int(
+            (MAX_SCORE // 2 + balance_of_one(after) - balance_of_one(before)) / 2
+        )
+
     def _asks_for_something(self, pod: Pod) -> bool:
         wanted = pod.balanced_requests
         return any(wanted.get(resource) for resource in self._resources)
+
+
+def balance_of_one(shares: Sequence[float]) -> int:
+    """`balance` for one node, given the fraction to which each resource it has is used."""
+    deviation = 0.0
+    if len(shares) == 2:
+        deviation = abs((shares[0] - shares[1]) / 2)
+    elif len(shares) > 2:
+        mean = sum(shares) / len(shares)
+        deviation = sqrt(sum((share - mean) * (share - mean) for share in shares) / len(shares))
+    return int((1 - deviation) * MAX_SCORE)
 
 
 def balance(used: Sequence[Ints], capacities: Sequence[Ints]) -> Ints:

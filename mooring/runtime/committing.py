@@ -22,7 +22,7 @@ from ..framework import (
     ReservePlugin,
     Status,
 )
-from .failing import PluginRunError, failed, guard
+from .failing import PluginRunError, failed
 
 MAX_PERMIT_WAIT_S = 15 * 60
 WAITING = "one or more plugins asked to wait and no plugin rejected pod"
@@ -48,8 +48,10 @@ class Committing:
     def run_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Run Reserve in order; the first that does not succeed ends it."""
         for plugin in self.reserves:
-            with guard("running Reserve plugin {}", plugin):
+            try:
                 status = plugin.reserve(state, pod, node_name)
+            except Exception as error:
+                raise failed("running Reserve plugin {}", plugin, error) from error
             if not status.is_success:
                 return _rejection("running Reserve plugin {}", plugin, status)
         return SUCCESS
@@ -62,10 +64,9 @@ class Committing:
         failures = []
         for plugin in reversed(self.reserves):
             try:
-                with guard("running Unreserve plugin {}", plugin):
-                    plugin.unreserve(state, pod, node_name)
-            except PluginRunError as failure:
-                failures.append(failure)
+                plugin.unreserve(state, pod, node_name)
+            except Exception as error:
+                failures.append(failed("running Unreserve plugin {}", plugin, error))
         return failures
 
     def run_permit(
@@ -75,8 +76,10 @@ class Committing:
         timeouts: dict[str, float] = {}
         reasons: list[str] = []
         for plugin in self.permits:
-            with guard("running Permit plugin {}", plugin):
+            try:
                 status, timeout_s = plugin.permit(state, pod, node_name)
+            except Exception as error:
+                raise failed("running Permit plugin {}", plugin, error) from error
             if status.code is Code.Wait:
                 timeouts[plugin.name] = min(timeout_s, MAX_PERMIT_WAIT_S)
                 reasons.extend(status.reasons)
@@ -89,9 +92,11 @@ class Committing:
     def run_pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Run PreBind in order."""
         for plugin in self.pre_binds:
-            with guard("running PreBind plugin {}", plugin):
+            try:
                 answer = plugin.pre_bind(state, pod, node_name)
                 status = answer if isinstance(answer, Status) else asyncio.run(_finished(answer))
+            except Exception as error:
+                raise failed("running PreBind plugin {}", plugin, error) from error
             if not status.is_success:
                 return _rejection("running PreBind plugin {}", plugin, status)
         return SUCCESS
@@ -99,8 +104,10 @@ class Committing:
     def run_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Run Bind in order until one does not skip."""
         for plugin in self.binds:
-            with guard("running Bind plugin {}", plugin):
+            try:
                 status = plugin.bind(state, pod, node_name)
+            except Exception as error:
+                raise failed("running Bind plugin {}", plugin, error) from error
             if status.code is Code.Skip:
                 continue
             return (
@@ -113,8 +120,10 @@ class Committing:
     def run_post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Tell every PostBind plugin."""
         for plugin in self.post_binds:
-            with guard("running PostBind plugin {}", plugin):
+            try:
                 plugin.post_bind(state, pod, node_name)
+            except Exception as error:
+                raise failed("running PostBind plugin {}", plugin, error) from error
 
 
 def _rejection(doing: str, plugin: Plugin, status: Status) -> Status:

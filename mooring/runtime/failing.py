@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from ..errors import PluginError
 from ..framework import Code, Plugin, Status
 
@@ -19,6 +16,8 @@ class PluginRunError(PluginError):
 
 def failed(doing: str, plugin: Plugin, cause: BaseException | Status | str) -> PluginRunError:
     """The failure of `plugin`; `doing` holds `{}` where its name belongs."""
+    if isinstance(cause, PluginRunError):
+        return cause
     text = cause.message if isinstance(cause, Status) else _text(cause)
     doing = doing.format(f'"{plugin.name}"')
     return PluginRunError(Status(Code.Error, (f"{doing}: {text}",), plugin.name))
@@ -30,14 +29,3 @@ def _text(cause: BaseException | str) -> str:
     if isinstance(cause, KeyError) and cause.args:
         return str(cause.args[0])
     return str(cause) or type(cause).__name__
-
-
-@contextmanager
-def guard(doing: str, plugin: Plugin) -> Iterator[None]:
-    """Turn whatever `plugin` raises into PluginRunError."""
-    try:
-        yield
-    except PluginRunError:
-        raise
-    except Exception as error:
-        raise failed(doing, plugin, error) from error

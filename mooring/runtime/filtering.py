@@ -6,14 +6,18 @@ pkg/scheduler/framework/runtime/framework.go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ..api.pod import Pod
 from ..framework import (
     CLUSTER,
+    NODE_OBJECT,
+    NODE_ROW,
     SUCCESS,
     Code,
     CycleState,
@@ -21,6 +25,7 @@ from ..framework import (
     FilterPlugin,
     Judgement,
     Nominator,
+    Plugin,
     PostFilterPlugin,
     PostFilterResult,
     PreFilterExtensions,
@@ -29,10 +34,12 @@ from ..framework import (
     Status,
     unresolvable,
 )
-from ..table import ALL, Bools, NodeInfo, NodeTable, Rows
+from ..table import Bools, NodeInfo, NodeTable, Rows
 from ..table.what_if import WhatIf
-from .failing import failed, guard
-from .kept import Kept, KeptVerdict, check_verdict
+from .failing import failed
+from .kept import FILTERING, Kept, KeptFeasible, judge_rows
+
+PRE_FILTERING = "running PreFilter plugin {}"
 
 
 @dataclass(slots=True)
@@ -58,11 +65,12 @@ class Filtering:
         self.filters = tuple(filters)
         self.post_filters = tuple(post_filters)
         self._nominator = nominator
-        self._kept = {
-            plugin.name: Kept(plugin, KeptVerdict)
-            for plugin in filters
-            if plugin.scope is not CLUSTER
-        }
+        self._anywhere = [p for p in self.filters if p.scope is CLUSTER]
+        self._kept = [
+            Kept(group, partial(_make_feasible, group))
+            for scope in (NODE_OBJECT, NODE_ROW)
+            if (group := [plugin for plugin in self.filters if plugin.scope is scope])
+        ]
 
     def run_pre_filters(self, state: CycleState, pod: Pod, table: NodeTable) -> PreFiltered:
         """Run PreFilter in order; Unschedulable goes on, since preemption needs the others' state."""
@@ -70,8 +78,10 @@ class Filtering:
         narrowed_by: set[str] = set()
         refused = SUCCESS
         for plugin in self.pre_filters:
-            with guard("running PreFilter plugin {}", plugin):
+            try:
                 answer = plugin.pre_filter(state, pod, table)
+            except Exception as error:
+                raise failed(PRE_FILTERING, plugin, error) from error
             if isinstance(answer, PreFilterResult):
                 narrowed_by.add(plugin.name)
                 names = answer.node_names if names is None else names & answer.node_names
@@ -84,72 +94,56 @@ class Filtering:
             elif answer.code is Code.Unschedulable:
                 refused = answer.by(plugin.name)
             elif answer.code is not Code.Success:
-                raise failed("running PreFilter plugin {}", plugin, answer)
+                raise failed(PRE_FILTERING, plugin, answer)
         return PreFiltered(refused, names, narrowed_by)
 
-    def run_filters(
-        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, diagnosis: Diagnosis
-    ) -> Rows:
-        """Judge `rows` (ALL, or a few) by every Filter plugin; returns the feasible ones."""
+    def run_filters(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Rows:
+        """The feasible ones of `rows` (ALL, or a few), without saying who refused the others.
+
+        Which plugin is asked first makes no difference to the outcome: those with kept answers are.
+        """
+        plugins: Sequence[FilterPlugin] = self.filters
         if isinstance(rows, slice):
-            return self._filter_all(state, pod, table, diagnosis)
-        for plugin in self.filters:
-            if plugin.name not in state.skip_filter and table.count(rows):
-                rows = self._filter_some(plugin, state, pod, table, rows, diagnosis)
+            plugins = self._anywhere
+            feasible: Bools | None = None if isinstance(table.live_rows, slice) else table.live
+            for kept in self._kept:
+                answer = kept.get(state, pod, table, state.skip_filter)
+                if answer.refused:
+                    feasible = answer.feasible if feasible is None else feasible & answer.feasible
+            if feasible is not None:
+                rows = np.flatnonzero(feasible)
+        for plugin in plugins:
+            if plugin.name not in state.skip_filter and (isinstance(rows, slice) or len(rows)):
+                rows = _among(rows, judge_rows(plugin, state, pod, table, rows).feasible)
         return rows
 
-    def _filter_all(
-        self, state: CycleState, pod: Pod, table: NodeTable, diagnosis: Diagnosis
-    ) -> Rows:
-        feasible: Bools | None = None  # None: every row
-        if not isinstance(table.live_rows, slice):
-            feasible = table.live
+    def diagnose(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, diagnosis: Diagnosis
+    ) -> None:
+        """Judge `rows` once more in the order of the plugins, and note who refused which."""
+        rows = table.live_rows if isinstance(rows, slice) else rows
         for plugin in self.filters:
             if plugin.name in state.skip_filter:
                 continue
-            if plugin.scope is not CLUSTER:
-                kept = self._kept[plugin.name].get(state, pod, table)
-                diagnosis.judgements.append(Judgement(plugin.name, kept.verdict, ALL))
-                if kept.refuses:
-                    feasible = kept.feasible if feasible is None else feasible & kept.feasible
-                continue
-            rows: Rows = ALL if feasible is None else np.flatnonzero(feasible)
-            left = self._filter_some(plugin, state, pod, table, rows, diagnosis)
-            if left is not rows:
-                feasible = np.zeros(len(table), dtype=np.bool_)
-                feasible[left] = True
-        return ALL if feasible is None else np.flatnonzero(feasible)
-
-    def _filter_some(
-        self,
-        plugin: FilterPlugin,
-        state: CycleState,
-        pod: Pod,
-        table: NodeTable,
-        rows: Rows,
-        diagnosis: Diagnosis,
-    ) -> Rows:
-        """Ask one plugin about `rows`; returns the very same object when it refuses none."""
-        with guard("running {} filter plugin", plugin):
-            verdict = plugin.filter_rows(state, pod, table, rows)
-        check_verdict(verdict, plugin)
-        diagnosis.judgements.append(Judgement(plugin.name, verdict, rows))
-        feasible = verdict.feasible
-        if feasible.all():
-            return rows
-        return np.flatnonzero(feasible) if isinstance(rows, slice) else rows[feasible]
+            verdict = judge_rows(plugin, state, pod, table, rows)
+            diagnosis.judgements.append(Judgement(plugin.name, verdict, rows))
+            rows = _among(rows, verdict.feasible)
+            if table.count(rows) == 0:
+                break
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         """Judge one node, possibly a what-if; the first refusal counts."""
         for plugin in self.filters:
             if plugin.name in state.skip_filter:
                 continue
-            with guard("running {} filter plugin", plugin):
+            try:
                 status = plugin.filter_node(state, pod, node)
+            except Exception as error:
+                raise failed(FILTERING, plugin, error) from error
             if status.is_rejected:
                 return status.by(plugin.name)
             if not status.is_success:
-                raise failed("running {} filter plugin", plugin, status)
+                raise failed(FILTERING, plugin, status)
         return SUCCESS
 
     def filter_nominated(
@@ -188,20 +182,30 @@ class Filtering:
         what_if.add_pod(added)
         for plugin in self.pre_filters:
             if isinstance(plugin, PreFilterExtensions) and plugin.name not in state.skip_filter:
-                with guard("running AddPod on PreFilter plugin {}", plugin):
-                    status = plugin.add_pod(state, pod, added, what_if.node)
-                if not status.is_success:
-                    raise failed("running AddPod on PreFilter plugin {}", plugin, status)
+                self._tell(plugin, "AddPod", plugin.add_pod, state, pod, added, what_if)
 
     def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, what_if: WhatIf) -> None:
         """Take `removed` off the node and tell the PreFilter plugins."""
         what_if.remove_pod(removed)
         for plugin in self.pre_filters:
             if isinstance(plugin, PreFilterExtensions) and plugin.name not in state.skip_filter:
-                with guard("running RemovePod on PreFilter plugin {}", plugin):
-                    status = plugin.remove_pod(state, pod, removed, what_if.node)
-                if not status.is_success:
-                    raise failed("running RemovePod on PreFilter plugin {}", plugin, status)
+                self._tell(plugin, "RemovePod", plugin.remove_pod, state, pod, removed, what_if)
+
+    @staticmethod
+    def _tell(
+        plugin: Plugin,
+        what: str,
+        method: Callable[[CycleState, Pod, Pod, NodeInfo], Status],
+        *told: Any,
+    ) -> None:
+        state, pod, other, what_if = told
+        doing = f"running {what} on PreFilter plugin {{}}"
+        try:
+            status = method(state, pod, other, what_if.node)
+        except Exception as error:
+            raise failed(doing, plugin, error) from error
+        if not status.is_success:
+            raise failed(doing, plugin, status)
 
     def run_post_filters(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
@@ -210,8 +214,10 @@ class Filtering:
         result, first = PostFilterResult(), ""
         reasons: list[str] = []
         for plugin in self.post_filters:
-            with guard("running PostFilter plugin {}", plugin):
+            try:
                 wish, status = plugin.post_filter(state, pod, diagnosis)
+            except Exception as error:
+                raise failed("running PostFilter plugin {}", plugin, error) from error
             status = status.by(plugin.name)
             if status.is_success or status.code is Code.UnschedulableAndUnresolvable:
                 return wish, status
@@ -224,6 +230,17 @@ class Filtering:
             reasons.extend(status.reasons)
             first = first or plugin.name
         return result, Status(Code.Unschedulable, tuple(reasons), first)
+
+
+def _make_feasible(group: Sequence[FilterPlugin], active: Sequence[int]) -> KeptFeasible:
+    return KeptFeasible([group[i] for i in active])
+
+
+def _among(rows: Rows, feasible: Bools) -> Rows:
+    """The feasible ones of `rows`; the very same object when all are."""
+    if feasible.all():
+        return rows
+    return np.flatnonzero(feasible) if isinstance(rows, slice) else rows[feasible]
 
 
 def _no_node_left(narrowed_by: set[str]) -> Status:

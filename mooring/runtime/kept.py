@@ -1,117 +1,189 @@
-"""Kept: verdicts and raw scores of NODE_ROW and NODE_OBJECT plugins, kept per pod key and followed up.
+"""Kept: answers of NODE_ROW and NODE_OBJECT plugins, kept per pod key and followed up.
 
 A plugin whose answer depends on the pod and on the node's own row is asked in full once; afterwards only the rows
-that changed since are judged again.
+that changed since are judged again. Plugins of one scope are kept together: what is kept is whether all of them
+accept a row, or the weighted sum of what all of them give it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from ..api.pod import Pod
-from ..framework import NODE_OBJECT, CycleState, FilterPlugin, Plugin, ScorePlugin, Verdict
+from ..framework import (
+    NODE_OBJECT,
+    Code,
+    CycleState,
+    FilterPlugin,
+    NodeInfo,
+    Plugin,
+    Scope,
+    ScorePlugin,
+    Verdict,
+)
 from ..table import Bools, ChangeLog, Ints, NodeTable, Rows
-from .failing import failed, guard
+from .failing import failed
 
 MAX_CELLS = 16_000_000
-"""Answers kept per plugin at most (pod keys times rows); those unused for longest go first."""
+"""Answers kept per group of plugins at most (pod keys times rows); those unused for longest go first."""
+FEW_ROWS = 8
+"""Up to here asking about one node after the other is quicker than asking about all at once."""
 
-T = TypeVar("T", bound="KeptAnswer")
+FILTERING = "running {} filter plugin"
+SCORING = "running Score plugins: plugin {} failed with"
 
 
 class KeptAnswer(ABC):
-    """One plugin's answer for one pod key, over all rows, as of `version` of a change log."""
+    """An answer over all rows, as of `version` of a change log."""
 
-    __slots__ = ("version",)
+    __slots__ = ("_version", "one_by_one")
 
-    def __init__(self) -> None:
-        self.version = -1
+    def __init__(self, one_by_one: bool) -> None:
+        self._version = -1
+        self.one_by_one = one_by_one
 
     @abstractmethod
     def judge(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> None:
-        """Ask the plugin about `rows` and take over what it says."""
+        """Ask about `rows` and take over what is said."""
 
     def follow(self, state: CycleState, pod: Pod, table: NodeTable, log: ChangeLog) -> None:
         """Bring the answer up to date."""
-        if self.version == log.version:
+        if self._version == log.version:
             return
-        changed = log.since(self.version) if self.version >= 0 else None
+        changed = log.since(self._version) if self._version >= 0 else None
         if changed is None or 4 * len(changed) > len(table):
             self.judge(state, pod, table, table.live_rows)
         else:
-            self.judge(state, pod, table, changed[table.live[changed]])
-        self.version = log.version
-
-
-class KeptVerdict(KeptAnswer):
-    """`feasible` is a bool per row; `refuses` says whether any row is False."""
-
-    __slots__ = ("_plugin", "feasible", "refuses", "verdict")
-
-    def __init__(self, plugin: FilterPlugin) -> None:
-        super().__init__()
-        self._plugin = plugin
-        self.verdict = Verdict(0)
-        self.feasible: Bools = np.zeros(0, dtype=np.bool_)
-        self.refuses = False
-
-    def judge(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> None:
-        with guard("running {} filter plugin", self._plugin):
-            judged = self._plugin.filter_rows(state, pod, table, rows)
-        check_verdict(judged, self._plugin)
-        if isinstance(rows, slice):
-            self.verdict = judged
-            self.feasible = judged.feasible
-        else:
-            self.verdict.replace(rows, judged, len(table))
-            if len(self.feasible) == len(table):
-                self.feasible[rows] = judged.feasible
+            nodes = table.nodes
+            changed = [row for row in changed if nodes[row] is not None]
+            if self.one_by_one and len(changed) <= FEW_ROWS:
+                self.make_room(table)
+                for row in changed:
+                    self.judge_row(state, pod, table.node_at(row))
             else:
-                self.feasible = self.verdict.feasible
-        self.refuses = not self.feasible.all()
+                self.judge(state, pod, table, np.array(changed, dtype=np.int64))
+        self._version = log.version
+
+    @abstractmethod
+    def judge_row(self, state: CycleState, pod: Pod, node: NodeInfo) -> None:
+        """Ask about one node and take over what is said."""
+
+    @abstractmethod
+    def make_room(self, table: NodeTable) -> None:
+        """Have an entry for every row of the table."""
 
 
-class KeptScores(KeptAnswer):
-    """`raw` is an int64 per row."""
+class KeptFeasible(KeptAnswer):
+    """`feasible`, a bool per row: every one of `plugins` accepts the row. `refused` counts those that are False."""
 
-    __slots__ = ("_plugin", "raw")
+    __slots__ = ("_plugins", "feasible", "refused")
 
-    def __init__(self, plugin: ScorePlugin) -> None:
-        super().__init__()
-        self._plugin = plugin
-        self.raw: Ints = np.zeros(0, dtype=np.int64)
+    def __init__(self, plugins: Sequence[FilterPlugin]) -> None:
+        super().__init__(all(has_own(plugin, FilterPlugin, "filter_node") for plugin in plugins))
+        self._plugins = plugins
+        self.feasible: Bools = np.zeros(0, dtype=np.bool_)
+        self.refused = 0
+
+    def make_room(self, table: NodeTable) -> None:
+        if len(self.feasible) != len(table):
+            self.refused += len(table) - len(self.feasible)
+            self.feasible = grown(self.feasible, len(table))
 
     def judge(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> None:
-        with guard("running Score plugins: plugin {} failed with", self._plugin):
-            scores = self._plugin.score_rows(state, pod, table, rows)
-        if len(self.raw) != len(table):
-            grown = np.zeros(len(table), dtype=np.int64)
-            grown[: len(self.raw)] = self.raw
-            self.raw = grown
-        self.raw[rows] = scores
+        self.make_room(table)
+        accepted: Bools = np.ones(table.count(rows), dtype=np.bool_)
+        for plugin in self._plugins:
+            accepted &= judge_rows(plugin, state, pod, table, rows).feasible
+        self.feasible[rows] = accepted
+        self.refused = len(table) - int(np.count_nonzero(self.feasible))
+
+    def judge_row(self, state: CycleState, pod: Pod, node: NodeInfo) -> None:
+        accepted = self._accepts(state, pod, node)
+        if accepted != self.feasible.item(node.row):
+            self.feasible[node.row] = accepted
+            self.refused += -1 if accepted else 1
+
+    def _accepts(self, state: CycleState, pod: Pod, node: NodeInfo) -> bool:
+        for plugin in self._plugins:
+            try:
+                status = plugin.filter_node(state, pod, node)
+            except Exception as error:
+                raise failed(FILTERING, plugin, error) from error
+            if status.code is not Code.Success:
+                if not status.is_rejected:
+                    raise failed(FILTERING, plugin, status)
+                return False
+        return True
+
+
+class KeptSum(KeptAnswer):
+    """`total`, an int64 per row: the weighted sum of what `plugins` give the row.
+
+    The scores are `final`, and so must be in range, unless they are still to be normalised.
+    """
+
+    __slots__ = ("_final", "_plugins", "total")
+
+    def __init__(self, plugins: Sequence[tuple[ScorePlugin, int]], final: bool = True) -> None:
+        super().__init__(all(has_own(plugin, ScorePlugin, "score_node") for plugin, _ in plugins))
+        self._plugins = plugins
+        self._final = final
+        self.total: Ints = np.zeros(0, dtype=np.int64)
+
+    def make_room(self, table: NodeTable) -> None:
+        self.total = grown(self.total, len(table))
+
+    def judge(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> None:
+        self.make_room(table)
+        total = np.zeros(table.count(rows), dtype=np.int64)
+        for plugin, weight in self._plugins:
+            scores = score_rows(plugin, state, pod, table, rows)
+            if self._final:
+                check_range(plugin, scores)
+            total += scores * weight
+        self.total[rows] = total
+
+    def judge_row(self, state: CycleState, pod: Pod, node: NodeInfo) -> None:
+        total = 0
+        for plugin, weight in self._plugins:
+            try:
+                score = plugin.score_node(state, pod, node)
+            except Exception as error:
+                raise failed(SCORING, plugin, error) from error
+            if self._final and not 0 <= score <= 100:
+                raise out_of_range(plugin, score)
+            total += score * weight
+        self.total[node.row] = total
+
+
+T = TypeVar("T", bound=KeptAnswer)
+SKIPPED = object()
 
 
 class Kept(Generic[T]):
-    """The answers of one plugin, by pod key."""
+    """The answers of the plugins of one scope, by what they depend on of the pod."""
 
-    def __init__(self, plugin: Plugin, answer: type[T]) -> None:
-        self._plugin = plugin
-        self._answer = answer
+    def __init__(self, plugins: Sequence[Plugin], make: Callable[[list[int]], T]) -> None:
+        self._plugins = tuple(plugins)
+        self._make = make
         self._answers: dict[Hashable, T] = {}  # in order of last use
+        self._scope: Scope = plugins[0].scope
 
-    def get(self, state: CycleState, pod: Pod, table: NodeTable) -> T:
-        """The plugin's up-to-date answer for `pod`."""
-        key = self._plugin.pod_key(pod)
+    def get(self, state: CycleState, pod: Pod, table: NodeTable, skipped: set[str]) -> T:
+        """The up-to-date answer for `pod` of the plugins that are not skipped."""
+        key = tuple(
+            [SKIPPED if plugin.name in skipped else plugin.pod_key(pod) for plugin in self._plugins]
+        )
         answer = self._answers.pop(key, None)
         if answer is None:
-            answer = self._answer(self._plugin)  # type: ignore[call-arg]  # each takes its own plugin type
+            answer = self._make([i for i, part in enumerate(key) if part is not SKIPPED])
             self._make_room(len(table))
-        log = table.node_changes if self._plugin.scope is NODE_OBJECT else table.row_changes
-        answer.follow(state, pod, table, log)  # a plugin that fails leaves no half answer behind
+        log = table.node_changes if self._scope is NODE_OBJECT else table.row_changes
+        answer.follow(state, pod, table, log)  # one that fails leaves no half answer behind
         self._answers[key] = answer
         return answer
 
@@ -120,7 +192,56 @@ class Kept(Generic[T]):
             del self._answers[next(iter(self._answers))]
 
 
-def check_verdict(verdict: Verdict, plugin: Plugin) -> None:
-    """Raise when the plugin failed on some row."""
+def judge_rows(
+    plugin: FilterPlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
+) -> Verdict:
+    """Ask one Filter plugin about `rows`; whatever goes wrong is raised with its name."""
+    try:
+        verdict = plugin.filter_rows(state, pod, table, rows)
+    except Exception as error:
+        raise failed(FILTERING, plugin, error) from error
     if verdict.error is not None:
-        raise failed("running {} filter plugin", plugin, verdict.error)
+        raise failed(FILTERING, plugin, verdict.error)
+    return verdict
+
+
+def score_rows(
+    plugin: ScorePlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
+) -> Ints:
+    """Ask one Score plugin about `rows`; whatever goes wrong is raised with its name."""
+    try:
+        return plugin.score_rows(state, pod, table, rows)
+    except Exception as error:
+        raise failed(SCORING, plugin, error) from error
+
+
+def check_range(plugin: ScorePlugin, scores: Ints) -> None:
+    """Raise when a normalised score is below 0 or above 100."""
+    if scores.size and (scores.min() < 0 or scores.max() > 100):
+        raise out_of_range(plugin, int(scores.min() if scores.min() < 0 else scores.max()))
+
+
+def out_of_range(plugin: ScorePlugin, score: int) -> Exception:
+    """The failure of a plugin whose score is `score`."""
+    text = f'plugin "{plugin.name}" returns an invalid score {score}, it should in the range of'
+    doing = "applying score defaultWeights on Score plugins"
+    return failed(doing, plugin, f"{text} [0, 100] after normalizing")
+
+
+def has_own(plugin: Plugin, base: type[Plugin], method: str) -> bool:
+    """Whether the plugin brings its own version of `method`."""
+    return getattr(type(plugin), method) is not getattr(base, method)
+
+
+A = TypeVar("A", bound=np.generic)
+
+
+def grown(
+    values: np.ndarray[tuple[int], np.dtype[A]], size: int
+) -> np.ndarray[tuple[int], np.dtype[A]]:
+    """`values` with room for `size` rows; the new ones are zero."""
+    if len(values) == size:
+        return values
+    longer = np.zeros(size, dtype=values.dtype)
+    longer[: len(values)] = values
+    return longer

@@ -30,7 +30,7 @@ from ..framework import (
     Status,
 )
 from .committing import Committing
-from .failing import PluginRunError, guard
+from .failing import failed
 from .filtering import Filtering
 from .registry import Registry
 from .scoring import Scoring
@@ -79,10 +79,9 @@ class ProfileRuntime:
         """SUCCESS, or the status of the plugin that holds the pod back; an error holds it back too."""
         for plugin in self.pre_enqueues:
             try:
-                with guard("running PreEnqueue plugin {}", plugin):
-                    status = plugin.pre_enqueue(pod)
-            except PluginRunError as failure:
-                return failure.status
+                status = plugin.pre_enqueue(pod)
+            except Exception as error:
+                return failed("running PreEnqueue plugin {}", plugin, error).status
             if not status.is_success:
                 return status.by(plugin.name)
         return SUCCESS

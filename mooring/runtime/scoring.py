@@ -7,26 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ..api.pod import Pod
 from ..framework import (
     CLUSTER,
-    MAX_SCORE,
-    MIN_SCORE,
+    NODE_OBJECT,
+    NODE_ROW,
     Code,
     CycleState,
     PreScorePlugin,
     ScorePlugin,
 )
 from ..table import Ints, NodeTable, Rows
-from .failing import failed, guard
-from .kept import Kept, KeptScores
+from .failing import failed
+from .kept import Kept, KeptSum, check_range, has_own, score_rows
 
-OUT_OF_RANGE = (
-    "plugin {} returns an invalid score {}, it should in the range of [{}, {}] after normalizing"
-)
+PRE_SCORING = "running PreScore plugin {}"
+NORMALIZING = "running Normalize on Score plugins: plugin {} failed with"
+
+REMEMBERED_SIZES = 4096
+
+WeightedPlugin = tuple[ScorePlugin, int]
 
 
 @dataclass(slots=True)
@@ -40,36 +44,55 @@ class Scored:
 
 
 class Scoring:
-    """The scoring half of a profile."""
+    """The scoring half of a profile.
+
+    Plugins that look at a row only are kept: together when their scores are final, on their own when the scores have to
+    be normalised over the feasible nodes.
+    """
 
     def __init__(
-        self, pre_scores: Sequence[PreScorePlugin], scores: Sequence[tuple[ScorePlugin, int]]
+        self, pre_scores: Sequence[PreScorePlugin], scores: Sequence[WeightedPlugin]
     ) -> None:
         self.pre_scores = tuple(pre_scores)
         self.scores = tuple(scores)
-        self._kept = {
-            plugin.name: Kept(plugin, KeptScores)
-            for plugin, _ in scores
-            if plugin.scope is not CLUSTER
-        }
+        self._sums: list[Kept[KeptSum]] = []
+        self._kept: dict[str, Kept[KeptSum]] = {}
+        self._of_nothing: dict[tuple[str, int], Ints | int] = {}
+        final = [w for w in scores if not has_own(w[0], ScorePlugin, "normalize")]
+        for scope in (NODE_OBJECT, NODE_ROW):
+            group = [weighted for weighted in final if weighted[0].scope is scope]
+            if group:
+                self._sums.append(Kept([plugin for plugin, _ in group], partial(_make_sum, group)))
+        self._others = [w for w in scores if w not in final or w[0].scope is CLUSTER]
+        for plugin, _ in self._others:
+            if plugin.scope is not CLUSTER:
+                self._kept[plugin.name] = Kept([plugin], partial(_make_raw, plugin))
 
     def run_pre_scores(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> None:
         """Run PreScore in order; Skip leaves the plugin's Score out."""
         for plugin in self.pre_scores:
-            with guard("running PreScore plugin {}", plugin):
+            try:
                 status = plugin.pre_score(state, pod, table, rows)
+            except Exception as error:
+                raise failed(PRE_SCORING, plugin, error) from error
             if status.code is Code.Skip:
                 state.skip_score.add(plugin.name)
             elif status.code is not Code.Success:
-                raise failed("running PreScore plugin {}", plugin, status)
+                raise failed(PRE_SCORING, plugin, status)
 
     def run_scores(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         """int64 per row of `rows`: the weighted sum of all Score plugins; 1 everywhere if there are none."""
         if not self.scores:
             return np.ones(table.count(rows), dtype=np.int64)
-        total = np.zeros(table.count(rows), dtype=np.int64)
-        for scored in self.each_score(state, pod, table, rows):
-            total += scored.normalized if scored.weight == 1 else scored.normalized * scored.weight
+        total: Ints | None = None
+        for kept in self._sums:
+            part = kept.get(state, pod, table, state.skip_score).total[rows]
+            total = part if total is None else total + part
+        if total is None:
+            total = np.zeros(table.count(rows), dtype=np.int64)
+        for plugin, weight in self._others:
+            if plugin.name not in state.skip_score:
+                total = total + self._weighted(plugin, weight, state, pod, table, rows)
         return total
 
     def each_score(
@@ -78,25 +101,51 @@ class Scoring:
         """What each plugin that was not skipped gives, in order."""
         for plugin, weight in self.scores:
             if plugin.name not in state.skip_score:
-                raw = self._raw(plugin, state, pod, table, rows)
+                raw = score_rows(plugin, state, pod, table, rows)
                 yield Scored(plugin, weight, raw, self._normalized(plugin, raw))
 
-    def _raw(
-        self, plugin: ScorePlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
-    ) -> Ints:
-        if plugin.scope is not CLUSTER:
-            kept = self._kept[plugin.name].get(state, pod, table)
-            return kept.raw[rows]
-        with guard("running Score plugins: plugin {} failed with", plugin):
-            return plugin.score_rows(state, pod, table, rows)
+    def _weighted(
+        self,
+        plugin: ScorePlugin,
+        weight: int,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        rows: Rows,
+    ) -> Ints | int:
+        """The weighted, normalised scores of one plugin; one number when it gives all rows the same."""
+        kept = self._kept.get(plugin.name)
+        if kept is None:
+            raw = score_rows(plugin, state, pod, table, rows)
+            return self._normalized(plugin, raw) * weight
+        total = kept.get(state, pod, table, state.skip_score).total
+        if not total.any():
+            return self._score_of_nothing(plugin, table.count(rows)) * weight
+        return self._normalized(plugin, total[rows]) * weight
+
+    def _score_of_nothing(self, plugin: ScorePlugin, size: int) -> Ints | int:
+        """What normalising makes of `size` zeros: mostly the same number for all, and asked for often."""
+        known = self._of_nothing.get((plugin.name, size))
+        if known is None:
+            scores = self._normalized(plugin, np.zeros(size, dtype=np.int64))
+            known = int(scores[0]) if size and (scores == scores[0]).all() else scores
+            if len(self._of_nothing) > REMEMBERED_SIZES:
+                self._of_nothing.clear()
+            self._of_nothing[plugin.name, size] = known
+        return known
 
     def _normalized(self, plugin: ScorePlugin, raw: Ints) -> Ints:
-        with guard("running Normalize on Score plugins: plugin {} failed with", plugin):
+        try:
             scores = plugin.normalize(raw)
-        if scores.size:
-            low, high = scores.min(), scores.max()
-            if low < MIN_SCORE or high > MAX_SCORE:
-                worst = int(low if low < MIN_SCORE else high)
-                text = OUT_OF_RANGE.format(f'"{plugin.name}"', worst, MIN_SCORE, MAX_SCORE)
-                raise failed("applying score defaultWeights on Score plugins", plugin, text)
+        except Exception as error:
+            raise failed(NORMALIZING, plugin, error) from error
+        check_range(plugin, scores)
         return scores
+
+
+def _make_sum(group: Sequence[WeightedPlugin], active: Sequence[int]) -> KeptSum:
+    return KeptSum([group[i] for i in active])
+
+
+def _make_raw(plugin: ScorePlugin, active: Sequence[int]) -> KeptSum:
+    return KeptSum([(plugin, 1)], final=False)

@@ -20,7 +20,6 @@ from ..framework import (
 )
 from ..queue import QueuedPodInfo, SchedulingQueue
 from ..runtime import PluginRunError, ProfileRuntime
-from ..table import ALL, Rows
 from .attempt import Attempt, Outcome
 from .event_handlers import EventHandlers
 from .explain import explain_scores, explain_search
@@ -86,9 +85,9 @@ class Scheduler(EventHandlers):
         search = self._finder.find(profile, state, pod, everything=self._explain)
         if self._explain:
             attempt.explanation = explain_search(search, state, table)
-        attempt.feasible_nodes = len(search.rows)
+        attempt.feasible_nodes = table.count(search.rows)
         attempt.evaluated_nodes = table.node_count
-        if len(search.rows) == 0:
+        if attempt.feasible_nodes == 0:
             self._make_room(profile, state, attempt, search.diagnosis)
             return
         row = self._choose(profile, state, attempt, search)
@@ -105,18 +104,17 @@ class Scheduler(EventHandlers):
         if search.nominated_row is not None:
             attempt.from_nomination = True
             return search.nominated_row
-        if len(rows) == 1:
-            return int(rows[0])
-        scored: Rows = ALL if len(rows) == len(table) else rows
+        if attempt.feasible_nodes == 1:
+            return int(table.numbers(rows)[0])
         if not self._explain:
-            profile.scoring.run_pre_scores(state, pod, table, scored)
-        totals = profile.scoring.run_scores(state, pod, table, scored)
+            profile.scoring.run_pre_scores(state, pod, table, rows)
+        totals = profile.scoring.run_scores(state, pod, table, rows)
         best = best_positions(totals)
         winner = int(best[0])
         if len(best) > 1:
-            winner = self._ties.choose(best, rows, table, search)
+            winner = self._ties.choose(best, table.numbers(rows), table, search)
         attempt.score = int(totals[winner])
-        return int(rows[winner])
+        return winner if isinstance(rows, slice) else int(rows[winner])
 
     def _make_room(
         self, profile: ProfileRuntime, state: CycleState, attempt: Attempt, diagnosis: Diagnosis

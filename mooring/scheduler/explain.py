@@ -13,7 +13,7 @@ from .find_nodes import Search
 def explain_search(search: Search, state: CycleState, table: NodeTable) -> Explanation:
     """What PreFilter and Filter said."""
     pre = search.pre_filtered
-    feasible = set(search.rows.tolist())
+    feasible = set(table.numbers(search.rows).tolist())
     verdicts = {}
     if pre.status.is_success:
         for node in table.nodes_at(table.live_rows):
@@ -31,7 +31,7 @@ def explain_scores(
     table: NodeTable,
 ) -> None:
     """Add what every Score plugin gave every feasible node; PreScore has run."""
-    names = [table.names[row] for row in search.rows]
+    names = [table.names[row] for row in table.numbers(search.rows)]
     for scored in profile.scoring.each_score(state, pod, table, search.rows):
         raw = dict(zip(names, scored.raw.tolist(), strict=True))
         normalized = dict(zip(names, scored.normalized.tolist(), strict=True))

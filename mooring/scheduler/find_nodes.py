@@ -21,9 +21,9 @@ MIN_PERCENTAGE = 5
 
 @dataclass(slots=True)
 class Search:
-    """The feasible rows, ascending, and what happened to the others."""
+    """The feasible rows (ALL, or ascending numbers) and what happened to the others."""
 
-    rows: Ints
+    rows: Rows
     diagnosis: Diagnosis
     pre_filtered: PreFiltered
     nominated_row: int | None = None
@@ -73,7 +73,7 @@ class NodeFinder:
                 search.rows = np.array([search.nominated_row])
                 return search
         rows = self._rows_to_look_at(pre, diagnosis)
-        self._filter(profile, state, pod, rows, search, sampling=not everything)
+        self._filter(profile, state, pod, rows, search, everything)
         return search
 
     def _filter(
@@ -83,21 +83,23 @@ class NodeFinder:
         pod: Pod,
         rows: Rows,
         search: Search,
-        sampling: bool,
+        everything: bool,
     ) -> None:
         table, diagnosis = self._table, search.diagnosis
         search.nodes, search.start = self._snapshot.order, self._next_start
-        feasible = profile.filtering.run_filters(state, pod, table, rows, diagnosis)
+        found = profile.filtering.run_filters(state, pod, table, rows)
         profile.filtering.filter_nominated(state, pod, table, diagnosis)
-        found = table.numbers(feasible)
         if diagnosis.alone:
-            found = found[~np.isin(found, list(diagnosis.alone))]
+            numbers = table.numbers(found)
+            found = numbers[~np.isin(numbers, list(diagnosis.alone))]
+        if everything or table.count(found) == 0:
+            profile.filtering.diagnose(state, pod, table, rows, diagnosis)
         processed = table.node_count if isinstance(rows, slice) else len(rows)
-        if sampling and profile.percentage is not None and isinstance(rows, slice):
+        if not everything and profile.percentage is not None and isinstance(rows, slice):
             enough = num_feasible_nodes_to_find(profile.percentage, table.node_count)
             if not profile.scoring.scores:
                 enough = 1
-            found, processed = self._enough(found, enough, search)
+            found, processed = self._enough(table.numbers(found), enough, search)
         search.rows = found
         self._next_start = (search.start + processed) % max(table.node_count, 1)
 

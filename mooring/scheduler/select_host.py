@@ -84,4 +84,5 @@ class FirstByName(TieBreak):
 
 def best_positions(totals: Ints) -> Ints:
     """Positions of the highest total."""
-    return np.flatnonzero(totals == totals.max())
+    positions: Ints = (totals == totals[totals.argmax()]).nonzero()[0]
+    return positions

@@ -6,5 +6,14 @@ Who calls it: cli, web, and people in their own scripts.
 """
 
 from .manifests import Manifests, read_manifests
+from .report import NodeUse, PodResult, SimulationReport
+from .simulation import Simulation
 
-__all__ = ["Manifests", "read_manifests"]
+__all__ = [
+    "Manifests",
+    "NodeUse",
+    "PodResult",
+    "Simulation",
+    "SimulationReport",
+    "read_manifests",
+]

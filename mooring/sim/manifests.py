@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias, cast
 
 from ..api.decode import UnknownObject
+from ..api.kinds import KINDS, group_of
 from ..cluster.memory import ClusterObject
 from ..errors import InputError
 from .reading import Found, NotInPiecesError, iter_source
@@ -54,7 +55,7 @@ class Manifests:
     def add(self, source: str, found: Found) -> None:
         """Keep what was found in `source`."""
         if isinstance(found.obj, UnknownObject):
-            self.unused[found.obj.kind] += 1
+            self.unused[_kind_name(found.obj)] += 1
         else:
             self.objects.append(cast(ClusterObject, found.obj))
             self.places.append(Place(source, found.document, found.item))
@@ -64,6 +65,12 @@ class Manifests:
         self.objects += other.objects
         self.places += other.places
         self.unused += other.unused
+
+
+def _kind_name(obj: UnknownObject) -> str:
+    """The kind as people know it; with its group where we know another of that name."""
+    group = group_of(obj.api_version)
+    return f"{obj.kind}.{group}" if obj.kind in KINDS and group else obj.kind
 
 
 def read_manifests(paths: Iterable[str | Path], on_progress: OnProgress | None = None) -> Manifests:

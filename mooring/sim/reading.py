@@ -28,6 +28,7 @@ REPARSE_UP_TO = 64 << 20
 _SPACE = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 _PROBE = 4096
+_TYPE_NAMES = {str: "text", list: "a list", bool: "a boolean"}
 _NOT_SPACE = re.compile(r"\S")
 
 
@@ -174,6 +175,9 @@ def _parse(source: Source, start: int, end: int, document: int) -> Iterator[Any]
 def _decode_tree(source: Source, tree: Any, document: int, position: int) -> Iterator[Found]:
     if tree is None:
         return
+    if not isinstance(tree, dict):
+        problem = f"expected an object; got {_TYPE_NAMES.get(type(tree), 'a number')}"
+        raise DecodeError(_place(source, document), problem)
     for found in _decode(source, _encode(tree), document):
         yield found._replace(position=position)
 

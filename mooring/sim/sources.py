@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
@@ -45,12 +46,18 @@ def find_files(paths: Iterable[str | Path]) -> list[str]:
 
     `-` stands for standard input. Raises InputError for what is not there.
     """
-    return [file for path in paths for file in _expand(str(path))]
+    files: list[str] = []
+    for path in map(str, paths):
+        try:
+            files += _expand(path)
+        except OSError as error:
+            raise InputError(f"{path}: expected a readable path; got {error.strerror}") from error
+    return files
 
 
 def total_size(files: Iterable[str]) -> int:
     """The size of all files together, in bytes; standard input counts for nothing."""
-    return sum(Path(file).stat().st_size for file in files if file != STDIN)
+    return sum(os.path.getsize(file) for file in files if file != STDIN)
 
 
 def open_source(file: str) -> Source:
@@ -112,5 +119,6 @@ def _unpack(data: Buffer, name: str) -> bytes:
                 raise InputError(f"{name}: expected a whole gzip file; got one that is cut off")
             rest = unpacker.unused_data
     except zlib.error as error:
-        raise InputError(f"{name}: expected gzip data; got {error}") from None
+        fault = str(error).rpartition(": ")[2]
+        raise InputError(f"{name}: expected gzip data; got {fault}") from None
     return b"".join(parts)

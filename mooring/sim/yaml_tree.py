@@ -57,11 +57,9 @@ def iter_trees(text: bytes | str) -> Iterator[Any]:
             yield tree
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
-        raise YamlError(f"expected YAML; got {error.problem}", line) from None
-    except yaml.YAMLError as error:
-        raise YamlError(f"expected YAML; got {' '.join(str(error).split())}") from None
-    except UnicodeDecodeError as error:
-        raise YamlError(f"expected UTF-8 text; got byte {error.object[error.start]:#04x}") from None
+        raise YamlError(f"expected YAML; {error.problem}", line) from None
+    except yaml.reader.ReaderError as error:
+        raise YamlError(f"expected UTF-8 text; {error.reason} at byte {error.position}") from None
     finally:
         loader.dispose()
 

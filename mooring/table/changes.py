@@ -6,10 +6,6 @@ last looked") in time proportional to the changes instead of to the nodes.
 
 from __future__ import annotations
 
-import numpy as np
-
-from .columns import Ints
-
 KEEP = 65_536
 
 
@@ -33,12 +29,10 @@ class ChangeLog:
             del self._rows[:KEEP]
             self._dropped += KEEP
 
-    def since(self, version: int) -> Ints | None:
+    def since(self, version: int) -> list[int] | None:
         """Rows changed after `version`, ascending; None when the log no longer reaches back that far."""
         start = version - self._dropped
         if start < 0:
             return None
         rows = self._rows[start:]
-        if len(rows) == 1:
-            return np.array(rows, dtype=np.int64)
-        return np.array(sorted(set(rows)), dtype=np.int64)
+        return rows if len(rows) == 1 else sorted(set(rows))

@@ -70,15 +70,17 @@ class Column:
 class ResourceColumns(Mapping[str, Ints]):
     """One int64 column per resource name; a resource nobody has is a column of zeros.
 
-    cpu is in millicores, every other resource in its own unit.
+    cpu is in millicores, every other resource in its own unit. `rows` has the same amounts once more as plain
+    numbers, row by row and without the zeros: judging a single row is quicker on those.
     """
 
-    __slots__ = ("_columns", "_size", "_zeros")
+    __slots__ = ("_columns", "_size", "_zeros", "rows")
 
     def __init__(self, size: Size) -> None:
         self._size = size
         self._columns: dict[str, Column] = {}
         self._zeros = Column(size)
+        self.rows: list[dict[str, int]] = []
 
     def __getitem__(self, resource: str) -> Ints:
         return self._columns.get(resource, self._zeros).view
@@ -89,34 +91,37 @@ class ResourceColumns(Mapping[str, Ints]):
     def __len__(self) -> int:
         return len(self._columns)
 
-    def column(self, resource: str) -> Column:
-        """The writable column of `resource`, made when it is new."""
-        column = self._columns.get(resource)
-        if column is None:
-            column = self._columns[resource] = Column(self._size)
-        return column
+    def add_row(self) -> None:
+        """Make room for one more row (writer only)."""
+        self.rows.append({})
 
     def add(self, row: int, amounts: Mapping[str, int], sign: int = 1) -> None:
-        """Add `amounts` (or take them away, with sign -1) at `row`."""
+        """Add `amounts` (or take them away, with sign -1) at `row` (writer only)."""
+        here = self.rows[row]
         for resource, amount in amounts.items():
-            column = self._columns.get(resource) or self.column(resource)
-            column.data[row] += sign * amount
+            self._put(row, here, resource, here.get(resource, 0) + sign * amount)
 
     def set(self, row: int, amounts: Mapping[str, int]) -> None:
-        """Make the values at `row` exactly `amounts`."""
-        for resource, column in self._columns.items():
-            if resource not in amounts:
-                column.data[row] = 0
+        """Make the values at `row` exactly `amounts` (writer only)."""
+        here = self.rows[row]
+        for resource in here.keys() - amounts.keys():
+            self._put(row, here, resource, 0)
         for resource, amount in amounts.items():
-            self.column(resource).data[row] = amount
-
-    def at(self, row: int) -> dict[str, int]:
-        """The non-zero amounts at `row`."""
-        found = ((name, int(column.data[row])) for name, column in self._columns.items())
-        return {name: amount for name, amount in found if amount}
+            self._put(row, here, resource, amount)
 
     def fork(self, size: Size, row: int) -> ResourceColumns:
         """The same columns for one row, copied."""
         copy = ResourceColumns(size)
         copy._columns = {name: column.fork(size, row) for name, column in self._columns.items()}
+        copy.rows = [dict(self.rows[row])]
         return copy
+
+    def _put(self, row: int, here: dict[str, int], resource: str, amount: int) -> None:
+        column = self._columns.get(resource)
+        if column is None:
+            column = self._columns[resource] = Column(self._size)
+        column.data[row] = amount
+        if amount:
+            here[resource] = amount
+        else:
+            here.pop(resource, None)

@@ -64,6 +64,8 @@ class ImageStates:
         self._seen = Column(size)
         self._moment = 0
         self._touched: list[int] = []
+        self.version = 0
+        """Changes whenever some row may see other images or counts."""
 
     def touch(self, row: int) -> None:
         """The row changed: the next snapshot shows it the current counts (writer only)."""
@@ -76,6 +78,7 @@ class ImageStates:
         if before == after.keys():
             return
         self._moment += 1
+        self.version += 1
         for name in before - after.keys():
             self._drop(row, name)
         for name in after.keys() - before:
@@ -98,7 +101,9 @@ class ImageStates:
     def refresh(self) -> None:
         """A snapshot is taken: rows that changed since the last one see the current counts."""
         if self._touched:
-            self._seen.data[self._touched] = self._moment
+            if (self._seen.data[self._touched] != self._moment).any():
+                self._seen.data[self._touched] = self._moment
+                self.version += 1
             self._touched.clear()
 
     def total(self, names: Iterable[str], node_count: int) -> Ints:

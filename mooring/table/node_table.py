@@ -198,14 +198,19 @@ class NodeInfo:
         return self.node.unschedulable
 
     @property
-    def allocatable(self) -> dict[str, int]:
+    def allocatable(self) -> Mapping[str, int]:
         """What the node offers: cpu in millicores, every other resource in its own unit."""
-        return self.table.allocatable.at(self.row)
+        return self.table.allocatable.rows[self.row]
 
     @property
-    def requested(self) -> dict[str, int]:
+    def requested(self) -> Mapping[str, int]:
         """What the pods on the node ask for."""
-        return self.table.requested.at(self.row)
+        return self.table.requested.rows[self.row]
+
+    @property
+    def scoring_usage(self) -> Mapping[str, int]:
+        """`requested`, where pods that do not say how much cpu or memory they need count for a little."""
+        return self.table.scoring_usage.rows[self.row]
 
     @property
     def pods(self) -> list[Pod]:

@@ -111,6 +111,8 @@ class TableWriter:
             table.nodes.append(None)
             table.names.append(name)
             table.pods.append({})
+            for columns in (table.allocatable, table.requested, table.scoring_usage):
+                columns.add_row()
         table.row_of[name] = row
         self._node_changed(row)
         return row

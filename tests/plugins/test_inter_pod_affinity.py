@@ -162,6 +162,12 @@ def filtered(pod: Pod, *others: Pod) -> list[Status]:
             id="one pod that matches both terms does",
         ),
         pytest.param(
+            make_pod("p", affinity=[term({}, namespaces=[n]) for n in ("blue", "bare")]),
+            [make_pod("o", "a1", "blue")],
+            [AFFINITY] * 4,
+            id="one pod must be in the namespaces of both terms",
+        ),
+        pytest.param(
             make_pod("p", anti_affinity=[term(APP_DB)]),
             [DB_ON_A1],
             [ANTI_AFFINITY, ANTI_AFFINITY, FITS, FITS],
@@ -331,6 +337,19 @@ def test_removing_the_last_match_makes_the_pod_first_of_its_group() -> None:
     assert plugin.filter_node(what_if, pod, fork.node_at(0)) == FITS
     assert plugin.filter_rows(what_if, pod, fork, ALL).status(0) == FITS
     assert plugin.filter_rows(state, pod, table, ALL).status(2) == AFFINITY
+
+
+def test_a_pod_added_in_a_what_if_objects_by_the_labels_of_the_namespace() -> None:
+    selector = {"matchLabels": {"team": "blue"}}
+    added = make_pod("o", "a1", anti_affinity=[term({}, namespaceSelector=selector)])
+    pod = make_pod("p", namespace="blue", anti_affinity=[term(None)])
+    table, plugin, state = make_writer(NODES, []).table, InterPodAffinity(), CycleState()
+    plugin.pre_filter(state, pod, table)
+    node = table.fork_row(0).node_at(0)
+
+    plugin.add_pod(state, pod, added, node)
+
+    assert plugin.filter_node(state, pod, node) == EXISTING
 
 
 def scored(plugin: InterPodAffinity, pod: Pod, *others: Pod) -> list[int] | None:

@@ -6,14 +6,18 @@ What must not happen: I/O, or waiting: every effect is there when the call retur
 sim, cli, testing; the scheduler sees it as its lister and client.
 """
 
-from .admission import Admission
-from .controllers import run_controllers
+from .admission import Admission, AdmissionError, admit_namespace
+from .controllers import WORKLOAD_KINDS, Controllers, run_controllers
 from .store import ClusterObject, MemoryCluster, WatchHandler
 
 __all__ = [
     "Admission",
+    "AdmissionError",
     "ClusterObject",
+    "Controllers",
     "MemoryCluster",
+    "WORKLOAD_KINDS",
     "WatchHandler",
+    "admit_namespace",
     "run_controllers",
 ]

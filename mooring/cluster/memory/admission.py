@@ -44,7 +44,7 @@ class AdmissionError(InputError):
     """An object the cluster refuses; `obj` is the object, `path` the field, `problem` the fault."""
 
     def __init__(self, obj: Pod | Node | KubeObject, path: str, problem: str) -> None:
-        super().__init__(f'{obj.kind} "{obj.key}": {path}: {problem}')
+        super().__init__(f"{obj.kind.lower()} {obj.key}: {path}: {problem}")
         self.obj = obj
         self.path = path
         self.problem = problem

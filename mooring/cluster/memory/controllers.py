@@ -81,10 +81,17 @@ class Controllers:
         if workload.kind not in self._sync or stored is None or stored.is_terminating:
             return []
         try:
-            return self._sync[workload.kind](stored)
+            return self._sync[stored.kind](stored)
         except AdmissionError as error:
             path = error.path if error.obj is stored else f"spec.template.{error.path}"
             raise AdmissionError(workload, path, error.problem) from None
+
+    def replace(self, gone: Pod) -> list[Pod]:
+        """Make what the owner of a deleted pod lacks without it; the owner may be gone as well."""
+        self._pods.remove(gone)
+        owner = gone.controller
+        workload = self._cluster.get(owner.kind, gone.namespace, owner.name) if owner else None
+        return self.sync(workload) if workload is not None else []
 
     def _sync_deployment(self, deployment: Deployment) -> list[Pod]:
         replica_sets = self._replica_sets_of(deployment)

@@ -49,6 +49,8 @@ class MemoryCluster:
     def __init__(self) -> None:
         self.version = 0
         """Changes whenever an object other than a pod or a node does."""
+        self.evictions: list[tuple[Pod, Pod]] = []
+        """Who was evicted, and for whom."""
         self._objects: dict[str, dict[tuple[str, str], Any]] = {}
         self._handlers: list[WatchHandler] = []
         self._last_resource_version = 0
@@ -124,6 +126,18 @@ class MemoryCluster:
         if stored.node_name:
             raise ConflictError(f'{describe(pod)} is on node "{stored.node_name}" already')
         self.update(stored.with_node(node_name))
+
+    def evict(self, victim: Pod, preemptor: Pod) -> None:
+        """Delete `victim` to make room for `preemptor`; it goes at once, without a last grace."""
+        if self.get("Pod", victim.namespace, victim.name) is not None:
+            self.delete(victim)
+            self.evictions.append((victim, preemptor))
+
+    def clear_nomination(self, pod: Pod) -> None:
+        """Take the nominated node out of the pod's status."""
+        stored = self.get("Pod", pod.namespace, pod.name)
+        if stored is not None and stored.nominated_node_name:
+            self.update(stored.with_status(replace(stored.status, nominated_node_name="")))
 
     def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
         """All objects of `kind`, in `namespace` when given."""

@@ -14,9 +14,11 @@ from ...config.plugin_args import NodeResourcesFitArgs
 from ...framework import (
     NODE_ROW,
     SUCCESS,
+    Code,
     CycleState,
     FilterPlugin,
     Handle,
+    NodeInfo,
     PreFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
@@ -70,11 +72,27 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             verdict.reject(short, f"Insufficient {resource}", unresolvable=wanted > capacity)
         return verdict
 
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        reasons, code = [], Code.Unschedulable
+        allocatable, requested = node.allocatable, node.requested
+        if len(node.table.pods[node.row]) + 1 > allocatable.get("pods", 0):
+            reasons.append(TOO_MANY_PODS)
+        for resource, wanted in pod.requests.items():
+            capacity = allocatable.get(resource, 0)
+            if wanted > capacity - requested.get(resource, 0) and not self._is_ignored(resource):
+                reasons.append(f"Insufficient {resource}")
+                if wanted > capacity:
+                    code = Code.UnschedulableAndUnresolvable
+        return Status(code, tuple(reasons)) if reasons else SUCCESS
+
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         return SUCCESS
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         return self._strategy.score(pod.scoring_requests, table, rows)
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return self._strategy.score_node(pod.scoring_requests, node)
 
     def _is_ignored(self, resource: str) -> bool:
         """Extended resources that the configuration leaves to somebody else."""

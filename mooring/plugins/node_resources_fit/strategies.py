@@ -9,12 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from ...api.resources import is_scalar
 from ...config.plugin_args import MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO, ScoringStrategy
-from ...framework import MAX_SCORE, divide
+from ...framework import MAX_SCORE, NodeInfo, divide
 from ...table import Ints, NodeTable, Rows
 
 MAX_UTILIZATION = 100
@@ -22,39 +23,59 @@ SHAPE_SCALE = MAX_SCORE // 10  # a shape's scores go from 0 to 10
 
 
 class Strategy(ABC):
-    """A weighted mean, over resources, of points from 0 to 100."""
+    """A weighted mean, over resources, of points from 0 to 100. Each formula is there for many nodes and for one."""
 
     def __init__(self, weights: Mapping[str, int]) -> None:
-        self._weights = dict(weights)
+        # Whether the resource is an extended one: those count only when the pod asks for them.
+        self._resources = [(name, weight, is_scalar(name)) for name, weight in weights.items()]
 
     def score(self, wanted: Mapping[str, int], table: NodeTable, rows: Rows) -> Ints:
         """int64 per row of `rows`: the score of the node with a pod asking for `wanted` on it."""
         total = np.zeros(table.count(rows), dtype=np.int64)
         weight_sum = np.zeros_like(total)
-        for resource, weight in self._weights.items():
+        for resource, weight, extended in self._resources:
             amount = wanted.get(resource, 0)
-            if amount == 0 and is_scalar(resource):
-                continue  # an extended resource counts only when the pod asks for it
+            if amount == 0 and extended:
+                continue
             capacity = table.allocatable[resource][rows]
             requested = table.scoring_usage[resource][rows] + amount
             points = self.points(requested, capacity, np.maximum(capacity, 1))
-            counts = self.counts(points, capacity)
+            counts = (capacity > 0) & self.counts(points)
             total += np.where(counts, points, 0) * weight
             weight_sum += np.where(counts, weight, 0)
-        return self.mean(total, np.maximum(weight_sum, 1))
+        scores: Ints = self.mean(total, np.maximum(weight_sum, 1))
+        return scores
+
+    def score_node(self, wanted: Mapping[str, int], node: NodeInfo) -> int:
+        """The same for one node."""
+        allocatable, used = node.allocatable, node.scoring_usage
+        total = weight_sum = 0
+        for resource, weight, extended in self._resources:
+            amount = wanted.get(resource, 0)
+            capacity = allocatable.get(resource, 0)
+            if capacity == 0 or (amount == 0 and extended):
+                continue
+            points = self.points_of_one(used.get(resource, 0) + amount, capacity)
+            if self.counts(points):
+                total += points * weight
+                weight_sum += weight
+        return int(self.mean(total, max(weight_sum, 1)))
 
     @abstractmethod
     def points(self, requested: Ints, capacity: Ints, divisor: Ints) -> Ints:
         """Points for one resource; `divisor` is `capacity`, or 1 where that is 0."""
 
-    def counts(self, points: Ints, capacity: Ints) -> np.ndarray:
-        """bool per row: the resource takes part in the mean."""
-        return capacity > 0
+    @abstractmethod
+    def points_of_one(self, requested: int, capacity: int) -> int:
+        """Points for one resource of one node; `capacity` is not 0."""
 
-    def mean(self, total: Ints, weight_sum: Ints) -> Ints:
+    def counts(self, points: Any) -> Any:
+        """Whether a resource with these points takes part in the mean."""
+        return True
+
+    def mean(self, total: Any, weight_sum: Any) -> Any:
         """The weighted mean in whole points."""
-        mean: Ints = total // weight_sum
-        return mean
+        return total // weight_sum
 
 
 class LeastAllocated(Strategy):
@@ -64,6 +85,9 @@ class LeastAllocated(Strategy):
         points: Ints = np.maximum(capacity - requested, 0) * MAX_SCORE // divisor
         return points
 
+    def points_of_one(self, requested: int, capacity: int) -> int:
+        return max(capacity - requested, 0) * MAX_SCORE // capacity
+
 
 class MostAllocated(Strategy):
     """Favours full nodes."""
@@ -72,28 +96,36 @@ class MostAllocated(Strategy):
         points: Ints = np.minimum(requested, capacity) * MAX_SCORE // divisor
         return points
 
+    def points_of_one(self, requested: int, capacity: int) -> int:
+        return min(requested, capacity) * MAX_SCORE // capacity
+
 
 class RequestedToCapacityRatio(Strategy):
     """Favours whatever utilisation the shape, a broken line, says is good."""
 
     def __init__(self, weights: Mapping[str, int], shape: Sequence[tuple[int, int]]) -> None:
         super().__init__(weights)
-        self._shape = [(utilization, score * SHAPE_SCALE) for utilization, score in shape]
+        points = [(utilization, score * SHAPE_SCALE) for utilization, score in shape]
+        self._heights = broken_line(points, np.arange(MAX_UTILIZATION + 1, dtype=np.int64))
 
     def points(self, requested: Ints, capacity: Ints, divisor: Ints) -> Ints:
         used = np.where(
             requested > capacity, MAX_UTILIZATION, requested * MAX_UTILIZATION // divisor
         )
-        return broken_line(self._shape, used)
+        heights: Ints = self._heights[used]
+        return heights
 
-    def counts(self, points: Ints, capacity: Ints) -> np.ndarray:
+    def points_of_one(self, requested: int, capacity: int) -> int:
+        used = MAX_UTILIZATION if requested > capacity else requested * MAX_UTILIZATION // capacity
+        return int(self._heights[used])
+
+    def counts(self, points: Any) -> Any:
         # A resource that scores nothing drops out of the mean here.
-        return (capacity > 0) & (points > 0)
+        return points > 0
 
-    def mean(self, total: Ints, weight_sum: Ints) -> Ints:
+    def mean(self, total: Any, weight_sum: Any) -> Any:
         # Rounds half up, where the other strategies truncate.
-        mean: Ints = (2 * total + weight_sum) // (2 * weight_sum)
-        return mean
+        return (2 * total + weight_sum) // (2 * weight_sum)
 
 
 def broken_line(shape: Sequence[tuple[int, int]], at: Ints) -> Ints:

@@ -1,0 +1,51 @@
+"""Main: the `mooring` command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mooring import __version__
+
+from .simulate import simulate
+
+app = typer.Typer(
+    name="mooring",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(simulate)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"mooring {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """The Kubernetes scheduler on your desk: where would this pod go, and why.
+
+    Decides as kube-scheduler v1.36 does, without a cluster.
+
+    Example: mooring simulate -f cluster.yaml -f workload.yaml
+    """
+
+
+def main() -> None:
+    """Run the command; the entry point of the package."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

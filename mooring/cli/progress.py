@@ -1,0 +1,53 @@
+"""Progress: a bar on a terminal for work that takes long enough to wonder about."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from .consoles import stderr_console
+
+PATIENCE_S = 0.5
+INTERVAL_S = 0.1
+
+
+class ProgressBar:
+    """Shows how much of something is done; appears after half a second, on a terminal only."""
+
+    def __init__(self, label: str) -> None:
+        self._bar: Progress | None = None
+        self._label = label
+        self._console = stderr_console()
+        self._due = time.monotonic() + PATIENCE_S if self._console.is_terminal else float("inf")
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due = now + INTERVAL_S
+        if self._bar is None:
+            columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+            self._bar = Progress(
+                *columns, TimeRemainingColumn(), console=self._console, transient=True
+            )
+            self._task = self._bar.add_task(self._label, total=total)
+            self._bar.start()
+        self._bar.update(self._task, completed=done, total=total)
+
+    def close(self) -> None:
+        """Take the bar off the screen."""
+        if self._bar is not None:
+            self._bar.stop()
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[ProgressBar]:
+    """A bar for the work done inside the `with`."""
+    bar = ProgressBar(label)
+    try:
+        yield bar
+    finally:
+        bar.close()

@@ -1,0 +1,223 @@
+"""Render: the report as tables that people like to read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ..api.quantity import format_quantity
+from ..sim import NodeUse, PodResult, SimulationReport
+
+MAX_PODS = 40
+MAX_NODES = 20
+MAX_MESSAGES = 10
+NAMED_PER_MESSAGE = 3
+BAR_WIDTH = 10
+GIB = 1 << 30
+MAIN_RESOURCES = ("cpu", "memory")
+UNNAMED_RESOURCES = (*MAIN_RESOURCES, "ephemeral-storage", "pods")
+
+
+def render_report(
+    console: Console, report: SimulationReport, *, wide: bool = False, everything: bool = False
+) -> None:
+    """Print pods, nodes, what is pending and a summary; long tables are cut unless `everything`."""
+    placed = report.placed
+    if placed:
+        shown = placed if everything else placed[:MAX_PODS]
+        _section(console, _pod_table(shown, wide))
+        _hint(console, len(placed) - len(shown), "pod")
+    nodes = report.nodes if everything else _busiest(report.nodes)
+    _section(console, _node_table(nodes, wide, _bar_width(console, wide)))
+    _hint(console, len(report.nodes) - len(nodes), "node")
+    _render_preempted(console, report)
+    _render_pending(console, report.pending, everything)
+    console.print(summary(report))
+
+
+def new_table() -> Table:
+    """A table the way kubectl prints them: capitals above, no lines."""
+    return Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+
+
+def summary(report: SimulationReport) -> Text:
+    """`12 of 14 pods placed, 2 pending, 3 ms`."""
+    placed, pending = len(report.placed), len(report.pending)
+    parts = [f"{placed:,} of {_count(len(report.pods), 'pod')} placed"]
+    if pending:
+        parts.append(f"{pending:,} pending")
+    if report.preempted:
+        parts.append(f"{len(report.preempted):,} preempted")
+    parts.append(duration(report.seconds))
+    return Text(", ".join(parts), style="bold yellow" if pending else "bold green")
+
+
+def duration(seconds: float) -> str:
+    """A duration in the unit that suits it."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+
+
+def _pod_table(results: Iterable[PodResult], wide: bool) -> Table:
+    table = new_table()
+    table.add_column("NAMESPACE", overflow="fold")
+    table.add_column("POD", overflow="fold")
+    table.add_column("NODE", overflow="fold", style="cyan")
+    for name in ("SCORE", "TIME", *(("PRIORITY", "FEASIBLE", "ATTEMPTS") if wide else ())):
+        table.add_column(name, justify="right", no_wrap=True)
+    for result in results:
+        pod, attempt = result.pod, result.attempt
+        score = "-" if attempt.score is None else str(attempt.score)
+        cells = [pod.namespace, pod.name, attempt.node_name, score, f"{result.time_s:g}s"]
+        if wide:
+            feasible = f"{attempt.feasible_nodes}/{attempt.evaluated_nodes}"
+            cells += [str(pod.priority), feasible, str(result.attempts)]
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _node_table(uses: Iterable[NodeUse], wide: bool, bar_width: int) -> Table:
+    uses = list(uses)
+    extras = _extra_resources(uses, wide)
+    table = new_table()
+    table.add_column("NODE", overflow="fold", style="cyan")
+    for name in ("PODS", "CPU", "MEMORY", *(extra.rpartition("/")[2].upper() for extra in extras)):
+        table.add_column(name, no_wrap=True)
+    for use in uses:
+        cells = [Text(use.node.name), Text(_change(str(use.pods_before), str(use.pods_after)))]
+        cells += (_use(use, resource, wide, bar_width) for resource in MAIN_RESOURCES)
+        cells += (Text(_amounts(use, resource)) for resource in extras)
+        table.add_row(*cells)
+    return table
+
+
+def _use(use: NodeUse, resource: str, wide: bool, width: int) -> Text:
+    """A bar and numbers for one resource of a node."""
+    total = use.node.allocatable.get(resource, 0)
+    before, after = use.before.get(resource, 0), use.after.get(resource, 0)
+    if not total:
+        return Text("-")
+    text = make_bar(before / total, after / total, width)
+    shares = _change(f"{before * 100 // total}", f"{after * 100 // total}")
+    text.append(f" {shares}%")
+    if wide:
+        text.append(f" ({_amounts(use, resource)})", style="dim")
+    return text
+
+
+def make_bar(before: float, after: float, width: int = BAR_WIDTH) -> Text:
+    """A bar of what was in use, what was added or freed, and what is free."""
+    old, new = _cells(before, width), _cells(after, width)
+    bar = Text()
+    bar.append("█" * min(old, new), style="blue")
+    if new >= old:
+        bar.append("▓" * (new - old), style="green")
+    else:
+        bar.append("▒" * (old - new), style="red")
+    bar.append("░" * (width - max(old, new)), style="dim")
+    return bar
+
+
+def _cells(share: float, width: int) -> int:
+    """Cells of a bar to fill; a little is never shown as nothing, nor nearly all as full."""
+    if share <= 0:
+        return 0
+    cells = min(max(round(share * width), 1), width)
+    return cells - 1 if cells == width and share < 1 and width > 1 else cells
+
+
+def _bar_width(console: Console, wide: bool) -> int:
+    return BAR_WIDTH if wide or console.width >= 72 else max(BAR_WIDTH - 4, 1)
+
+
+def _extra_resources(uses: list[NodeUse], wide: bool) -> list[str]:
+    """Resources beyond cpu and memory: all that nodes have, or those that are in use."""
+    found: dict[str, None] = {}
+    for use in uses:
+        for name, amount in (use.node.allocatable if wide else use.after).items():
+            if amount and name not in UNNAMED_RESOURCES:
+                found[name] = None
+    return list(found)
+
+
+def _amounts(use: NodeUse, resource: str) -> str:
+    """`2 → 3.1 of 4`."""
+    before, after = (amount(sums.get(resource, 0), resource) for sums in (use.before, use.after))
+    total = use.node.allocatable.get(resource, 0)
+    if not total and after == "0":
+        return "-"
+    return f"{_change(before, after)} of {amount(total, resource)}"
+
+
+def amount(value: int, resource: str) -> str:
+    """An amount in few digits: cores for cpu, GiB for memory."""
+    if resource == "cpu":
+        return f"{value / 1000:g}"
+    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+        return f"{value / GIB:.1f}".removesuffix(".0") + "Gi" if value else "0"
+    return format_quantity(value, resource)
+
+
+def _change(before: str, after: str) -> str:
+    return before if before == after else f"{before}→{after}"
+
+
+def _busiest(uses: list[NodeUse]) -> list[NodeUse]:
+    """The nodes to show when there are too many: those that gained most, in their order."""
+    if len(uses) <= MAX_NODES:
+        return uses
+    ranked = sorted(uses, key=lambda use: use.pods_before - use.pods_after)
+    chosen = {id(use) for use in ranked[:MAX_NODES]}
+    return [use for use in uses if id(use) in chosen]
+
+
+def _render_preempted(console: Console, report: SimulationReport) -> None:
+    if not report.preempted:
+        return
+    table = new_table()
+    for name in ("PREEMPTED", "NODE", "FOR"):
+        table.add_column(name, overflow="fold")
+    for victim, preemptor in report.preempted:
+        table.add_row(*map(Text, (victim.key, victim.node_name, preemptor.key)))
+    _section(console, table)
+
+
+def _render_pending(console: Console, pending: list[PodResult], everything: bool) -> None:
+    """Print what keeps pods waiting, each message once."""
+    if not pending:
+        return
+    by_message: defaultdict[str, list[PodResult]] = defaultdict(list)
+    for result in pending:
+        by_message[result.attempt.message].append(result)
+    console.print(Text("PENDING", style="bold"))
+    messages = list(by_message) if everything else list(by_message)[:MAX_MESSAGES]
+    for message in messages:
+        results = by_message[message]
+        named = results if everything else results[:NAMED_PER_MESSAGE]
+        names = Text(", ".join(result.pod.key for result in named), style="yellow")
+        if len(named) < len(results):
+            names.append(f" and {len(results) - len(named):,} more")
+        console.print(names)
+        console.print(Padding(Text(message), (0, 0, 0, 2), expand=False))
+    _hint(console, len(by_message) - len(messages), "message")
+    console.print()
+
+
+def _section(console: Console, table: Table) -> None:
+    console.print(table)
+    console.print()
+
+
+def _hint(console: Console, hidden: int, what: str) -> None:
+    if hidden > 0:
+        console.print(f"… and {_count(hidden, f'more {what}')}; --all shows them\n", style="dim")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

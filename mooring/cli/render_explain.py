@@ -1,0 +1,158 @@
+"""Render explanations: for each pod what every plugin said about every node."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ..scheduler import Attempt, Explanation, PluginScore
+from ..sim import SimulationReport
+from .render import new_table
+
+MAX_SCORED = 10
+MAX_NAMES = 3
+_WORDS = re.compile(r"[A-Z][a-z0-9]*")
+
+
+def render_explanations(console: Console, report: SimulationReport, everything: bool) -> None:
+    """Print the verdict tables of all pods, in the order they were tried."""
+    for result in report.pods:
+        render_explanation(console, result.attempt, everything)
+        console.print()
+
+
+def render_explanation(console: Console, attempt: Attempt, everything: bool = False) -> None:
+    """Print one pod's verdict table; long ones are cut unless `everything`."""
+    console.print(_headline(attempt))
+    explanation = attempt.explanation
+    if explanation is None:
+        _indent(console, Text(attempt.message))
+        return
+    if not explanation.pre_filter.is_success:
+        _indent(console, Text(f"PreFilter: {explanation.pre_filter.message}"))
+    elif explanation.node_names is not None:
+        _indent(console, Text(f"PreFilter left {len(explanation.node_names)} nodes to look at"))
+    if len(explanation.totals) > 1:
+        _indent(console, _score_table(explanation, attempt.node_name, everything))
+        _indent(console, _equal_scores(explanation))
+    _indent(console, _refusal_table(explanation, everything))
+    if attempt.message:
+        _indent(console, Text(attempt.message, style="yellow"))
+    _indent(console, _skipped(explanation))
+
+
+def _headline(attempt: Attempt) -> Text:
+    text = Text(attempt.pod.key, style="bold")
+    if not attempt.node_name:
+        return text.append(f" is {attempt.outcome.value}", style="yellow")
+    text.append(" → ")
+    text.append(attempt.node_name, style="bold cyan")
+    return text.append(f"  {_margin(attempt)}", style="dim")
+
+
+def _margin(attempt: Attempt) -> str:
+    """By how much the node won."""
+    totals = attempt.explanation.totals if attempt.explanation else {}
+    if attempt.from_nomination:
+        return "(nominated earlier)"
+    if len(totals) < 2:
+        return "(the only node that fits)"
+    rivals = {name: total for name, total in totals.items() if name != attempt.node_name}
+    best = max(rivals, key=lambda name: rivals[name])
+    ahead = totals[attempt.node_name] - rivals[best]
+    if ahead == 0:
+        equals = sum(total == rivals[best] for total in rivals.values())
+        return f"(score {totals[attempt.node_name]}, drawn among {equals + 1} equals)"
+    return f"(score {totals[attempt.node_name]}, {ahead} ahead of {best})"
+
+
+def _score_table(explanation: Explanation, winner: str, everything: bool) -> Table:
+    """The feasible nodes, best first, those with equal scores in one row."""
+    columns = [score for score in explanation.scores if not _is_level(score)]
+    groups: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
+    for name, total in explanation.totals.items():
+        parts = tuple(score.normalized[name] * score.weight for score in columns)
+        groups[(total, *parts)].append(name)
+    table = new_table()
+    table.add_column("NODE", overflow="fold")
+    table.add_column("TOTAL", justify="right")
+    for score in columns:
+        table.add_column(_heading(score), justify="right")
+    ranked = sorted(groups.items(), key=lambda group: (-group[0][0], winner not in group[1]))
+    shown = ranked if everything else ranked[:MAX_SCORED]
+    for points, names in shown:
+        has_won = winner in names
+        names.sort(key=lambda name: name != winner)
+        label = Text(f"{'★ ' if has_won else '  '}{_names(names, everything)}")
+        table.add_row(label, *map(str, points), style="bold green" if has_won else "")
+    if len(shown) < len(ranked):
+        hidden = sum(len(names) for _, names in ranked[len(shown) :])
+        best = ranked[len(shown)][0][0]
+        table.add_row(Text(f"  … {hidden} more with {best} or less", style="dim"))
+    return table
+
+
+def _is_level(score: PluginScore) -> bool:
+    """Whether the plugin gave every node the same, and so decided nothing."""
+    return len(set(score.normalized.values())) <= 1
+
+
+def _heading(score: PluginScore) -> str:
+    """The plugin's name, a word to a line, with its weight."""
+    words = _WORDS.findall(score.plugin) or [score.plugin]
+    return "\n".join((*words, f"×{score.weight}"))
+
+
+def _equal_scores(explanation: Explanation) -> Text:
+    level = [score for score in explanation.scores if _is_level(score)]
+    said = ", ".join(
+        f"{score.plugin} {next(iter(score.normalized.values()), 0) * score.weight}"
+        for score in level
+    )
+    return Text(f"the same for all: {said}" if said else "", style="dim")
+
+
+def _refusal_table(explanation: Explanation, everything: bool) -> Table | Text:
+    """The nodes that were refused, by plugin and reason."""
+    groups: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for name, status in explanation.filter.items():
+        if not status.is_success:
+            groups[status.plugin, status.message].append(name)
+    if not groups:
+        return Text()
+    table = new_table()
+    table.add_column("REFUSED", justify="right")
+    for heading in ("BY", "REASON", "NODES"):
+        table.add_column(heading, overflow="fold")
+    for (plugin, reason), names in sorted(groups.items(), key=lambda group: -len(group[1])):
+        table.add_row(str(len(names)), plugin, Text(reason), Text(_names(names, everything)))
+    return table
+
+
+def _skipped(explanation: Explanation) -> Text:
+    """The plugins that had nothing to say about this pod."""
+    parts = []
+    for what, names in (
+        ("filter", explanation.skipped_filter),
+        ("score", explanation.skipped_score),
+    ):
+        if names:
+            parts.append(f"{what} {', '.join(names)}")
+    return Text(f"skipped: {'; '.join(parts)}" if parts else "", style="dim")
+
+
+def _names(names: Sequence[str], everything: bool) -> str:
+    shown: Iterable[str] = names if everything else names[:MAX_NAMES]
+    rest = 0 if everything else len(names) - MAX_NAMES
+    return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _indent(console: Console, part: Table | Text) -> None:
+    if isinstance(part, Table) or part.plain:
+        console.print(Padding(part, (0, 0, 0, 2), expand=False))
