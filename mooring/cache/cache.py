@@ -66,7 +66,7 @@ class Cache:
         if state is None:
             return
         if state.pod.node_name != pod.node_name:
-            place = f"was assumed on {state.pod.node_name} but assigned to {pod.node_name}"
+            place = f"was assumed on {pod.node_name} but assigned to {state.pod.node_name}"
             raise CacheError(f"pod {_named(pod)} {place}")
         if not state.assumed:
             raise CacheError(f"pod {_named(pod)} wasn't assumed so cannot be forgotten")

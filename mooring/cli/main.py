@@ -8,6 +8,7 @@ import typer
 
 from mooring import __version__
 
+from .bench import bench
 from .simulate import simulate
 
 app = typer.Typer(
@@ -17,6 +18,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(simulate)
+app.command()(bench)
 
 
 def _print_version(wanted: bool) -> None:

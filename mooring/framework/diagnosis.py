@@ -42,6 +42,8 @@ class Diagnosis:
     alone: dict[int, Status] = field(default_factory=dict)
     outside: Bools | None = None
     absent: Status = NOT_LOOKED_AT
+    refused_all: bool = False
+    """PreFilter refused the pod: every node has the status `absent`."""
     pre_filter_message: str = ""
     post_filter_message: str = ""
     unschedulable_plugins: set[str] = field(default_factory=set)
@@ -50,7 +52,7 @@ class Diagnosis:
 
     def refuse_all(self, status: Status) -> None:
         """PreFilter refused the pod: no node was looked at."""
-        self.absent = status
+        self.absent, self.refused_all = status, True
         self.pre_filter_message = status.message
         self.add_plugin_status(status)
 
@@ -80,7 +82,7 @@ class Diagnosis:
         """The status of the node at `row`, with the plugin that gave it."""
         if row in self.alone:
             return self.alone[row]
-        if self.pre_filter_message or self.is_outside(row):
+        if self.refused_all or self.is_outside(row):
             return self.absent
         for judgement in self.judgements:
             position = _position(judgement.rows, row)
@@ -91,7 +93,7 @@ class Diagnosis:
     def codes(self) -> NDArray[np.int8]:
         """int8 per row of the table: the code of each node's status."""
         table = self.table
-        if self.pre_filter_message:
+        if self.refused_all:
             return np.full(len(table), self.absent.code, dtype=np.int8)
         codes = np.zeros(len(table), dtype=np.int8)
         for judgement in self.judgements:

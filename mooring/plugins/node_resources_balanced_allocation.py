@@ -94,8 +94,13 @@ def balance_of_one(shares: Sequence[float]) -> int:
     if len(shares) == 2:
         deviation = abs((shares[0] - shares[1]) / 2)
     elif len(shares) > 2:
-        mean = sum(shares) / len(shares)
-        deviation = sqrt(sum((share - mean) * (share - mean) for share in shares) / len(shares))
+        total = squares = 0.0  # not sum(): from Python 3.12 on it rounds less than upstream does
+        for share in shares:
+            total += share
+        mean = total / len(shares)
+        for share in shares:
+            squares += (share - mean) * (share - mean)
+        deviation = sqrt(squares / len(shares))
     return int((1 - deviation) * MAX_SCORE)
 
 

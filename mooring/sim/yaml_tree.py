@@ -86,84 +86,74 @@ class _Builder:
 
     def _build(self) -> Any:
         """Build one document. One flat loop: this runs once per event, millions of times."""
-        next_event, plain = self._next_event, self._plain
-        scalar, mapping, sequence = (
-            yaml.ScalarEvent,
-            yaml.MappingStartEvent,
-            yaml.SequenceStartEvent,
-        )
-        anchors: dict[str, tuple[Any, int]] = {}
-        open_anchors: list[tuple[str, int]] = []
-        stack: list[tuple[Any, Any, str | None]] = []
+        next_event, plain, scalar = self._next_event, self._plain, yaml.ScalarEvent
+        mapping, sequence = yaml.MappingStartEvent, yaml.SequenceStartEvent
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._aliased = 0
+        stack: list[tuple[Any, Any, str | None, int]] = []
         holder: Any = _END  # the collection being filled; _END outside of any
         key: Any = _NO_KEY
-        count = 0
-        aliased = 0
+        count = 0  # of values so far, those behind aliases included
         while True:
             event = next_event()
             kind = type(event)
             count += 1
             if kind is scalar:
                 text = event.value
-                if holder.__class__ is dict and key is _NO_KEY:
+                if key is _NO_KEY and holder.__class__ is dict:
+                    if text in holder:
+                        problem = f'expected the key "{text}" once; got it twice'
+                        raise YamlError(problem, _line(event))
                     key = text
-                    if key in holder:
-                        raise YamlError(
-                            f'expected the key "{key}" once; got it twice', _line(event)
-                        )
                     continue
-                if not event.style and event.tag is None:
-                    try:
-                        value = plain[text]
-                    except KeyError:
-                        value = self._resolve(text)
-                elif event.tag is None or event.tag == STR_TAG:
-                    value = text
+                if event.style or event.tag is not None:
+                    value = self._styled(event)
                 else:
-                    value = text if event.style else self._resolve(text)
+                    value = plain[text] if text in plain else self._resolve(text)
                 if event.anchor:
-                    anchors[event.anchor] = (value, 1)
+                    self._anchors[event.anchor] = (value, 1)
             elif kind is mapping or kind is sequence:
-                if holder.__class__ is dict and key is _NO_KEY:
-                    raise YamlError("expected a key that is text; got a collection", _line(event))
-                if len(stack) >= MAX_DEPTH:
-                    raise YamlError(f"expected at most {MAX_DEPTH} levels", _line(event))
-                stack.append((holder, key, event.anchor))
-                if event.anchor:
-                    open_anchors.append((event.anchor, count))
+                _check_start(event, holder.__class__ is dict and key is _NO_KEY, len(stack))
+                stack.append((holder, key, event.anchor, count))
                 holder = {} if kind is mapping else []
                 key = _NO_KEY
                 continue
             elif kind is yaml.AliasEvent:
-                if event.anchor not in anchors:
-                    raise UndefinedAliasError(
-                        f'expected an anchor "{event.anchor}" before its alias', _line(event)
-                    )
-                value, size = anchors[event.anchor]
+                value, size = self._find_alias(event)
                 count += size
-                aliased += size
-                if aliased > MAX_ALIASED:
-                    problem = f"expected aliases for at most {MAX_ALIASED} values; got more"
-                    raise YamlError(problem, _line(event))
-            elif kind is yaml.DocumentEndEvent:
-                return None
             else:  # the end of a collection
                 value = holder
-                holder, key, anchor = stack.pop()
+                if value.__class__ is dict and MERGE_KEY in value:
+                    _merge(value, event)
+                holder, key, anchor, start = stack.pop()
                 if anchor:
-                    name, start = open_anchors.pop()
-                    anchors[name] = (value, count - start + 1)
+                    self._anchors[anchor] = (value, count - start)
             if holder.__class__ is dict:
-                if key == MERGE_KEY and isinstance(value, (dict, list)):
-                    _merge(holder, value, event)
-                else:
-                    holder[key] = value
+                holder[key] = value
                 key = _NO_KEY
             elif holder is _END:
                 next_event()  # the end of the document
                 return value
             else:
                 holder.append(value)
+
+    def _find_alias(self, event: Any) -> tuple[Any, int]:
+        """What an alias stands for, and how many values that is."""
+        if event.anchor not in self._anchors:
+            problem = f'expected an anchor "{event.anchor}" before its alias'
+            raise UndefinedAliasError(problem, _line(event))
+        value, size = self._anchors[event.anchor]
+        self._aliased += size
+        if self._aliased > MAX_ALIASED:
+            problem = f"expected aliases for at most {MAX_ALIASED} values; got more"
+            raise YamlError(problem, _line(event))
+        return value, size
+
+    def _styled(self, event: Any) -> Any:
+        """The value of a scalar that is quoted or tagged."""
+        if event.style or event.tag == STR_TAG:
+            return event.value
+        return self._resolve(event.value)
 
     def _resolve(self, text: str) -> Any:
         value = resolve_plain(text)
@@ -195,13 +185,25 @@ def _parse_integer(text: str) -> int | None:
         return None
 
 
-def _merge(holder: dict[str, Any], value: Any, event: Any) -> None:
-    """Lay merged mappings under what the mapping says itself."""
-    for part in value if isinstance(value, list) else [value]:
+def _check_start(event: Any, is_key: bool, depth: int) -> None:
+    """Refuse a collection that stands where a key should, or too deep."""
+    if is_key:
+        raise YamlError("expected a key that is text; got a collection", _line(event))
+    if depth >= MAX_DEPTH:
+        raise YamlError(f"expected at most {MAX_DEPTH} levels", _line(event))
+
+
+def _merge(value: dict[str, Any], event: Any) -> None:
+    """Lay the mappings under the merge key, if it is one, below what the mapping says itself."""
+    merged = value[MERGE_KEY]
+    if not isinstance(merged, dict | list):
+        return
+    del value[MERGE_KEY]
+    for part in merged if isinstance(merged, list) else [merged]:
         if not isinstance(part, dict):
             raise YamlError("expected a mapping to merge; got something else", _line(event))
         for name, entry in part.items():
-            holder.setdefault(name, entry)
+            value.setdefault(name, entry)
 
 
 def _line(event: Any) -> int:

@@ -74,11 +74,22 @@ class ImageStates:
     def set(self, row: int, old: Iterable[ContainerImage], new: Iterable[ContainerImage]) -> None:
         """Replace the images of `row` (writer only)."""
         before = {name for image in old for name in image.names or ()}
-        after = {name: image.size_bytes for image in new for name in image.names or ()}
-        if before == after.keys():
+        after: dict[str, int] = {}
+        for image in new:
+            for name in image.names or ():
+                after.setdefault(name, image.size_bytes)
+        # A node that alone has an image reports it anew whenever it changes, and so may change its size.
+        resized = {
+            name: after[name]
+            for name in before & after.keys()
+            if self._states[name].size_bytes != after[name] and self._states[name].rows == {row}
+        }
+        if before == after.keys() and not resized:
             return
         self._moment += 1
         self.version += 1
+        for name, size_bytes in resized.items():
+            self._states[name].size_bytes = size_bytes
         for name in before - after.keys():
             self._drop(row, name)
         for name in after.keys() - before:

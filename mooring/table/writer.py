@@ -34,7 +34,8 @@ class TableWriter:
         table.labels.set(row, node.labels)
         table.taints.set(row, node.taints)
         table.features.set(row, tuple(sorted(node.declared_features)))
-        table.images.set(row, old.images if old else (), node.images)
+        if old is None or old.images != node.images:
+            table.images.set(row, old.images if old else (), node.images)
         self._node_changed(row)
         return row
 
@@ -154,5 +155,6 @@ def _counts_like(old: Pod, new: Pod) -> bool:
         and old.namespace == new.namespace
         and old.is_terminating == new.is_terminating
         and old.usage == new.usage
+        and old.nonzero_usage == new.nonzero_usage
         and old.labels == new.labels
     )

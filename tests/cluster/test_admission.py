@@ -33,7 +33,7 @@ def make_admission(*classes: dict[str, Any]) -> Admission:
     for fields in classes:
         name = fields.pop("name")
         head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
-        cluster.add(decode_object({**head, "metadata": {"name": name}, **fields}))  # type: ignore[type-var]
+        cluster.add(decode_object({**head, "metadata": {"name": name}, **fields}))
     return Admission(cluster)
 
 
@@ -263,9 +263,7 @@ def test_label_keys_of_affinity_terms(kind: str) -> None:
     }
     wishes = {
         "requiredDuringSchedulingIgnoredDuringExecution": [term],
-        "preferredDuringSchedulingIgnoredDuringExecution": [
-            {"weight": 5, "podAffinityTerm": term}
-        ],
+        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "podAffinityTerm": term}],
     }
 
     spec = admit({"affinity": {kind: wishes}}, {"rev": "7", "tenant": "t"})
@@ -317,7 +315,7 @@ def test_a_priority_class_that_comes_later_counts() -> None:
     assert admission.admit(make_pod({})).priority == 0
 
     cluster.add(
-        decode_object(  # type: ignore[type-var]
+        decode_object(
             {
                 "apiVersion": "scheduling.k8s.io/v1",
                 "kind": "PriorityClass",

@@ -107,7 +107,10 @@ def filtered(pod: Pod, *others: Pod) -> list[Status]:
     rows = np.array([1, 3], dtype=np.int64)
     some = plugin.filter_rows(state, pod, table, rows)
     assert [some.status(i) for i in range(2)] == [verdict.status(1), verdict.status(3)]
-    return [verdict.status(position) for position in range(len(NODES))]
+    statuses = [verdict.status(position) for position in range(len(NODES))]
+    one_by_one = [plugin.filter_node(state, pod, table.node_at(i)) for i in range(len(NODES))]
+    assert one_by_one == statuses
+    return statuses
 
 
 @pytest.mark.parametrize(
@@ -337,6 +340,17 @@ def test_removing_the_last_match_makes_the_pod_first_of_its_group() -> None:
     assert plugin.filter_node(what_if, pod, fork.node_at(0)) == FITS
     assert plugin.filter_rows(what_if, pod, fork, ALL).status(0) == FITS
     assert plugin.filter_rows(state, pod, table, ALL).status(2) == AFFINITY
+
+
+def test_removing_the_avoided_pod_makes_room() -> None:
+    pod = make_pod("p", anti_affinity=[term(APP_DB)])
+    table, plugin, state = make_writer(NODES, [DB_ON_A1]).table, InterPodAffinity(), CycleState()
+    plugin.pre_filter(state, pod, table)
+    node = table.fork_row(0).node_at(0)
+
+    plugin.remove_pod(state, pod, DB_ON_A1, node)
+
+    assert plugin.filter_node(state, pod, node) == FITS
 
 
 def test_a_pod_added_in_a_what_if_objects_by_the_labels_of_the_namespace() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...api.pod import Pod
 from ...config.plugin_args import DefaultPreemptionArgs
+from ...errors import PluginError
 from ...framework import (
     SUCCESS,
     Code,
@@ -24,6 +25,7 @@ from ...framework import (
     Preemption,
     Status,
     Victims,
+    failure,
     no_node_available,
     unresolvable,
     unschedulable,
@@ -112,7 +114,10 @@ class DefaultPreemption(PostFilterPlugin):
         budgets = list(self.handle.lister.list("PodDisruptionBudget"))
         harmless = 0
         for row in (*promising[offset:], *promising[:offset]):
-            found = select_victims(filters, state.clone(), pod, table, int(row), budgets)
+            try:
+                found = select_victims(filters, state.clone(), pod, table, int(row), budgets)
+            except PluginError as error:  # counts only when no other node is a candidate
+                found = failure(error)
             if isinstance(found, Victims):
                 account.candidates[found.node_name] = found
                 harmless += found.pdb_violations == 0

@@ -1,0 +1,303 @@
+"""Conformance: checks that every plugin must pass, whatever its policy.
+
+A plugin may answer for many nodes at once and for one node, and it promises by its `scope` what its answers depend
+on; the scheduler relies on both. A check that fails raises AssertionError with the plugin, the node and both answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..api.pod import Pod
+from ..framework import (
+    CLUSTER,
+    MAX_SCORE,
+    MIN_SCORE,
+    NODE_OBJECT,
+    Code,
+    CycleState,
+    FilterPlugin,
+    NodeInfo,
+    Plugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+    Status,
+)
+from ..runtime.registry import check_plugin
+from ..table import Ints, NodeTable, Rows
+from .builders import make_handle, make_table
+
+Answer: TypeAlias = str | int
+"""What is compared: a status as text, its reasons sorted; or a raw score."""
+
+FAILED = "failed with"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One of the two extension points that judge nodes, in both its forms."""
+
+    rows_method: str
+    node_method: str
+    prepare: Callable[[Plugin, CycleState, Pod, NodeTable], bool]
+    judge_rows: Callable[[Any, CycleState, Pod, NodeTable, Rows], list[Answer]]
+    judge_node: Callable[[Any, CycleState, Pod, NodeInfo], Answer]
+
+
+def check_conformance(
+    plugin_class: type[Plugin],
+    pods: Iterable[Pod],
+    table: NodeTable,
+    args: Any = None,
+    objects: Iterable[Any] = (),
+) -> None:
+    """Run every check that applies to the plugin, for each of `pods` on the nodes of `table`.
+
+    `args` are what the configuration would give the plugin, `objects` what its lister finds.
+    """
+    check_plugin(plugin_class)
+    plugin, listed = plugin_class.from_args(args, make_handle(table, objects)), list(pods)
+    for pod in listed:
+        check_rows_agree(plugin, pod, table)
+        check_scope(plugin, pod, table)
+        check_score_range(plugin, pod, table)
+    check_pod_key(plugin, listed, table)
+
+
+def check_rows_agree(
+    plugin: Plugin, pod: Pod, table: NodeTable, state: CycleState | None = None
+) -> None:
+    """The plugin says the same of a node whether asked about all nodes, some of them, or it alone.
+
+    Without a `state` the plugin's own PreFilter and PreScore come first; when they skip the plugin or refuse the pod
+    there is nothing to compare.
+    """
+    _give_handle(plugin, table)
+    for point in _points(plugin):
+        prepared = CycleState() if state is None else state
+        if state is not None or point.prepare(plugin, prepared, pod, table):
+            _check_point(point, plugin, pod, table, prepared)
+
+
+def check_scope(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
+    """What a NODE_ROW or NODE_OBJECT plugin says of a node is what it says when there is no other node.
+
+    The pods on the node stay for NODE_ROW, and go for NODE_OBJECT. A plugin whose `pod_key` changes with the cluster
+    is asked anew then, and so is free to answer otherwise.
+    """
+    if plugin.scope is CLUSTER:
+        return
+    _give_handle(plugin, table)
+    for point in _points(plugin):
+        answers = _answers(point, plugin, pod, table)
+        for node in table.nodes_at(table.live_rows):
+            alone = make_table(
+                node.node,
+                pods=() if plugin.scope is NODE_OBJECT else node.pods,
+                namespaces=table.namespaces,
+            )
+            key = plugin.pod_key(pod)
+            with _moved(plugin, alone):
+                by_itself = _answers(point, plugin, pod, alone)
+                if answers is None or by_itself is None or plugin.pod_key(pod) != key:
+                    continue
+            if by_itself[node.name] != answers[node.name]:
+                _fail(
+                    plugin,
+                    f"{node.name} for pod {pod.key}",
+                    (point.rows_method, answers[node.name]),
+                    (f"for scope {plugin.scope.name}, with no other node", by_itself[node.name]),
+                )
+
+
+def check_pod_key(plugin: Plugin, pods: Sequence[Pod], table: NodeTable) -> None:
+    """Pods for which a NODE_ROW or NODE_OBJECT plugin has the same `pod_key` get the same answers."""
+    if plugin.scope is CLUSTER:
+        return
+    _give_handle(plugin, table)
+    for point in _points(plugin):
+        known: dict[Any, tuple[Pod, dict[str, Answer]]] = {}
+        for pod in pods:
+            answers = _answers(point, plugin, pod, table)
+            if answers is None:
+                continue
+            first, expected = known.setdefault(plugin.pod_key(pod), (pod, answers))
+            for name, answer in answers.items():
+                if answer != expected[name]:
+                    _fail(
+                        plugin,
+                        f"{name}, with one pod_key for both pods",
+                        (f"{point.rows_method} for pod {first.key}", expected[name]),
+                        (f"for pod {pod.key}", answer),
+                    )
+
+
+def check_score_range(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
+    """Once normalised, the scores of a Score plugin lie between MIN_SCORE and MAX_SCORE."""
+    if not isinstance(plugin, ScorePlugin):
+        return
+    _give_handle(plugin, table)
+    state, rows = CycleState(), table.live_rows
+    if not _pre_scored(plugin, state, pod, table):
+        return
+    scores = plugin.normalize(plugin.score_rows(state, pod, table, rows))
+    for node, score in zip(table.nodes_at(rows), scores.tolist(), strict=True):
+        assert MIN_SCORE <= score <= MAX_SCORE, (
+            f"{plugin.name}: node {node.name} for pod {pod.key}: expected a normalised score from "
+            f"{MIN_SCORE} to {MAX_SCORE}; got {score}"
+        )
+
+
+def _check_point(
+    point: Point, plugin: Plugin, pod: Pod, table: NodeTable, state: CycleState
+) -> None:
+    numbers = table.numbers(table.live_rows)
+    nodes = [table.node_at(int(row)) for row in numbers]
+    expected = point.judge_rows(plugin, state, pod, table, table.live_rows)
+    _check_length(point, plugin, len(expected), len(numbers))
+    if any(str(answer).startswith(FAILED) for answer in expected):
+        _check_fails(point, plugin, pod, nodes, state)
+        return
+    for what, positions in _subsets(len(numbers)):
+        some = point.judge_rows(plugin, state, pod, table, numbers[positions])
+        _check_length(point, plugin, len(some), len(positions))
+        for position, answer in zip(positions.tolist(), some, strict=True):
+            if answer != expected[position]:
+                where = f"{nodes[position].name} for pod {pod.key}"
+                whole = (f"{point.rows_method} on all rows", expected[position])
+                _fail(plugin, where, whole, (f"on {what}", answer))
+    for node, answer in zip(nodes, expected, strict=True):
+        copy = table.fork_row(node.row).node_at(0)
+        for what, asked in ((point.node_method, node), (f"{point.node_method} on a copy", copy)):
+            alone = point.judge_node(plugin, state, pod, asked)
+            if alone != answer:
+                where = f"{node.name} for pod {pod.key}"
+                _fail(plugin, where, (point.rows_method, answer), (what, alone))
+
+
+def _check_fails(
+    point: Point, plugin: Plugin, pod: Pod, nodes: Sequence[NodeInfo], state: CycleState
+) -> None:
+    """A failure on one node fails the attempt, so the rows form reports it for all nodes; one node must have it."""
+    answers = [point.judge_node(plugin, state, pod, node) for node in nodes]
+    assert any(str(answer).startswith(FAILED) for answer in answers), (
+        f"{plugin.name}: {point.rows_method} fails for pod {pod.key}, {point.node_method} on no node"
+    )
+
+
+def _subsets(count: int) -> Iterator[tuple[str, Ints]]:
+    """Positions to ask about; no row at all is a case, too: every changed row may have lost its node."""
+    everything = np.arange(count, dtype=np.int64)
+    yield "every row by number", everything
+    yield "every second row", everything[::2]
+    yield "the other rows", everything[1::2]
+    yield "no row", everything[:0]
+
+
+def _points(plugin: Plugin) -> Iterator[Point]:
+    if isinstance(plugin, FilterPlugin):
+        yield FILTER
+    if isinstance(plugin, ScorePlugin):
+        yield SCORE
+
+
+def _answers(point: Point, plugin: Plugin, pod: Pod, table: NodeTable) -> dict[str, Answer] | None:
+    """What the plugin says of each node; None when it has nothing to say, or refuses the pod altogether."""
+    state, rows = CycleState(), table.live_rows
+    if not point.prepare(plugin, state, pod, table):
+        return None
+    answers = point.judge_rows(plugin, state, pod, table, rows)
+    return {node.name: a for node, a in zip(table.nodes_at(rows), answers, strict=True)}
+
+
+def _pre_filtered(plugin: Plugin, state: CycleState, pod: Pod, table: NodeTable) -> bool:
+    """Run PreFilter; whether Filter would be asked."""
+    if not isinstance(plugin, PreFilterPlugin):
+        return True
+    answer = plugin.pre_filter(state, pod, table)
+    return isinstance(answer, PreFilterResult) or answer.is_success
+
+
+def _pre_scored(plugin: Plugin, state: CycleState, pod: Pod, table: NodeTable) -> bool:
+    """Run PreFilter and PreScore, with every node feasible; whether Score would be asked."""
+    if isinstance(plugin, PreFilterPlugin):
+        answer = plugin.pre_filter(state, pod, table)
+        if isinstance(answer, Status) and answer.code not in (Code.Success, Code.Skip):
+            return False
+    if not isinstance(plugin, PreScorePlugin):
+        return True
+    return plugin.pre_score(state, pod, table, table.live_rows).is_success
+
+
+def _filter_rows(
+    plugin: FilterPlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
+) -> list[Answer]:
+    verdict = plugin.filter_rows(state, pod, table, rows)
+    return [_text(verdict.status(position)) for position in range(len(verdict))]
+
+
+def _filter_node(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeInfo) -> Answer:
+    return _text(plugin.filter_node(state, pod, node))
+
+
+def _score_rows(
+    plugin: ScorePlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
+) -> list[Answer]:
+    scores = plugin.score_rows(state, pod, table, rows)
+    assert scores.dtype == np.int64, (
+        f"{plugin.name}: score_rows: expected an array of int64; got {scores.dtype}"
+    )
+    return list(scores.tolist())
+
+
+def _score_node(plugin: ScorePlugin, state: CycleState, pod: Pod, node: NodeInfo) -> Answer:
+    return plugin.score_node(state, pod, node)
+
+
+FILTER = Point("filter_rows", "filter_node", _pre_filtered, _filter_rows, _filter_node)
+SCORE = Point("score_rows", "score_node", _pre_scored, _score_rows, _score_node)
+
+
+def _text(status: Status) -> str:
+    """The code and the reasons; in which order reasons are given makes no difference."""
+    if not status.is_success and not status.is_rejected:
+        return f"{FAILED} {status.code.name}: {status.message}"
+    return ": ".join(filter(None, (status.code.name, ", ".join(sorted(set(status.reasons))))))
+
+
+def _give_handle(plugin: Plugin, table: NodeTable) -> None:
+    """A plugin made by hand has no handle yet."""
+    if not hasattr(plugin, "handle"):
+        plugin.handle = make_handle(table)
+
+
+@contextmanager
+def _moved(plugin: Plugin, table: NodeTable) -> Iterator[None]:
+    """The plugin in a cluster of just `table`, for a while."""
+    before = plugin.handle
+    plugin.handle = replace(before, table=table)
+    try:
+        yield
+    finally:
+        plugin.handle = before
+
+
+def _check_length(point: Point, plugin: Plugin, found: int, expected: int) -> None:
+    assert found == expected, (
+        f"{plugin.name}: {point.rows_method}: expected an answer for each of {expected} rows; got {found}"
+    )
+
+
+def _fail(
+    plugin: Plugin, where: str, first: tuple[str, Answer], second: tuple[str, Answer]
+) -> None:
+    raise AssertionError(
+        f"{plugin.name}: node {where}: {first[0]} says {first[1]!r}, {second[0]} says {second[1]!r}"
+    )

@@ -1,0 +1,174 @@
+"""Diagnosis: who refused which node, and the sentence people read."""
+
+import numpy as np
+import pytest
+
+from mooring.framework import (
+    SUCCESS,
+    Code,
+    Diagnosis,
+    Judgement,
+    Status,
+    Verdict,
+    no_node_available,
+    pending,
+    unresolvable,
+    unschedulable,
+)
+from mooring.table import ALL, NodeTable, Rows
+from mooring.table.writer import TableWriter
+from mooring.testing.builders import make_node, make_table
+
+CPU, MEMORY = "Insufficient cpu", "Insufficient memory"
+
+
+def nodes(count: int) -> NodeTable:
+    return make_table(*(make_node(f"n{i:02}") for i in range(count)))
+
+
+def judged(plugin: str, *statuses: Status, rows: Rows = ALL) -> Judgement:
+    return Judgement(plugin, Verdict.from_statuses(statuses), rows)
+
+
+def diagnosed(table: NodeTable, *judgements: Judgement) -> Diagnosis:
+    return Diagnosis(table, judgements=list(judgements), node_count=table.node_count)
+
+
+def test_every_reason_of_a_node_is_counted() -> None:
+    refusals = unschedulable(CPU), unschedulable(CPU), unschedulable(CPU, MEMORY)
+
+    diagnosis = diagnosed(nodes(3), judged("NodeResourcesFit", *refusals))
+
+    expected = f"0/3 nodes are available: 1 {MEMORY}, 3 {CPU}."
+    assert diagnosis.message() == diagnosis.fit_error() == expected
+
+
+def test_parts_are_sorted_as_text() -> None:
+    refusals = [unschedulable("A")] * 10 + [unschedulable("B")] * 2
+
+    diagnosis = diagnosed(nodes(12), judged("Fit", *refusals))
+
+    assert diagnosis.message() == "0/12 nodes are available: 10 A, 2 B."
+
+
+def test_the_message_of_post_filter_follows() -> None:
+    diagnosis = diagnosed(nodes(1), judged("Fit", unschedulable("A")))
+    diagnosis.post_filter_message = "preemption: no."
+
+    assert diagnosis.message() == "0/1 nodes are available: 1 A. preemption: no."
+    assert diagnosis.fit_error() == "0/1 nodes are available: 1 A."
+
+
+@pytest.mark.parametrize(
+    ("count", "reasons", "expected"),
+    [
+        pytest.param(0, {}, "0/0 nodes are available:", id="no reasons, no full stop"),
+        pytest.param(2, {"A": 2}, "0/2 nodes are available: 2 A.", id="one reason"),
+        pytest.param(3, {"B": 1, "A": 1}, "0/3 nodes are available: 1 A, 1 B.", id="sorted"),
+    ],
+)
+def test_no_node_available(count: int, reasons: dict[str, int], expected: str) -> None:
+    assert no_node_available(count, reasons) == expected
+
+
+def test_only_the_first_plugin_to_refuse_a_node_counts() -> None:
+    first = judged("First", unschedulable("A"), SUCCESS, SUCCESS)
+    second = judged("Second", unresolvable("B"), unresolvable("B"), SUCCESS)
+
+    diagnosis = diagnosed(nodes(3), first, second)
+
+    assert diagnosis.histogram() == {"A": 1, "B": 1}
+    assert [diagnosis.status_of(row) for row in range(3)] == [
+        unschedulable("A").by("First"),
+        unresolvable("B").by("Second"),
+        SUCCESS,
+    ]
+    assert diagnosis.codes().tolist() == [2, 3, 0]
+
+
+def test_a_later_plugin_judges_only_the_rows_that_are_left() -> None:
+    first = judged("First", unschedulable("A"), SUCCESS, SUCCESS)
+    second = judged("Second", SUCCESS, unschedulable("B"), rows=np.array([1, 2]))
+
+    diagnosis = diagnosed(nodes(3), first, second)
+
+    assert diagnosis.status_of(1) == SUCCESS
+    assert diagnosis.status_of(2) == unschedulable("B").by("Second")
+    assert diagnosis.codes().tolist() == [2, 0, 2]
+    assert diagnosis.histogram() == {"A": 1, "B": 1}
+
+
+def test_pre_filter_that_refuses_the_pod_speaks_for_every_node() -> None:
+    status = unresolvable("pod affinity terms conflict").by("NodeAffinity")
+    diagnosis = diagnosed(nodes(3))
+
+    diagnosis.refuse_all(status)
+
+    assert diagnosis.message() == "0/3 nodes are available: pod affinity terms conflict."
+    assert diagnosis.status_of(1) == status
+    assert diagnosis.codes().tolist() == [3, 3, 3]
+    assert diagnosis.unschedulable_plugins == {"NodeAffinity"}
+
+
+def test_pre_filter_that_refuses_without_a_reason_refuses_all_the_same() -> None:
+    diagnosis = diagnosed(nodes(2))
+
+    diagnosis.refuse_all(unschedulable().by("Mine"))
+
+    assert diagnosis.status_of(0).code is Code.Unschedulable
+    assert diagnosis.codes().tolist() == [2, 2]
+
+
+def test_nodes_outside_have_the_status_absent() -> None:
+    diagnosis = diagnosed(nodes(3), judged("Fit", unschedulable("A"), rows=np.array([1])))
+    diagnosis.outside = np.array([True, False, True])
+    diagnosis.absent = unresolvable("node(s) didn't satisfy plugin(s) [NodeAffinity]")
+
+    assert [diagnosis.is_outside(row) for row in range(3)] == [True, False, True]
+    assert diagnosis.status_of(0) == diagnosis.absent
+    assert diagnosis.codes().tolist() == [3, 2, 3]
+    assert diagnosis.message() == (
+        "0/3 nodes are available: 1 A, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    )
+
+
+def test_nodes_that_were_not_reached_say_nothing() -> None:
+    diagnosis = diagnosed(nodes(2), judged("Fit", unschedulable("A"), SUCCESS))
+    diagnosis.outside = np.array([False, True])
+
+    assert diagnosis.histogram() == {"A": 1}
+    assert diagnosis.codes().tolist() == [2, 3]
+
+
+def test_a_node_judged_alone_counts_instead_of_what_was_judged_before() -> None:
+    diagnosis = diagnosed(nodes(2), judged("Fit", unschedulable("A"), unschedulable("A")))
+    diagnosis.alone[1] = unresolvable("B").by("Ports")
+
+    assert diagnosis.histogram() == {"A": 1, "B": 1}
+    assert diagnosis.status_of(1) == unresolvable("B").by("Ports")
+    assert diagnosis.codes().tolist() == [2, 3]
+
+
+def test_rows_without_a_node_are_not_counted() -> None:
+    table = nodes(3)
+    TableWriter(table).remove_node("n01")
+    diagnosis = diagnosed(table, judged("Fit", unschedulable("A"), rows=np.array([0])))
+    diagnosis.outside = np.array([False, True, True])
+    diagnosis.absent = unresolvable("B")
+
+    assert diagnosis.histogram() == {"A": 1, "B": 1}
+
+
+def test_rejectors_are_those_whose_refusal_counted() -> None:
+    diagnosis = diagnosed(
+        nodes(3),
+        judged("First", unschedulable("A"), SUCCESS, SUCCESS),
+        judged("Second", unschedulable("B"), SUCCESS, SUCCESS),
+        judged("Third", SUCCESS, pending("C"), SUCCESS),
+    )
+    diagnosis.alone[2] = unschedulable("D").by("Alone")
+
+    diagnosis.note_rejectors()
+
+    assert diagnosis.unschedulable_plugins == {"First", "Third", "Alone"}
+    assert diagnosis.pending_plugins == {"Third"}

@@ -1,0 +1,276 @@
+"""Simulations: what is scheduled, in which order, and what the report says."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.api.decode import decode_object
+from mooring.errors import InputError
+from mooring.scheduler import Outcome
+from mooring.sim import Simulation, SimulationReport, read_manifests
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def make(kind: str, name: str, api_version: str = "v1", **fields: Any) -> Any:
+    metadata = {"name": name, **fields.pop("metadata", {})}
+    return decode_object({"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields})
+
+
+def make_node(name: str, cpu: str = "4", **fields: Any) -> Any:
+    allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "10"}
+    return make("Node", name, status={"allocatable": allocatable}, **fields)
+
+
+def make_pod(name: str, cpu: str = "1", metadata: Any = None, **spec: Any) -> Any:
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    return make("Pod", name, metadata=metadata or {}, spec={"containers": [container], **spec})
+
+
+def make_deployment(name: str, replicas: int, cpu: str = "1", **spec: Any) -> Any:
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    template = {
+        "metadata": {"labels": {"app": name}},
+        "spec": {"containers": [container], **spec},
+    }
+    selector = {"matchLabels": {"app": name}}
+    fields = {"replicas": replicas, "selector": selector, "template": template}
+    return make("Deployment", name, "apps/v1", spec=fields)
+
+
+def run(*objects: Any, **options: Any) -> SimulationReport:
+    return Simulation(objects, **options).run()
+
+
+def placements(report: SimulationReport) -> dict[str, str]:
+    return {result.pod.name: result.attempt.node_name for result in report.pods}
+
+
+def test_pods_are_placed_and_use_is_added_up() -> None:
+    report = run(
+        make_node("n"),
+        make_pod("runs", "2", nodeName="n"),
+        make_pod("a", "1500m"),
+    )
+
+    assert placements(report) == {"a": "n"}
+    assert report.is_complete
+    assert report.running == 1
+    (use,) = report.nodes
+    assert (use.before, use.after) == ({"cpu": 2000}, {"cpu": 3500})
+    assert (use.pods_before, use.pods_after) == (1, 2)
+
+
+def test_a_pod_that_does_not_fit_stays_pending_with_the_message_of_kube_scheduler() -> None:
+    report = run(make_node("n"), make_pod("large", "5"))
+
+    (result,) = report.pending
+    assert not report.is_complete
+    assert result.attempt.outcome is Outcome.UNSCHEDULABLE
+    assert result.attempt.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+
+def test_finished_pods_neither_count_nor_wait() -> None:
+    done = make("Pod", "done", spec={"nodeName": "n"}, status={"phase": "Succeeded"})
+    failed = make("Pod", "failed", status={"phase": "Failed"})
+
+    report = run(make_node("n"), done, failed)
+
+    assert report.pods == []
+    assert report.running == 0
+
+
+def test_pods_are_tried_by_priority_then_in_the_order_of_the_input() -> None:
+    report = run(
+        make_pod("z"),
+        make_deployment("m", 2),
+        make_pod("a"),
+        make_node("n", "8"),
+        make_pod("urgent", priorityClassName="system-cluster-critical"),
+    )
+
+    order = [result.pod.name.partition("-")[0] for result in report.pods]
+    assert order == ["urgent", "z", "m", "m", "a"]
+
+
+def test_a_refused_pod_is_tried_again_when_others_were_placed() -> None:
+    near = {
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "topologyKey": "kubernetes.io/hostname",
+                    "labelSelector": {"matchLabels": {"app": "leader"}},
+                }
+            ]
+        }
+    }
+    node = make_node("n", metadata={"labels": {"kubernetes.io/hostname": "n"}})
+    follower = make_pod("follower", affinity=near)
+    leader = make_pod("leader", metadata={"labels": {"app": "leader"}})
+
+    report = run(node, follower, leader)
+
+    assert placements(report) == {"follower": "n", "leader": "n"}
+    assert {result.pod.name: result.attempts for result in report.pods}["follower"] == 2
+
+
+def test_a_gated_pod_is_reported() -> None:
+    report = run(make_node("n"), make_pod("held", schedulingGates=[{"name": "quota"}]))
+
+    (result,) = report.pending
+    assert result.attempt.outcome is Outcome.GATED
+    assert result.attempt.message != ""
+
+
+def test_a_pod_of_another_scheduler_is_reported() -> None:
+    report = run(make_node("n"), make_pod("a", schedulerName="batch"))
+
+    (result,) = report.pending
+    assert result.attempt.message == 'waits for scheduler "batch", which is not configured'
+
+
+def test_a_pod_of_higher_priority_makes_room_and_the_evicted_one_is_replaced() -> None:
+    report = run(
+        make_node("n", "2"),
+        make_deployment("batch", 2),
+        make_pod("urgent", "1", priorityClassName="system-cluster-critical"),
+        make_pod("late", "1", priorityClassName="system-node-critical", nodeName="n"),
+    )
+
+    placed = [result.pod.name for result in report.placed]
+    pending = [result.pod.name.partition("-")[0] for result in report.pending]
+    assert placed == ["urgent"]
+    assert pending == ["batch", "batch"]
+
+
+def test_an_eviction_is_reported_and_the_owner_makes_up_for_it() -> None:
+    running = make(
+        "Pod",
+        "batch-0",
+        metadata={"ownerReferences": [{"kind": "ReplicaSet", "name": "batch", "controller": True}]},
+        spec={
+            "nodeName": "n",
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}],
+        },
+    )
+    container = {"name": "c", "resources": {"requests": {"cpu": "2"}}}
+    owner = make(
+        "ReplicaSet",
+        "batch",
+        "apps/v1",
+        spec={"replicas": 1, "template": {"spec": {"containers": [container]}}},
+    )
+
+    report = run(
+        make_node("n", "2"),
+        running,
+        owner,
+        make_pod("urgent", "2", priorityClassName="system-cluster-critical"),
+    )
+
+    assert [(victim.name, by.name) for victim, by in report.preempted] == [("batch-0", "urgent")]
+    assert [result.pod.name for result in report.placed] == ["urgent"]
+    assert [result.pod.name.partition("-")[0] for result in report.pending] == ["batch"]
+
+
+def test_namespaces_nobody_declared_can_be_picked_by_their_name() -> None:
+    near = {
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "topologyKey": "kubernetes.io/hostname",
+                    "labelSelector": {},
+                    "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "shop"}},
+                }
+            ]
+        }
+    }
+    report = run(
+        make_node("far", metadata={"labels": {"kubernetes.io/hostname": "far"}}),
+        make_node("near", metadata={"labels": {"kubernetes.io/hostname": "near"}}),
+        make_pod("there", metadata={"namespace": "shop"}, nodeName="near"),
+        make_pod("here", affinity=near),
+    )
+
+    assert placements(report) == {"here": "near"}
+
+
+def test_progress_counts_pods() -> None:
+    told: list[tuple[int, int]] = []
+
+    Simulation([make_node("n"), make_deployment("web", 3)]).run(
+        lambda done, total: told.append((done, total))
+    )
+
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_the_same_seed_gives_the_same_report() -> None:
+    objects = [make_node(f"n{i}") for i in range(20)] + [make_deployment("web", 30)]
+
+    first, second = (placements(run(*objects, seed=7)) for _ in range(2))
+
+    assert first == second
+
+
+def test_explanations_are_made_when_asked_for() -> None:
+    objects = [make_node("n"), make_node("m", "1"), make_pod("a", "2")]
+
+    (plain,) = run(*objects).pods
+    (explained,) = run(*objects, explain=True).pods
+
+    assert plain.attempt.explanation is None
+    assert explained.attempt.explanation is not None
+    assert not explained.attempt.explanation.filter["m"].is_success
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        pytest.param(
+            [make_pod("a")], "input: expected at least one Node; got none", id="no node at all"
+        ),
+        pytest.param(
+            [make_node("n"), make_pod("a", priorityClassName="gold")],
+            "here: pod default/a: spec.priorityClassName: "
+            'expected a PriorityClass of the input or a built-in one; got "gold"',
+            id="unknown priority class",
+        ),
+        pytest.param(
+            [make_node("n"), make_deployment("web", 1, priorityClassName="gold")],
+            "here: deployment default/web: spec.template.spec.priorityClassName: "
+            'expected a PriorityClass of the input or a built-in one; got "gold"',
+            id="unknown priority class of a workload",
+        ),
+        pytest.param(
+            [make_node("n"), make_node("n")],
+            'input: expected each name once; Node "n" exists already',
+            id="a name twice",
+        ),
+    ],
+)
+def test_faults_have_a_place(objects: list[Any], expected: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Simulation(objects, place_of=lambda obj: "here")
+
+    assert str(caught.value) == expected
+
+
+def test_the_examples_show_what_they_promise() -> None:
+    manifests = read_manifests([EXAMPLES / "cluster.yaml", EXAMPLES / "workload.yaml"])
+
+    report = Simulation(manifests.objects, place_of=manifests.place_of).run()
+
+    assert sorted(result.pod.key for result in report.pending) == [
+        "research/in-memory-index",
+        "shop/edge-proxy",
+    ]
+    node_of = {result.pod.key: result.attempt.node_name for result in report.placed}
+    assert node_of["research/training"] == "gpu-b1"
+    database = [node_of[f"shop/db-{i}"] for i in range(3)]
+    assert len(set(database)) == 3
+    zones = [node[len("worker-")] for key, node in node_of.items() if key.startswith("shop/web-")]
+    assert sorted(zones) == ["a", "a", "b", "b", "c", "c"]
+    daemons = [node for key, node in node_of.items() if key.startswith("infra/logs-")]
+    assert sorted(daemons) == sorted(use.node.name for use in report.nodes)
