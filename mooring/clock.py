@@ -1,8 +1,17 @@
-"""Clock: the one source of time, real or set by hand."""
+"""Clock: the one source of time, real or set by hand, and what is to be done later.
 
+No thread and no sleep: whoever drives the scheduler asks when the next timer is due, and fires it. In a simulation time
+jumps to it, on a real clock the driver waits for it.
+"""
+
+from __future__ import annotations
+
+import heapq
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -61,3 +70,63 @@ def _in_utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise ValueError(f"expected a time with a time zone; got {moment.isoformat()}")
     return moment.astimezone(UTC)
+
+
+Action = Callable[[], None]
+
+
+class Timer:
+    """One thing to do at a moment, in seconds of the clock's `monotonic`."""
+
+    __slots__ = ("_action", "when")
+
+    def __init__(self, when: float, action: Action) -> None:
+        self.when = when
+        self._action: Action | None = action
+
+    def cancel(self) -> None:
+        """Do it not."""
+        self._action = None
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._action is None
+
+    def fire(self) -> None:
+        """Do it, once."""
+        action, self._action = self._action, None
+        if action is not None:
+            action()
+
+
+class Timers:
+    """Timers in order of their time; of equal ones the first set comes first."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._heap: list[tuple[float, int, Timer]] = []
+        self._numbers = count()
+
+    def at(self, when: float, action: Action) -> Timer:
+        """Do `action` at `when`."""
+        timer = Timer(when, action)
+        heapq.heappush(self._heap, (when, next(self._numbers), timer))
+        return timer
+
+    def after(self, seconds: float, action: Action) -> Timer:
+        """Do `action` in `seconds`."""
+        return self.at(self._clock.monotonic() + seconds, action)
+
+    def next(self) -> float | None:
+        """When the next timer is due; None when there is none."""
+        while self._heap and self._heap[0][2].is_cancelled:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def fire_due(self) -> int:
+        """Fire every timer that is due, those they set included; returns how many."""
+        fired = 0
+        while (when := self.next()) is not None and when <= self._clock.monotonic():
+            heapq.heappop(self._heap)[2].fire()
+            fired += 1
+        return fired

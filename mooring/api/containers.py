@@ -10,6 +10,8 @@ from msgspec import field
 from .meta import Wire
 from .quantity import Quantity
 
+ANY_IP = "0.0.0.0"
+
 
 class ResourceClaimRef(Wire, frozen=True):
     """A container's use of one of the pod's resource claims."""
@@ -71,6 +73,12 @@ class HostPort(NamedTuple):
     ip: str
     protocol: str
     port: int
+
+    def conflicts_with(self, other: "HostPort") -> bool:
+        """Whether a node cannot give out both; the address for all addresses clashes with every one."""
+        if (self.port, self.protocol) != (other.port, other.protocol):
+            return False
+        return self.ip == other.ip or ANY_IP in (self.ip, other.ip)
 
 
 def hash_map(values: dict[str, Quantity] | None) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr as _set
 
+from .dra import DeviceClass, ResourceClaim, ResourceSlice
 from .meta import EMPTY_META, KubeObject, ObjectMeta, Wire
 from .node import ContainerImage, Node, NodeCondition
 from .pod import Pod
@@ -270,6 +271,7 @@ OTHER_KINDS: tuple[type[KubeObject], ...] = (
     CSIStorageCapacity,
     DaemonSet,
     Deployment,
+    DeviceClass,
     Job,
     Namespace,
     PersistentVolume,
@@ -279,6 +281,8 @@ OTHER_KINDS: tuple[type[KubeObject], ...] = (
     PriorityClass,
     ReplicaSet,
     ReplicationController,
+    ResourceClaim,
+    ResourceSlice,
     Service,
     StatefulSet,
     StorageClass,

@@ -117,6 +117,11 @@ class Pod:
         return self.status.nominated_node_name
 
     @property
+    def is_assigned_or_nominated(self) -> bool:
+        """Whether it takes up room on a node, or room is kept for it there."""
+        return bool(self.node_name or self.status.nominated_node_name)
+
+    @property
     def controller(self) -> OwnerReference | None:
         """The owner that manages this pod."""
         return controller_of(self.owner_references)

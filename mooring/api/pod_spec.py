@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from .affinity import Affinity, PodAffinityTerm, TopologySpreadConstraint, WeightedPodAffinityTerm
-from .containers import Container, HostPort, ResourceRequirements
+from .containers import ANY_IP, Container, HostPort, ResourceRequirements
 from .meta import Wire
 from .pod_status import PodStatus
 from .quantity import Quantity
@@ -20,7 +20,6 @@ from .taints import Toleration
 from .volumes import Volume
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
-ANY_IP = "0.0.0.0"
 
 
 class PodSchedulingGate(Wire, frozen=True):
@@ -75,6 +74,11 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
     def requests(self) -> dict[str, int]:
         """What must be free on a node: cpu in milli, others in whole units, no zeros."""
         return to_units(pod_amounts(self))
+
+    @cached_property
+    def requested_names(self) -> frozenset[str]:
+        """The resources that are asked for, be it with zero, whether or not the scheduler counts them."""
+        return frozenset(pod_amounts(self))
 
     @cached_property
     def scoring_requests(self) -> dict[str, int]:

@@ -121,6 +121,11 @@ class LabelSelector(Wire, frozen=True, eq=False, dict=True, gc=True):
         """Whether it picks an object with `labels`."""
         return all(requirement.matches(labels) for requirement in self.requirements)
 
+    @cached_property
+    def is_usable(self) -> bool:
+        """Whether every condition can be read."""
+        return next(self.problems(), None) is None
+
     def with_requirement(self, key: str, operator: str, values: Iterable[str]) -> "LabelSelector":
         """This selector with one more condition."""
         added = Requirement(key=key, operator=operator, values=tuple(values))

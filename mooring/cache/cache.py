@@ -15,6 +15,7 @@ from ..errors import MooringError
 from ..table import NodeTable
 from ..table.writer import TableWriter
 from .node_tree import NodeTree
+from .pod_groups import PodGroups, group_keys
 from .snapshot import Snapshot
 
 
@@ -43,6 +44,7 @@ class Cache:
         self._assume_ttl_s = assume_ttl_s
         self._pods: dict[str, PodState] = {}
         self._expiring: dict[str, float] = {}
+        self.pod_groups = PodGroups()
 
     # Pods
 
@@ -52,6 +54,7 @@ class Cache:
             raise CacheError(f"pod {_named(pod)} is in the cache, so can't be assumed")
         self._writer.add_pod(pod)
         self._pods[pod.uid] = PodState(pod, assumed=True)
+        self.pod_groups.set_pod(pod)
 
     def finish_binding(self, pod: Pod) -> None:
         """The bind call returned: with a ttl set, the confirmation is awaited no longer than that."""
@@ -70,7 +73,7 @@ class Cache:
             raise CacheError(f"pod {_named(pod)} {place}")
         if not state.assumed:
             raise CacheError(f"pod {_named(pod)} wasn't assumed so cannot be forgotten")
-        self._drop(state)
+        self._unplace(state)
 
     def expire_pods(self) -> list[Pod]:
         """Forget assumed pods whose confirmation is overdue; returns them."""
@@ -78,12 +81,17 @@ class Cache:
         overdue = [uid for uid, deadline in self._expiring.items() if deadline <= now]
         states = [self._pods[uid] for uid in overdue]
         for state in states:
-            self._drop(state)
+            self._unplace(state)
         return [state.pod for state in states]
+
+    def next_expiry(self) -> float | None:
+        """When the next assumed pod is overdue; None when none can be."""
+        return min(self._expiring.values(), default=None)
 
     def add_pod(self, pod: Pod) -> None:
         """The cluster says that `pod` is on its node; confirms it when it was assumed."""
         state = self._pods.get(self._key(pod))
+        self.pod_groups.set_pod(pod)
         if state is None:
             self._writer.add_pod(pod)
             self._pods[pod.uid] = PodState(pod, assumed=False)
@@ -114,6 +122,7 @@ class Cache:
                 f"pod {_named(pod)} is not found in scheduler cache, so cannot be removed from it"
             )
         self._drop(state)
+        self.pod_groups.remove_pod(pod)
 
     def is_assumed(self, pod: Pod) -> bool:
         """Whether the pod is on a node by our decision only."""
@@ -134,6 +143,14 @@ class Cache:
     @property
     def pod_count(self) -> int:
         return len(self._pods)
+
+    def _unplace(self, state: PodState) -> None:
+        """The pod is waiting again."""
+        self._drop(state)
+        if state.pod.uid in {
+            member.uid for key in group_keys(state.pod) for member in self.pod_groups.members(key)
+        }:
+            self.pod_groups.set_pod(state.pod.with_node(""))
 
     def _drop(self, state: PodState) -> None:
         self._writer.remove_pod(state.pod)

@@ -129,5 +129,7 @@ def _note_unused(unused: Counter[str]) -> None:
     """Say on standard error which objects were of no use."""
     if unused:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(unused.items()))
-        text = f"note: {unused.total()} objects have no bearing on scheduling: {kinds}"
+        total = unused.total()
+        objects = "1 object has" if total == 1 else f"{total:,} objects have"
+        text = f"note: {objects} no bearing on scheduling: {kinds}"
         stderr_console().print(text, style="dim", markup=False, soft_wrap=True)

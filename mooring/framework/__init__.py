@@ -6,18 +6,34 @@ Called by: plugins (in-tree and others), `runtime`, `scheduler`.
 """
 
 from ..table import NodeInfo
+from .changes import node_update_events, pod_update_events
 from .cycle_state import PODS_TO_ACTIVATE, CycleState, StateData
 from .diagnosis import Diagnosis, Judgement, no_node_available
-from .events import ANY_EVENT, WILDCARD, ActionType, ClusterEvent, EventWithHint, Hint
+from .events import (
+    ANY_EVENT,
+    WILDCARD,
+    ActionType,
+    ClusterEvent,
+    EventWithHint,
+    Hint,
+    HintFunction,
+    default_events,
+    wait_for,
+)
 from .handle import (
     Client,
     EmptyLister,
+    Executor,
     FilterRunner,
     Handle,
     Lister,
     NoClient,
     Nominator,
     NoNominations,
+    PodEvent,
+    PreBinding,
+    WaitingPod,
+    WaitingPods,
 )
 from .interface import (
     CLUSTER,
@@ -45,6 +61,7 @@ from .interface import (
     ScorePlugin,
     Victims,
 )
+from .registration import declared_events, registered_events
 from .scores import MAX_SCORE, MIN_SCORE, divide, scale_to_max
 from .status import (
     SKIP,
@@ -80,10 +97,12 @@ __all__ = [
     "Diagnosis",
     "EmptyLister",
     "EventWithHint",
+    "Executor",
     "FilterPlugin",
     "FilterRunner",
     "Handle",
     "Hint",
+    "HintFunction",
     "Judgement",
     "Lister",
     "NoClient",
@@ -92,10 +111,12 @@ __all__ = [
     "Nominator",
     "PermitPlugin",
     "Plugin",
+    "PodEvent",
     "PostBindPlugin",
     "PostFilterPlugin",
     "PostFilterResult",
     "PreBindPlugin",
+    "PreBinding",
     "PreEnqueuePlugin",
     "PreFilterExtensions",
     "PreFilterPlugin",
@@ -111,12 +132,20 @@ __all__ = [
     "Status",
     "Verdict",
     "Victims",
+    "WaitingPod",
+    "WaitingPods",
+    "declared_events",
+    "default_events",
     "divide",
     "failure",
     "no_node_available",
+    "node_update_events",
     "pending",
+    "pod_update_events",
+    "registered_events",
     "scale_to_max",
     "unresolvable",
     "unschedulable",
     "wait",
+    "wait_for",
 ]

@@ -47,8 +47,9 @@ class CycleState:
     def clone(self) -> CycleState:
         """A copy for a what-if: values that can clone themselves are copied, the skip sets are shared."""
         copy = CycleState()
+        # Not isinstance(value, StateData): asking a Protocol takes longer than copying.
         copy._values = {
-            key: value.clone() if isinstance(value, StateData) else value
+            key: clone() if (clone := getattr(value, "clone", None)) else value
             for key, value in self._values.items()
         }
         copy.skip_filter, copy.skip_score = self.skip_filter, self.skip_score

@@ -1,20 +1,24 @@
 """Events: what happens in a cluster, as the plugins that wait for it name it.
 
-Mirrors staging/src/k8s.io/kube-scheduler/framework/types.go (ActionType, EventResource, ClusterEvent).
+Mirrors staging/src/k8s.io/kube-scheduler/framework/types.go (ActionType, EventResource, ClusterEvent)
+and pkg/scheduler/framework/{types,events}.go (matching, the events the scheduler makes itself).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, IntFlag
-from typing import Any
+from typing import Any, TypeVar
 
 from ..api.pod import Pod
+from ..errors import InputError
+
+T = TypeVar("T")
 
 
 class ActionType(IntFlag):
-    """What happened to an object."""
+    """What happened to an object. The order of the bits matters: see `ClusterEvent.matches`."""
 
     Add = 1
     Delete = 1 << 1
@@ -32,16 +36,84 @@ class ActionType(IntFlag):
     Update = ((1 << 13) - 1) & ~0b11
     All = (1 << 13) - 1
 
+    @classmethod
+    def parse(cls, text: str) -> ActionType:
+        """The action of a text such as `Add|UpdateNodeLabel`; InputError for an unknown name."""
+        action = cls(0)
+        for name in text.split("|"):
+            if name not in cls.__members__:
+                raise InputError(f"action: expected names joined by |; got {text!r}")
+            action |= cls[name]
+        return action
 
+    @property
+    def text(self) -> str:
+        """The names joined by `|`; `Update` and `All` stand for all the bits they cover."""
+        if self == ActionType.All:
+            return "All"
+        is_update = (self & ActionType.Update) == ActionType.Update
+        rest = self & ~ActionType.Update if is_update else self
+        names = [str(action.name) for action in ActionType if rest & action == action]
+        return "|".join([*names, "Update"] if is_update else names)
+
+
+POD = "Pod"
+"""Any pod. The scheduler itself tells pods that have a node from pods that wait for one."""
+ASSIGNED_POD = "AssignedPod"
+UNSCHEDULABLE_POD = "UnschedulablePod"
+NODE = "Node"
+PERSISTENT_VOLUME = "PersistentVolume"
+PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+CSI_NODE = "storage.k8s.io/CSINode"
+CSI_DRIVER = "storage.k8s.io/CSIDriver"
+CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+STORAGE_CLASS = "storage.k8s.io/StorageClass"
+VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+POD_GROUP = "scheduling.k8s.io/PodGroup"
 WILDCARD = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """Something that may make a waiting pod schedulable. `resource` is a kind such as `Node`, or `*`."""
+    """Something that may make a waiting pod schedulable: an event that happens, or a pattern for some.
+
+    `resource` is a kind such as `Node`, or `*`; `label` replaces the text of the event in logs and metrics.
+    """
 
     resource: str
     action: ActionType
+    label: str = ""
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether it stands for anything at all."""
+        return self.resource == WILDCARD and self.action == ActionType.All
+
+    def matches(self, incoming: ClusterEvent) -> bool:
+        """Whether `incoming` is one of the events that this pattern asks for.
+
+        It is when it says the same or something more specific. `Update` as a whole is what an update
+        is called that is none of the specific ones, so a pattern for a specific one must not match it;
+        upstream reads that off the size of the number, and so do we.
+        """
+        if self.is_wildcard:
+            return True
+        if not _covers(self.resource, incoming.resource) or incoming.action > self.action:
+            return False
+        # A plain AND of integers: making a new flag would take ten times as long.
+        return int.__and__(self.action, incoming.action) != 0
+
+    def __str__(self) -> str:
+        return self.label or f"{self.resource}{self.action.text}"
+
+
+def _covers(pattern: str, resource: str) -> bool:
+    if pattern in (resource, WILDCARD):
+        return True
+    return pattern == POD and resource in (ASSIGNED_POD, UNSCHEDULABLE_POD)
 
 
 class Hint(Enum):
@@ -52,7 +124,10 @@ class Hint(Enum):
 
 
 HintFunction = Callable[[Pod, Any, Any], Hint]
-"""(waiting pod, object before, object after) -> Hint; None stands for "no object"."""
+"""(waiting pod, object before, object after) -> Hint; None stands for "no object".
+
+It is called once per waiting pod and event, so it must be cheap. One that raises counts as QUEUE.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,4 +138,68 @@ class EventWithHint:
     hint: HintFunction | None = None
 
 
-ANY_EVENT = (EventWithHint(ClusterEvent(WILDCARD, ActionType.All)),)
+def wait_for(resource: str, action: ActionType, hint: HintFunction | None = None) -> EventWithHint:
+    """What a plugin lists in `events_to_register`: an event, and whether it is worth a new attempt."""
+    return EventWithHint(ClusterEvent(resource, action), hint)
+
+
+def typed(kind: type[T], obj: Any) -> T | None:
+    """The object of an event, which may be absent; InputError when it is of another kind."""
+    if obj is None or isinstance(obj, kind):
+        return obj
+    raise InputError(f"object of the event: expected {kind.__name__}; got {type(obj).__name__}")
+
+
+def required(kind: type[T], obj: Any) -> T:
+    """The object of an event, which must be there; InputError when it is not, or of another kind."""
+    found = typed(kind, obj)
+    if found is None:
+        raise InputError(f"object of the event: expected {kind.__name__}; got none")
+    return found
+
+
+ANY_EVENT = tuple(
+    wait_for(resource, ActionType.All)
+    for resource in (
+        POD,
+        NODE,
+        PERSISTENT_VOLUME,
+        PERSISTENT_VOLUME_CLAIM,
+        CSI_NODE,
+        CSI_DRIVER,
+        CSI_STORAGE_CAPACITY,
+        STORAGE_CLASS,
+        RESOURCE_CLAIM,
+        DEVICE_CLASS,
+    )
+)
+"""What a plugin waits for that says nothing. Upstream leaves VolumeAttachment and ResourceSlice out."""
+
+
+def default_events(feature_gates: Mapping[str, bool]) -> tuple[EventWithHint, ...]:
+    """What a plugin that says nothing, or an extender, waits for."""
+    if feature_gates.get("GenericWorkload", False):
+        return (*ANY_EVENT, wait_for(POD_GROUP, ActionType.All))
+    return ANY_EVENT
+
+
+EXTENDER = "Extender"
+"""The plugin name under which refusals by extenders are recorded."""
+
+ASSIGNED_POD_ADD = ClusterEvent(ASSIGNED_POD, ActionType.Add)
+ASSIGNED_POD_UPDATE = ClusterEvent(ASSIGNED_POD, ActionType.Update)
+ASSIGNED_POD_DELETE = ClusterEvent(ASSIGNED_POD, ActionType.Delete)
+UNSCHEDULABLE_POD_ADD = ClusterEvent(UNSCHEDULABLE_POD, ActionType.Add)
+UNSCHEDULABLE_POD_UPDATE = ClusterEvent(UNSCHEDULABLE_POD, ActionType.Update)
+UNSCHEDULABLE_POD_DELETE = ClusterEvent(UNSCHEDULABLE_POD, ActionType.Delete)
+NODE_ADD = ClusterEvent(NODE, ActionType.Add)
+NODE_DELETE = ClusterEvent(NODE, ActionType.Delete)
+UNSCHEDULABLE_TIMEOUT = ClusterEvent(WILDCARD, ActionType.All, "UnschedulableTimeout")
+"""A pod was left waiting for too long: it is tried again whatever the hints say."""
+FORCE_ACTIVATE = ClusterEvent(WILDCARD, ActionType.All, "ForceActivate")
+"""Somebody asked for a pod to be tried now."""
+
+# Moves within the queue that no cluster event caused; known by their label alone.
+SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE = "BackoffComplete"
+POP_FROM_BACKOFF_Q = "PopFromBackoffQ"

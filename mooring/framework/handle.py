@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ..api.pod import Pod
+from ..api.pod import Pod, PodCondition
 from ..clock import Clock, SystemClock
 from ..table import NodeInfo, NodeTable
 from ..table.what_if import WhatIf
@@ -40,6 +40,27 @@ class Client(Protocol):
     def clear_nomination(self, pod: Pod) -> None:
         """Take the nominated node out of the pod's status."""
 
+    def patch_status(
+        self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        """Set a condition of the pod and its nominated node, each unless None; nothing new is not written."""
+
+    def record_event(self, event: PodEvent) -> None:
+        """Tell people what happened to a pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodEvent:
+    """An event as `kubectl describe pod` shows it (events.k8s.io/v1)."""
+
+    regarding: Pod
+    type: str
+    reason: str
+    action: str
+    note: str
+    reporting_controller: str = ""
+    related: Pod | None = None
+
 
 class Nominator(Protocol):
     """Which pods are promised a place on which node."""
@@ -47,8 +68,8 @@ class Nominator(Protocol):
     def nominated_pods(self, node_name: str) -> list[Pod]:
         """Pods nominated to the node."""
 
-    def nominated(self) -> Mapping[str, list[Pod]]:
-        """All nominated pods by node name."""
+    def node_names(self) -> list[str]:
+        """The nodes that some pod is nominated to."""
 
     def delete(self, pod: Pod) -> None:
         """End the nomination of `pod`."""
@@ -65,6 +86,70 @@ class FilterRunner(Protocol):
 
     def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, what_if: WhatIf) -> None:
         """Take `removed` off the node and tell the PreFilter plugins."""
+
+
+class WaitingPod(Protocol):
+    """A pod that Permit plugins hold back."""
+
+    pod: Pod
+
+    @property
+    def pending_plugins(self) -> list[str]:
+        """The plugins that still hold the pod back."""
+
+    def allow(self, plugin: str) -> None:
+        """`plugin` no longer holds the pod back; when none does, the pod goes on."""
+
+    def reject(self, plugin: str, message: str) -> bool:
+        """Refuse the pod; returns whether that was the first decision."""
+
+    def preempt(self, plugin: str, message: str) -> bool:
+        """Push the pod out; it is retried as after an error. Returns whether that was the first decision."""
+
+
+class WaitingPods(Protocol):
+    """The pods that wait on Permit, of all profiles."""
+
+    def get(self, uid: str) -> WaitingPod | None:
+        """The waiting pod with this uid, or None."""
+
+    def __iter__(self) -> Iterator[WaitingPod]: ...
+
+
+class PodGroups(Protocol):
+    """The groups pods belong to; a key is `PodGroup` or `label`, namespace and name."""
+
+    def members(self, key: tuple[str, str, str]) -> list[Pod]:
+        """The pods of the group, in order of appearance."""
+
+    def placed_count(self, key: tuple[str, str, str]) -> int:
+        """How many of them have a node, or are assumed to."""
+
+
+class NoPodGroups:
+    """No pod belongs to a group."""
+
+    def members(self, key: tuple[str, str, str]) -> list[Pod]:
+        return []
+
+    def placed_count(self, key: tuple[str, str, str]) -> int:
+        return 0
+
+
+class PreBinding(Protocol):
+    """The pods whose PreBind is under way."""
+
+    def cancel(self, uid: str, reason: str) -> bool:
+        """Stop a pod before it is bound; False when it is not in PreBind, or past it."""
+
+
+class Executor(Protocol):
+    """Where slow work runs, beside the scheduling of other pods."""
+
+    def run(
+        self, work: Callable[[], Status | Awaitable[Status]], finished: Callable[[Status], None]
+    ) -> None:
+        """Do `work`, then tell `finished` on the scheduler's thread what came of it."""
 
 
 class EmptyLister:
@@ -85,8 +170,8 @@ class NoNominations:
     def nominated_pods(self, node_name: str) -> list[Pod]:
         return []
 
-    def nominated(self) -> Mapping[str, list[Pod]]:
-        return {}
+    def node_names(self) -> list[str]:
+        return []
 
     def delete(self, pod: Pod) -> None:
         pass
@@ -104,6 +189,14 @@ class NoClient:
     def clear_nomination(self, pod: Pod) -> None:
         pass
 
+    def patch_status(
+        self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        pass
+
+    def record_event(self, event: PodEvent) -> None:
+        pass
+
 
 @dataclass
 class Handle:
@@ -117,5 +210,11 @@ class Handle:
     nominator: Nominator = field(default_factory=NoNominations)
     random: random.Random = field(default_factory=lambda: random.Random(0))
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    pod_groups: PodGroups = field(default_factory=NoPodGroups)
+    waiting_pods: WaitingPods | None = None
+    pre_binding: PreBinding | None = None
+    executor: Executor | None = None
+    activate: Callable[[Iterable[Pod]], None] = lambda pods: None
+    """Bring waiting pods back to the active queue at once."""
     filters: FilterRunner | None = None
     """Set once the profile's plugins are made."""

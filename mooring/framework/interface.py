@@ -226,7 +226,12 @@ class PermitPlugin(Plugin):
 
 
 class PreBindPlugin(Plugin):
-    """Does what must be done before the pod is bound. May block or be `async def`."""
+    """Does what must be done before the pod is bound. May block or be `async def`.
+
+    Neighbours that `allow_parallel` run at the same time.
+    """
+
+    allow_parallel: ClassVar[bool] = False
 
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """SKIP: `pre_bind` has nothing to do for this pod."""
@@ -241,8 +246,8 @@ class BindPlugin(Plugin):
     """Binds the pod to its node."""
 
     @abstractmethod
-    def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """SKIP leaves the pod to the next bind plugin."""
+    def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | Awaitable[Status]:
+        """SKIP leaves the pod to the next bind plugin. May be `async def`."""
 
 
 class PostBindPlugin(Plugin):

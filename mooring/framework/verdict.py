@@ -67,7 +67,7 @@ class Verdict:
         # A copy: a kept verdict is edited in place, and `mask` may be a column of the table.
         self.reasons[reason] = mask.copy() if known is None else known | mask
         if unresolvable is True:
-            self.codes[mask] = UNRESOLVABLE
+            np.putmask(self.codes, mask, UNRESOLVABLE)
         elif unresolvable is False:
             self.codes[mask & (self.codes == 0)] = UNSCHEDULABLE
         else:

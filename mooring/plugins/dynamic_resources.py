@@ -4,10 +4,13 @@ Mirrors pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go. Al
 resource claims is refused.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
+from ..api.dra import ClaimNotReadyError, ResourceClaim, claim_name_of
+from ..api.equality import is_equal
 from ..api.pod import Pod
 from ..framework import (
     NODE_OBJECT,
@@ -25,6 +28,19 @@ from ..framework import (
     unresolvable,
     unschedulable,
 )
+from ..framework.events import (
+    DEVICE_CLASS,
+    NODE,
+    POD,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    ActionType,
+    EventWithHint,
+    Hint,
+    required,
+    typed,
+    wait_for,
+)
 from ..table import Ints, NodeTable, Rows
 
 NOT_THERE = "DynamicResources does not allocate resource claims yet"
@@ -39,6 +55,59 @@ class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, ScorePlu
 
     def pod_key(self, pod: Pod) -> Hashable:
         return bool(pod.spec.resource_claims)
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        changes = ActionType.Add | ActionType.Update
+        node_changes = (
+            ActionType.Add | ActionType.UpdateNodeAllocatable | ActionType.UpdateNodeLabel
+        )
+        claims_made = ActionType.UpdatePodGeneratedResourceClaim
+        return (
+            wait_for(NODE, node_changes),
+            wait_for(RESOURCE_CLAIM, changes, self.after_claim_change),
+            wait_for(POD, claims_made, self.after_pod_change),
+            wait_for(DEVICE_CLASS, changes),
+            wait_for(RESOURCE_SLICE, changes),
+        )
+
+    def after_claim_change(self, pod: Pod, old: Any, new: Any) -> Hint:
+        """Devices were given back by anyone, or a claim of the pod came or stands otherwise."""
+        before, after = typed(ResourceClaim, old), required(ResourceClaim, new)
+        try:
+            uses = after.uid in [claim.uid for claim in self._claims(pod)]
+        except ClaimNotReadyError:
+            return Hint.SKIP  # until all of its claims are there, nothing helps
+        if before is not None and before.status.allocation and not after.status.allocation:
+            return Hint.QUEUE
+        helps = uses and (before is None or not is_equal(before.status, after.status))
+        return Hint.QUEUE if helps else Hint.SKIP
+
+    def after_pod_change(self, pod: Pod, old: Any, new: Any) -> Hint:
+        """The pod itself was told the names of its claims, and all of them are there."""
+        changed = required(Pod, new)
+        if changed.uid != pod.uid:
+            return Hint.SKIP
+        try:
+            for _ in self._claims(changed):
+                pass
+        except ClaimNotReadyError:
+            return Hint.SKIP
+        return Hint.QUEUE
+
+    def _claims(self, pod: Pod) -> Iterator[ResourceClaim]:
+        """The claims of the pod; ClaimNotReadyError at the first that cannot be used."""
+        for entry in pod.spec.resource_claims or ():
+            name = claim_name_of(pod, entry)
+            if name is None:
+                continue
+            claim = self.handle.lister.get(ResourceClaim.kind, pod.namespace, name)
+            if claim is None:
+                raise ClaimNotReadyError(f"claim {pod.namespace}/{name} is not there")
+            if claim.is_terminating:
+                raise ClaimNotReadyError(f"claim {claim.key} is being deleted")
+            if entry.resource_claim_name is None and not claim.is_made_for(pod):
+                raise ClaimNotReadyError(f"claim {claim.key} was made for another pod")
+            yield claim
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         if pod.spec.resource_claims:

@@ -5,14 +5,16 @@ Mirrors pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, Self
 
 import numpy as np
 
+from ..api.node import Node
 from ..api.pod import NodeAffinity as Affinity
 from ..api.pod import Pod, PreferredSchedulingTerm
-from ..api.selectors import NAME_FIELD, NodeSelectorTerm
+from ..api.selectors import NAME_FIELD, NodeSelectorTerm, matches_map
+from ..errors import InputError
 from ..framework import (
     NODE_OBJECT,
     SKIP,
@@ -30,6 +32,7 @@ from ..framework import (
     scale_to_max,
     unresolvable,
 )
+from ..framework.events import NODE, ActionType, EventWithHint, Hint, required, typed, wait_for
 from ..table import Ints, NodeTable, Rows
 from ..table.node_selection import match_required, match_selector, match_term
 
@@ -66,6 +69,19 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         if required is None or not required.terms:
             return SUCCESS
         return _narrow(required.terms)
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        node_changes = ActionType.Add | ActionType.UpdateNodeLabel
+        return (wait_for(NODE, node_changes, self.after_node_change),)
+
+    def after_node_change(self, pod: Pod, old: Any, new: Any) -> Hint:
+        """A node helps that matches now and did not before."""
+        before, after = typed(Node, old), required(Node, new)
+        added = self._added_required
+        if added is not None and not added.matches(after.labels, after.name):
+            return Hint.SKIP
+        helps = matches_node(pod, after) and (before is None or not matches_node(pod, before))
+        return Hint.QUEUE if helps else Hint.SKIP
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
@@ -114,3 +130,20 @@ def _narrow(terms: tuple[NodeSelectorTerm, ...]) -> Status | PreFilterResult:
             return SUCCESS
         named |= frozenset.intersection(*sets)
     return PreFilterResult(named) if named else unresolvable(REASON_CONFLICT)
+
+
+def matches_node(pod: Pod, node: Node) -> bool:
+    """Whether a node is one that the pod asks for.
+
+    Raises InputError when no term picks the node and one of them cannot be read: it might have.
+    """
+    if not matches_map(pod.spec.node_selector, node.labels):
+        return False
+    selector = pod.spec.required_node_selector
+    if selector is None or selector.matches(node.labels, node.name):
+        return True
+    if all(term.is_usable or term.is_empty for term in selector.terms):
+        return False
+    for path, fault in selector.problems():
+        raise InputError(f"{path}: {fault}")
+    return False

@@ -3,8 +3,10 @@
 Mirrors pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from typing import Any
 
+from ..api.node import Node
 from ..api.pod import Pod
 from ..framework import (
     NODE_OBJECT,
@@ -15,6 +17,16 @@ from ..framework import (
     PreFilterPlugin,
     Status,
     Verdict,
+)
+from ..framework.events import (
+    NODE,
+    POD,
+    ActionType,
+    EventWithHint,
+    Hint,
+    required,
+    typed,
+    wait_for,
 )
 from ..table import NodeTable, Rows
 
@@ -32,6 +44,13 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         return SUCCESS if required_features(pod) else SKIP
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        node_changes = ActionType.Add | ActionType.UpdateNodeDeclaredFeature
+        return (
+            wait_for(NODE, node_changes, after_node_change),
+            wait_for(POD, ActionType.Update, after_pod_update),
+        )
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
@@ -51,3 +70,19 @@ def required_features(pod: Pod) -> frozenset[str]:
     if any(rule.action == "RestartAllContainers" for rule in rules):
         required.add(RESTART_ALL_CONTAINERS)
     return frozenset(required)
+
+
+def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
+    """A new node, or one that declares other features; which ones is left to the filter."""
+    before, after = typed(Node, old), required(Node, new)
+    same = before is not None and before.declared_features == after.declared_features
+    return Hint.SKIP if same else Hint.QUEUE
+
+
+def after_pod_update(pod: Pod, old: Any, new: Any) -> Hint:
+    """The pod itself must need other features than before."""
+    before, after = typed(Pod, old), required(Pod, new)
+    if after.uid != pod.uid:
+        return Hint.SKIP
+    changed = required_features(required(Pod, before)) != required_features(after)
+    return Hint.QUEUE if changed else Hint.SKIP

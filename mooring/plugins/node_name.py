@@ -3,10 +3,11 @@
 Mirrors pkg/scheduler/framework/plugins/nodename/node_name.go.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from ..api.pod import Pod
 from ..framework import NODE_OBJECT, CycleState, FilterPlugin, Verdict
+from ..framework.events import NODE, ActionType, EventWithHint, wait_for
 from ..table import NodeTable, Rows
 
 REASON = "node(s) didn't match the requested node name"
@@ -18,6 +19,9 @@ class NodeName(FilterPlugin):
 
     def pod_key(self, pod: Pod) -> Hashable:
         return pod.node_name
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return (wait_for(NODE, ActionType.Add),)
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)

@@ -3,7 +3,8 @@
 Mirrors pkg/scheduler/framework/plugins/nodeports/node_ports.go.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 from ..api.pod import Pod
 from ..framework import (
@@ -18,6 +19,7 @@ from ..framework import (
     Verdict,
     unschedulable,
 )
+from ..framework.events import NODE, POD, ActionType, EventWithHint, Hint, required, wait_for
 from ..table import NodeTable, Rows
 
 REASON = "node(s) didn't have free ports for the requested pod ports"
@@ -33,6 +35,12 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         return SUCCESS if pod.spec.host_ports else SKIP
 
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return (
+            wait_for(POD, ActionType.Delete, after_pod_deleted),
+            wait_for(NODE, ActionType.Add),
+        )
+
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
         verdict.reject(table.ports.conflicts(pod.spec.host_ports, rows), REASON)
@@ -41,3 +49,13 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         taken = node.table.ports.conflicts(pod.spec.host_ports, slice(node.row, node.row + 1))
         return unschedulable(REASON) if taken[0] else SUCCESS
+
+
+def after_pod_deleted(pod: Pod, old: Any, new: Any) -> Hint:
+    """A pod that held one of the ports must have left a node."""
+    deleted = required(Pod, old)
+    if not deleted.is_assigned_or_nominated:
+        return Hint.SKIP
+    freed, wanted = deleted.spec.host_ports, pod.spec.host_ports
+    helps = any(port.conflicts_with(other) for port in wanted for other in freed)
+    return Hint.QUEUE if helps else Hint.SKIP

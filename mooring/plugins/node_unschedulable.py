@@ -3,11 +3,23 @@
 Mirrors pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from typing import Any
 
+from ..api.node import Node
 from ..api.pod import Pod
 from ..api.taints import Taint, tolerated
 from ..framework import NODE_OBJECT, CycleState, FilterPlugin, Verdict
+from ..framework.events import (
+    NODE,
+    POD,
+    ActionType,
+    EventWithHint,
+    Hint,
+    required,
+    typed,
+    wait_for,
+)
 from ..table import NodeTable, Rows
 
 REASON = "node(s) were unschedulable"
@@ -21,8 +33,29 @@ class NodeUnschedulable(FilterPlugin):
     def pod_key(self, pod: Pod) -> Hashable:
         return tolerated(CORDON, pod.tolerations)
 
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return (
+            wait_for(NODE, ActionType.Add | ActionType.UpdateNodeTaint, after_node_change),
+            wait_for(POD, ActionType.UpdatePodToleration, after_toleration_change),
+        )
+
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
         if not tolerated(CORDON, pod.tolerations):
             verdict.reject(table.unschedulable[rows], REASON, unresolvable=True)
         return verdict
+
+
+def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
+    """A node helps that comes open for pods, or is opened."""
+    before, after = typed(Node, old), required(Node, new)
+    was_closed = before is None or before.unschedulable
+    return Hint.QUEUE if was_closed and not after.unschedulable else Hint.SKIP
+
+
+def after_toleration_change(pod: Pod, old: Any, new: Any) -> Hint:
+    """The pod itself must have come to tolerate cordons."""
+    typed(Pod, old)
+    changed = required(Pod, new)
+    helps = changed.uid == pod.uid and tolerated(CORDON, changed.tolerations)
+    return Hint.QUEUE if helps else Hint.SKIP

@@ -1,9 +1,11 @@
 """Registry of the in-tree plugins, in the order of kube-scheduler's default profile."""
 
 from ..framework import Plugin
+from .coscheduling import Coscheduling
 from .default_binder import DefaultBinder
 from .default_preemption import DefaultPreemption
 from .dynamic_resources import DynamicResources
+from .gang_scheduling import GangScheduling
 from .image_locality import ImageLocality
 from .inter_pod_affinity import InterPodAffinity
 from .node_affinity import NodeAffinity
@@ -43,4 +45,7 @@ IN_TREE: tuple[type[Plugin], ...] = (
     ImageLocality,
     DefaultBinder,
     NodeDeclaredFeatures,
+    # Off unless a profile enables them.
+    GangScheduling,
+    Coscheduling,
 )

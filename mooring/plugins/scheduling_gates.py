@@ -3,8 +3,12 @@
 Mirrors pkg/scheduler/framework/plugins/schedulinggates/scheduling_gates.go.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 from ..api.pod import Pod
 from ..framework import SUCCESS, PreEnqueuePlugin, Status, unresolvable
+from ..framework.events import POD, ActionType, EventWithHint, Hint, required, typed, wait_for
 
 
 class SchedulingGates(PreEnqueuePlugin):
@@ -15,3 +19,13 @@ class SchedulingGates(PreEnqueuePlugin):
         if not gates:
             return SUCCESS
         return unresolvable(f"waiting for scheduling gates: [{' '.join(g.name for g in gates)}]")
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        gone = ActionType.UpdatePodSchedulingGatesEliminated
+        return (wait_for(POD, gone, after_gates_eliminated),)
+
+
+def after_gates_eliminated(pod: Pod, old: Any, new: Any) -> Hint:
+    """Only its own gates hold a pod back."""
+    typed(Pod, old)
+    return Hint.QUEUE if required(Pod, new).uid == pod.uid else Hint.SKIP

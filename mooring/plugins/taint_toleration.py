@@ -5,11 +5,12 @@ Mirrors pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Set
+from collections.abc import Hashable, Sequence, Set
 from typing import Any, Self
 
+from ..api.node import Node
 from ..api.pod import Pod
-from ..api.taints import Taint, tolerated
+from ..api.taints import Taint, find_untolerated, tolerated
 from ..framework import (
     NODE_OBJECT,
     SUCCESS,
@@ -21,6 +22,16 @@ from ..framework import (
     Status,
     Verdict,
     scale_to_max,
+)
+from ..framework.events import (
+    NODE,
+    POD,
+    ActionType,
+    EventWithHint,
+    Hint,
+    required,
+    typed,
+    wait_for,
 )
 from ..table import Ints, NodeTable, Rows
 
@@ -51,6 +62,18 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     def pod_key(self, pod: Pod) -> Hashable:
         return pod.tolerations
 
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return (
+            wait_for(NODE, ActionType.Add | ActionType.UpdateNodeTaint, self.after_node_change),
+            wait_for(POD, ActionType.UpdatePodToleration, after_toleration_change),
+        )
+
+    def after_node_change(self, pod: Pod, old: Any, new: Any) -> Hint:
+        """A node helps that comes without, or loses, the taints that the pod does not tolerate."""
+        before, after = typed(Node, old), required(Node, new)
+        helps = not self._repels(after, pod) and (before is None or self._repels(before, pod))
+        return Hint.QUEUE if helps else Hint.SKIP
+
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
         verdict.reject(self._untolerated(pod, table, rows, HARD) > 0, REASON, unresolvable=True)
@@ -65,6 +88,10 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     def normalize(self, scores: Ints) -> Ints:
         return scale_to_max(scores, reverse=True)
 
+    def _repels(self, node: Node, pod: Pod) -> bool:
+        operators = self._comparison_operators
+        return find_untolerated(node.taints, pod.tolerations, HARD, operators) is not None
+
     def _untolerated(self, pod: Pod, table: NodeTable, rows: Rows, effects: Set[str]) -> Ints:
         """Taints per row that have one of `effects` and that `pod` does not tolerate."""
 
@@ -74,3 +101,9 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
             )
 
         return table.taints.count(matters, rows)
+
+
+def after_toleration_change(pod: Pod, old: Any, new: Any) -> Hint:
+    """Any new toleration of the pod itself may be the one it lacked."""
+    typed(Pod, old)
+    return Hint.QUEUE if required(Pod, new).uid == pod.uid else Hint.SKIP

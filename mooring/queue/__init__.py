@@ -1,10 +1,23 @@
 """When a pod is tried, and when again.
 
-Lives here: the scheduling queue and the nominator. May enter: `api`, `framework`.
-Must not happen: judging whether a pod fits. Called by: `scheduler`.
+Lives here: the scheduling queue with its four parts (active, backoff, unschedulable, in flight) and the nominator.
+May enter: `api`, `framework`. Must not happen: judging whether a pod fits, waiting, reading the clock of the machine.
+Called by: `scheduler`.
 """
 
-from .nominator import PodNominator
-from .scheduling_queue import QueuedPodInfo, SchedulingQueue
+from .counters import QueueCounters
+from .hints import HintMap, Registration
+from .nominator import FindPod, PodNominator
+from .queued_pod import QueuedPodInfo
+from .scheduling_queue import QueueSettings, SchedulingQueue
 
-__all__ = ["PodNominator", "QueuedPodInfo", "SchedulingQueue"]
+__all__ = [
+    "FindPod",
+    "HintMap",
+    "PodNominator",
+    "QueueCounters",
+    "QueueSettings",
+    "QueuedPodInfo",
+    "Registration",
+    "SchedulingQueue",
+]

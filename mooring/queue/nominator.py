@@ -5,25 +5,41 @@ Mirrors pkg/scheduler/backend/queue/nominator.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ..api.pod import Pod
 
+FindPod = Callable[[str, str], Pod | None]
+"""(namespace, name) -> the pod as the cluster knows it now; None when it is gone."""
+
 
 class PodNominator:
-    """Nominated pods by node name, each pod on one node at most."""
+    """Nominated pods by node name in the order of nomination, each pod on one node at most.
 
-    def __init__(self) -> None:
+    With `find_pod`, pods that are gone or have a node by now are not nominated.
+    """
+
+    def __init__(self, find_pod: FindPod | None = None) -> None:
+        self._find_pod = find_pod
         self._by_node: dict[str, dict[str, Pod]] = {}
         self._node_of: dict[str, str] = {}
 
     def add(self, pod: Pod, node_name: str | None = None) -> None:
-        """Nominate `pod` to `node_name`, by default to the node in its status; "" ends its nomination."""
+        """Nominate `pod` to `node_name`, by default to the node in its status.
+
+        The name "" is kept as a nomination to nowhere: updates of a pod whose status names no node keep it, too.
+        """
         self.delete(pod)
-        node_name = pod.nominated_node_name if node_name is None else node_name
-        if node_name:
-            self._node_of[pod.uid] = node_name
-            self._by_node.setdefault(node_name, {})[pod.uid] = pod
+        if node_name is None:
+            node_name = pod.nominated_node_name
+            if not node_name:
+                return
+        if self._find_pod is not None:
+            current = self._find_pod(pod.namespace, pod.name)
+            if current is None or current.node_name:
+                return
+        self._node_of[pod.uid] = node_name
+        self._by_node.setdefault(node_name, {})[pod.uid] = pod
 
     def delete(self, pod: Pod) -> None:
         """End the nomination of `pod`, if it has one."""
@@ -50,9 +66,14 @@ class PodNominator:
         """Pods nominated to the node."""
         return list(self._by_node.get(node_name, {}).values())
 
+    def node_names(self) -> list[str]:
+        """The nodes that some pod is nominated to."""
+        return [name for name in self._by_node if name]
+
     def nominated(self) -> Mapping[str, list[Pod]]:
-        """All nominated pods by node name."""
+        """All nominated pods by node name; under "" those nominated to nowhere."""
         return {name: list(pods.values()) for name, pods in self._by_node.items()}
 
     def __bool__(self) -> bool:
-        return bool(self._node_of)
+        """Whether a pod is nominated to some node."""
+        return len(self._by_node) > ("" in self._by_node)

@@ -1,113 +1,417 @@
-"""SchedulingQueue: the pods that wait: ready (active), refused (unschedulable), held back (gated).
+"""SchedulingQueue: the pods that wait, from their arrival to their node.
 
-Mirrors pkg/scheduler/backend/queue/scheduling_queue.go, without backoff, timers and queueing hints.
+Mirrors pkg/scheduler/backend/queue/scheduling_queue.go, with queueing hints and popping from the backoff queue on.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from ..api.pod import Pod
 from ..clock import Clock
 from ..framework import Status
+from ..framework.changes import pod_update_events
+from ..framework.events import (
+    BACKOFF_COMPLETE,
+    FORCE_ACTIVATE,
+    SCHEDULE_ATTEMPT_FAILURE,
+    UNSCHEDULABLE_POD_ADD,
+    UNSCHEDULABLE_POD_UPDATE,
+    UNSCHEDULABLE_TIMEOUT,
+    ClusterEvent,
+)
+from .active import ActiveQueue
+from .backoff import BackoffQueue
+from .counters import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, QueueCounters
+from .hints import AFTER_BACKOFF, IMMEDIATELY, SKIP, HintMap, QueueingHints, Strategy
+from .in_flight import InFlight
 from .nominator import PodNominator
+from .queued_pod import QueuedPodInfo
+from .ticks import leftover_tick_after, micros, seconds_now
+from .unschedulable import UnschedulablePods
+
+log = logging.getLogger(__name__)
+
+ADD_LABEL, UPDATE_LABEL = str(UNSCHEDULABLE_POD_ADD), str(UNSCHEDULABLE_POD_UPDATE)
+RENOMINATING = frozenset({ADD_LABEL, UPDATE_LABEL})
+"""Events after which a pod that becomes active is nominated by its status."""
 
 
-@dataclass(slots=True)
-class QueuedPodInfo:
-    """A waiting pod. `timestamp` is when it last entered the queue after an attempt."""
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """The part of the configuration that is about waiting; a maximal backoff of 0 means no backoff."""
 
-    pod: Pod
-    timestamp: float
-    attempts: int = 0
-    unschedulable_plugins: set[str] = field(default_factory=set)
-    gated_by: Status | None = None
+    pod_initial_backoff_s: float = 1.0
+    pod_max_backoff_s: float = 10.0
+    pod_max_in_unschedulable_pods_s: float = 300.0
 
 
 class SchedulingQueue:
-    """Hands out the pods in the order of the QueueSort plugin."""
+    """A pod is in one of four places: active (ready), backoff, unschedulable (rejected or gated), in flight.
+
+    Pods are known by namespace and name in the first three, and by uid in flight: a pod may be made anew under its old
+    name while the attempt of the old one is under way. Nothing happens by itself: `next_timer` says when `flush_due`
+    has something to do. Times are seconds since 1970 by the clock's time of day, as backoff ends with whole seconds.
+    """
 
     def __init__(
         self,
         clock: Clock,
         sort_key: Callable[[QueuedPodInfo], Any],
         pre_enqueue: Callable[[Pod], Status],
+        *,
+        hints: HintMap | None = None,
+        settings: QueueSettings | None = None,
+        nominator: PodNominator | None = None,
     ) -> None:
+        settings = settings or QueueSettings()
         self._clock = clock
-        self._sort_key = sort_key
         self._pre_enqueue = pre_enqueue
-        self._active: list[tuple[Any, int, QueuedPodInfo]] = []
-        self._waiting: dict[str, QueuedPodInfo] = {}  # everything that is in the queue, by uid
-        self._unschedulable: dict[str, QueuedPodInfo] = {}
-        self._arrivals = 0
-        self.nominator = PodNominator()
+        self._hints = QueueingHints(hints or {})
+        self._max_waiting_s = settings.pod_max_in_unschedulable_pods_s
+        self._started = self._last_leftover_flush = seconds_now(clock)
+        self.counters = QueueCounters()
+        self.in_flight = InFlight()
+        self.backoff = BackoffQueue(
+            settings.pod_initial_backoff_s, settings.pod_max_backoff_s, sort_key
+        )
+        self.active = ActiveQueue(sort_key, self.backoff, self.in_flight, self.counters)
+        self.unschedulable = UnschedulablePods()
+        self.nominator = PodNominator() if nominator is None else nominator
+        self.move_request_cycle = -1
+
+    @property
+    def scheduling_cycle(self) -> int:
+        """How many pods were popped."""
+        return self.active.scheduling_cycle
+
+    # Pods come, change and go.
 
     def add(self, pod: Pod) -> None:
         """A new pod to schedule."""
-        info = QueuedPodInfo(pod, self._clock.monotonic())
-        self._waiting[pod.uid] = info
-        self.nominator.add(pod)
-        self._enqueue(info)
+        now = self._now()
+        self._to_active(QueuedPodInfo(pod, now), ADD_LABEL, now)
 
     def update(self, old: Pod, new: Pod) -> None:
-        """A waiting pod changed; a refused or gated one is tried again."""
-        info = self._waiting.get(new.uid)
-        if info is None:
-            self.add(new)
+        """A waiting pod changed; a rejected or gated one moves when one of its rejectors finds that worth it."""
+        if new.uid in self.in_flight:
+            for event in pod_update_events(old, new):
+                self.in_flight.record(event, old, new)
             return
-        info.pod = new
-        self.nominator.update(old, new)
-        if self._unschedulable.pop(new.uid, None) is not None:
-            self._enqueue(info)
+        key = old.key
+        info = self.active.heap.get(key)
+        if info is not None:
+            info.pod = new
+            self.active.heap.put(key, info)
+        else:
+            info = self.backoff.replace_pod(key, new)
+        if info is not None:
+            self.nominator.update(old, new)
+            return
+        info = self.unschedulable.get(new.key)
+        if info is not None:
+            info.pod = new
+            self.nominator.update(old, new)
+            self._on_own_update(info, old)
+            return
+        now = self._now()
+        self._to_active(QueuedPodInfo(new, now), UPDATE_LABEL, now)
 
     def delete(self, pod: Pod) -> None:
-        """The pod is gone, or found its node."""
-        self._waiting.pop(pod.uid, None)
-        self._unschedulable.pop(pod.uid, None)
+        """The pod is gone, or found its node; an attempt under way goes on until `done`."""
         self.nominator.delete(pod)
+        key = pod.key
+        if self.active.heap.delete(key) is None and self.backoff.delete(key) is None:
+            info = self.unschedulable.delete(key)
+            if info is not None:
+                self.counters.count_rejectors(info, -1)
+
+    # Attempts.
 
     def pop(self) -> QueuedPodInfo | None:
-        """The next pod to schedule; None when none is ready."""
-        while self._active:
-            _, _, info = heapq.heappop(self._active)
-            # Pods deleted meanwhile are still in the heap.
-            if self._waiting.get(info.pod.uid) is info:
-                del self._waiting[info.pod.uid]
-                info.attempts += 1
-                return info
-        return None
+        """The next pod to schedule; None when none is ready. End the attempt with `done` or by giving the pod back."""
+        return self.active.pop()
 
-    def add_unschedulable(self, info: QueuedPodInfo) -> None:
-        """A popped pod was refused: it waits until something changes."""
-        info.timestamp = self._clock.monotonic()
-        self._waiting[info.pod.uid] = info
-        self._unschedulable[info.pod.uid] = info
+    def done(self, uid: str) -> None:
+        """The attempt of the pod ended, and it does not come back."""
+        self.in_flight.done(uid)
 
-    def retry_unschedulable(self) -> int:
-        """Move every refused pod back to the active queue; gated ones are asked again."""
-        moved = list(self._unschedulable.values())
-        self._unschedulable.clear()
-        for info in moved:
-            self._enqueue(info)
-        return sum(info.gated_by is None for info in moved)
+    def add_unschedulable_if_not_present(
+        self, info: QueuedPodInfo, scheduling_cycle: int = 0
+    ) -> str | None:
+        """Give back a popped pod whose attempt failed; its rejectors say why, none means an error.
+
+        Returns the part of the queue it is in now; None when a pod of its name came meanwhile, and this one is
+        dropped. `scheduling_cycle` is not used: with hints, the events since the pop decide.
+        """
+        pod = info.pod
+        try:
+            if self._part_of(pod.key) is not None:
+                log.debug("pod %s is in the queue already; the failed attempt is dropped", pod.key)
+                return None
+            now = self._now()
+            self._note_failure(info, now)
+            return self._requeue(info, self._missed(info), SCHEDULE_ATTEMPT_FAILURE, now)
+        finally:
+            self.in_flight.done(pod.uid)
+
+    # Events.
+
+    def move_all_to_active_or_backoff(
+        self,
+        event: ClusterEvent,
+        old: Any,
+        new: Any,
+        pre_check: Callable[[Pod], bool] | None = None,
+    ) -> int:
+        """Something happened: move the unschedulable pods it is worth a new attempt of; returns how many moved.
+
+        An event that no plugin registered for costs one look-up, and pods whose rejectors did not are not looked at.
+        """
+        plan = self._hints.plan(event)
+        if not plan.is_of_interest:
+            return 0
+        moving: list[tuple[QueuedPodInfo, Strategy]] = []
+        for rejection, waiting in self.unschedulable.groups():
+            if not plan.can_open(rejection.gating_plugin):
+                continue
+            infos: Iterable[QueuedPodInfo] = waiting
+            if pre_check is not None:
+                infos = [info for info in waiting if pre_check(info.pod)]
+            moving.extend(plan.worth(rejection, infos, old, new))
+        return self._move(moving, event, old, new)
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        """Make pods active at once, whatever their backoff; one in flight is tried again when it comes back."""
+        for pod in pods:
+            if not self._activate(pod.key):
+                if pod.uid in self.in_flight:
+                    self.in_flight.record(FORCE_ACTIVATE, None, pod)
+                self.move_request_cycle = self.scheduling_cycle
+
+    # Time.
+
+    def flush_backoff_completed(self) -> int:
+        """Make the pods active whose backoff is over; returns how many."""
+        now = self._now()
+        completed = self.backoff.pop_completed(now)
+        for info in completed:
+            self._enter_active(info, BACKOFF_COMPLETE, now)
+        return len(completed)
+
+    def flush_unschedulable_leftover(self) -> int:
+        """Try the pods again that have waited too long for an event; returns how many moved."""
+        now = self._now()
+        limit, leftover = micros(self._max_waiting_s), []
+        while (info := self.unschedulable.oldest()) is not None:
+            if micros(now) - micros(info.waiting_since) <= limit:
+                break
+            info.was_flushed_from_unschedulable = True
+            info.flush_timestamp = now
+            self.unschedulable.put(info)  # it waits from now on, should it stay
+            leftover.append((info, AFTER_BACKOFF))
+        return self._move(leftover, UNSCHEDULABLE_TIMEOUT, None, None) if leftover else 0
+
+    def flush_due(self) -> int:
+        """What the two periodic flushes would have done by now: every second, and every 30; returns how many moved."""
+        moved = self.flush_backoff_completed()
+        now = self._now()
+        if leftover_tick_after(self._started, self._last_leftover_flush) <= now:
+            self._last_leftover_flush = now
+            moved += self.flush_unschedulable_leftover()
+        return moved
+
+    def next_timer(self) -> float | None:
+        """When `flush_due` can next move a pod, by the clock's `monotonic`; None when time changes nothing."""
+        times = [self.backoff.next_completion()]
+        oldest = self.unschedulable.oldest()
+        if oldest is not None:
+            overdue = oldest.waiting_since + self._max_waiting_s
+            times.append(
+                leftover_tick_after(self._started, max(overdue, self._last_leftover_flush))
+            )
+        known = [time for time in times if time is not None]
+        if not known:
+            return None
+        return self._clock.monotonic() + min(known) - self._now()
+
+    # What is here.
+
+    def get(self, pod: Pod) -> QueuedPodInfo | None:
+        """The entry of a waiting pod, by its name; None for one in flight."""
+        key = pod.key
+        return self.active.heap.get(key) or self.unschedulable.get(key) or self.backoff.get(key)
 
     def gated(self) -> list[QueuedPodInfo]:
         """The pods that a PreEnqueue plugin holds back."""
-        return [info for info in self._unschedulable.values() if info.gated_by is not None]
+        return self.unschedulable.gated()
+
+    def pending(self) -> dict[str, int]:
+        """How many pods wait in each part of the queue; gated ones are counted apart."""
+        gated = self.unschedulable.gated_count
+        return {
+            ACTIVE: len(self.active.heap),
+            BACKOFF: len(self.backoff),
+            UNSCHEDULABLE: len(self.unschedulable) - gated,
+            GATED: gated,
+        }
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        """How many pods wait, those in flight not counted."""
+        return len(self.active.heap) + len(self.backoff) + len(self.unschedulable)
 
-    def _enqueue(self, info: QueuedPodInfo) -> None:
+    # For drivers that do not tell the queue what happens.
+
+    def add_unschedulable(self, info: QueuedPodInfo) -> None:
+        """Give back a popped pod; it waits until somebody asks to retry."""
+        now = self._now()
+        self._note_failure(info, now)
+        self._requeue(info, SKIP, SCHEDULE_ATTEMPT_FAILURE, now)
+        self.in_flight.done(info.pod.uid)
+
+    def retry_unschedulable(self) -> int:
+        """Make every rejected pod active; gated ones are asked again. Returns how many there are to try."""
+        moving = [(info, IMMEDIATELY) for info in self.unschedulable]
+        return self._move(moving, FORCE_ACTIVATE, None, None)
+
+    # How pods move.
+
+    def _now(self) -> float:
+        return seconds_now(self._clock)
+
+    def _note_failure(self, info: QueuedPodInfo, now: float) -> None:
+        """An attempt failed: count it, and set the backoff."""
+        if info.has_rejectors:
+            info.unschedulable_count += 1
+            info.consecutive_errors_count = 0
+        else:
+            info.consecutive_errors_count += 1
+        info.timestamp = now
+        info.backoff_expiration = self.backoff.expiration(info)
+        info.was_flushed_from_unschedulable = False
+        info.flush_timestamp = 0.0
+        self.counters.count_rejectors(info, +1)
+
+    def _missed(self, info: QueuedPodInfo) -> Strategy:
+        """What the events since the pop ask for; after an error, or for a pod not in flight, a new attempt."""
+        if not info.has_rejectors or info.pod.uid not in self.in_flight:
+            return AFTER_BACKOFF
+        rejection, strategy = info.rejection, SKIP
+        for event, old, new in self.in_flight.events_since(info.pod.uid):
+            found = self._hints.plan(event).strategy(info, rejection, old, new)
+            if found is IMMEDIATELY:
+                return found
+            if found is AFTER_BACKOFF:
+                strategy = found
+                if not info.pending_plugins:  # only these can make it more urgent
+                    break
+        return strategy
+
+    def _on_own_update(self, info: QueuedPodInfo, old: Pod) -> None:
+        """The object of an unschedulable pod changed; the first change that moves it is enough."""
+        now = self._now()
+        for event in pod_update_events(old, info.pod):
+            plan = self._hints.plan(event)
+            strategy = plan.strategy(info, info.rejection, old, info.pod)
+            if self._requeue(info, strategy, plan.label, now) != UNSCHEDULABLE:
+                return
+
+    def _move(
+        self,
+        moving: list[tuple[QueuedPodInfo, Strategy]],
+        event: ClusterEvent,
+        old: Any,
+        new: Any,
+    ) -> int:
+        label, moved = self._hints.plan(event).label, 0
+        now = self._now() if moving else 0.0
+        for info, strategy in moving:
+            self.unschedulable.delete(info.pod.key)
+            moved += self._requeue(info, strategy, label, now) != UNSCHEDULABLE
+        self.move_request_cycle = self.scheduling_cycle
+        self.in_flight.record(event, old, new)
+        return moved
+
+    def _requeue(self, info: QueuedPodInfo, strategy: Strategy, label: str, now: float) -> str:
+        """Put the pod where it belongs; returns the part of the queue."""
+        if strategy is SKIP:
+            self._to_unschedulable(info, label)
+            return UNSCHEDULABLE
+        if strategy is AFTER_BACKOFF and self.backoff.is_backing_off(info, now):
+            return BACKOFF if self._to_backoff(info, label) else UNSCHEDULABLE
+        return ACTIVE if self._to_active(info, label, now) else UNSCHEDULABLE
+
+    def _activate(self, key: str) -> bool:
+        """Make a pod active that is unschedulable or backing off; False when it is neither, or stays gated."""
+        info, label = self.unschedulable.get(key), FORCE_ACTIVATE.label
+        if info is not None:
+            return self._to_active(info, label, self._now())
+        info = self.backoff.delete(key)
+        if info is not None:
+            self._enter_active(info, label, self._now())
+        return info is not None
+
+    def _to_active(self, info: QueuedPodInfo, label: str, now: float) -> bool:
+        """Make the pod active unless a PreEnqueue plugin holds it back."""
+        if self._gate(info):
+            key = info.pod.key
+            if key not in self.active.heap and key not in self.backoff:
+                self._hold(info, label)
+            return False
+        self._enter_active(info, label, now)
+        return True
+
+    def _to_backoff(self, info: QueuedPodInfo, label: str) -> bool:
+        """Let the pod wait for its backoff unless a PreEnqueue plugin holds it back."""
+        # Pods leave the backoff queue without being asked again, so they are asked on the way in.
+        if self._gate(info):
+            self._hold(info, label)
+            return False
+        self.unschedulable.delete(info.pod.key)
+        self.backoff.add(info)
+        self.counters.incoming[BACKOFF, label] += 1
+        return True
+
+    def _enter_active(self, info: QueuedPodInfo, label: str, now: float) -> None:
+        key = info.pod.key
+        if info.initial_attempt_timestamp is None:
+            info.initial_attempt_timestamp = now
+        self.unschedulable.delete(key)
+        self.backoff.delete(key)
+        self.active.heap.put(key, info)
+        self.counters.incoming[ACTIVE, label] += 1
+        if label in RENOMINATING:
+            self.nominator.add(info.pod)
+
+    def _hold(self, info: QueuedPodInfo, label: str) -> None:
+        # Usually the next failure clears the mark; a pod that is held back has no next attempt.
+        info.was_flushed_from_unschedulable = False
+        self._to_unschedulable(info, label)
+
+    def _to_unschedulable(self, info: QueuedPodInfo, label: str) -> None:
+        if info.pod.key not in self.unschedulable:
+            self.counters.incoming[UNSCHEDULABLE, label] += 1
+        self.unschedulable.put(info)
+
+    def _gate(self, info: QueuedPodInfo) -> bool:
+        """Ask the PreEnqueue plugins; True when one holds the pod back, which then counts as a rejector."""
         status = self._pre_enqueue(info.pod)
-        if not status.is_success:
-            info.gated_by = status
-            info.unschedulable_plugins.add(status.plugin)
-            self._unschedulable[info.pod.uid] = info
-            return
-        info.gated_by = None
-        self._arrivals += 1
-        heapq.heappush(self._active, (self._sort_key(info), self._arrivals, info))
+        if status.is_success:
+            info.gated_by = None
+            return False
+        info.gated_by = status
+        if status.plugin not in info.unschedulable_plugins | info.pending_plugins:
+            self.counters.rejected_by[status.plugin, info.pod.scheduler_name] += 1
+        info.unschedulable_plugins.add(status.plugin)
+        return True
+
+    def _part_of(self, key: str) -> str | None:
+        """The part of the queue a pod of this name waits in."""
+        if key in self.unschedulable:
+            return UNSCHEDULABLE
+        if key in self.active.heap:
+            return ACTIVE
+        return BACKOFF if key in self.backoff else None

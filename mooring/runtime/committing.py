@@ -1,12 +1,13 @@
 """Committing: Reserve, Permit, PreBind, Bind and PostBind of one profile.
 
-Mirrors the corresponding Run*Plugins of pkg/scheduler/framework/runtime/framework.go.
+Mirrors the corresponding Run*Plugins of pkg/scheduler/framework/runtime/framework.go. PreBind and Bind may be
+asynchronous: what runs them returns a Status, or something to await that gives one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from ..api.pod import Pod
 from ..framework import (
@@ -26,6 +27,10 @@ from .failing import PluginRunError, failed
 
 MAX_PERMIT_WAIT_S = 15 * 60
 WAITING = "one or more plugins asked to wait and no plugin rejected pod"
+PRE_BINDING = "running PreBind plugin {}"
+BINDING = "running Bind plugin {}"
+
+Answer = Status | Awaitable[Status]
 
 
 class Committing:
@@ -89,47 +94,159 @@ class Committing:
             return Status(Code.Wait, (WAITING, *reasons)), timeouts
         return SUCCESS, {}
 
-    def run_pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Run PreBind in order."""
+    def run_pre_flight(
+        self, state: CycleState, pod: Pod, node_name: str
+    ) -> tuple[Status, set[str]]:
+        """Ask the PreBind plugins whether they have work: SUCCESS, or SKIP if none has; and which have none."""
+        skipped: set[str] = set()
         for plugin in self.pre_binds:
+            doing = "running PreBindPreFlight {}"
             try:
-                answer = plugin.pre_bind(state, pod, node_name)
-                status = answer if isinstance(answer, Status) else asyncio.run(_finished(answer))
+                status = plugin.pre_bind_pre_flight(state, pod, node_name)
             except Exception as error:
-                raise failed("running PreBind plugin {}", plugin, error) from error
-            if not status.is_success:
-                return _rejection("running PreBind plugin {}", plugin, status)
-        return SUCCESS
-
-    def run_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Run Bind in order until one does not skip."""
-        for plugin in self.binds:
-            try:
-                status = plugin.bind(state, pod, node_name)
-            except Exception as error:
-                raise failed("running Bind plugin {}", plugin, error) from error
+                return failed(doing, plugin, error).status, skipped
             if status.code is Code.Skip:
-                continue
-            return (
-                SUCCESS
-                if status.is_success
-                else _rejection("running Bind plugin {}", plugin, status)
-            )
+                skipped.add(plugin.name)
+            elif status.code is Code.Error:
+                return failed(doing, plugin, status).status, skipped
+            elif not status.is_success:
+                text = f'PreBindPreFlight {plugin.name} returned "{status.code.name}", which is unsupported. '
+                text += "It is supposed to return Success, Skip, or Error status"
+                return Status(Code.Error, (text,), plugin.name), skipped
+        return (SKIP if len(skipped) == len(self.pre_binds) else SUCCESS), skipped
+
+    def run_pre_bind(
+        self, state: CycleState, pod: Pod, node_name: str, skipped: set[str]
+    ) -> Answer:
+        """Run PreBind group by group; plugins of one group run at the same time."""
+        return _in_turn(
+            [
+                lambda group=group: self._run_group(group, state, pod, node_name)  # type: ignore[misc]
+                for group in self._groups(skipped)
+            ]
+        )
+
+    def _groups(self, skipped: set[str]) -> list[list[PreBindPlugin]]:
+        """Neighbours that allow it run together; one that does not runs alone, and even skipped parts them."""
+        groups: list[list[PreBindPlugin]] = [[]]
+        for plugin in self.pre_binds:
+            wanted = [] if plugin.name in skipped else [plugin]
+            if plugin.allow_parallel:
+                groups[-1].extend(wanted)
+            else:
+                groups.extend((wanted, []))
+        return [group for group in groups if group]
+
+    def _run_group(
+        self, group: Sequence[PreBindPlugin], state: CycleState, pod: Pod, node_name: str
+    ) -> Answer:
+        waiting: list[Awaitable[Status]] = []
+        for plugin in group:
+            answer = _ask(PRE_BINDING, plugin, lambda: plugin.pre_bind(state, pod, node_name))  # noqa: B023
+            if not isinstance(answer, Status):
+                waiting.append(answer)
+            elif not answer.is_success:
+                _abandon(waiting)
+                return answer
+        return _together(waiting) if waiting else SUCCESS
+
+    def run_bind(self, state: CycleState, pod: Pod, node_name: str) -> Answer:
+        """Run Bind in order until one does not skip."""
+        return self._bind_from(0, state, pod, node_name)
+
+    def _bind_from(self, first: int, state: CycleState, pod: Pod, node_name: str) -> Answer:
+        for position, plugin in enumerate(self.binds[first:], first):
+            answer = _ask(BINDING, plugin, lambda: plugin.bind(state, pod, node_name))  # noqa: B023
+            if not isinstance(answer, Status):
+                return self._bind_later(answer, position, state, pod, node_name)
+            if answer.code is not Code.Skip:
+                return answer
         return SKIP
 
-    def run_post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Tell every PostBind plugin."""
+    async def _bind_later(
+        self, answer: Awaitable[Status], position: int, state: CycleState, pod: Pod, node_name: str
+    ) -> Status:
+        status = await answer
+        if status.code is not Code.Skip:
+            return status
+        following = self._bind_from(position + 1, state, pod, node_name)
+        return following if isinstance(following, Status) else await following
+
+    def run_post_bind(self, state: CycleState, pod: Pod, node_name: str) -> list[PluginRunError]:
+        """Tell every PostBind plugin; the pod is bound, so what they raise changes nothing and is returned."""
+        failures = []
         for plugin in self.post_binds:
             try:
                 plugin.post_bind(state, pod, node_name)
             except Exception as error:
-                raise failed("running PostBind plugin {}", plugin, error) from error
+                failures.append(failed("running PostBind plugin {}", plugin, error))
+        return failures
+
+
+def then(answer: Answer, following: Callable[[], Answer]) -> Answer:
+    """After a success go on with `following`; anything else is the answer."""
+    if isinstance(answer, Status):
+        return following() if answer.is_success else answer
+    return _then_later(answer, following)
+
+
+async def _then_later(answer: Awaitable[Status], following: Callable[[], Answer]) -> Status:
+    status = await answer
+    if not status.is_success:
+        return status
+    rest = following()
+    return rest if isinstance(rest, Status) else await rest
+
+
+def _in_turn(steps: Sequence[Callable[[], Answer]]) -> Answer:
+    if not steps:
+        return SUCCESS
+    return then(steps[0](), lambda: _in_turn(steps[1:]))
+
+
+async def _together(waiting: Sequence[Awaitable[Status]]) -> Status:
+    """Await all at once; the first that fails cancels the others."""
+    tasks = [asyncio.ensure_future(answer) for answer in waiting]
+    for finished in asyncio.as_completed(tasks):
+        status = await finished
+        if not status.is_success:
+            for task in tasks:
+                task.cancel()
+            return status
+    return SUCCESS
+
+
+def _abandon(waiting: Sequence[Awaitable[Status]]) -> None:
+    for answer in waiting:
+        if asyncio.iscoroutine(answer):
+            answer.close()
+
+
+def _ask(doing: str, plugin: Plugin, call: Callable[[], Answer]) -> Answer:
+    """The plugin's answer, with errors and odd statuses said in its name."""
+    try:
+        answer = call()
+    except Exception as error:
+        return failed(doing, plugin, error).status
+    if isinstance(answer, Status):
+        return _judged(doing, plugin, answer)
+    return _ask_later(doing, plugin, answer)
+
+
+async def _ask_later(doing: str, plugin: Plugin, answer: Awaitable[Status]) -> Status:
+    try:
+        status = await answer
+    except Exception as error:
+        return failed(doing, plugin, error).status
+    return _judged(doing, plugin, status)
+
+
+def _judged(doing: str, plugin: Plugin, status: Status) -> Status:
+    if status.is_success or status.code is Code.Skip:
+        return status
+    return _rejection(doing, plugin, status)
 
 
 def _rejection(doing: str, plugin: Plugin, status: Status) -> Status:
     """A rejection as it is; anything else is an error of the plugin."""
     return status.by(plugin.name) if status.is_rejected else failed(doing, plugin, status).status
-
-
-async def _finished(answer: Awaitable[Status]) -> Status:
-    return await answer

@@ -150,7 +150,7 @@ class Filtering:
         self, state: CycleState, pod: Pod, table: NodeTable, diagnosis: Diagnosis
     ) -> None:
         """Judge the nodes that other pods are nominated to once more, with those pods on them."""
-        for node_name in self._nominator.nominated():
+        for node_name in self._nominator.node_names():
             row = table.row_of.get(node_name)
             if row is None or not table.live[row] or diagnosis.is_outside(row):
                 continue

@@ -6,8 +6,9 @@ Must not happen: a placement rule (those are plugins), I/O. Called by: `sim`, `c
 """
 
 from .attempt import Attempt, Explanation, Outcome, PluginScore
-from .build import Cluster, build_scheduler
+from .build import build_scheduler
 from .cycle import Scheduler
+from .parts import Cluster, Observer
 from .select_host import FirstByName, FirstFound, RandomTies, TieBreak
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Explanation",
     "FirstByName",
     "FirstFound",
+    "Observer",
     "Outcome",
     "PluginScore",
     "RandomTies",

@@ -10,12 +10,16 @@ from ..framework import PostFilterResult, Status
 
 
 class Outcome(Enum):
-    """How an attempt ended."""
+    """How an attempt ended, or how far it is."""
 
     BOUND = "bound"
     UNSCHEDULABLE = "unschedulable"
     GATED = "gated"
     ERROR = "error"
+    WAITING = "waiting"
+    """A node was found; Permit plugins hold the pod back."""
+    BINDING = "binding"
+    """A node was found; PreBind or Bind is under way."""
 
 
 @dataclass(slots=True)
@@ -43,6 +47,8 @@ class Explanation:
     totals: dict[str, int] = field(default_factory=dict)
     post_filter: tuple[PostFilterResult, Status] | None = None
     """None when PostFilter did not run."""
+    waits_for: dict[str, list[str]] = field(default_factory=dict)
+    """For a pod that was refused: each plugin that refused it, and the events that may bring it back."""
 
 
 @dataclass(slots=True)
@@ -58,6 +64,8 @@ class Attempt:
     """For a pod that was not bound: what kube-scheduler writes in the event and the PodScheduled condition."""
     status: Status | None = None
     """For a pod that was not bound: the status the attempt ended with."""
+    number: int = 1
+    """Which attempt at this pod it is."""
     feasible_nodes: int = 0
     evaluated_nodes: int = 0
     from_nomination: bool = False
@@ -66,4 +74,19 @@ class Attempt:
     nominated_node_name: str | None = None
     """What becomes of the pod's nomination: a node, "" for none, None to keep what it has."""
     unschedulable_plugins: frozenset[str] = frozenset()
+    pending_plugins: frozenset[str] = frozenset()
+    was_handled: bool = False
+    """The failure was dealt with when it happened, in the binding cycle."""
     explanation: Explanation | None = None
+
+    @property
+    def is_failed(self) -> bool:
+        return self.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR)
+
+    def fail(self, status: Status, nominated_node_name: str | None = None) -> None:
+        """End without a node."""
+        self.outcome = Outcome.UNSCHEDULABLE if status.is_rejected else Outcome.ERROR
+        self.node_name = ""
+        self.status = status
+        self.message = status.message
+        self.nominated_node_name = nominated_node_name

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
 from ..api.pod import Pod
 from ..cache import Cache
-from ..clock import Clock, SystemClock
+from ..clock import Clock, SystemClock, Timers
 from ..config.expand import check_same_queue_sort
 from ..config.types import PluginRef, PluginSet, Profile, SchedulerConfiguration
-from ..framework import SUCCESS, Client, Handle, Lister, Plugin, Status
+from ..framework import SUCCESS, Executor, Handle, Plugin, Status
+from ..framework.registration import registered_events
 from ..plugins.registry import IN_TREE
-from ..queue import QueuedPodInfo, SchedulingQueue
+from ..queue import PodNominator, QueuedPodInfo, QueueSettings, Registration, SchedulingQueue
 from ..runtime import ProfileRuntime, Registry
+from ..runtime.executor import InlineExecutor
+from ..runtime.waiting import WaitingPods
+from .attempt import Attempt
+from .binding import PreBindingPods
 from .cycle import Scheduler
+from .parts import Cluster, Observer, Parts, unheard, unobserved
 from .select_host import RandomTies, TieBreak
-
-
-class Cluster(Lister, Client, Protocol):
-    """What a scheduler reads from and writes to."""
 
 
 def build_scheduler(
@@ -30,27 +31,97 @@ def build_scheduler(
     cluster: Cluster,
     *,
     clock: Clock | None = None,
+    timers: Timers | None = None,
+    executor: Executor | None = None,
     seed: int | None = None,
     ties: TieBreak | None = None,
     plugins: Iterable[type[Plugin]] = (),
     plugin_files: Iterable[str] = (),
     feature_gates: Mapping[str, bool] | None = None,
     explain: bool = False,
+    observer: Observer = unobserved,
+    ended: Callable[[Attempt], None] = unheard,
+    assume_ttl_s: float = 0,
 ) -> Scheduler:
     """A scheduler with one runtime per profile, all sharing one cache and one queue.
 
     Plugins handed over as classes or files run in every profile, unless the configuration names them somewhere.
     """
     clock = clock or SystemClock()
-    cache = Cache(clock)
+    timers = timers or Timers(clock)
+    cache = Cache(clock, assume_ttl_s)
+    waiting_pods, pre_binding = WaitingPods(), PreBindingPods()
+    executor = executor or InlineExecutor(clock, timers)
+    registry, given = _make_registry(plugins, plugin_files)
+    nominator = PodNominator(lambda namespace, name: cluster.get("Pod", namespace, name))
+    shared = Handle(
+        cache.table,
+        clock=clock,
+        lister=cluster,
+        client=cluster,
+        nominator=nominator,
+        feature_gates=feature_gates or {},
+        pod_groups=cache.pod_groups,
+        waiting_pods=waiting_pods,
+        pre_binding=pre_binding,
+        executor=executor,
+        activate=lambda pods: queue.activate(pods),
+    )
+    profiles = {
+        profile.scheduler_name: _make_profile(config, profile, registry, shared, seed)
+        for profile in _with_plugins(config.profiles, given)
+    }
+    points = {name: runtime.points for name, runtime in profiles.items()}
+    check_same_queue_sort(config.profiles, points)
+    queue = _make_queue(config, clock, profiles, nominator)
+    parts = Parts(
+        cache=cache,
+        queue=queue,
+        profiles=profiles,
+        cluster=cluster,
+        clock=clock,
+        timers=timers,
+        executor=executor,
+        waiting_pods=waiting_pods,
+        pre_binding=pre_binding,
+        ties=ties or RandomTies(seed or 0),
+        observer=observer,
+        ended=ended,
+    )
+    return Scheduler(parts, explain)
+
+
+def _make_registry(
+    plugins: Iterable[type[Plugin]], plugin_files: Iterable[str]
+) -> tuple[Registry, list[str]]:
+    """All plugins there are, and the names of those that were handed over."""
     registry = Registry(IN_TREE)
     registry.load_entry_points()
     given = [name for path in plugin_files for name in registry.load_file(path)]
     for plugin in plugins:
         registry.register(plugin)
         given.append(plugin.name)
-    profiles: dict[str, ProfileRuntime] = {}
+    return registry, given
 
+
+def _make_profile(
+    config: SchedulerConfiguration,
+    profile: Profile,
+    registry: Registry,
+    shared: Handle,
+    seed: int | None,
+) -> ProfileRuntime:
+    own = {"profile_name": profile.scheduler_name, "random": random.Random(seed or 0)}
+    handle = Handle(**{**vars(shared), **own})
+    return ProfileRuntime(profile, registry, handle, config.percentage_for(profile))
+
+
+def _make_queue(
+    config: SchedulerConfiguration,
+    clock: Clock,
+    profiles: Mapping[str, ProfileRuntime],
+    nominator: PodNominator,
+) -> SchedulingQueue:
     def pre_enqueue(pod: Pod) -> Status:
         profile = profiles.get(pod.scheduler_name)
         return profile.run_pre_enqueue(pod) if profile else SUCCESS
@@ -58,24 +129,21 @@ def build_scheduler(
     def sort_key(queued: QueuedPodInfo) -> object:
         return first.queue_sort.sort_key(queued)
 
-    queue = SchedulingQueue(clock, sort_key, pre_enqueue)
-    for profile in _with_plugins(config.profiles, given):
-        handle = Handle(
-            cache.table,
-            profile_name=profile.scheduler_name,
-            clock=clock,
-            lister=cluster,
-            client=cluster,
-            nominator=queue.nominator,
-            random=random.Random(seed or 0),
-            feature_gates=feature_gates or {},
-        )
-        percentage = config.percentage_for(profile)
-        profiles[profile.scheduler_name] = ProfileRuntime(profile, registry, handle, percentage)
-    points = {name: runtime.points for name, runtime in profiles.items()}
-    check_same_queue_sort(config.profiles, points)
     first = next(iter(profiles.values()))
-    return Scheduler(cache, queue, profiles, ties or RandomTies(seed or 0), explain)
+    settings = QueueSettings(config.pod_initial_backoff_s, config.pod_max_backoff_s)
+    hints = {name: _registrations(profile) for name, profile in profiles.items()}
+    return SchedulingQueue(
+        clock, sort_key, pre_enqueue, hints=hints, settings=settings, nominator=nominator
+    )
+
+
+def _registrations(profile: ProfileRuntime) -> list[Registration]:
+    """Which plugin waits for which events."""
+    return [
+        (wanted.event, plugin.name, wanted.hint)
+        for plugin in profile.plugins.values()
+        for wanted in registered_events(plugin)
+    ]
 
 
 def _with_plugins(profiles: Iterable[Profile], given: Iterable[str]) -> list[Profile]:

@@ -1,14 +1,12 @@
 """Cycle: the way of one pod, from the queue to its node. Read this first.
 
-Mirrors ScheduleOne, schedulingCycle, schedulePod and bindingCycle of pkg/scheduler/schedule_one.go.
+Mirrors ScheduleOne, schedulingCycle, schedulePod and prepareForBindingCycle of pkg/scheduler/schedule_one.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ..api.pod import Pod
-from ..cache import Cache
+from ..cache import CacheError
 from ..framework import (
     PODS_TO_ACTIVATE,
     Code,
@@ -16,71 +14,84 @@ from ..framework import (
     Diagnosis,
     PostFilterResult,
     Status,
+    failure,
+    no_node_available,
     unresolvable,
 )
-from ..queue import QueuedPodInfo, SchedulingQueue
+from ..framework.events import ASSIGNED_POD_DELETE
+from ..queue import QueuedPodInfo
 from ..runtime import PluginRunError, ProfileRuntime
 from .attempt import Attempt, Outcome
+from .binding import Binding, BindingTools
 from .event_handlers import EventHandlers
-from .explain import explain_scores, explain_search
+from .explain import explain_refusal, explain_scores, explain_search
+from .failure import FailureHandler, scheduled_event, skip_event
 from .find_nodes import NodeFinder, Search
-from .select_host import TieBreak, best_positions
+from .parts import Parts
+from .select_host import best_positions
 
 NO_NODES = "no nodes available to schedule pods"
 
 
 class Scheduler(EventHandlers):
-    """Events go in (`on_add`, `on_update`, `on_delete`), one attempt at a time comes out.
+    """Events and time go in (`on_add`, `on_update`, `on_delete`, `run_timers`), one attempt at a time comes out.
 
-    Synchronous and without threads: the same events give the same decisions.
+    Synchronous and without threads: the same events give the same decisions. What may take long (PreBind, Bind) is
+    handed to the executor, and comes back as a call.
     """
 
-    def __init__(
-        self,
-        cache: Cache,
-        queue: SchedulingQueue,
-        profiles: Mapping[str, ProfileRuntime],
-        ties: TieBreak,
-        explain: bool = False,
-    ) -> None:
-        super().__init__(cache, queue, profiles)
-        self._ties = ties
+    def __init__(self, parts: Parts, explain: bool = False) -> None:
+        super().__init__(parts)
         self._explain = explain
-        self._finder = NodeFinder(cache.table, cache.snapshot)
+        self._finder = NodeFinder(parts.cache.table, parts.cache.snapshot)
+        self._failure = FailureHandler(parts.queue, parts.cluster, parts.cluster)
+        self._binding = BindingTools(
+            cache=parts.cache,
+            timers=parts.timers,
+            executor=parts.executor,
+            waiting_pods=parts.waiting_pods,
+            pre_binding=parts.pre_binding,
+            expect_node=lambda pod, node: parts.cluster.patch_status(pod, None, node),
+            leave_queue=parts.queue.done,
+            bound=self._bound,
+            failed=self._binding_failed,
+        )
+
+    # The road
 
     def schedule_one(self) -> Attempt | None:
         """Take the next pod from the queue and try to place it; None when no pod is ready."""
-        queued = self.queue.pop()
-        if queued is None:
-            return None
-        attempt = self.schedule(queued)
-        if attempt.outcome is not Outcome.BOUND:
-            self._requeue(queued, attempt)
-        return attempt
+        while (queued := self.queue.pop()) is not None:
+            if self._is_pointless(queued):
+                self.queue.done(queued.pod.uid)
+                continue
+            self.observer("popped", queued.pod, f"attempt {queued.attempts}")
+            attempt = self.schedule(queued)
+            if attempt.is_failed and not attempt.was_handled:
+                self._failed(queued, attempt)
+            return attempt
+        return None
 
     def schedule(self, queued: QueuedPodInfo) -> Attempt:
-        """The scheduling cycle and, when it finds a node, the binding cycle of one pod."""
-        pod = queued.pod
-        profile = self.profiles[pod.scheduler_name]
+        """The scheduling cycle of one pod and, when it finds a node, the begin of its binding cycle."""
+        profile = self.profiles[queued.pod.scheduler_name]
         state = CycleState()
         state.write(PODS_TO_ACTIVATE, {})
-        attempt = Attempt(pod, Outcome.ERROR)
+        attempt = Attempt(queued.pod, Outcome.ERROR, number=queued.attempts)
         try:
-            self._scheduling_cycle(profile, state, attempt)
+            self._find_node(profile, state, attempt)
             if attempt.node_name:
-                self._commit(profile, state, attempt)
-        except PluginRunError as failure:
-            self._fail(attempt, failure.status)
+                self._commit(profile, state, queued, attempt)
+        except PluginRunError as failed:
+            attempt.fail(failed.status)
         return attempt
 
-    def _scheduling_cycle(
-        self, profile: ProfileRuntime, state: CycleState, attempt: Attempt
-    ) -> None:
+    def _find_node(self, profile: ProfileRuntime, state: CycleState, attempt: Attempt) -> None:
         """Find the nodes that fit, and choose one; or try to make room."""
         self.cache.snapshot.update()
         table, pod = self.cache.table, attempt.pod
         if table.node_count == 0:
-            self._fail(attempt, unresolvable(NO_NODES))
+            attempt.fail(unresolvable(NO_NODES), nominated_node_name="")
             return
         search = self._finder.find(profile, state, pod, everything=self._explain)
         if self._explain:
@@ -98,7 +109,7 @@ class Scheduler(EventHandlers):
     ) -> int:
         """The row of the best feasible node. A single one, or the nominated one, is taken unscored."""
         table, pod, rows = self.cache.table, attempt.pod, search.rows
-        if self._explain and attempt.explanation is not None:
+        if attempt.explanation is not None:
             profile.scoring.run_pre_scores(state, pod, table, rows)
             explain_scores(attempt.explanation, search, profile, state, pod, table)
         if search.nominated_row is not None:
@@ -106,13 +117,13 @@ class Scheduler(EventHandlers):
             return search.nominated_row
         if attempt.feasible_nodes == 1:
             return int(table.numbers(rows)[0])
-        if not self._explain:
+        if attempt.explanation is None:
             profile.scoring.run_pre_scores(state, pod, table, rows)
         totals = profile.scoring.run_scores(state, pod, table, rows)
         best = best_positions(totals)
         winner = int(best[0])
         if len(best) > 1:
-            winner = self._ties.choose(best, table.numbers(rows), table, search)
+            winner = self.ties.choose(best, table.numbers(rows), table, search)
         attempt.score = int(totals[winner])
         return winner if isinstance(rows, slice) else int(rows[winner])
 
@@ -127,62 +138,139 @@ class Scheduler(EventHandlers):
             diagnosis.post_filter_message = status.message
             if attempt.explanation is not None:
                 attempt.explanation.post_filter = (result, status)
-        attempt.nominated_node_name = result.nominated_node_name
         attempt.unschedulable_plugins = frozenset(diagnosis.unschedulable_plugins)
-        self._fail(
-            attempt, Status(Code.Unschedulable, (diagnosis.message(),)), diagnosis.fit_error()
+        attempt.pending_plugins = frozenset(diagnosis.pending_plugins)
+        attempt.fit_error = diagnosis.fit_error()
+        refused = Status(Code.Unschedulable, (diagnosis.message(),))
+        attempt.fail(refused, nominated_node_name=result.nominated_node_name)
+        if attempt.explanation is not None:
+            explain_refusal(attempt.explanation, profile, attempt.unschedulable_plugins)
+        if result.preemption is not None and result.preemption.chosen is not None:
+            for victim in result.preemption.chosen.evicted:
+                self.observer("preempted", victim, f"for {attempt.pod.key} on {victim.node_name}")
+
+    def _commit(
+        self,
+        profile: ProfileRuntime,
+        state: CycleState,
+        queued: QueuedPodInfo,
+        attempt: Attempt,
+    ) -> None:
+        """Assume, Reserve, Permit; then the binding cycle begins. Any "no" undoes the steps in reverse."""
+        assumed = attempt.pod.with_node(attempt.node_name)
+        try:
+            self.cache.assume_pod(assumed)
+        except CacheError as error:
+            attempt.fail(failure(error), nominated_node_name="")
+            return
+        self.queue.nominator.delete(assumed)
+        binding = Binding(self._binding, profile, state, queued, assumed, attempt)
+        status, timeouts_s = self._reserve_and_permit(profile, state, assumed)
+        if not status.is_success and status.code is not Code.Wait:
+            binding.undo()
+            self._reject(attempt, status)
+            return
+        self._activate(state)
+        attempt.outcome = Outcome.WAITING if timeouts_s else Outcome.BINDING
+        if timeouts_s:
+            self.observer("waiting", assumed, f"on {assumed.node_name} for {', '.join(timeouts_s)}")
+        binding.begin(timeouts_s)
+
+    def _reserve_and_permit(
+        self, profile: ProfileRuntime, state: CycleState, assumed: Pod
+    ) -> tuple[Status, dict[str, float]]:
+        try:
+            status = profile.committing.run_reserve(state, assumed, assumed.node_name)
+            if not status.is_success:
+                return status, {}
+            return profile.committing.run_permit(state, assumed, assumed.node_name)
+        except PluginRunError as failed:
+            return failed.status, {}
+
+    # What comes of it
+
+    def _bound(self, binding: Binding) -> None:
+        """The pod is on its node."""
+        pod, attempt = binding.assumed, binding.attempt
+        attempt.outcome = Outcome.BOUND
+        attempt.node_name = pod.node_name
+        self.cluster.record_event(scheduled_event(pod))
+        binding.profile.committing.run_post_bind(binding.state, pod, pod.node_name)
+        self._activate(binding.state)
+        self.observer("bound", pod, f"to {pod.node_name}")
+        self.ended(attempt)
+
+    def _binding_failed(self, binding: Binding, status: Status) -> None:
+        """The binding cycle ended without a binding, and was undone: others may use what it held."""
+        attempt, assumed = binding.attempt, binding.assumed
+        attempt.was_handled = True
+        if status.is_rejected and status.plugin and not binding.is_permitted:
+            self._reject(attempt, status)
+        else:
+            attempt.fail(status, nominated_node_name="")
+        if not status.is_rejected:
+            self.queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumed, None)
+        self._failed(binding.queued, attempt)
+        if status.is_rejected:
+            # After the pod itself is back, and not for it: what it held was never the reason.
+            self.queue.move_all_to_active_or_backoff(
+                ASSIGNED_POD_DELETE, assumed, None, lambda pod: pod.uid != assumed.uid
+            )
+
+    def _reject(self, attempt: Attempt, status: Status) -> None:
+        """Reserve or Permit said no: for a rejection kube-scheduler writes about the one node that was left."""
+        if status.is_rejected:
+            attempt.unschedulable_plugins = frozenset({status.plugin})
+            if status.code is Code.Pending:
+                attempt.pending_plugins = attempt.unschedulable_plugins
+            counted = dict.fromkeys(status.reasons, 1)
+            status = Status(status.code, (no_node_available(1, counted),), status.plugin)
+        attempt.fail(status, nominated_node_name="")
+
+    def _failed(self, queued: QueuedPodInfo, attempt: Attempt) -> None:
+        what = "refused" if attempt.outcome is Outcome.UNSCHEDULABLE else "failed"
+        self.observer(what, attempt.pod, attempt.message)
+        self._failure.handle(queued, attempt)
+        self.ended(attempt)
+
+    def _is_pointless(self, queued: QueuedPodInfo) -> bool:
+        """Whether the pod needs no node any more, or has one."""
+        pod = queued.pod
+        if pod.scheduler_name not in self.profiles:
+            return True
+        if pod.is_terminating:
+            self.cluster.record_event(skip_event(pod))
+            return True
+        return self.cache.is_assumed(pod)
+
+    def _activate(self, state: CycleState) -> None:
+        """Bring the pods back that plugins asked for."""
+        pods = state.get(PODS_TO_ACTIVATE)
+        if pods:
+            self.queue.activate(pods.values())
+            pods.clear()
+
+    # Time
+
+    def next_timer(self) -> float | None:
+        """When there is something to do again, in seconds of the clock's `monotonic`; None for never."""
+        times = (self.timers.next(), self.queue.next_timer(), self.cache.next_expiry())
+        return min((time for time in times if time is not None), default=None)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether time alone changes nothing: no pod is ready, backs off, waits or is being bound."""
+        return (
+            self.timers.next() is None
+            and self.cache.next_expiry() is None
+            and len(self.queue) == len(self.queue.unschedulable)
         )
 
-    def _commit(self, profile: ProfileRuntime, state: CycleState, attempt: Attempt) -> None:
-        """Assume, Reserve, Permit, PreBind, Bind, PostBind; any "no" undoes the steps in reverse."""
-        node_name = attempt.node_name
-        assumed = attempt.pod.with_node(node_name)
-        self.cache.assume_pod(assumed)
-        self.queue.nominator.delete(assumed)
-        try:
-            status = self._run_commit(profile, state, assumed)
-        except PluginRunError as failure:
-            status = failure.status
-        if status.is_success:
-            attempt.outcome = Outcome.BOUND
-            return
-        profile.committing.run_unreserve(state, assumed, node_name)
-        if self.cache.is_assumed(assumed):
-            self.cache.forget_pod(assumed)
-        attempt.node_name = ""
-        attempt.unschedulable_plugins = frozenset({status.plugin} if status.plugin else ())
-        self._fail(attempt, status)
-
-    def _run_commit(self, profile: ProfileRuntime, state: CycleState, assumed: Pod) -> Status:
-        committing, node_name = profile.committing, assumed.node_name
-        status = committing.run_reserve(state, assumed, node_name)
-        if status.is_success:
-            status, _ = committing.run_permit(state, assumed, node_name)
-        if status.is_success:
-            status = committing.run_pre_bind(state, assumed, node_name)
-        if status.is_success:
-            status = committing.run_bind(state, assumed, node_name)
-        if status.is_success:
-            self.cache.finish_binding(assumed)
-            committing.run_post_bind(state, assumed, node_name)
-        return status
-
-    def _fail(self, attempt: Attempt, status: Status, fit_error: str = "") -> None:
-        attempt.outcome = Outcome.UNSCHEDULABLE if status.is_rejected else Outcome.ERROR
-        attempt.status = status
-        attempt.message = status.message
-        attempt.fit_error = fit_error
-
-    def _requeue(self, queued: QueuedPodInfo, attempt: Attempt) -> None:
-        """Back to the queue, with who refused it and the nomination it keeps."""
-        queued.unschedulable_plugins = set(attempt.unschedulable_plugins)
-        if attempt.nominated_node_name is not None:
-            self.queue.nominator.add(queued.pod, attempt.nominated_node_name)
-        self.queue.add_unschedulable(queued)
-
-    def retry_unschedulable(self) -> int:
-        """Try the refused pods again; returns how many there are to try."""
-        return self.queue.retry_unschedulable()
+    def run_timers(self) -> None:
+        """Do what is due: end waits, end backoffs, bring back pods that waited too long."""
+        self.timers.fire_due()
+        self.queue.flush_due()
+        self.cache.expire_pods()
 
     def gated(self) -> list[Attempt]:
         """The pods that a PreEnqueue plugin holds back, and why."""

@@ -5,26 +5,64 @@ Mirrors pkg/scheduler/eventhandlers.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ..api.node import Node
 from ..api.pod import Pod
 from ..api.workloads import Namespace
-from ..cache import Cache
-from ..queue import SchedulingQueue
-from ..runtime import ProfileRuntime
+from ..framework import ActionType, ClusterEvent
+from ..framework.changes import node_update_events, pod_update_events
+from ..framework.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    CSI_DRIVER,
+    CSI_NODE,
+    CSI_STORAGE_CAPACITY,
+    DEVICE_CLASS,
+    NODE_ADD,
+    NODE_DELETE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD_GROUP,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    STORAGE_CLASS,
+    UNSCHEDULABLE_POD_ADD,
+    VOLUME_ATTACHMENT,
+)
+from .parts import Parts
+
+RESOURCE_OF_KIND = {
+    "PersistentVolume": PERSISTENT_VOLUME,
+    "PersistentVolumeClaim": PERSISTENT_VOLUME_CLAIM,
+    "CSINode": CSI_NODE,
+    "CSIDriver": CSI_DRIVER,
+    "CSIStorageCapacity": CSI_STORAGE_CAPACITY,
+    "StorageClass": STORAGE_CLASS,
+    "VolumeAttachment": VOLUME_ATTACHMENT,
+    "ResourceClaim": RESOURCE_CLAIM,
+    "ResourceSlice": RESOURCE_SLICE,
+    "DeviceClass": DEVICE_CLASS,
+    "PodGroup": POD_GROUP,
+}
+"""What the events of these kinds are called."""
 
 
 class EventHandlers:
-    """Receives objects that came, changed or went; other kinds than these are read through the lister."""
+    """Receives objects that came, changed or went."""
 
-    def __init__(
-        self, cache: Cache, queue: SchedulingQueue, profiles: Mapping[str, ProfileRuntime]
-    ) -> None:
-        self.cache = cache
-        self.queue = queue
-        self.profiles = profiles
+    def __init__(self, parts: Parts) -> None:
+        self.cache = parts.cache
+        self.queue = parts.queue
+        self.profiles = parts.profiles
+        self.cluster = parts.cluster
+        self.clock = parts.clock
+        self.timers = parts.timers
+        self.ties = parts.ties
+        self.waiting_pods = parts.waiting_pods
+        self.observer = parts.observer
+        self.ended = parts.ended
 
     def on_add(self, obj: Any) -> None:
         """An object came."""
@@ -33,8 +71,11 @@ class EventHandlers:
                 self._on_pod(None, obj)
             case Node():
                 self.cache.set_node(obj)
+                self._move(NODE_ADD, None, obj)
             case Namespace():
                 self.cache.set_namespace(obj.name, obj.labels)
+            case _:
+                self._on_other(ActionType.Add, None, obj)
 
     def on_update(self, old: Any, new: Any) -> None:
         """An object changed."""
@@ -43,8 +84,12 @@ class EventHandlers:
                 self._on_pod(old, new)
             case Node():
                 self.cache.set_node(new)
+                for event in node_update_events(old, new):
+                    self._move(event, old, new)
             case Namespace():
                 self.cache.set_namespace(new.name, new.labels)
+            case _:
+                self._on_other(ActionType.Update, old, new)
 
     def on_delete(self, obj: Any) -> None:
         """An object went."""
@@ -52,40 +97,108 @@ class EventHandlers:
             case Pod():
                 self._on_pod(obj, None)
             case Node():
+                self._move(NODE_DELETE, obj, None)
                 self.cache.remove_node(obj.name)
             case Namespace():
                 self.cache.remove_namespace(obj.name)
+            case _:
+                self._on_other(ActionType.Delete, obj, None)
+
+    def _on_other(self, action: ActionType, old: Any, new: Any) -> None:
+        """Objects that are only read through the lister may still be what a pod waits for."""
+        resource = RESOURCE_OF_KIND.get((new or old).kind)
+        if resource is not None:
+            self._move(ClusterEvent(resource, action), old, new)
+
+    def _move(
+        self,
+        event: ClusterEvent,
+        old: Any,
+        new: Any,
+        pre_check: Callable[[Pod], bool] | None = None,
+    ) -> None:
+        self.queue.move_all_to_active_or_backoff(event, old, new, pre_check)
+
+    # Pods are in one of three places: nowhere (or finished, or another scheduler's), the queue, a node.
 
     def _on_pod(self, old: Pod | None, new: Pod | None) -> None:
-        """A pod moves between three places: nowhere (or finished), the queue, a node."""
         if old is not None and new is not None and old.uid != new.uid:
             self._on_pod(old, None)
             old = None
-        was, now = self._place(old), self._place(new)
-        if was == "queue" and old is not None:
-            self._leave_queue(old, new if now == "queue" else None)
-        if was == "node" and now != "node" and old is not None:
-            self.cache.remove_pod(old)
-        if new is None:
-            return
-        if now == "node" and was == "node" and old is not None:
-            self.cache.update_pod(old, new)
-        elif now == "node":
-            self.cache.add_pod(new)
-        elif now == "queue" and was != "queue":
-            self.queue.add(new)
-
-    def _leave_queue(self, old: Pod, new: Pod | None) -> None:
-        if new is not None:
-            if not self.cache.is_assumed(old):
-                self.queue.update(old, new)
-            return
-        self.queue.delete(old)
+        match self._place(old), self._place(new):
+            case "node", "node" if old is not None and new is not None:
+                self._pod_on_node_changed(old, new)
+            case "node", _ if old is not None:
+                self._pod_left_node(old)
+                if new is not None and self._place(new) == "queue":
+                    self._pod_came(new)
+            case was, "node" if new is not None:
+                self._pod_reached_node(new)
+                if was == "queue":
+                    self.queue.delete(new)
+            case "queue", "queue" if old is not None and new is not None:
+                self._waiting_pod_changed(old, new)
+            case "queue", _ if old is not None:
+                self._waiting_pod_went(old)
+            case _, "queue" if new is not None:
+                self._pod_came(new)
 
     def _place(self, pod: Pod | None) -> str:
-        """Where the scheduler keeps the pod: `node`, `queue`, or `` for pods that are not its business."""
         if pod is None or pod.is_finished:
             return ""
         if pod.node_name:
             return "node"
         return "queue" if pod.scheduler_name in self.profiles else ""
+
+    def _pod_came(self, pod: Pod) -> None:
+        self.observer("created", pod, "")
+        self.cache.pod_groups.set_pod(pod)
+        self.queue.add(pod)
+        self._move(UNSCHEDULABLE_POD_ADD, None, pod)
+
+    def _waiting_pod_changed(self, old: Pod, new: Pod) -> None:
+        if old.resource_version == new.resource_version and old.resource_version:
+            return
+        if self.cache.is_assumed(new):
+            if new.is_terminating and not old.is_terminating:
+                self._assumed_pod_goes(new)
+            return
+        self.cache.pod_groups.set_pod(new)
+        self.queue.update(old, new)
+        nominated = old.nominated_node_name
+        if nominated and nominated != new.nominated_node_name:
+            self._move(ASSIGNED_POD_DELETE, old, None, self._at_most(old.priority))
+
+    def _waiting_pod_went(self, pod: Pod) -> None:
+        self.observer("deleted", pod, "")
+        self.queue.delete(pod)
+        self.cache.pod_groups.remove_pod(pod)
+        if self.cache.is_assumed(pod):
+            self._assumed_pod_goes(pod)
+        elif pod.nominated_node_name:
+            self._move(ASSIGNED_POD_DELETE, pod, None, self._at_most(pod.priority))
+
+    def _assumed_pod_goes(self, pod: Pod) -> None:
+        """Free what the pod holds: end its wait on Permit, or forget it if it is past that."""
+        assumed = self.cache.get_pod(pod)
+        if not self.waiting_pods.reject(pod.uid) and self.cache.is_assumed(assumed):
+            self.cache.forget_pod(assumed)
+        self._move(ASSIGNED_POD_DELETE, assumed, None)
+
+    def _pod_reached_node(self, pod: Pod) -> None:
+        self.cache.add_pod(pod)
+        self._move(ASSIGNED_POD_ADD, None, pod)
+
+    def _pod_on_node_changed(self, old: Pod, new: Pod) -> None:
+        self.cache.update_pod(old, new)
+        for event in pod_update_events(old, new):
+            self._move(event, old, new)
+
+    def _pod_left_node(self, pod: Pod) -> None:
+        self.observer("deleted", pod, f"from {pod.node_name}")
+        self.cache.remove_pod(pod)
+        self._move(ASSIGNED_POD_DELETE, pod, None)
+
+    @staticmethod
+    def _at_most(priority: int) -> Callable[[Pod], bool]:
+        return lambda pod: pod.priority <= priority

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..api.pod import Pod
 from ..framework import SUCCESS, CycleState
+from ..framework.registration import registered_events
 from ..runtime import ProfileRuntime
 from ..table import NodeTable
 from .attempt import Explanation, PluginScore
@@ -39,3 +42,14 @@ def explain_scores(
     explanation.skipped_score = sorted(state.skip_score)
     totals = profile.scoring.run_scores(state, pod, table, search.rows)
     explanation.totals = dict(zip(names, totals.tolist(), strict=True))
+
+
+def explain_refusal(
+    explanation: Explanation, profile: ProfileRuntime, plugins: Iterable[str]
+) -> None:
+    """Add what the plugins that refused the pod wait for."""
+    for name in sorted(plugins):
+        plugin = profile.plugins.get(name)
+        if plugin is not None:
+            events = (str(wanted.event) for wanted in registered_events(plugin))
+            explanation.waits_for[name] = sorted(set(events))

@@ -142,7 +142,10 @@ def _iter_yaml(source: Source) -> Iterator[Found]:
 
 
 def _iter_yaml_items(source: Source, items: ItemList, document: int) -> Iterator[Found]:
-    shells = list(iter_trees(items.shell))
+    try:
+        shells = list(iter_trees(items.shell))
+    except YamlError:
+        raise NotInPiecesError from None
     shell = shells[0] if len(shells) == 1 else None
     kind = shell.get("kind", "List") if isinstance(shell, dict) else None
     if not isinstance(kind, str) or not kind.endswith("List"):

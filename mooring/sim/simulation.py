@@ -58,6 +58,7 @@ class Simulation:
             seed=seed,
             plugin_files=tuple(plugins),
             explain=explain,
+            ended=self._note,
         )
         self._results: dict[str, PodResult] = {}
         self._seen_evictions = 0
@@ -82,20 +83,16 @@ class Simulation:
 
     def _schedule_all(self, total: int, on_progress: OnProgress | None) -> None:
         """Try every pod, and the refused ones again as long as that places one more."""
-        changed = False
-        known_evictions = 0
         while True:
             attempt = self.scheduler.schedule_one()
             if attempt is None:
-                if not changed or self.scheduler.retry_unschedulable() == 0:
+                due = self.scheduler.next_timer()
+                if due is None or self.scheduler.is_settled:
                     return
-                changed = False
+                self.clock.advance(max(due - self.clock.monotonic(), 0))
+                self.scheduler.run_timers()
                 continue
-            evictions = len(self.cluster.evictions)
-            self._note(attempt)
             total += self._replace_evicted()
-            changed |= attempt.outcome is Outcome.BOUND or evictions > known_evictions
-            known_evictions = evictions
             if on_progress is not None:
                 on_progress(len(self._results), total)
 
@@ -160,7 +157,7 @@ class Simulation:
         admission = Admission(self.cluster)
         admitted = {id(obj): admission.admit(obj) for obj in objects if isinstance(obj, Pod)}
         for pod in admitted.values():
-            if not _is_waiting(pod):
+            if pod.node_name or pod.is_finished:
                 self.cluster.add(pod)
         present = (pod for pod in admitted.values() if pod.name)
         self._controllers = Controllers(self.cluster, admission, present)
@@ -181,5 +178,5 @@ class Simulation:
 
 
 def _is_waiting(pod: Pod) -> bool:
-    """Whether the pod still needs a node."""
+    """Whether the pod needs a node; one that is being deleted before it had one does not."""
     return not pod.node_name and not pod.is_finished and not pod.is_terminating

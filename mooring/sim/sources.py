@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import mmap
 import os
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import IO, TypeAlias
 
 from ..errors import InputError
 
@@ -22,7 +25,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 MAX_UNPACKED = 8 << 30
 _MAP_FROM = 1 << 20
 _PROBE = 8192
-_GZIP = 16 + zlib.MAX_WBITS
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +67,12 @@ def open_source(file: str) -> Source:
     """Read a file, or standard input; InputError if that fails or it is no text."""
     name = "stdin" if file == STDIN else file
     try:
-        data = sys.stdin.buffer.read() if file == STDIN else _map_or_read(Path(file))
+        data = _read(file)
+        size = len(data)
+        if data[:2] == GZIP_MAGIC:
+            data = _unpack(data, name)
     except OSError as error:
         raise InputError(f"{name}: expected a readable file; got {error.strerror}") from error
-    size = len(data)
-    if data[:2] == GZIP_MAGIC:
-        data = _unpack(data, name)
     if b"\0" in data[:_PROBE]:
         raise InputError(f"{name}: expected YAML or JSON; got binary data")
     return Source(name, data, size)
@@ -95,30 +98,33 @@ def _is_manifest(file: Path) -> bool:
     return file.name.removesuffix(".gz").endswith(SUFFIXES) and file.is_file()
 
 
-def _map_or_read(file: Path) -> Buffer:
+def _read(file: str) -> Buffer:
+    if file == STDIN:
+        return sys.stdin.buffer.read()
+    with open(file, "rb") as stream:
+        return _map_or_read(stream, os.path.getsize(file) if os.path.isfile(file) else 0)
+
+
+def _map_or_read(stream: IO[bytes], size: int) -> Buffer:
     """The file's bytes; those of a large file stay on disk until they are looked at."""
-    with file.open("rb") as stream:
-        if file.is_file() and file.stat().st_size >= _MAP_FROM:
-            return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        return stream.read()
+    if size >= _MAP_FROM:
+        stream.flush()
+        return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    return stream.read()
 
 
-def _unpack(data: Buffer, name: str) -> bytes:
-    """Decompress gzip data, of which there may be several parts in a row."""
-    parts: list[bytes] = []
-    room = MAX_UNPACKED
-    rest: bytes = data[:]
-    try:
-        while rest:
-            unpacker = zlib.decompressobj(_GZIP)
-            parts.append(unpacker.decompress(rest, room))
-            room -= len(parts[-1])
-            if unpacker.unconsumed_tail or room <= 0:
-                raise InputError(f"{name}: expected at most {MAX_UNPACKED >> 30} GiB unpacked")
-            if not unpacker.eof:
-                raise InputError(f"{name}: expected a whole gzip file; got one that is cut off")
-            rest = unpacker.unused_data
-    except zlib.error as error:
-        fault = str(error).rpartition(": ")[2]
-        raise InputError(f"{name}: expected gzip data; got {fault}") from None
-    return b"".join(parts)
+def _unpack(data: Buffer, name: str) -> Buffer:
+    """Decompress gzip data; much of it goes to a temporary file rather than into memory."""
+    packed = gzip.GzipFile(fileobj=io.BytesIO(data[:]))
+    with tempfile.TemporaryFile() as unpacked:
+        try:
+            while chunk := packed.read(_CHUNK):
+                unpacked.write(chunk)
+                if unpacked.tell() > MAX_UNPACKED:
+                    raise InputError(f"{name}: expected at most {MAX_UNPACKED >> 30} GiB unpacked")
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            fault = str(error).rpartition(": ")[2]
+            raise InputError(f"{name}: expected a whole gzip file; got {fault}") from None
+        size = unpacked.tell()
+        unpacked.seek(0)
+        return _map_or_read(unpacked, size)

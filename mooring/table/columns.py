@@ -85,6 +85,9 @@ class ResourceColumns(Mapping[str, Ints]):
     def __getitem__(self, resource: str) -> Ints:
         return self._columns.get(resource, self._zeros).view
 
+    def __contains__(self, resource: object) -> bool:
+        return resource in self._columns
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
 

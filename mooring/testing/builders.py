@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 from ..api.decode import decode_object
 from ..api.kinds import KINDS
 from ..api.node import HOSTNAME, ZONE, Node
-from ..api.pod import Pod
+from ..api.pod import Pod, PodCondition
 from ..clock import ManualClock
 from ..errors import InputError
-from ..framework import Handle
+from ..framework import Handle, PodEvent
 from ..table import NodeTable
 from ..table.writer import TableWriter
 
@@ -227,6 +227,14 @@ class RecordingClient:
     def evict(self, victim: Pod, preemptor: Pod) -> None:
         self.evicted.append(victim)
 
+    def patch_status(
+        self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        pass
+
+    def record_event(self, event: PodEvent) -> None:
+        pass
+
     def clear_nomination(self, pod: Pod) -> None:
         self.cleared.append(pod)
 
@@ -240,8 +248,8 @@ class Nominations:
     def nominated_pods(self, node_name: str) -> list[Pod]:
         return list(self._nominated.get(node_name, ()))
 
-    def nominated(self) -> Mapping[str, list[Pod]]:
-        return self._nominated
+    def node_names(self) -> list[str]:
+        return list(self._nominated)
 
     def delete(self, pod: Pod) -> None:
         for pods in self._nominated.values():

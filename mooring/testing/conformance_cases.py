@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..api.decode import decode_object
-from ..api.pod import Pod
+from ..api.pod import Pod, PodCondition
 from ..clock import ManualClock
 from ..config import default_config, parse_config
 from ..config.plugin_args import DefaultPreemptionArgs
 from ..config.types import SchedulerConfiguration
-from ..framework import Status
+from ..framework import PodEvent, Status
 from ..queue import QueuedPodInfo
 from ..scheduler import Attempt, FirstByName, Scheduler, build_scheduler
 
@@ -59,6 +59,14 @@ class CaseCluster:
     def evict(self, victim: Pod, preemptor: Pod) -> None:
         pass
 
+    def patch_status(
+        self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        pass
+
+    def record_event(self, event: PodEvent) -> None:
+        pass
+
     def clear_nomination(self, pod: Pod) -> None:
         pass  # the nominator forgets it; the pod's status stays, as in a cluster whose watch lags behind
 
@@ -67,7 +75,7 @@ def run_case(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
     """For each pod of the case, in order: its name and where we disagree."""
     objects = [decode_object(obj) for obj in case["objects"]]
     pods: list[Any] = [decode_object(obj) for obj in case["pods"]]
-    cluster = CaseCluster(objects)
+    cluster = CaseCluster([*objects, *pods])
     scheduler = build_scheduler(
         case_config(case["config"]),
         cluster,

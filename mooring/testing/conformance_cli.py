@@ -8,11 +8,13 @@ from __future__ import annotations
 import gzip
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from .conformance_cases import Disagreement, run_case
+from .conformance_hints import is_event_case, run_event_case
+from .conformance_queue import is_queue_script, run_queue_script
 
 FULL = 20
 """Disagreements that are printed; the rest is counted."""
@@ -46,6 +48,32 @@ def is_placement(case: dict[str, Any]) -> bool:
     )
 
 
+def run_placement(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
+    """For each pod of the case, where we disagree."""
+    return (found for _, found in run_case(case))
+
+
+def run_event(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
+    """For the one decision of the case, where we disagree."""
+    yield run_event_case(case)
+
+
+def run_script(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
+    """For each step of the case, where we disagree."""
+    return (found for _, found in run_queue_script(case))
+
+
+Case = dict[str, Any]
+RUNNERS: tuple[
+    tuple[Callable[[Case], bool], Callable[[Case], Iterator[list[Disagreement]]]], ...
+] = (
+    (is_placement, run_placement),
+    (is_event_case, run_event),
+    (is_queue_script, run_script),
+)
+"""The kinds of cases: how to tell one, and what yields, for each decision of the case, where we disagree."""
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the cases in the files and folders named; returns the exit status."""
     names = sys.argv[1:] if arguments is None else arguments
@@ -58,11 +86,12 @@ def main(arguments: list[str] | None = None) -> int:
     disagreements: list[Disagreement] = []
     for path in files:
         for case in read_cases(path):
-            if not is_placement(case):
+            run = next((run for is_kind, run in RUNNERS if is_kind(case)), None)
+            if run is None:
                 other += 1
                 continue
             cases += 1
-            for _, found in run_case(case):
+            for found in run(case):
                 total += 1
                 agree += not found
                 disagreements.extend(found)

@@ -12,15 +12,7 @@ from mooring.api.node import Node
 from mooring.api.pod import Pod, PodSpec
 from mooring.api.selectors import LabelSelector, Requirement
 from mooring.config.plugin_args import LIST_DEFAULTING, PodTopologySpreadArgs
-from mooring.framework import (
-    SKIP,
-    Code,
-    CycleState,
-    Handle,
-    Status,
-    unresolvable,
-    unschedulable,
-)
+from mooring.framework import SKIP, Code, CycleState, Handle, Status, unresolvable, unschedulable
 from mooring.plugins.pod_topology_spread import (
     IGNORED,
     REASON,
@@ -222,6 +214,15 @@ def test_match_label_keys_narrow_the_selector_to_the_pods_own_values(selector: A
     assert filtered(make_pod("p", "", keyed, metadata=new), ABC, pods) == [FITS, UNEVEN, FITS]
     if selector is APP_WEB:
         assert filtered(make_pod("p", "", keyed, metadata=old), ABC, pods) == [UNEVEN, FITS, FITS]
+
+
+def test_eligible_nodes_follow_changes_of_the_nodes() -> None:
+    writer, pod = make_writer(ABC, webs({"a": 1, "b": 1})), make_pod("p", "", constraint(1))
+    for node, feasible in ((ABC[2], [False, False, True]), (make_node("c"), [True, True, False])):
+        writer.set_node(node)
+        state = CycleState()
+        PLUGIN.pre_filter(state, pod, writer.table)
+        assert PLUGIN.filter_rows(state, pod, writer.table, ALL).feasible.tolist() == feasible
 
 
 def test_pre_filter_fails_on_a_selector_it_cannot_parse() -> None:

@@ -238,12 +238,13 @@ def with_container(**fields: Any) -> dict[str, Any]:
         ),
         pytest.param(
             b"\x1f\x8bnonsense",
-            "expected gzip data; got unknown compression method",
+            "expected a whole gzip file; got Unknown compression method",
             id="broken gzip",
         ),
         pytest.param(
             gzip.compress(b"kind: Pod\n" * 100)[:-20],
-            "expected a whole gzip file; got one that is cut off",
+            "expected a whole gzip file; "
+            "got Compressed file ended before the end-of-stream marker was reached",
             id="gzip that is cut off",
         ),
     ],
@@ -369,6 +370,18 @@ def test_a_fault_in_a_piece_has_the_number_of_its_item(
         read_manifests([path])
 
     expected = "list: document 1: items[5]: pod: metadata.name: expected a name; got none"
+    assert str(caught.value) == expected
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_fault_around_the_items_has_its_line(write: Write) -> None:
+    path = write("list", yaml.safe_dump({"items": PODS}) + "kind: List\nkind: List\n")
+    line = path.read_text().count("\n")
+
+    with pytest.raises(InputError) as caught:
+        read_manifests([path])
+
+    expected = f'list: document 1: line {line}: expected the key "kind" once; got it twice'
     assert str(caught.value) == expected
 
 

@@ -14,10 +14,10 @@ def test_since_lists_each_changed_row_once_in_order() -> None:
     for row in (5, 1, 5, 2):
         log.mark(row)
 
-    assert log.since(before).tolist() == [1, 2, 5]
-    assert log.since(0).tolist() == [1, 2, 3, 5]
-    assert log.since(log.version).tolist() == []
-    assert log.since(log.version - 1).tolist() == [2]
+    assert list(log.since(before)) == [1, 2, 5]
+    assert list(log.since(0)) == [1, 2, 3, 5]
+    assert list(log.since(log.version)) == []
+    assert list(log.since(log.version - 1)) == [2]
 
 
 def test_since_a_moment_too_long_ago_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,7 +28,7 @@ def test_since_a_moment_too_long_ago_is_not_known(monkeypatch: pytest.MonkeyPatc
 
     assert log.version == 9
     assert log.since(3) is None
-    assert log.since(4).tolist() == [4, 5, 6, 7, 8]
+    assert list(log.since(4)) == [4, 5, 6, 7, 8]
 
 
 def test_a_pod_changes_its_row_and_a_node_both_logs() -> None:
@@ -37,13 +37,13 @@ def test_a_pod_changes_its_row_and_a_node_both_logs() -> None:
     rows, nodes = table.row_changes.version, table.node_changes.version
 
     writer.add_pod(make_pod(node_name="b"))
-    assert table.row_changes.since(rows).tolist() == [1]
-    assert table.node_changes.since(nodes).tolist() == []
+    assert list(table.row_changes.since(rows)) == [1]
+    assert list(table.node_changes.since(nodes)) == []
 
     rows = table.row_changes.version
     writer.set_node(make_node("a", cpu="8"))
-    assert table.row_changes.since(rows).tolist() == [0]
-    assert table.node_changes.since(nodes).tolist() == [0]
+    assert list(table.row_changes.since(rows)) == [0]
+    assert list(table.node_changes.since(nodes)) == [0]
 
 
 def test_a_pod_replaced_by_one_that_counts_the_same_changes_no_row() -> None:
@@ -74,7 +74,7 @@ def test_a_pod_replaced_by_another_changes_its_row(changed: dict[str, object]) -
 
     TableWriter(table).replace_pod(old, make_pod(node_name="a", uid="u", **changed))
 
-    assert table.row_changes.since(version).tolist() == [0]
+    assert list(table.row_changes.since(version)) == [0]
 
 
 def test_a_pod_whose_explicit_zero_became_known_is_counted_again() -> None:

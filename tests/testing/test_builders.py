@@ -1,5 +1,7 @@
 """Builders: the short forms mean what they say, and the objects are real ones."""
 
+from collections.abc import Callable
+
 import pytest
 
 from mooring.api.decode import decode_object
@@ -181,7 +183,7 @@ def test_spec_and_status_have_the_last_word() -> None:
             id="a taint without effect",
         ),
         pytest.param(
-            lambda: make_node("a", taints=["gpu:Never"]), "Node a: spec.taints", id="odd effect"
+            lambda: make_node("a", taints=["gpu:Never"]), "node a: spec.taints", id="odd effect"
         ),
         pytest.param(
             lambda: make_pod(host_ports=["http"]), 'expected a number.*got "http"', id="odd port"
@@ -194,9 +196,9 @@ def test_spec_and_status_have_the_last_word() -> None:
         pytest.param(lambda: make_object("Ship", "x"), 'got "Ship"', id="unknown kind"),
     ],
 )
-def test_a_mistake_is_named(make: object, message: str) -> None:
+def test_a_mistake_is_named(make: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        make()  # type: ignore[operator]
+        make()
 
 
 def test_table_has_a_row_per_node_in_order_with_its_pods() -> None:

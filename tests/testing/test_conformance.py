@@ -214,8 +214,17 @@ class Prepared(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
 @pytest.mark.parametrize(
     "plugin",
-    [NoProd, NoProdRows, FailsOnA, CountsPods, CountsNodesAndSaysSo, CountsNodesInAnyScope]
-    + [ByPriorityKey, Scaled, Prepared],
+    [
+        NoProd,
+        NoProdRows,
+        FailsOnA,
+        CountsPods,
+        CountsNodesAndSaysSo,
+        CountsNodesInAnyScope,
+        ByPriorityKey,
+        Scaled,
+        Prepared,
+    ],
 )
 def test_a_sound_plugin_passes(plugin: type[Plugin]) -> None:
     check_conformance(plugin, [POD, make_pod("q", priority=7)], TABLE)
@@ -278,7 +287,6 @@ def test_rows_that_do_not_agree(plugin: type[Plugin], message: str) -> None:
     ],
 )
 def test_a_scope_that_is_too_narrow(plugin: type[Plugin], message: str) -> None:
-    check_rows_agree(CountsNodesAndSaysSo(), POD, TABLE)
     with pytest.raises(AssertionError, match=message):
         check_scope(plugin(), POD, TABLE)
 
@@ -291,7 +299,7 @@ def test_a_pod_key_that_leaves_something_out() -> None:
 
 
 def test_a_score_out_of_range() -> None:
-    with pytest.raises(AssertionError, match="TooMuch: node a for pod default/p: .* got 101"):
+    with pytest.raises(AssertionError, match=r"TooMuch: node a for pod default/p: .* got 101"):
         check_score_range(TooMuch(), POD, TABLE)
 
 

@@ -29,8 +29,8 @@ class PodIndex:
         self._siblings(pod)[pod.name] = pod
 
     def remove(self, pod: Pod) -> None:
-        del self._pods[pod.namespace, pod.name]
-        del self._siblings(pod)[pod.name]
+        self._pods.pop((pod.namespace, pod.name), None)
+        self._siblings(pod).pop(pod.name, None)
 
     def get(self, namespace: str, name: str) -> Pod | None:
         return self._pods.get((namespace, name))

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from ...api.meta import KubeObject
 from ...api.node import Node
-from ...api.pod import Pod
+from ...api.pod import Pod, PodCondition
 from ...errors import ConflictError, NotFoundError
+from ...framework import PodEvent
 from .names import make_name
 
 ClusterObject: TypeAlias = Pod | Node | KubeObject
@@ -51,6 +52,8 @@ class MemoryCluster:
         """Changes whenever an object other than a pod or a node does."""
         self.evictions: list[tuple[Pod, Pod]] = []
         """Who was evicted, and for whom."""
+        self.events: list[PodEvent] = []
+        """What the scheduler said about pods, in order."""
         self._objects: dict[str, dict[tuple[str, str], Any]] = {}
         self._handlers: list[WatchHandler] = []
         self._last_resource_version = 0
@@ -132,6 +135,26 @@ class MemoryCluster:
         if self.get("Pod", victim.namespace, victim.name) is not None:
             self.delete(victim)
             self.evictions.append((victim, preemptor))
+
+    def patch_status(
+        self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        """Set a condition of the pod and its nominated node, each unless None; nothing new is not written."""
+        stored = self.get("Pod", pod.namespace, pod.name)
+        if stored is None:
+            return
+        status = stored.status
+        if condition is not None:
+            others = tuple(c for c in status.conditions or () if c.type != condition.type)
+            status = replace(status, conditions=(*others, condition))
+        if nominated_node_name is not None:
+            status = replace(status, nominated_node_name=nominated_node_name)
+        if status != stored.status:
+            self.update(stored.with_status(status))
+
+    def record_event(self, event: PodEvent) -> None:
+        """Keep the event."""
+        self.events.append(event)
 
     def clear_nomination(self, pod: Pod) -> None:
         """Take the nominated node out of the pod's status."""

@@ -7,6 +7,7 @@ pkg/scheduler/framework/preemption/preemption.go.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from ...framework import (
     PostFilterPlugin,
     PostFilterResult,
     Preemption,
+    PreEnqueuePlugin,
     Status,
     Victims,
     failure,
@@ -30,6 +32,7 @@ from ...framework import (
     unresolvable,
     unschedulable,
 )
+from ...framework.events import POD, ActionType, EventWithHint, Hint, wait_for
 from ...table import Ints
 from .candidates import best_candidate
 from .victims import select_victims
@@ -40,7 +43,7 @@ NEVER = "not eligible due to preemptionPolicy=Never."
 TERMINATING = "not eligible due to a terminating pod on the nominated node."
 
 
-class DefaultPreemption(PostFilterPlugin):
+class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     """Tries the nodes where removing pods may help, and nominates the one that costs least."""
 
     name = "DefaultPreemption"
@@ -55,6 +58,13 @@ class DefaultPreemption(PostFilterPlugin):
         plugin = cls(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
         plugin.handle = handle
         return plugin
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Let every pod in: when `post_filter` returns, its victims have been asked to leave."""
+        return SUCCESS
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return (wait_for(POD, ActionType.Delete, after_pod_deleted),)
 
     def post_filter(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
@@ -155,3 +165,8 @@ def is_preempted(pod: Pod) -> bool:
         and condition.reason == "PreemptionByScheduler"
         for condition in pod.status.conditions or ()
     )
+
+
+def after_pod_deleted(pod: Pod, old: Any, new: Any) -> Hint:
+    """Never a reason of its own: whether room was made is for the plugins to say that refused the pod."""
+    return Hint.SKIP

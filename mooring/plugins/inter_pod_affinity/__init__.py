@@ -5,7 +5,7 @@ Mirrors pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scori
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -32,6 +32,7 @@ from ...framework import (
     unresolvable,
     unschedulable,
 )
+from ...framework.events import EventWithHint
 from ...table import (
     ABSENT,
     Bools,
@@ -44,6 +45,7 @@ from ...table import (
     term_selects,
 )
 from ...table.tally import DomainTally
+from .hints import affinity_events
 from .terms import OwnTerms, OwnTermsCache
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
@@ -142,6 +144,9 @@ class InterPodAffinity(
         plugin = cls(given.hard_pod_affinity_weight, given.ignore_preferred_terms_of_existing_pods)
         plugin.handle = handle
         return plugin
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return affinity_events()
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
         own = self._own_terms.get(pod, table)

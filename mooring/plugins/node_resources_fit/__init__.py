@@ -5,7 +5,7 @@ Mirrors pkg/scheduler/framework/plugins/noderesources/fit.go.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any, Self
 
 from ...api.pod import Pod
@@ -25,7 +25,9 @@ from ...framework import (
     Status,
     Verdict,
 )
+from ...framework.events import EventWithHint
 from ...table import Ints, NodeTable, Rows
+from .hints import FitHints
 from .strategies import LeastAllocated, Strategy, make_strategy
 
 TOO_MANY_PODS = "Too many pods"
@@ -46,6 +48,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._strategy = strategy or LeastAllocated({"cpu": 1, "memory": 1})
         self._ignored_resources = frozenset(ignored_resources)
         self._ignored_groups = frozenset(ignored_groups)
+        self._hints = FitHints()
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -57,6 +60,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def pod_key(self, pod: Pod) -> Hashable:
         return pod.spec
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return self._hints.events(lambda: self.handle.lister)
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         return SUCCESS

@@ -6,6 +6,7 @@ Mirrors pkg/scheduler/framework/plugins/podtopologyspread/{plugin,filtering,scor
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -35,10 +36,12 @@ from ...framework import (
     unresolvable,
     unschedulable,
 )
+from ...framework.events import EventWithHint
 from ...table import ABSENT, Bools, Ints, LabelColumn, NodeTable, PodTerm, Rows
 from ...table.tally import DomainTally
 from .constraints import SYSTEM_CONSTRAINTS, Constraint, ConstraintsCache
 from .eligibility import Domains, Eligibility, EligibilityCache
+from .hints import spread_events
 
 REASON = "node(s) didn't match pod topology spread constraints"
 REASON_MISSING_LABEL = f"{REASON} (missing required label)"
@@ -107,6 +110,9 @@ class PodTopologySpread(
         plugin = cls(given.default_constraints, given.defaulting_type, comparison_operators)
         plugin.handle = handle
         return plugin
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return spread_events(lambda pod: self._constraints_of(pod, DO_NOT_SCHEDULE))
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
         try:

@@ -1,0 +1,25 @@
+"""Pod groups: pods that belong together, by `spec.schedulingGroup` or, without that API, by labels."""
+
+from __future__ import annotations
+
+from .pod import Pod
+
+NAME_LABEL = "pod-group.scheduling.sigs.k8s.io/name"
+MIN_AVAILABLE_LABEL = "pod-group.scheduling.sigs.k8s.io/min-available"
+
+
+def pod_group_of(pod: Pod) -> str | None:
+    """The name of the PodGroup (scheduling.k8s.io) that the pod is scheduled with, if any."""
+    group = pod.spec.scheduling_group
+    return group.pod_group_name if group is not None else None
+
+
+def labelled_group_of(pod: Pod) -> str | None:
+    """The name of the group that the pod's labels put it in, if any."""
+    return pod.labels.get(NAME_LABEL) or None
+
+
+def min_available(pod: Pod) -> int:
+    """How many pods of the pod's labelled group must run together; at least 1."""
+    text = pod.labels.get(MIN_AVAILABLE_LABEL, "")
+    return max(int(text), 1) if text.isdecimal() else 1

@@ -1,0 +1,57 @@
+"""PodGroups: the pods of each group that the cluster knows, and which of them have a place.
+
+Mirrors pkg/scheduler/backend/podgroupmanager, for groups by `spec.schedulingGroup` and by label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..api.pod import Pod
+from ..api.pod_groups import labelled_group_of, pod_group_of
+
+GroupKey = tuple[str, str, str]
+"""`PodGroup` or `label`, namespace, name."""
+
+
+class PodGroups:
+    """Members by group; a pod with a node, assumed or bound, is placed."""
+
+    def __init__(self) -> None:
+        self._members: dict[GroupKey, dict[str, Pod]] = {}
+        self._placed: dict[GroupKey, set[str]] = {}
+
+    def set_pod(self, pod: Pod) -> None:
+        """A pod came or changed."""
+        for key in group_keys(pod):
+            self._members.setdefault(key, {})[pod.uid] = pod
+            placed = self._placed.setdefault(key, set())
+            (placed.add if pod.node_name else placed.discard)(pod.uid)
+
+    def remove_pod(self, pod: Pod) -> None:
+        """A pod went."""
+        for key in group_keys(pod):
+            members = self._members.get(key, {})
+            members.pop(pod.uid, None)
+            self._placed.get(key, set()).discard(pod.uid)
+            if not members:
+                self._members.pop(key, None)
+                self._placed.pop(key, None)
+
+    def members(self, key: GroupKey) -> list[Pod]:
+        """The pods of the group, in order of appearance."""
+        return list(self._members.get(key, {}).values())
+
+    def placed_count(self, key: GroupKey) -> int:
+        """How many of them have a node, or are assumed to."""
+        return len(self._placed.get(key, ()))
+
+
+def group_keys(pod: Pod) -> Iterator[GroupKey]:
+    """The groups the pod belongs to."""
+    name = pod_group_of(pod)
+    if name is not None:
+        yield "PodGroup", pod.namespace, name
+    label = labelled_group_of(pod)
+    if label is not None:
+        yield "label", pod.namespace, label

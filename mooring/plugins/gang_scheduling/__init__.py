@@ -1,0 +1,70 @@
+"""GangScheduling: the pods of a PodGroup with a gang policy are bound when enough of them have a node.
+
+Mirrors pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go. Off unless a profile enables it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...api.pod import Pod
+from ...api.pod_groups import pod_group_of
+from ...api.workloads import PodGroup
+from ...framework import (
+    PODS_TO_ACTIVATE,
+    SUCCESS,
+    CycleState,
+    EventWithHint,
+    PermitPlugin,
+    PreEnqueuePlugin,
+    Status,
+    unresolvable,
+    wait,
+)
+from .hints import events
+
+TIMEOUT_S = 5 * 60
+TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
+WAITING = "waiting for minCount pods from a gang to be scheduled"
+
+
+class GangScheduling(PreEnqueuePlugin, PermitPlugin):
+    """Holds pods back until the gang is complete in the queue, then until enough of it has a node."""
+
+    name = "GangScheduling"
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return events()
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        name = pod_group_of(pod)
+        if name is None:
+            return SUCCESS
+        group = self._group(pod, name)
+        if group is None:
+            return unresolvable(
+                f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
+            )
+        known = len(self.handle.pod_groups.members(("PodGroup", pod.namespace, name)))
+        if known < group.min_count:
+            return unresolvable(TOO_FEW)
+        return SUCCESS
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
+        name = pod_group_of(pod)
+        group = self._group(pod, name) if name is not None else None
+        if name is None or group is None or group.min_count == 0:
+            return SUCCESS, 0
+        key = ("PodGroup", pod.namespace, name)
+        if self.handle.pod_groups.placed_count(key) < group.min_count:
+            unplaced = [m for m in self.handle.pod_groups.members(key) if not m.node_name]
+            state.read(PODS_TO_ACTIVATE).update({m.key: m for m in unplaced if m.uid != pod.uid})
+            return wait(WAITING), TIMEOUT_S
+        for waiting in self.handle.waiting_pods or ():
+            if waiting.pod.namespace == pod.namespace and pod_group_of(waiting.pod) == name:
+                waiting.allow(self.name)
+        return SUCCESS, 0
+
+    def _group(self, pod: Pod, name: str) -> PodGroup | None:
+        group = self.handle.lister.get("PodGroup", pod.namespace, name)
+        return group if isinstance(group, PodGroup) else None

@@ -1,0 +1,111 @@
+"""When a pod that found no room is worth another try.
+
+Mirrors the queueing hints of pkg/scheduler/framework/plugins/noderesources/fit.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...api.dra import DeviceClass
+from ...api.node import Node
+from ...api.pod import Pod
+from ...api.resources import PODS, is_scalar
+from ...framework import Lister
+from ...framework.events import (
+    DEVICE_CLASS,
+    NODE,
+    POD,
+    ActionType,
+    EventWithHint,
+    Hint,
+    required,
+    typed,
+    wait_for,
+)
+
+
+class FitHints:
+    """The hints of NodeResourcesFit. Resources that the filter ignores are not ignored here."""
+
+    def __init__(self) -> None:
+        self._lister: Lister | None = None
+        self._lister_version = -1
+        self._device_resources: frozenset[str] = frozenset()
+
+    def events(self, lister_of: Callable[[], Lister]) -> Sequence[EventWithHint]:
+        """What the plugin waits for; `lister_of` says where device classes are looked up."""
+
+        def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
+            return self.after_node_change(pod, old, new, lister_of())
+
+        node_changes = ActionType.Add | ActionType.UpdateNodeAllocatable
+        return (
+            wait_for(POD, ActionType.Delete | ActionType.UpdatePodScaleDown, after_pod_event),
+            wait_for(NODE, node_changes, after_node_change),
+            wait_for(DEVICE_CLASS, ActionType.Add | ActionType.Update, after_device_class_event),
+        )
+
+    def after_node_change(self, pod: Pod, old: Any, new: Any, lister: Lister) -> Hint:
+        """The pod must fit the node when it is empty, and something it needs must have grown."""
+        before, after = typed(Node, old), required(Node, new)
+        if not self._fits(pod, after, lister):
+            return Hint.SKIP
+        if before is None or self._has_grown(pod, before, after, lister):
+            return Hint.QUEUE
+        return Hint.SKIP
+
+    def _fits(self, pod: Pod, node: Node, lister: Lister) -> bool:
+        if node.allocatable.get(PODS, 0) < 1:
+            return False
+        return all(
+            wanted <= node.allocatable.get(name, 0) or self._is_left_to_devices(name, node, lister)
+            for name, wanted in pod.requests.items()
+        )
+
+    def _has_grown(self, pod: Pod, before: Node, after: Node, lister: Lister) -> bool:
+        then, now = before.allocatable, after.allocatable
+        if now.get(PODS, 0) > then.get(PODS, 0):
+            return True
+        return any(
+            now.get(name, 0) > then.get(name, 0) or self._is_left_to_devices(name, after, lister)
+            for name in pod.requests
+        )
+
+    def _is_left_to_devices(self, name: str, node: Node, lister: Lister) -> bool:
+        """Whether the resource, of which the node has none, can be had from a class of devices."""
+        if not is_scalar(name) or node.allocatable.get(name, 0) > 0:
+            return False
+        if lister is not self._lister or lister.version != self._lister_version:
+            self._lister, self._lister_version = lister, lister.version
+            classes = lister.list(DeviceClass.kind)
+            self._device_resources = frozenset(n for c in classes for n in c.resource_names)
+        return name in self._device_resources
+
+
+def after_pod_event(pod: Pod, old: Any, new: Any) -> Hint:
+    """A pod left a node, or needs less now; of the pod's own resources when it is another pod."""
+    before, after = typed(Pod, old), typed(Pod, new)
+    if after is None:
+        gone = required(Pod, before)
+        return Hint.QUEUE if gone.is_assigned_or_nominated else Hint.SKIP
+    if after.uid == pod.uid:
+        return Hint.QUEUE
+    if not after.node_name:
+        return Hint.SKIP
+    then, now = required(Pod, before).usage, after.usage
+    helps = any(then.get(name, 0) > now.get(name, 0) for name in pod.usage)
+    return Hint.QUEUE if helps else Hint.SKIP
+
+
+def after_device_class_event(pod: Pod, old: Any, new: Any) -> Hint:
+    """A class of devices came to stand for a resource that the pod names, be it with zero."""
+    before, after = typed(DeviceClass, old), required(DeviceClass, new)
+    named, asked = after.spec.extended_resource_name, pod.spec.requested_names
+    if before is None:
+        helps = any(name in asked for name in after.resource_names)
+    else:
+        changed = (before.spec.extended_resource_name or "") != (named or "")
+        helps = changed and named in asked
+    return Hint.QUEUE if helps else Hint.SKIP

@@ -1,0 +1,93 @@
+"""When a pod that would have been spread unevenly is worth another try.
+
+Mirrors the queueing hints of pkg/scheduler/framework/plugins/podtopologyspread/plugin.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...api.node import Node
+from ...api.pod import Pod
+from ...framework.events import (
+    NODE,
+    POD,
+    ActionType,
+    EventWithHint,
+    Hint,
+    required,
+    typed,
+    wait_for,
+)
+from .constraints import Constraint
+
+POD_CHANGES = (
+    ActionType.Add | ActionType.Delete | ActionType.UpdatePodLabel | ActionType.UpdatePodToleration
+)
+NODE_CHANGES = (
+    ActionType.Add | ActionType.Delete | ActionType.UpdateNodeLabel | ActionType.UpdateNodeTaint
+)
+
+ConstraintsOf = Callable[[Pod], tuple[Constraint, ...]]
+"""The DoNotSchedule constraints of a pod; raises when they cannot be used."""
+
+
+def spread_events(constraints_of: ConstraintsOf) -> Sequence[EventWithHint]:
+    """What the plugin waits for."""
+
+    def after_pod_change(pod: Pod, old: Any, new: Any) -> Hint:
+        before, after = typed(Pod, old), typed(Pod, new)
+        if any(other is not None and not _is_counted(other, pod) for other in (before, after)):
+            return Hint.SKIP
+        helps = _pod_helps(pod, before, after, constraints_of(pod))
+        return Hint.QUEUE if helps else Hint.SKIP
+
+    def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
+        before, after = typed(Node, old), typed(Node, new)
+        helps = _node_helps(before, after, constraints_of(pod))
+        return Hint.QUEUE if helps else Hint.SKIP
+
+    return (
+        wait_for(POD, POD_CHANGES, after_pod_change),
+        wait_for(NODE, NODE_CHANGES, after_node_change),
+    )
+
+
+def _is_counted(other: Pod, pod: Pod) -> bool:
+    """Whether `other` is the pod itself, or one that may be counted for it."""
+    if other.uid == pod.uid:
+        return True
+    return other.is_assigned_or_nominated and other.namespace == pod.namespace
+
+
+def _pod_helps(
+    pod: Pod, before: Pod | None, after: Pod | None, constraints: tuple[Constraint, ...]
+) -> bool:
+    if before is None or after is None:
+        other = required(Pod, after if before is None else before)
+        return any(constraint.selects(other) for constraint in constraints)
+    tolerates_more = after.uid == pod.uid and after.tolerations != before.tolerations
+    if tolerates_more and any(constraint.honors_taints for constraint in constraints):
+        return True
+    return any(c.selects(before) != c.selects(after) for c in constraints)
+
+
+def _node_helps(
+    before: Node | None, after: Node | None, constraints: tuple[Constraint, ...]
+) -> bool:
+    if before is None or after is None:
+        node = required(Node, after if before is None else before)
+        return _has_all_keys(node, constraints)
+    counts = _has_all_keys(after, constraints)
+    if _has_all_keys(before, constraints) != counts:
+        return True
+    if not counts:
+        return False
+    keys = (constraint.topology_key for constraint in constraints)
+    moved = any(before.labels[key] != after.labels[key] for key in keys)
+    return moved or before.taints != after.taints
+
+
+def _has_all_keys(node: Node, constraints: tuple[Constraint, ...]) -> bool:
+    return all(constraint.topology_key in node.labels for constraint in constraints)

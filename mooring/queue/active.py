@@ -1,0 +1,58 @@
+"""ActiveQueue: the pods that are ready, and handing them out.
+
+Mirrors pkg/scheduler/backend/queue/active_queue.go.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from ..framework.events import POP_FROM_BACKOFF_Q
+from .backoff import BackoffQueue
+from .counters import ACTIVE, QueueCounters
+from .heap import KeyedHeap
+from .in_flight import InFlight
+from .queued_pod import QueuedPodInfo
+
+log = logging.getLogger(__name__)
+
+
+class ActiveQueue:
+    """Ready pods in the order of the QueueSort plugin; when there are none, rejected ones cut their backoff short."""
+
+    def __init__(
+        self,
+        sort_key: Callable[[QueuedPodInfo], Any],
+        backoff: BackoffQueue,
+        in_flight: InFlight,
+        counters: QueueCounters,
+    ) -> None:
+        self.heap: KeyedHeap[QueuedPodInfo] = KeyedHeap(sort_key)
+        self._early = backoff.rejected
+        self._in_flight = in_flight
+        self._counters = counters
+        self.scheduling_cycle = 0
+        """How many pods were popped."""
+
+    def pop(self) -> QueuedPodInfo | None:
+        """The next pod to schedule, in flight from now on; None when none is ready."""
+        while True:
+            info = self.heap.pop()
+            if info is None:
+                info = self._early.pop()
+                if info is None:
+                    return None
+                self._counters.incoming[ACTIVE, POP_FROM_BACKOFF_Q] += 1
+            info.attempts += 1
+            if info.pod.uid not in self._in_flight:
+                break
+            log.error(
+                "pod %s is being scheduled already; the second entry is dropped", info.pod.key
+            )
+        self._in_flight.start(info)
+        self.scheduling_cycle += 1
+        if info.unschedulable_plugins or info.pending_plugins:
+            self._counters.count_rejectors(info, -1)
+        return info

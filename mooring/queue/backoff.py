@@ -1,0 +1,91 @@
+"""BackoffQueue: pods that may be tried again, but not yet.
+
+Mirrors pkg/scheduler/backend/queue/backoff_queue.go, with popping from the backoff queue switched on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..api.pod import Pod
+from .heap import KeyedHeap
+from .queued_pod import NO_BACKOFF, QueuedPodInfo
+from .ticks import SECOND, micros, window
+
+
+class BackoffQueue:
+    """Two heaps: pods that were rejected may be popped early, pods that met an error may not.
+
+    A pod comes here for the rest of its backoff, which grows with each failure. Backoff ends in whole seconds of the
+    wall clock, and all pods of one such window are let go at its end; within it the order is that of the active queue.
+    """
+
+    def __init__(
+        self, initial_s: float, max_s: float, sort_key: Callable[[QueuedPodInfo], Any]
+    ) -> None:
+        self._initial, self._max = micros(initial_s) * 1000, micros(max_s) * 1000
+        self.rejected: KeyedHeap[QueuedPodInfo] = KeyedHeap(
+            lambda info: (info.backoff_expiration, sort_key(info))
+        )
+        self.errors: KeyedHeap[QueuedPodInfo] = KeyedHeap(lambda info: info.backoff_expiration)
+
+    def expiration(self, info: QueuedPodInfo) -> float:
+        """The whole second in which the backoff of the pod ends, counted from its timestamp."""
+        count = info.consecutive_errors_count or info.unschedulable_count
+        if count == 0 or self._max == 0:
+            return NO_BACKOFF
+        # In nanoseconds, as the shift drops bits.
+        shift = count - 1
+        backoff = self._max if self._initial > self._max >> shift else self._initial << shift
+        return float((micros(info.timestamp) * 1000 + backoff) // (SECOND * 1000))
+
+    def is_backing_off(self, info: QueuedPodInfo, now: float) -> bool:
+        """Whether the pod has to wait: also all through the second its backoff ends in."""
+        return info.backoff_expiration >= window(now)
+
+    def add(self, info: QueuedPodInfo) -> None:
+        """Keep the pod for the rest of its backoff."""
+        into, other = self.rejected, self.errors
+        if not info.has_rejectors:
+            into, other = other, into
+        into.put(info.pod.key, info)
+        other.delete(info.pod.key)
+
+    def replace_pod(self, key: str, pod: Pod) -> QueuedPodInfo | None:
+        """Put a new version of the pod in the place of the old one, if it is here."""
+        for heap in (self.rejected, self.errors):
+            info = heap.get(key)
+            if info is not None:
+                info.pod = pod
+                heap.put(key, info)
+                return info
+        return None
+
+    def get(self, key: str) -> QueuedPodInfo | None:
+        """The pod with this key."""
+        return self.rejected.get(key) or self.errors.get(key)
+
+    def delete(self, key: str) -> QueuedPodInfo | None:
+        """Remove the pod, if it is here."""
+        return self.rejected.delete(key) or self.errors.delete(key)
+
+    def pop_completed(self, now: float) -> list[QueuedPodInfo]:
+        """Remove and return the pods whose backoff is over, the rejected ones first."""
+        completed = []
+        for heap in (self.rejected, self.errors):
+            while (first := heap.peek()) is not None and not self.is_backing_off(first, now):
+                heap.pop()
+                completed.append(first)
+        return completed
+
+    def next_completion(self) -> float | None:
+        """The whole second at which the next pod can be let go; None when no pod is here."""
+        heads = [info for info in (self.rejected.peek(), self.errors.peek()) if info is not None]
+        return min((info.backoff_expiration + 1 for info in heads), default=None)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.rejected or key in self.errors
+
+    def __len__(self) -> int:
+        return len(self.rejected) + len(self.errors)

@@ -1,0 +1,32 @@
+"""QueueCounters: what the queue counts, as plain integers for whoever shows them.
+
+The numbers behind scheduler_queue_incoming_pods_total and scheduler_unschedulable_pods.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from .queued_pod import QueuedPodInfo
+
+ACTIVE = "active"
+BACKOFF = "backoff"
+UNSCHEDULABLE = "unschedulable"
+GATED = "gated"
+
+
+@dataclass(slots=True)
+class QueueCounters:
+    """Counts since the start (`incoming`) and counts of now (`rejected_by`)."""
+
+    incoming: defaultdict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
+    """Pods that entered a part of the queue, by part and event label."""
+    rejected_by: defaultdict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
+    """Pods that a plugin rejected, by plugin and profile."""
+
+    def count_rejectors(self, info: QueuedPodInfo, change: int) -> None:
+        """The pod waits for its rejectors (+1), or no longer does (-1)."""
+        profile = info.pod.scheduler_name
+        for plugin in info.unschedulable_plugins | info.pending_plugins:
+            self.rejected_by[plugin, profile] += change

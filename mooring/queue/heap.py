@@ -1,0 +1,101 @@
+"""KeyedHeap: a priority queue whose items are found, replaced and deleted by key.
+
+Plays the part of pkg/scheduler/backend/heap/heap.go.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+SLACK = 64
+"""Outdated slots that are always tolerated."""
+
+
+class KeyedHeap(Generic[T]):
+    """Items in the order of `sort_key`, of equal ones the first to come first.
+
+    A deleted or moved item leaves its slot behind; such slots are passed over when they surface and swept out when
+    they are the majority. So all operations are a few calls of C code and O(log n), deletion on average.
+    """
+
+    __slots__ = ("_arrivals", "_items", "_slots", "_sort_key")
+
+    def __init__(self, sort_key: Callable[[T], Any]) -> None:
+        self._sort_key = sort_key
+        self._arrivals = 0
+        self._slots: list[tuple[Any, int, str]] = []
+        self._items: dict[str, tuple[Any, int, T]] = {}
+
+    def put(self, key: str, item: T) -> None:
+        """Add an item, or replace the one with this key."""
+        rank = self._sort_key(item)
+        known = self._items.get(key)
+        if known is not None and known[0] == rank:
+            self._items[key] = (rank, known[1], item)
+            return
+        self._arrivals = arrival = self._arrivals + 1
+        self._items[key] = (rank, arrival, item)
+        heapq.heappush(self._slots, (rank, arrival, key))
+        if known is not None:
+            self._sweep()
+
+    def pop(self) -> T | None:
+        """Remove and return the first item; None when there is none."""
+        items, slots = self._items, self._slots
+        while slots:
+            _, arrival, key = heapq.heappop(slots)
+            found = items.get(key)
+            if found is not None and found[1] == arrival:
+                del items[key]
+                return found[2]
+        return None
+
+    def peek(self) -> T | None:
+        """The first item; None when there is none."""
+        items, slots = self._items, self._slots
+        while slots:
+            _, arrival, key = slots[0]
+            found = items.get(key)
+            if found is not None and found[1] == arrival:
+                return found[2]
+            heapq.heappop(slots)
+        return None
+
+    def delete(self, key: str) -> T | None:
+        """Remove and return the item with this key; None when there is none."""
+        found = self._items.pop(key, None)
+        if found is None:
+            return None
+        self._sweep()
+        return found[2]
+
+    def get(self, key: str) -> T | None:
+        """The item with this key."""
+        found = self._items.get(key)
+        return None if found is None else found[2]
+
+    def in_order(self) -> list[T]:
+        """All items, the first first; the heap stays as it is."""
+        return [item for _, _, item in sorted(self._items.values(), key=_rank)]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._items
+
+    def __iter__(self) -> Iterator[T]:
+        return (item for _, _, item in self._items.values())
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def _sweep(self) -> None:
+        if len(self._slots) > 2 * len(self._items) + SLACK:
+            self._slots = [(rank, at, key) for key, (rank, at, _) in self._items.items()]
+            heapq.heapify(self._slots)
+
+
+def _rank(entry: tuple[Any, int, Any]) -> tuple[Any, int]:
+    return entry[0], entry[1]

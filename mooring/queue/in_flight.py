@@ -1,0 +1,77 @@
+"""InFlight: the pods that are being scheduled, and what happened meanwhile.
+
+Mirrors the in-flight pods and events of pkg/scheduler/backend/queue/active_queue.go.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+from ..framework import ClusterEvent
+from .queued_pod import QueuedPodInfo
+
+
+class PastEvent(NamedTuple):
+    """An event, with the object before and after."""
+
+    event: ClusterEvent
+    old: Any
+    new: Any
+
+
+class InFlight:
+    """Pods between `pop` and `done`, and the events since the first of them was popped.
+
+    Events are numbered; each pod knows the number of the first event after its pop. Pods are popped in order, so the
+    first pod that is left tells which events are still of use.
+    """
+
+    def __init__(self) -> None:
+        self._pods: OrderedDict[str, tuple[int, QueuedPodInfo]] = OrderedDict()
+        self._events: deque[PastEvent] = deque()
+        self._dropped = 0
+
+    def start(self, info: QueuedPodInfo) -> None:
+        """The pod was popped."""
+        self._pods[info.pod.uid] = (self._dropped + len(self._events), info)
+
+    def done(self, uid: str) -> None:
+        """The attempt is over; events that only this pod could ask for are dropped."""
+        if self._pods.pop(uid, None) is None or not self._events:
+            return
+        if not self._pods:
+            self._dropped += len(self._events)
+            self._events.clear()
+            return
+        first, _ = next(iter(self._pods.values()))
+        while self._dropped < first:
+            self._events.popleft()
+            self._dropped += 1
+
+    def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
+        """Remember the event for the pods in flight; with none there is nothing to remember."""
+        if self._pods:
+            self._events.append(PastEvent(event, old, new))
+
+    def events_since(self, uid: str) -> Iterator[PastEvent]:
+        """What happened since the pod was popped, in order."""
+        first, _ = self._pods[uid]
+        return islice(self._events, first - self._dropped, None)
+
+    def infos(self) -> list[QueuedPodInfo]:
+        """The pods in flight, in the order they were popped."""
+        return [info for _, info in self._pods.values()]
+
+    @property
+    def event_count(self) -> int:
+        """Events that are remembered."""
+        return len(self._events)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._pods
+
+    def __len__(self) -> int:
+        return len(self._pods)

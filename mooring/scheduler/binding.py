@@ -1,0 +1,139 @@
+"""Binding: the second half of a pod's road, beside the scheduling of the next pods.
+
+Mirrors bindingCycle and handleBindingCycleError of pkg/scheduler/schedule_one.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ..api.pod import Pod
+from ..cache import Cache
+from ..clock import Timers
+from ..framework import SUCCESS, Code, CycleState, Executor, Status
+from ..queue import QueuedPodInfo
+from ..runtime import ProfileRuntime
+from ..runtime.committing import Answer, then
+from ..runtime.waiting import WaitingPod, WaitingPods
+from .attempt import Attempt
+
+
+class PreBindingPods:
+    """The pods whose PreBind is under way; those can still be stopped."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, str | None] = {}
+
+    def begin(self, uid: str) -> None:
+        self._reasons[uid] = None
+
+    def cancel(self, uid: str, reason: str) -> bool:
+        """Stop a pod before it is bound; False when it is not in PreBind, or past it."""
+        if uid not in self._reasons:
+            return False
+        self._reasons[uid] = reason
+        return True
+
+    def finish(self, uid: str) -> str | None:
+        """PreBind is over: why the pod must not be bound, or None."""
+        return self._reasons.pop(uid, None)
+
+
+@dataclass(slots=True)
+class BindingTools:
+    """What the binding cycles of all pods share."""
+
+    cache: Cache
+    timers: Timers
+    executor: Executor
+    waiting_pods: WaitingPods
+    pre_binding: PreBindingPods
+    expect_node: Callable[[Pod, str], None]
+    """Say in the pod's status where it will go, when that takes time."""
+    leave_queue: Callable[[str], None]
+    """The pod (by uid) no longer counts as being scheduled: events need not be kept for it."""
+    bound: Callable[[Binding], None]
+    failed: Callable[[Binding, Status], None]
+
+
+class Binding:
+    """The binding cycle of one assumed pod."""
+
+    def __init__(
+        self,
+        tools: BindingTools,
+        profile: ProfileRuntime,
+        state: CycleState,
+        queued: QueuedPodInfo,
+        assumed: Pod,
+        attempt: Attempt,
+    ) -> None:
+        self._tools = tools
+        self.profile = profile
+        self.state = state
+        self.queued = queued
+        self.assumed = assumed
+        self.attempt = attempt
+        self.is_permitted = False
+        self._skipped: set[str] = set()
+
+    def begin(self, timeouts_s: Mapping[str, float]) -> None:
+        """Wait on Permit when plugins asked for it (`timeouts_s`), then go on."""
+        tools, assumed = self._tools, self.assumed
+        committing = self.profile.committing
+        status, self._skipped = committing.run_pre_flight(self.state, assumed, assumed.node_name)
+        if status.code is Code.Error:
+            self._fail(status)
+            return
+        if timeouts_s or status.is_success:
+            tools.expect_node(assumed, assumed.node_name)
+        if not timeouts_s:
+            self._permitted(SUCCESS)
+            return
+        waiting = WaitingPod(assumed, timeouts_s, tools.timers, self._permitted)
+        tools.waiting_pods.add(waiting)
+
+    def _permitted(self, status: Status) -> None:
+        self._tools.waiting_pods.remove(self.assumed.uid)
+        if not status.is_success:
+            if not status.is_rejected:
+                text = f"waiting on permit for pod: {status.message}"
+                status = Status(status.code, (text,), status.plugin)
+            self._fail(status)
+            return
+        self.is_permitted = True
+        self._tools.leave_queue(self.assumed.uid)
+        self._tools.pre_binding.begin(self.assumed.uid)
+        self._tools.executor.run(self._work, self._finished)
+
+    def _work(self) -> Answer:
+        """PreBind, then Bind: all that may take time. Runs where the executor runs it."""
+        committing, assumed = self.profile.committing, self.assumed
+        pre_bound = committing.run_pre_bind(self.state, assumed, assumed.node_name, self._skipped)
+        return then(pre_bound, self._bind)
+
+    def _bind(self) -> Answer:
+        cancelled = self._tools.pre_binding.finish(self.assumed.uid)
+        if cancelled is not None:
+            return Status(Code.Error, (cancelled,))
+        return self.profile.committing.run_bind(self.state, self.assumed, self.assumed.node_name)
+
+    def _finished(self, status: Status) -> None:
+        self._tools.pre_binding.finish(self.assumed.uid)
+        if not status.is_success:
+            self._fail(status)
+            return
+        self._tools.cache.finish_binding(self.assumed)
+        self._tools.bound(self)
+
+    def _fail(self, status: Status) -> None:
+        """Undo everything in reverse."""
+        self.undo()
+        self._tools.failed(self, status)
+
+    def undo(self) -> None:
+        """Unreserve, and forget the pod."""
+        self.profile.committing.run_unreserve(self.state, self.assumed, self.assumed.node_name)
+        if self._tools.cache.is_assumed(self.assumed):
+            self._tools.cache.forget_pod(self.assumed)

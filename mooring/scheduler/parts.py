@@ -1,0 +1,53 @@
+"""Parts: what a scheduler is made of. `build.py` puts them together; a driver may bring its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..api.pod import Pod
+from ..cache import Cache
+from ..clock import Clock, Timers
+from ..framework import Client, Executor, Lister
+from ..queue import SchedulingQueue
+from ..runtime import ProfileRuntime
+from ..runtime.waiting import WaitingPods
+from .attempt import Attempt
+from .binding import PreBindingPods
+from .select_host import TieBreak
+
+
+class Cluster(Lister, Client, Protocol):
+    """What a scheduler reads from and writes to."""
+
+
+Observer = Callable[[str, Pod, str], None]
+"""Told what happens to a pod, in a word and a few more: `bound`, the pod, `to node-1`."""
+
+
+def unobserved(what: str, pod: Pod, details: str) -> None:
+    """Nobody watches."""
+
+
+def unheard(attempt: Attempt) -> None:
+    """Nobody wants to know how an attempt ended."""
+
+
+@dataclass(slots=True)
+class Parts:
+    """All profiles share these."""
+
+    cache: Cache
+    queue: SchedulingQueue
+    profiles: Mapping[str, ProfileRuntime]
+    cluster: Cluster
+    clock: Clock
+    timers: Timers
+    executor: Executor
+    waiting_pods: WaitingPods
+    pre_binding: PreBindingPods
+    ties: TieBreak
+    observer: Observer = unobserved
+    ended: Callable[[Attempt], None] = unheard
+    """Called once for every attempt, when it has ended: bound, refused or failed."""

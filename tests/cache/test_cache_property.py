@@ -1,0 +1,298 @@
+"""The cache under any sequence of events: its table equals one built from scratch from what is left."""
+
+from functools import cache as memoized
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from mooring.api.node import Node
+from mooring.api.pod import Pod
+from mooring.api.selectors import LabelSelector, Requirement
+from mooring.cache import Cache
+from mooring.clock import ManualClock
+from mooring.table import ABSENT, ALL, DomainCounts, NodeTable, PodTerm, ResourceColumns
+from mooring.testing.builders import make_node, make_pod
+
+NODE_NAMES = ["a", "b", "c", "d"]
+NAMESPACES = ["n1", "n2"]
+TTL_S = 30.0
+ANTI = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+        ]
+    },
+    "podAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "weight": 3,
+                "podAffinityTerm": {
+                    "topologyKey": "rack",
+                    "labelSelector": {},
+                    "namespaces": ["n2"],
+                },
+            }
+        ]
+    },
+}
+NODES: list[dict[str, Any]] = [
+    {},
+    {"labels": {"zone": "z1", "rack": "r1"}, "images": {"i:1": 100, "j:1": 50}},
+    {"labels": {"zone": "z2"}, "taints": ["k=v:NoSchedule"], "images": {"i:1": 100}},
+    {"labels": {"zone": "z1", "rack": "r2"}, "unschedulable": True, "features": ["f", "g"]},
+    {"cpu": "8", "pods": 3, "extended": {"example.com/gpu": 2}, "taints": ["x:NoExecute"]},
+]
+RESIZED = {"name": "container-0", "resources": {"requests": {"cpu": "3"}}}
+PODS: list[dict[str, Any]] = [
+    {},
+    {"cpu": "1", "memory": "1Gi", "labels": {"app": "web"}},
+    {"cpu": "1", "labels": {"app": "web"}, "terminating": True},
+    {"requests": {"example.com/gpu": 1}, "host_ports": [80], "priority": 10},
+    {"host_ports": ["10.0.0.1:80", "90/UDP"], "affinity": ANTI, "labels": {"app": "db"}},
+    {"cpu": "1", "priority": -1, "namespace": "n2", "affinity": ANTI},
+    {"cpu": "1", "status": {"containerStatuses": [RESIZED]}},
+    {"cpu": "1", "status": {"phase": "Running"}},
+]
+EARLY = [
+    PodTerm(None, LabelSelector.of({"app": "web"})),
+    PodTerm(frozenset({"n1"}), LabelSelector(), terminating=False),
+]
+LATE = [
+    PodTerm(frozenset({"n1"}), LabelSelector.of({"app": "web"})),
+    PodTerm(
+        None, LabelSelector(match_expressions=(Requirement(key="app", operator="DoesNotExist"),))
+    ),
+]
+LABEL_KEYS = ["zone", "rack", "kubernetes.io/hostname"]
+
+
+@memoized
+def pod_of(number: int, variant: int) -> Pod:
+    given = {"namespace": "n1", **PODS[variant]}
+    return make_pod(f"p{number}", uid=f"u{number}", **given)
+
+
+@memoized
+def node_of(name: str, variant: int) -> Node:
+    return make_node(name, **NODES[variant])
+
+
+PROBES = [pod_of(9, variant).replace(labels={"app": "web"}) for variant in (0, 5)]
+PORTS = [port for variant in (3, 4) for port in pod_of(9, variant).spec.host_ports]
+
+
+def facts(table: NodeTable, terms: list[PodTerm]) -> dict[str, Any]:
+    """Everything the table says, by node name."""
+
+    def by_name(values: Any) -> dict[str, Any]:
+        listed = values.tolist()
+        return {name: listed[row] for name, row in table.row_of.items()}
+
+    def amounts(columns: ResourceColumns) -> dict[str, Any]:
+        return {
+            name: column for name in columns if any((column := by_name(columns[name])).values())
+        }
+
+    def numbers(columns: ResourceColumns) -> dict[str, dict[str, int]]:
+        return {name: columns.rows[row] for name, row in table.row_of.items()}
+
+    def counted(counts: DomainCounts) -> Any:
+        domains = {}
+        for key in LABEL_KEYS:
+            column = table.labels.column(key)
+            found = zip(column.values, counts.per_domain(column).tolist(), strict=False)
+            domains[key] = {value: count for value, count in found if count}
+        return counts.total, by_name(counts.per_row), domains
+
+    def label(key: str) -> dict[str, str | None]:
+        column = table.labels.column(key)
+        codes = by_name(column.codes)
+        return {n: None if code == ABSENT else column.values[code] for n, code in codes.items()}
+
+    carried = {
+        (probe.namespace, t.kind, t.namespace, t.term, t.weight): counted(t.carriers)
+        for probe in PROBES
+        for t in table.carried.matching(probe, {})
+    }
+    return {
+        "nodes": {name: table.nodes[row] for name, row in table.row_of.items()},
+        "pods": {name: table.pods[row] for name, row in table.row_of.items()},
+        "live": by_name(table.live),
+        "node count": table.node_count,
+        "live rows": {table.names[row] for row in table.numbers(table.live_rows)},
+        "allocatable": (amounts(table.allocatable), numbers(table.allocatable)),
+        "requested": (amounts(table.requested), numbers(table.requested)),
+        "scoring usage": (amounts(table.scoring_usage), numbers(table.scoring_usage)),
+        "pod count": by_name(table.pod_count),
+        "max pods": by_name(table.max_pods),
+        "unschedulable": by_name(table.unschedulable),
+        "labels": {key: label(key) for key in LABEL_KEYS},
+        "taints": {n: table.taints.distinct[i] for n, i in by_name(table.taints.ids).items()},
+        "features": {n: table.features.distinct[i] for n, i in by_name(table.features.ids).items()},
+        "ports": {port: by_name(table.ports.conflicts([port], ALL)) for port in PORTS},
+        "images": {i: by_name(table.images.total([i], 1) > 0) for i in ("i:1", "j:1")},
+        "priorities": {bound: by_name(table.priorities.below(bound)) for bound in (0, 1, 11)},
+        "terms": {term: counted(table.terms.count(term)) for term in terms},
+        "carried": carried,
+        "namespaces": dict(table.namespaces),
+    }
+
+
+class AnySequence(RuleBasedStateMachine):
+    """Events of a cluster and of the scheduler, in any order the cache allows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = ManualClock()
+        self.cache = Cache(self.clock, assume_ttl_s=TTL_S)
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[int, Pod] = {}
+        self.assumed: dict[int, float | None] = {}  # when they expire
+        self.namespaces: dict[str, dict[str, str]] = {}
+
+    @initialize()
+    def ask_early(self) -> None:
+        for term in EARLY:
+            self.cache.table.terms.count(term)
+        self.cache.table.labels.column("zone")
+
+    names = st.sampled_from(NODE_NAMES)
+    numbers = st.integers(0, 4)
+    variants = st.integers(0, len(PODS) - 1)
+
+    @rule(name=names, variant=st.integers(0, len(NODES) - 1))
+    def set_node(self, name: str, variant: int) -> None:
+        self.nodes[name] = node_of(name, variant)
+        self.cache.set_node(self.nodes[name])
+
+    @precondition(lambda self: self.nodes)
+    @rule(data=st.data())
+    def remove_node(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.nodes)))
+        del self.nodes[name]
+        self.cache.remove_node(name)
+
+    @rule(number=numbers, variant=variants, name=names, assume=st.booleans())
+    def pod_comes(self, number: int, variant: int, name: str, assume: bool) -> None:
+        if number in self.pods:
+            return
+        pod = pod_of(number, variant).with_node(name)
+        if assume:
+            self.cache.assume_pod(pod)
+            self.assumed[number] = None
+        else:
+            self.cache.add_pod(pod)
+        self.pods[number] = pod
+
+    @precondition(lambda self: self.assumed)
+    @rule(data=st.data(), variant=st.none() | variants, name=st.none() | names)
+    def confirm(self, data: st.DataObject, variant: int | None, name: str | None) -> None:
+        number = data.draw(st.sampled_from(sorted(self.assumed)))
+        pod = self.pods[number] if variant is None else pod_of(number, variant)
+        pod = pod.with_node(name or self.pods[number].node_name)
+        self.cache.add_pod(pod)
+        self.pods[number] = pod
+        del self.assumed[number]
+
+    @precondition(lambda self: self.assumed)
+    @rule(data=st.data())
+    def forget(self, data: st.DataObject) -> None:
+        number = data.draw(st.sampled_from(sorted(self.assumed)))
+        self.cache.forget_pod(self.pods.pop(number))
+        del self.assumed[number]
+
+    @precondition(lambda self: self.assumed)
+    @rule(data=st.data())
+    def finish_binding(self, data: st.DataObject) -> None:
+        number = data.draw(st.sampled_from(sorted(self.assumed)))
+        self.cache.finish_binding(self.pods[number])
+        self.assumed[number] = self.clock.monotonic() + TTL_S
+
+    @rule(seconds=st.sampled_from([1, 20, 31]))
+    def expire(self, seconds: int) -> None:
+        self.clock.advance(seconds)
+        now = self.clock.monotonic()
+        overdue = {n for n, at in self.assumed.items() if at is not None and at <= now}
+        assert {pod.uid for pod in self.cache.expire_pods()} == {f"u{n}" for n in overdue}
+        for number in overdue:
+            del self.assumed[number], self.pods[number]
+
+    @precondition(lambda self: len(self.pods) > len(self.assumed))
+    @rule(data=st.data(), variant=variants)
+    def update(self, data: st.DataObject, variant: int) -> None:
+        number = data.draw(st.sampled_from(sorted(self.pods.keys() - self.assumed.keys())))
+        old = self.pods[number]
+        self.pods[number] = pod_of(number, variant).with_node(old.node_name)
+        self.cache.update_pod(old, self.pods[number])
+
+    @precondition(lambda self: self.pods)
+    @rule(data=st.data())
+    def remove_pod(self, data: st.DataObject) -> None:
+        number = data.draw(st.sampled_from(sorted(self.pods)))
+        self.cache.remove_pod(self.pods.pop(number))
+        self.assumed.pop(number, None)
+
+    @rule(name=st.sampled_from(NAMESPACES), team=st.none() | st.sampled_from("xy"))
+    def change_namespace(self, name: str, team: str | None) -> None:
+        self.namespaces.pop(name, None)
+        if team is None:
+            self.cache.remove_namespace(name)
+        else:
+            self.namespaces[name] = {"team": team}
+            self.cache.set_namespace(name, self.namespaces[name])
+
+    @rule()
+    def take_snapshot(self) -> None:
+        self.cache.snapshot.update()
+        order = [self.cache.table.names[row] for row in self.cache.snapshot.order]
+        assert sorted(order) == sorted(self.nodes)
+
+    def from_scratch(self) -> Cache:
+        cache = Cache(self.clock)
+        for name in sorted(self.nodes):
+            cache.set_node(self.nodes[name])
+        for number in sorted(self.pods):
+            cache.add_pod(self.pods[number])
+        for name, labels in self.namespaces.items():
+            cache.set_namespace(name, labels)
+        return cache
+
+    @invariant()
+    def equals_one_built_from_scratch(self) -> None:
+        expected = facts(self.from_scratch().table, EARLY)
+        found = facts(self.cache.table, EARLY)
+        for what, value in expected.items():
+            assert found[what] == value, what
+        assert self.cache.pod_count == len(self.pods)
+        for number, pod in self.pods.items():
+            assert self.cache.get_pod(pod) is pod
+            assert self.cache.is_assumed(pod) == (number in self.assumed)
+
+    def teardown(self) -> None:
+        """Terms nobody asked about before, and the image counts once every row has seen them."""
+        tables = [self.cache.table, self.from_scratch().table]
+        for table in tables:
+            for row in range(len(table)):
+                table.images.touch(row)
+            table.images.refresh()
+        images, terms = (
+            [
+                [
+                    {
+                        name: table.images.total([i], 1).tolist()[row]
+                        for name, row in table.row_of.items()
+                    }
+                    for i in ("i:1", "j:1")
+                ]
+                for table in tables
+            ],
+            [facts(table, EARLY + LATE)["terms"] for table in tables],
+        )
+        assert images[0] == images[1]
+        assert terms[0] == terms[1]
+
+
+AnySequence.TestCase.settings = settings(max_examples=120, stateful_step_count=30, deadline=None)
+TestAnySequence = AnySequence.TestCase

@@ -1,0 +1,350 @@
+"""`mooring simulate`: what is printed where, and how it ends."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from mooring.cli.main import app
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+FILES = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.yaml")]
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n"},
+    "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}},
+}
+
+
+def make_pod(name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    metadata = {"name": name}
+    spec = {"containers": [container], **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory; output is as wide as it likes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    return tmp_path
+
+
+def write(name: str, *objects: dict[str, Any]) -> str:
+    Path(name).write_text(yaml.safe_dump_all(objects))
+    return name
+
+
+def simulate(*args: str, code: int = 0, stdin: str | None = None) -> tuple[str, str]:
+    """Run the command within this process; returns what it printed and its complaints."""
+    result = CliRunner().invoke(app, ["simulate", *args], input=stdin)
+    assert result.exit_code == code, result.output
+    return result.stdout, result.stderr
+
+
+def test_the_table_of_a_small_cluster(folder: Path) -> None:
+    file = write("all.yaml", NODE, make_pod("runs", "2", nodeName="n"), make_pod("a", "1"))
+
+    out, err = simulate("-f", file)
+
+    assert err == ""
+    lines = out.splitlines()
+    assert [line.split() for line in lines[:2]] == [
+        ["NAMESPACE", "POD", "NODE", "SCORE", "TIME"],
+        ["default", "a", "n", "-", "0s"],
+    ]
+    assert [line.split() for line in lines[3:5]] == [
+        ["NODE", "PODS", "CPU", "MEMORY"],
+        ["n", "1→2", "█████▓▓▓░░", "50→75%", "░░░░░░░░░░", "0%"],
+    ]
+    assert lines[-1].startswith("1 of 1 pod placed, ")
+
+
+def test_pending_pods_have_their_message_and_the_status_is_1(folder: Path) -> None:
+    file = write("all.yaml", NODE, make_pod("a"), make_pod("large", "5"), make_pod("huge", "6"))
+
+    out, _ = simulate("-f", file, code=1)
+
+    pending = out.partition("PENDING\n")[2].splitlines()
+    assert pending[0] == "default/large, default/huge"
+    assert pending[1].startswith("  0/1 nodes are available: 1 Insufficient cpu. ")
+    assert pending[-1].startswith("1 of 3 pods placed, 2 pending, ")
+
+
+def test_the_examples_show_what_is_pending() -> None:
+    out, _ = simulate(*FILES, code=1)
+
+    assert "research/in-memory-index\n" in out
+    assert "didn't match Pod's node affinity/selector" in out
+
+
+def test_the_input_may_come_from_standard_input(folder: Path) -> None:
+    text = yaml.safe_dump_all([NODE, make_pod("a")])
+
+    assert simulate("-f", "-", "-o", "name", stdin=text)[0] == "pod/default/a node/n\n"
+
+
+def test_names(folder: Path) -> None:
+    file = write("all.yaml", NODE, make_pod("a"), make_pod("large", "5"))
+
+    out, _ = simulate("-f", file, "-o", "name", code=1)
+
+    assert out == "pod/default/a node/n\npod/default/large -\n"
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_the_document_for_machines(folder: Path, form: str) -> None:
+    file = write(
+        "all.yaml", NODE, make_pod("runs", "1500m", nodeName="n"), make_pod("a"), make_pod("z", "5")
+    )
+
+    out, _ = simulate("-f", file, "-o", form, code=1)
+
+    document = json.loads(out) if form == "json" else yaml.safe_load(out)
+    assert isinstance(document["summary"].pop("seconds"), float)
+    uids = [pod.pop("uid") for pod in document["pods"]]
+    assert len(set(uids)) == 2
+    message = document["pods"][1].pop("message")
+    assert message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert document == {
+        "apiVersion": "mooring/v1alpha1",
+        "kind": "SimulationReport",
+        "summary": {
+            "pods": 2,
+            "placed": 1,
+            "pending": 1,
+            "preempted": 0,
+            "running": 1,
+            "nodes": 1,
+        },
+        "pods": [
+            {
+                "namespace": "default",
+                "name": "a",
+                "outcome": "bound",
+                "node": "n",
+                "score": None,
+                "time": 0.0,
+                "attempts": 1,
+                "feasibleNodes": 1,
+                "evaluatedNodes": 1,
+                "message": "",
+            },
+            {
+                "namespace": "default",
+                "name": "z",
+                "outcome": "unschedulable",
+                "node": None,
+                "score": None,
+                "time": 0.0,
+                "attempts": 2,
+                "feasibleNodes": 0,
+                "evaluatedNodes": 1,
+            },
+        ],
+        "nodes": [
+            {
+                "name": "n",
+                "pods": {"allocatable": 9, "before": 1, "after": 2},
+                "resources": {
+                    "cpu": {"allocatable": "4", "before": "1500m", "after": "2500m"},
+                    "memory": {"allocatable": "8Gi", "before": "0", "after": "0"},
+                },
+            }
+        ],
+        "preempted": [],
+    }
+
+
+def test_the_explanation_for_machines(folder: Path) -> None:
+    small = {**NODE, "metadata": {"name": "small"}, "status": {"allocatable": {"cpu": "1"}}}
+    big = {**NODE, "metadata": {"name": "big"}}
+    file = write("all.yaml", NODE, big, small, make_pod("a", "2"))
+
+    out, _ = simulate("-f", file, "-o", "json", "--explain")
+
+    explanation = json.loads(out)["pods"][0]["explanation"]
+    assert explanation["filter"]["n"] == {"code": "Success"}
+    assert explanation["filter"]["small"]["plugin"] == "NodeResourcesFit"
+    assert "Insufficient cpu" in explanation["filter"]["small"]["reasons"]
+    assert set(explanation["totals"]) == {"n", "big"}
+    fit = next(s for s in explanation["scores"] if s["plugin"] == "NodeResourcesFit")
+    assert fit["weight"] == 1
+    assert set(fit["normalized"]) == {"n", "big"}
+
+
+def test_the_explanation_for_people() -> None:
+    out, _ = simulate(*FILES, "--explain", code=1)
+
+    first = out.partition("\n\n")[0]
+    assert first.splitlines()[0] == "shop/db-0 → worker-b2  (score 662, 12 ahead of worker-c1)"
+    assert "★ worker-b2" in first
+    assert "node(s) didn't match Pod's node affinity/selector  worker-a2" in first
+    assert "research/in-memory-index is unschedulable" in out
+    assert "(the only node that fits)" in out
+
+
+def test_wide_shows_more() -> None:
+    out, _ = simulate(*FILES, "-o", "wide", code=1)
+
+    assert out.splitlines()[0].split()[-3:] == ["PRIORITY", "FEASIBLE", "ATTEMPTS"]
+    assert "(2→3.1 of 4)" in out
+
+
+def test_the_output_has_no_colour_and_fits_when_told_a_width(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    out, _ = simulate(*FILES, "--explain", code=1)
+
+    assert "\x1b" not in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert all(line == line.rstrip() for line in out.splitlines())
+
+
+def test_kinds_without_use_are_named_on_standard_error(folder: Path) -> None:
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+
+    out, err = simulate("-f", write("all.yaml", NODE, other, make_pod("a")), "-o", "name")
+
+    assert out == "pod/default/a node/n\n"
+    assert err == "note: 1 object has no bearing on scheduling: 1 ConfigMap\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        pytest.param(
+            ["-f", "nope.yaml"],
+            "nope.yaml: expected a file or folder; got nothing of that name",
+            id="no such file",
+        ),
+        pytest.param(
+            ["-f", "bad.yaml"],
+            "bad.yaml: document 1: pod: metadata.name: expected a name; got none",
+            id="a bad object",
+        ),
+        pytest.param(
+            ["-f", "pods.yaml"], "input: expected at least one Node; got none", id="no nodes"
+        ),
+        pytest.param(
+            ["-f", "pods.yaml", "--config", "nope.yaml"],
+            "nope.yaml: expected a readable file; got No such file or directory",
+            id="no such configuration",
+        ),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(folder: Path, args: list[str], expected: str) -> None:
+    Path("bad.yaml").write_text("kind: Pod\n")
+    write("pods.yaml", make_pod("a"))
+
+    out, err = simulate(*args, code=2)
+
+    assert out == ""
+    assert err == f"error: {expected}\n"
+
+
+def test_a_configuration_is_used(folder: Path) -> None:
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "other"}],
+    }
+    file, settings = write("all.yaml", NODE, make_pod("a")), write("config.yaml", config)
+
+    out, _ = simulate("-f", file, "--config", settings, code=1)
+
+    assert 'waits for scheduler "default-scheduler", which is not configured' in out
+
+
+def test_a_plugin_file_is_used(folder: Path) -> None:
+    Path("policy.py").write_text(
+        "from mooring.framework import SUCCESS, FilterPlugin, unschedulable\n"
+        "class NotHere(FilterPlugin):\n"
+        "    name = 'NotHere'\n"
+        "    def filter_node(self, state, pod, node):\n"
+        "        return unschedulable('not on my watch') if pod.name == 'a' else SUCCESS\n"
+    )
+    file = write("all.yaml", NODE, make_pod("a"), make_pod("b"))
+
+    out, _ = simulate("-f", file, "--plugins", "policy.py", code=1)
+
+    assert "0/1 nodes are available: 1 not on my watch." in out
+    assert "1 of 2 pods placed" in out
+
+
+def run_process(
+    *args: str, env: dict[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "mooring.cli.main", *args]
+    root = str(EXAMPLES.parent)
+    variables = {**os.environ, "PYTHONPATH": root, "PYTHONIOENCODING": "utf-8", **(env or {})}
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=variables)
+
+
+def test_as_a_process_of_its_own() -> None:
+    done = run_process("simulate", *FILES)
+
+    assert done.returncode == 1
+    assert done.stderr == ""
+    assert "19 of 21 pods placed, 2 pending" in done.stdout
+
+
+def test_as_a_process_with_bad_input() -> None:
+    done = run_process("simulate", "-f", "nope.yaml")
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == "error: nope.yaml: expected a file or folder; got nothing of that name\n"
+
+
+def test_where_only_ascii_can_be_shown_it_is_ascii() -> None:
+    done = run_process("simulate", *FILES, env={"PYTHONIOENCODING": "ascii"})
+
+    assert done.returncode == 1
+    assert done.stdout.isascii()
+    assert "#####+++.. 50>77%" in done.stdout
+
+
+def test_a_reader_that_goes_away_gets_no_traceback(folder: Path) -> None:
+    pods = [make_pod(f"pod-{i}", "1m") for i in range(3000)]
+    node = {**NODE, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "5000"}}}
+    file = write("all.yaml", node, *pods)
+    command = [sys.executable, "-m", "mooring.cli.main", "simulate", "-f", file, "-o", "json"]
+    variables = {**os.environ, "PYTHONPATH": str(EXAMPLES.parent)}
+
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        complaints = process.stderr.read()
+
+    assert complaints == b""
+    assert process.returncode == 141
+
+
+def test_the_version() -> None:
+    done = run_process("--version")
+
+    assert done.stdout.startswith("mooring ")
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("args", [["--help"], ["simulate", "--help"]], ids=["all", "simulate"])
+def test_help_has_an_example(args: list[str]) -> None:
+    result = CliRunner().invoke(app, args)
+
+    assert result.exit_code == 0
+    assert "Example: mooring simulate -f cluster.yaml -f workload.yaml" in result.output

@@ -1,0 +1,53 @@
+"""DefaultBinder: binding goes through the cluster."""
+
+import pytest
+
+from mooring.api.pod import Pod
+from mooring.errors import ApiError, ConflictError
+from mooring.framework import SUCCESS, Code, CycleState
+from mooring.plugins.default_binder import DefaultBinder
+from mooring.testing.builders import RecordingClient, make_handle, make_pod
+
+
+class RefusingClient(RecordingClient):
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    def bind(self, pod: Pod, node_name: str) -> None:
+        raise self.error
+
+
+def test_bind_asks_the_cluster() -> None:
+    handle = make_handle()
+
+    status = DefaultBinder.from_args(None, handle).bind(CycleState(), make_pod("p"), "a")
+
+    assert status == SUCCESS
+    assert handle.client.bound == [("default/p", "a")]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(ApiError("the server is away"), id="any refusal"),
+        pytest.param(ConflictError("pod p is already assigned"), id="a conflict"),
+    ],
+)
+def test_a_refusal_of_the_cluster_is_an_error_status(error: ApiError) -> None:
+    handle = make_handle()
+    handle.client = RefusingClient(error)
+
+    status = DefaultBinder.from_args(None, handle).bind(CycleState(), make_pod("p"), "a")
+
+    assert status.code is Code.Error
+    assert status.error is error
+    assert status.message == str(error)
+
+
+def test_a_mistake_of_ours_is_not_hidden() -> None:
+    handle = make_handle()
+    handle.client = RefusingClient(TypeError("broken"))
+
+    with pytest.raises(TypeError, match="broken"):
+        DefaultBinder.from_args(None, handle).bind(CycleState(), make_pod("p"), "a")

@@ -1,0 +1,88 @@
+"""NodeDeclaredFeatures: pods that need a feature of the kubelet."""
+
+from typing import Any
+
+import pytest
+
+from mooring.framework import SKIP, SUCCESS, CycleState, unresolvable
+from mooring.plugins.node_declared_features import (
+    REASON,
+    RESTART_ALL_CONTAINERS,
+    USER_NAMESPACES_HOST_NETWORK,
+    NodeDeclaredFeatures,
+    required_features,
+)
+from mooring.table import ALL
+from mooring.testing.builders import make_node, make_pod, make_table
+from mooring.testing.conformance import check_conformance
+
+HOST_NETWORK_IN_USER_NAMESPACE = {"hostNetwork": True, "hostUsers": False}
+RULES = {"restartPolicyRules": [{"action": "RestartAllContainers"}]}
+RESTARTS_ALL = {"containers": [{"name": "c", **RULES}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "features"),
+    [
+        pytest.param({}, set(), id="a plain pod needs nothing"),
+        pytest.param({"hostNetwork": True}, set(), id="host network alone"),
+        pytest.param({"hostUsers": False}, set(), id="user namespace alone"),
+        pytest.param({"hostNetwork": True, "hostUsers": True}, set(), id="the host's users"),
+        pytest.param(
+            HOST_NETWORK_IN_USER_NAMESPACE,
+            {"UserNamespacesHostNetworkSupport"},
+            id="host network in a user namespace",
+        ),
+        pytest.param(
+            RESTARTS_ALL,
+            {"RestartAllContainersOnContainerExits"},
+            id="a container that restarts all",
+        ),
+        pytest.param(
+            {"initContainers": [{"name": "i", **RULES}]},
+            {"RestartAllContainersOnContainerExits"},
+            id="an init container that restarts all",
+        ),
+        pytest.param(
+            {"containers": [{"name": "c", "restartPolicyRules": [{"action": "Restart"}]}]},
+            set(),
+            id="a rule that restarts one container",
+        ),
+    ],
+)
+def test_required_features(spec: dict[str, Any], features: set[str]) -> None:
+    pod = make_pod(spec=spec)
+
+    assert required_features(pod) == features
+    status = NodeDeclaredFeatures().pre_filter(CycleState(), pod, make_table())
+    assert status == (SUCCESS if features else SKIP)
+
+
+def test_filter_wants_every_feature_declared() -> None:
+    both = (RESTART_ALL_CONTAINERS, USER_NAMESPACES_HOST_NETWORK)
+    table = make_table(
+        make_node("both", features=both),
+        make_node("more", features=("Other", *both)),
+        make_node("one", features=both[:1]),
+        make_node("none"),
+    )
+    pod = make_pod(spec={**HOST_NETWORK_IN_USER_NAMESPACE, **RESTARTS_ALL})
+
+    verdict = NodeDeclaredFeatures().filter_rows(CycleState(), pod, table, ALL)
+
+    assert REASON == "node(s) didn't match Pod's required features"
+    no = unresolvable(REASON)
+    assert [verdict.status(row) for row in range(4)] == [SUCCESS, SUCCESS, no, no]
+
+
+def test_conformance() -> None:
+    table = make_table(
+        make_node("a", features=(RESTART_ALL_CONTAINERS,)),
+        make_node("b", features=(USER_NAMESPACES_HOST_NETWORK,)),
+        make_node("c"),
+    )
+    specs = ({}, HOST_NETWORK_IN_USER_NAMESPACE, RESTARTS_ALL)
+
+    pods = [make_pod(f"p{i}", spec=spec) for i, spec in enumerate(specs)]
+
+    check_conformance(NodeDeclaredFeatures, pods, table)

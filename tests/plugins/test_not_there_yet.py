@@ -1,0 +1,142 @@
+"""Volumes and devices: pods that use none pass; pods that do are refused by name, never let through."""
+
+from typing import Any
+
+import pytest
+
+from mooring.framework import (
+    SKIP,
+    Code,
+    CycleState,
+    Diagnosis,
+    FilterPlugin,
+    PreFilterPlugin,
+    ScorePlugin,
+    Status,
+)
+from mooring.plugins.dynamic_resources import DynamicResources
+from mooring.plugins.node_volume_limits import NodeVolumeLimits
+from mooring.plugins.volume_binding import VolumeBinding
+from mooring.plugins.volume_restrictions import VolumeRestrictions
+from mooring.plugins.volume_zone import VolumeZone
+from mooring.table import ALL
+from mooring.testing.builders import make_handle, make_node, make_pod, make_table
+from mooring.testing.conformance import check_conformance
+
+ALL_OF_THEM: list[type[PreFilterPlugin]] = [
+    VolumeRestrictions,
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeZone,
+    DynamicResources,
+]
+TABLE = make_table(make_node("a"), make_node("b"))
+
+CLAIM = {"persistentVolumeClaim": {"claimName": "c"}}
+EPHEMERAL = {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+GCE = {"gcePersistentDisk": {"pdName": "d"}}
+AWS = {"awsElasticBlockStore": {"volumeID": "d"}}
+RBD = {"rbd": {"image": "i", "monitors": ["m"]}}
+ISCSI = {"iscsi": {"iqn": "q"}}
+CSI = {"csi": {"driver": "d"}}
+IMAGE = {"image": {"reference": "r"}}
+CONFIG = {"configMap": {"name": "m"}}
+EMPTY_DIR: dict[str, Any] = {"emptyDir": {}}
+
+
+def volume(source: dict[str, Any]) -> dict[str, Any]:
+    return {"volumes": [{"name": "v", **source}]}
+
+
+DEVICES = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}
+
+
+@pytest.mark.parametrize("plugin", ALL_OF_THEM)
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({}, id="no volumes"),
+        pytest.param(volume(CONFIG), id="a config map"),
+        pytest.param(volume(EMPTY_DIR), id="scratch space"),
+        pytest.param(volume(IMAGE), id="an image"),
+        pytest.param(volume(CSI), id="an inline CSI volume"),
+    ],
+)
+def test_pods_that_do_not_use_them_pass(
+    plugin: type[PreFilterPlugin], spec: dict[str, Any]
+) -> None:
+    made = plugin.from_args(None, make_handle(TABLE))
+
+    assert made.pre_filter(CycleState(), make_pod(spec=spec), TABLE) == SKIP
+    assert isinstance(made, FilterPlugin)
+    verdict = made.filter_rows(CycleState(), make_pod(spec=spec), TABLE, ALL)
+    assert verdict.feasible.tolist() == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "spec"),
+    [
+        pytest.param(VolumeRestrictions, volume(CLAIM), id="VolumeRestrictions: a claim"),
+        pytest.param(VolumeRestrictions, volume(GCE), id="VolumeRestrictions: a GCE disk"),
+        pytest.param(VolumeRestrictions, volume(AWS), id="VolumeRestrictions: an AWS disk"),
+        pytest.param(VolumeRestrictions, volume(RBD), id="VolumeRestrictions: an RBD image"),
+        pytest.param(VolumeRestrictions, volume(ISCSI), id="VolumeRestrictions: an iSCSI disk"),
+        pytest.param(NodeVolumeLimits, volume(CLAIM), id="NodeVolumeLimits: a claim"),
+        pytest.param(NodeVolumeLimits, volume(EPHEMERAL), id="NodeVolumeLimits: ephemeral"),
+        pytest.param(NodeVolumeLimits, volume(GCE), id="NodeVolumeLimits: a migrated disk"),
+        pytest.param(VolumeBinding, volume(CLAIM), id="VolumeBinding: a claim"),
+        pytest.param(VolumeBinding, volume(EPHEMERAL), id="VolumeBinding: ephemeral"),
+        pytest.param(VolumeZone, volume(CLAIM), id="VolumeZone: a claim"),
+        pytest.param(DynamicResources, DEVICES, id="DynamicResources: a claim"),
+    ],
+)
+def test_pods_that_use_them_are_refused_by_name(
+    plugin: type[PreFilterPlugin], spec: dict[str, Any]
+) -> None:
+    status = plugin().pre_filter(CycleState(), make_pod(spec=spec), TABLE)
+
+    assert isinstance(status, Status)
+    assert status.code is Code.UnschedulableAndUnresolvable
+    assert status.message.startswith(plugin.name)
+    assert status.message.endswith("yet")
+
+
+@pytest.mark.parametrize(
+    "plugin", [VolumeRestrictions, VolumeBinding, VolumeZone, DynamicResources]
+)
+def test_pods_without_claims_are_not_refused_for_a_disk_of_another_kind(
+    plugin: type[PreFilterPlugin],
+) -> None:
+    azure = volume({"azureDisk": {"diskName": "d", "diskURI": "u"}})
+
+    assert plugin().pre_filter(CycleState(), make_pod(spec=azure), TABLE) == SKIP
+
+
+def test_dynamic_resources_has_nothing_to_deallocate() -> None:
+    plugin, state, pod = DynamicResources(), CycleState(), make_pod()
+    assert plugin.pre_filter(state, pod, TABLE) == SKIP
+
+    result, status = plugin.post_filter(state, pod, Diagnosis(TABLE))
+
+    assert (status.code, status.message) == (Code.Unschedulable, "no new claims to deallocate")
+    assert result.nominated_node_name is None
+
+
+def test_dynamic_resources_fails_when_its_pre_filter_did_not_run() -> None:
+    _, status = DynamicResources().post_filter(CycleState(), make_pod(), Diagnosis(TABLE))
+
+    assert (status.code, status.message) == (Code.Error, "not found")
+
+
+def test_dynamic_resources_scores_nothing() -> None:
+    plugin = DynamicResources()
+    assert isinstance(plugin, ScorePlugin)
+
+    assert plugin.score_rows(CycleState(), make_pod(), TABLE, ALL).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("plugin", ALL_OF_THEM)
+def test_conformance(plugin: type[PreFilterPlugin]) -> None:
+    pods = [make_pod("p"), make_pod("q", spec=volume(CLAIM)), make_pod("r", spec=DEVICES)]
+
+    check_conformance(plugin, pods, TABLE)

@@ -1,0 +1,113 @@
+import pytest
+
+from mooring.api.pod import Pod
+from mooring.framework.events import (
+    FORCE_ACTIVATE,
+    NODE,
+    NODE_ADD,
+    NODE_DELETE,
+    ActionType,
+    ClusterEvent,
+    Hint,
+    HintFunction,
+)
+from mooring.queue.hints import AFTER_BACKOFF, IMMEDIATELY, SKIP, QueueingHints, Strategy
+from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.testing.builders import make_pod
+
+ADDED = ClusterEvent(NODE, ActionType.Add)
+
+
+def says(answer: Hint) -> HintFunction:
+    return lambda pod, old, new: answer
+
+
+def fails(pod: Pod, old: object, new: object) -> Hint:
+    raise ValueError("a hint that fails")
+
+
+HINTS = QueueingHints(
+    {
+        "default-scheduler": [
+            (ADDED, "Yes", says(Hint.QUEUE)),
+            (ADDED, "No", says(Hint.SKIP)),
+            (ADDED, "Fails", fails),
+            (ADDED, "Silent", None),
+            (ADDED, "Both", says(Hint.SKIP)),
+            (ClusterEvent(NODE, ActionType.All), "Both", says(Hint.QUEUE)),
+        ],
+        "second": [(ClusterEvent(NODE, ActionType.Delete), "Gate", None)],
+    }
+)
+
+
+def make_info(
+    unschedulable: list[str], pending: list[str], profile: str = "default-scheduler"
+) -> QueuedPodInfo:
+    info = QueuedPodInfo(make_pod("p", uid="p", spec={"schedulerName": profile}), 0.0)
+    info.set_rejectors(unschedulable, pending)
+    return info
+
+
+@pytest.mark.parametrize(
+    ("unschedulable", "pending", "expected"),
+    [
+        pytest.param(["Yes"], [], AFTER_BACKOFF, id="a rejector finds it worth it"),
+        pytest.param(["No"], [], SKIP, id="the only rejector does not"),
+        pytest.param(["No", "Yes"], [], AFTER_BACKOFF, id="one of two is enough"),
+        pytest.param(["Fails"], [], AFTER_BACKOFF, id="a hint that fails counts as yes"),
+        pytest.param(["Silent"], [], AFTER_BACKOFF, id="no hint counts as yes"),
+        pytest.param(["Both"], [], AFTER_BACKOFF, id="the second registration says yes"),
+        pytest.param(["Other"], [], SKIP, id="the rejector did not register"),
+        pytest.param([], ["Yes"], IMMEDIATELY, id="a pending plugin makes it urgent"),
+        pytest.param(["Yes"], ["No"], AFTER_BACKOFF, id="only the unschedulable one says yes"),
+        pytest.param(["Yes"], ["Silent"], IMMEDIATELY, id="the pending one goes first"),
+        pytest.param(["Yes"], ["Yes"], IMMEDIATELY, id="both in one"),
+        pytest.param([], [], AFTER_BACKOFF, id="an error: any event will do"),
+    ],
+)
+def test_strategy(unschedulable: list[str], pending: list[str], expected: Strategy) -> None:
+    info = make_info(unschedulable, pending)
+
+    assert HINTS.plan(NODE_ADD).strategy(info, info.rejection, None, None) is expected
+
+
+def test_a_pod_of_a_profile_without_registrations_is_tried_again() -> None:
+    info = make_info(["Other"], [], profile="unknown")
+
+    assert HINTS.plan(NODE_ADD).strategy(info, info.rejection, None, None) is AFTER_BACKOFF
+
+
+@pytest.mark.parametrize(
+    ("rejectors", "target", "expected"),
+    [
+        pytest.param(["No"], None, AFTER_BACKOFF, id="for all"),
+        pytest.param(["No"], make_pod("p", uid="p"), AFTER_BACKOFF, id="for this pod"),
+        pytest.param(["No"], make_pod("p", uid="q"), SKIP, id="for another pod"),
+        pytest.param(["No"], "no pod", SKIP, id="for something that is no pod"),
+        pytest.param([], make_pod("p", uid="q"), AFTER_BACKOFF, id="an error goes before"),
+    ],
+)
+def test_a_wildcard_needs_no_hint(rejectors: list[str], target: object, expected: Strategy) -> None:
+    info = make_info(rejectors, [])
+
+    assert HINTS.plan(FORCE_ACTIVATE).strategy(info, info.rejection, None, target) is expected
+
+
+@pytest.mark.parametrize(
+    ("event", "plugin", "expected"),
+    [
+        pytest.param(NODE_ADD, "", True, id="nobody holds the pod back"),
+        pytest.param(NODE_ADD, "Gate", False, id="the plugin did not register for it"),
+        pytest.param(NODE_DELETE, "Gate", True, id="it did, if in another profile"),
+        pytest.param(FORCE_ACTIVATE, "Gate", True, id="a wildcard opens every gate"),
+    ],
+)
+def test_can_open(event: ClusterEvent, plugin: str, expected: bool) -> None:
+    assert HINTS.plan(event).can_open(plugin) is expected
+
+
+def test_interest() -> None:
+    assert HINTS.plan(NODE_ADD).is_of_interest
+    assert not HINTS.plan(ClusterEvent("PersistentVolume", ActionType.Add)).is_of_interest
+    assert QueueingHints({}).plan(FORCE_ACTIVATE).is_of_interest
