@@ -142,8 +142,7 @@ def own_room_problem(file: str, room: str, target: list[str]) -> str | None:
     if room != "plugins" or file in PLUGIN_LISTS:
         return None
     unit = Path(file).parts[1].removesuffix(".py")
-    # The hints of a plugin that is a single module may stand in a module beside it.
-    if target[1] in (unit, f"{unit}_hints"):
+    if target[1:2] == [unit]:
         return None
     return f"plugin {unit} must not import another plugin ({'.'.join(target)})"
 
@@ -201,9 +200,6 @@ def test_every_folder_says_what_lives_there() -> None:
             "plugins/node_name.py", "from .node_ports import NodePorts", id="plugin to plugin"
         ),
         pytest.param(
-            "plugins/node_name.py", "from .node_ports_hints import events", id="hints of another"
-        ),
-        pytest.param(
             "plugins/volume_binding/binder.py",
             "from ..volume_zone import VolumeZone",
             id="plugin folder to plugin",
@@ -231,7 +227,6 @@ def test_forbidden_import_is_found(file: str, source: str) -> None:
         pytest.param("config/load.py", "from ..errors import ConfigError", id="everyone's modules"),
         pytest.param("cache/cache.py", "from ..table.writer import Writer", id="cache writes"),
         pytest.param("plugins/volume_binding/plugin.py", "from .binder import Binder", id="own"),
-        pytest.param("plugins/gang.py", "from .gang_hints import events", id="own hints"),
         pytest.param("plugins/registry.py", "from .node_name import NodeName", id="registry"),
         pytest.param("testing/scenarios.py", "from ..cluster.memory import Store", id="memory"),
         pytest.param("testing/conformance_cli.py", "from ..scheduler import build", id="replay"),

@@ -99,8 +99,6 @@ class ClusterEvent:
         is called that is none of the specific ones, so a pattern for a specific one must not match it;
         upstream reads that off the size of the number, and so do we.
         """
-        if self.is_wildcard:
-            return True
         if not _covers(self.resource, incoming.resource) or incoming.action > self.action:
             return False
         # A plain AND of integers: making a new flag would take ten times as long.

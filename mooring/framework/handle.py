@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..api.pod import Pod, PodCondition
 from ..clock import Clock, SystemClock
@@ -13,6 +13,9 @@ from ..table import NodeInfo, NodeTable
 from ..table.what_if import WhatIf
 from .cycle_state import CycleState
 from .status import Status
+
+if TYPE_CHECKING:
+    from .interface import Demands
 
 
 class Lister(Protocol):
@@ -77,6 +80,9 @@ class Nominator(Protocol):
 
 class FilterRunner(Protocol):
     """The profile's filters, for plugins that ask what would happen if."""
+
+    def demands(self, state: CycleState, pod: Pod) -> Demands | None:
+        """What `pod` needs free on a node, when no filter looks at the pods of a node in another way."""
 
     def filter_with_nominated(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         """Judge one node, with and without the pods nominated to it."""

@@ -7,7 +7,8 @@ Mirrors staging/src/k8s.io/kube-scheduler/framework/interface.go. The order in w
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Hashable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cmp_to_key
@@ -136,13 +137,37 @@ class FilterPlugin(Plugin):
         return self.filter_rows(state, pod, node.as_table(), FIRST_ROW).status(0)
 
 
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What must be free on a node, by resource, and the reason to give where it is not."""
+
+    amounts: dict[str, int]
+    reasons: dict[str, str]
+
+
+class AdditiveFilter(FilterPlugin):
+    """A filter that only adds up: a pod fits when, for each resource, its demand is free on the node.
+
+    What is free is the node's allocatable less what its pods use; `pods` stands for the number of pods. Whoever asks
+    "what if these pods were not there" can then work it out for all nodes at once.
+    """
+
+    @abstractmethod
+    def demands(self, pod: Pod) -> Demands:
+        """What `pod` needs free."""
+
+
 @dataclass(slots=True)
 class Preemption:
-    """The account of a search for pods to push out, by node name."""
+    """The account of a search for pods to push out, by node name. `complete` it before reading what is on each node."""
 
     candidates: dict[str, Victims] = field(default_factory=dict)
     rejected: dict[str, Status] = field(default_factory=dict)
     """Nodes where pushing out every pod of lower priority would not have helped."""
+    reasons: Counter[str] = field(default_factory=Counter)
+    """On how many nodes each reason stood in the way."""
+    complete: Callable[[], None] = lambda: None
+    """Fill in the nodes that were judged together and not one by one."""
     chosen: Victims | None = None
     cleared: list[Pod] = field(default_factory=list)
     """Pods that lost their nomination to the chosen node."""
@@ -280,7 +305,9 @@ __all__ = [
     "NODE_OBJECT",
     "NODE_ROW",
     "SKIP",
+    "AdditiveFilter",
     "BindPlugin",
+    "Demands",
     "FilterPlugin",
     "PermitPlugin",
     "Plugin",

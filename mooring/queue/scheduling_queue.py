@@ -30,7 +30,7 @@ from .hints import AFTER_BACKOFF, IMMEDIATELY, SKIP, HintMap, QueueingHints, Str
 from .in_flight import InFlight
 from .nominator import PodNominator
 from .queued_pod import QueuedPodInfo
-from .ticks import leftover_tick_after, micros, seconds_now
+from .ticks import LEFTOVER_TICK_S, leftover_tick, micros, seconds_now
 from .unschedulable import UnschedulablePods
 
 log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class SchedulingQueue:
         self._pre_enqueue = pre_enqueue
         self._hints = QueueingHints(hints or {})
         self._max_waiting_s = settings.pod_max_in_unschedulable_pods_s
-        self._started = self._last_leftover_flush = seconds_now(clock)
+        self._started = self._last_tick = seconds_now(clock)
         self.counters = QueueCounters()
         self.in_flight = InFlight()
         self.backoff = BackoffQueue(
@@ -204,24 +204,15 @@ class SchedulingQueue:
 
     def flush_unschedulable_leftover(self) -> int:
         """Try the pods again that have waited too long for an event; returns how many moved."""
-        now = self._now()
-        limit, leftover = micros(self._max_waiting_s), []
-        while (info := self.unschedulable.oldest()) is not None:
-            if micros(now) - micros(info.waiting_since) <= limit:
-                break
-            info.was_flushed_from_unschedulable = True
-            info.flush_timestamp = now
-            self.unschedulable.put(info)  # it waits from now on, should it stay
-            leftover.append((info, AFTER_BACKOFF))
-        return self._move(leftover, UNSCHEDULABLE_TIMEOUT, None, None) if leftover else 0
+        return self._flush_leftover(self._now())
 
     def flush_due(self) -> int:
         """What the two periodic flushes would have done by now: every second, and every 30; returns how many moved."""
         moved = self.flush_backoff_completed()
-        now = self._now()
-        if leftover_tick_after(self._started, self._last_leftover_flush) <= now:
-            self._last_leftover_flush = now
-            moved += self.flush_unschedulable_leftover()
+        tick = leftover_tick(self._started, self._now())
+        if tick > self._last_tick:
+            self._last_tick = tick
+            moved += self._flush_leftover(tick)
         return moved
 
     def next_timer(self) -> float | None:
@@ -230,9 +221,8 @@ class SchedulingQueue:
         oldest = self.unschedulable.oldest()
         if oldest is not None:
             overdue = oldest.waiting_since + self._max_waiting_s
-            times.append(
-                leftover_tick_after(self._started, max(overdue, self._last_leftover_flush))
-            )
+            passed = max(leftover_tick(self._started, overdue), self._last_tick)
+            times.append(passed + LEFTOVER_TICK_S)
         known = [time for time in times if time is not None]
         if not known:
             return None
@@ -263,24 +253,23 @@ class SchedulingQueue:
         """How many pods wait, those in flight not counted."""
         return len(self.active.heap) + len(self.backoff) + len(self.unschedulable)
 
-    # For drivers that do not tell the queue what happens.
-
-    def add_unschedulable(self, info: QueuedPodInfo) -> None:
-        """Give back a popped pod; it waits until somebody asks to retry."""
-        now = self._now()
-        self._note_failure(info, now)
-        self._requeue(info, SKIP, SCHEDULE_ATTEMPT_FAILURE, now)
-        self.in_flight.done(info.pod.uid)
-
-    def retry_unschedulable(self) -> int:
-        """Make every rejected pod active; gated ones are asked again. Returns how many there are to try."""
-        moving = [(info, IMMEDIATELY) for info in self.unschedulable]
-        return self._move(moving, FORCE_ACTIVATE, None, None)
-
     # How pods move.
 
     def _now(self) -> float:
         return seconds_now(self._clock)
+
+    def _flush_leftover(self, tick: float) -> int:
+        """Move the pods that had waited too long at `tick`."""
+        now = self._now()
+        limit, leftover = micros(self._max_waiting_s), []
+        while (info := self.unschedulable.oldest()) is not None:
+            if micros(tick) - micros(info.waiting_since) <= limit:
+                break
+            info.was_flushed_from_unschedulable = True
+            info.flush_timestamp = now
+            self.unschedulable.put(info)  # it waits from now on, should it stay
+            leftover.append((info, AFTER_BACKOFF))
+        return self._move(leftover, UNSCHEDULABLE_TIMEOUT, None, None) if leftover else 0
 
     def _note_failure(self, info: QueuedPodInfo, now: float) -> None:
         """An attempt failed: count it, and set the backoff."""

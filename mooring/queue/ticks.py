@@ -29,8 +29,8 @@ def window(seconds: float) -> int:
     return math.floor(seconds)
 
 
-def leftover_tick_after(start: float, moment: float) -> float:
-    """The first beat of the flush of leftovers, which started at `start`, later than `moment`."""
+def leftover_tick(start: float, moment: float) -> float:
+    """The last beat of the flush of leftovers, which started at `start`, that is not later than `moment`."""
     beat = LEFTOVER_TICK_S * SECOND
-    beats = (micros(moment) - micros(start)) // beat + 1
+    beats = (micros(moment) - micros(start)) // beat
     return (micros(start) + beats * beat) / SECOND

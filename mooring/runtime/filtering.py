@@ -19,8 +19,10 @@ from ..framework import (
     NODE_OBJECT,
     NODE_ROW,
     SUCCESS,
+    AdditiveFilter,
     Code,
     CycleState,
+    Demands,
     Diagnosis,
     FilterPlugin,
     Judgement,
@@ -39,6 +41,7 @@ from ..table.what_if import WhatIf
 from .failing import failed
 from .kept import FILTERING, Kept, KeptFeasible, judge_rows
 
+POD_COUNT = "pods"
 PRE_FILTERING = "running PreFilter plugin {}"
 
 
@@ -150,13 +153,60 @@ class Filtering:
         self, state: CycleState, pod: Pod, table: NodeTable, diagnosis: Diagnosis
     ) -> None:
         """Judge the nodes that other pods are nominated to once more, with those pods on them."""
-        for node_name in self._nominator.node_names():
+        node_names = self._nominator.node_names()
+        if not node_names:
+            return
+        demands = self.demands(state, pod)
+        accepted = self._accepted_objects(state, pod, table) if demands is not None else None
+        for node_name in node_names:
             row = table.row_of.get(node_name)
             if row is None or not table.live[row] or diagnosis.is_outside(row):
                 continue
-            status = self._judge_with_nominated(state, pod, table.node_at(row))
+            if demands is None:
+                status = self._judge_with_nominated(state, pod, table.node_at(row))
+            elif accepted is None or accepted[row]:
+                status = self._crowded(pod, table.node_at(row), demands)
+            else:
+                continue  # refused for what the node is, whoever is on it
             if not status.is_success:
                 diagnosis.alone[row] = status
+
+    def demands(self, state: CycleState, pod: Pod) -> Demands | None:
+        """What `pod` needs free on a node, when no filter looks at the pods of a node in another way."""
+        amounts: dict[str, int] = {}
+        reasons: dict[str, str] = {}
+        for plugin in self.filters:
+            if plugin.name in state.skip_filter or plugin.scope is NODE_OBJECT:
+                continue
+            if not isinstance(plugin, AdditiveFilter) or amounts:
+                return None  # one that adds up is enough to know; two might count the same thing
+            wanted = plugin.demands(pod)
+            amounts, reasons = wanted.amounts, wanted.reasons
+        return Demands(amounts, reasons)
+
+    def _accepted_objects(self, state: CycleState, pod: Pod, table: NodeTable) -> Bools | None:
+        """bool per row: no filter refuses the node for what it is; None when there is no such filter."""
+        for kept in self._kept:
+            if kept.scope is NODE_OBJECT:
+                return kept.get(state, pod, table, state.skip_filter).feasible
+        return None
+
+    def _crowded(self, pod: Pod, node: NodeInfo, demands: Demands) -> Status:
+        """Whether the nominated pods leave room on the node, by adding up."""
+        rivals = self._rivals(pod, node)
+        reasons, code = [], Code.Unschedulable
+        for resource, wanted in demands.amounts.items() if rivals else ():
+            used = [rival.usage.get(resource, 0) for rival in rivals]
+            taken = node.requested.get(resource, 0) + sum(used)
+            if resource == POD_COUNT:
+                taken = len(node.table.pods[node.row]) + len(rivals)
+            capacity = node.allocatable.get(resource, 0)
+            if wanted > capacity - taken:
+                reasons.append(demands.reasons[resource])
+                if wanted > capacity and resource != POD_COUNT:
+                    code = Code.UnschedulableAndUnresolvable
+        adding = next((p.name for p in self.filters if isinstance(p, AdditiveFilter)), "")
+        return Status(code, tuple(reasons), adding) if reasons else SUCCESS
 
     def filter_with_nominated(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         """Judge one node, possibly a what-if, with and without the pods nominated to it."""
@@ -165,17 +215,21 @@ class Filtering:
 
     def _judge_with_nominated(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         """A node must do with the nominated pods, too: they may come before this pod, or never."""
-        rivals = [
-            rival
-            for rival in self._nominator.nominated_pods(node.name)
-            if rival.priority >= pod.priority and rival.uid != pod.uid
-        ]
+        rivals = self._rivals(pod, node)
         if not rivals:
             return SUCCESS
         state, what_if = state.clone(), WhatIf(node.table, node.row)
         for rival in rivals:
             self.add_pod(state, pod, rival, what_if)
         return self.filter_node(state, pod, what_if.node)
+
+    def _rivals(self, pod: Pod, node: NodeInfo) -> list[Pod]:
+        """The pods nominated to the node that `pod` must leave room for."""
+        return [
+            rival
+            for rival in self._nominator.nominated_pods(node.name)
+            if rival.priority >= pod.priority and rival.uid != pod.uid
+        ]
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, what_if: WhatIf) -> None:
         """Put `added` on the node and tell the PreFilter plugins."""

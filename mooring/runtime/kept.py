@@ -171,7 +171,7 @@ class Kept(Generic[T]):
         self._plugins = tuple(plugins)
         self._make = make
         self._answers: dict[Hashable, T] = {}  # in order of last use
-        self._scope: Scope = plugins[0].scope
+        self.scope: Scope = plugins[0].scope
 
     def get(self, state: CycleState, pod: Pod, table: NodeTable, skipped: set[str]) -> T:
         """The up-to-date answer for `pod` of the plugins that are not skipped."""
@@ -182,7 +182,7 @@ class Kept(Generic[T]):
         if answer is None:
             answer = self._make([i for i, part in enumerate(key) if part is not SKIPPED])
             self._make_room(len(table))
-        log = table.node_changes if self._scope is NODE_OBJECT else table.row_changes
+        log = table.node_changes if self.scope is NODE_OBJECT else table.row_changes
         answer.follow(state, pod, table, log)  # one that fails leaves no half answer behind
         self._answers[key] = answer
         return answer

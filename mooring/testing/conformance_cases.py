@@ -176,6 +176,7 @@ def _post_filter(attempt: Attempt) -> dict[str, Any] | None:
         "rejected": {},
     }
     if account is not None:
+        account.complete()
         record["candidates"] = {
             name: {"victims": _keys(found.pods), "pdbViolations": found.pdb_violations}
             for name, found in account.candidates.items()
@@ -201,6 +202,8 @@ def compare(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[tuple[str,
     if ("error" in ours) != ("error" in theirs):
         yield "error", ours.get("error"), theirs.get("error")
         return
+    if "error" in ours:
+        return  # the text of an error is for people
     if ours["preEnqueue"] or theirs["preEnqueue"]:
         yield from _differences("preEnqueue", ours["preEnqueue"], theirs["preEnqueue"])
         return
@@ -217,6 +220,8 @@ def compare(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[tuple[str,
 
 
 IGNORED = {"postFilter.plugin", "postFilter.reasons"}
+NOTHING = "nothing"
+"""Stands for a key that is not there, which is not the same as None: a feasible node has the verdict None."""
 
 
 def _differences(path: str, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -224,6 +229,6 @@ def _differences(path: str, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, 
         for key in sorted(ours.keys() | theirs.keys()):
             below = f"{path}.{key}"
             if below not in IGNORED:
-                yield from _differences(below, ours.get(key), theirs.get(key))
+                yield from _differences(below, ours.get(key, NOTHING), theirs.get(key, NOTHING))
     elif ours != theirs:
         yield path, ours, theirs

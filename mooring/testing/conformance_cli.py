@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ..errors import InputError
 from .conformance_cases import Disagreement, run_case
 from .conformance_hints import is_event_case, run_event_case
 from .conformance_queue import is_queue_script, run_queue_script
@@ -34,10 +35,16 @@ def case_files(names: list[str]) -> Iterator[Path]:
 
 def read_cases(path: Path) -> Iterator[dict[str, Any]]:
     """The cases of one file, one JSON object per line."""
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
-        for line in lines:
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
             if line.strip():
-                yield json.loads(line)
+                try:
+                    yield json.loads(line)
+                except json.JSONDecodeError as error:
+                    raise InputError(
+                        f"{path}: line {number}: expected a case in JSON; got {error}"
+                    ) from None
 
 
 def is_placement(case: dict[str, Any]) -> bool:
@@ -78,10 +85,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the cases in the files and folders named; returns the exit status."""
     names = sys.argv[1:] if arguments is None else arguments
     try:
-        files = list(case_files(names))
+        return run_files(list(case_files(names)))
     except FileNotFoundError as error:
         print(f"{error}: expected a file or a folder; got none", file=sys.stderr)
-        return 2
+    except InputError as error:
+        print(error, file=sys.stderr)
+    return 2
+
+
+def run_files(files: list[Path]) -> int:
+    """Run the cases in `files` and say where we disagree; returns the exit status."""
     agree = total = cases = other = 0
     disagreements: list[Disagreement] = []
     for path in files:

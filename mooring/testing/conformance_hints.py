@@ -25,20 +25,12 @@ from ..framework import (
     registered_events,
 )
 from ..framework.events import EXTENDER, ActionType
-from ..plugins.gang_scheduling.hints import events as gang_events
 from ..plugins.registry import IN_TREE
 from ..table import NodeTable
 from .conformance_cases import CaseCluster, Disagreement
 
 Record = dict[str, Any]
-GANG_SCHEDULING = "GangScheduling"
-
 PLUGINS = {plugin.name: plugin for plugin in IN_TREE}
-OTHERS: dict[str, Sequence[EventWithHint]] = {
-    EXTENDER: default_events({}),
-    GANG_SCHEDULING: gang_events(),
-}
-"""What waits for events without being one of the plugins that can be made here."""
 
 
 def is_event_case(case: Record) -> bool:
@@ -123,8 +115,8 @@ def ask(registered: EventWithHint, pod: Pod, old: Any, new: Any) -> Record:
 def _events_of(case: Record) -> tuple[Sequence[EventWithHint], Sequence[EventWithHint]]:
     """What the plugin of a case declares, and what it is registered for."""
     name = case["plugin"]
-    if name not in PLUGINS:
-        return OTHERS[name], OTHERS[name]
+    if name == EXTENDER:
+        return default_events({}), default_events({})
     cluster = CaseCluster(decode_object(obj) for obj in case.get("objects", ()))
     plugin = PLUGINS[name].from_args(
         _args(name, case.get("args")), Handle(NodeTable(), lister=cluster)

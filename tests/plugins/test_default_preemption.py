@@ -51,6 +51,7 @@ class Outcome:
     @property
     def account(self) -> Preemption:
         assert self.result.preemption is not None
+        self.result.preemption.complete()
         return self.result.preemption
 
     @property

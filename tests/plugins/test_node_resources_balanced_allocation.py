@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mooring.api.pod import Pod
@@ -9,6 +10,7 @@ from mooring.config.plugin_args import NodeResourcesBalancedAllocationArgs, Reso
 from mooring.framework import SKIP, SUCCESS, CycleState
 from mooring.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
+    balance,
     balance_of_one,
 )
 from mooring.table import ALL
@@ -152,6 +154,15 @@ def test_pre_score_skips(pod: Pod, plugin: NodeResourcesBalancedAllocation) -> N
 )
 def test_balance_of_one(shares: list[float], expected: int) -> None:
     assert balance_of_one(shares) == expected
+
+
+def test_balance_of_two_where_a_node_lacks_the_third() -> None:
+    columns = [np.array(values, dtype=np.int64) for values in ([1, 1], [8, 8], [0, 4])]
+    capacities = [np.array(values, dtype=np.int64) for values in ([10, 10], [10, 10], [0, 10])]
+
+    # Half the distance of 0.1 and 0.8 is a bit more than 0.35, their standard deviation a bit less.
+    assert balance(columns, capacities).tolist() == [64, 71]
+    assert [balance_of_one([0.1, 0.8]), balance_of_one([0.1, 0.8, 0.4])] == [64, 71]
 
 
 def test_conformance() -> None:

@@ -68,9 +68,7 @@ def test_a_pod_that_needs_no_node_is_not_nominated_and_loses_its_nomination(
         pytest.param(None, "", "", {}, id="not nominated"),
     ],
 )
-def test_update(
-    held: str | None, before: str, after: str, expected: dict[str, list[str]]
-) -> None:
+def test_update(held: str | None, before: str, after: str, expected: dict[str, list[str]]) -> None:
     nominator, old = PodNominator(), nominee(node=before)
     if held is not None:
         nominator.add(old, held)

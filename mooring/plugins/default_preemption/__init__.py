@@ -14,31 +14,34 @@ import numpy as np
 
 from ...api.pod import Pod
 from ...config.plugin_args import DefaultPreemptionArgs
-from ...errors import PluginError
 from ...framework import (
     SUCCESS,
     Code,
     CycleState,
+    Demands,
     Diagnosis,
     Handle,
+    PodEvent,
     PostFilterPlugin,
     PostFilterResult,
     Preemption,
     PreEnqueuePlugin,
     Status,
     Victims,
-    failure,
     no_node_available,
     unresolvable,
     unschedulable,
 )
 from ...framework.events import POD, ActionType, EventWithHint, Hint, wait_for
 from ...table import Ints
-from .candidates import best_candidate
-from .victims import select_victims
+from ...table.pod_matrix import PodMatrix
+from .candidates import best_row
+from .dry_run import DryRun, dry_run
+from .victims import NO_VICTIMS, OneByOne
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
-NO_VICTIMS = "No preemption victims found for incoming pod"
+SMALLEST_CHUNK = 256
+IN_PROGRESS = "waiting for the preemption for this pod to be finished"
 NEVER = "not eligible due to preemptionPolicy=Never."
 TERMINATING = "not eligible due to a terminating pod on the nominated node."
 
@@ -51,6 +54,9 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     def __init__(self, min_percentage: int = 10, min_absolute: int = 100) -> None:
         self._min_percentage = min_percentage
         self._min_absolute = min_absolute
+        self._matrix: PodMatrix | None = None
+        self._preempting: dict[str, Pod] = {}
+        """By uid of the pod that makes room, the last of its victims that is being deleted."""
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -60,8 +66,14 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         return plugin
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Let every pod in: when `post_filter` returns, its victims have been asked to leave."""
-        return SUCCESS
+        """Hold the pod back while its victims are being deleted; the last one leaving is enough."""
+        last = self._preempting.get(pod.uid)
+        if last is None:
+            return SUCCESS
+        current = self.handle.lister.get("Pod", last.namespace, last.name)
+        if current is None or current.uid != last.uid or current.is_terminating:
+            return SUCCESS
+        return unresolvable(IN_PROGRESS)
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (wait_for(POD, ActionType.Delete, after_pod_deleted),)
@@ -81,15 +93,15 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         if refusal:
             return PostFilterResult(), unschedulable(refusal)
         rows = np.flatnonzero((diagnosis.codes() == Code.Unschedulable) & self.handle.table.live)
-        account = self._dry_run(state, pod, rows)
-        errors = [status for status in account.rejected.values() if not status.is_rejected]
-        if errors and not account.candidates:
-            return PostFilterResult(), errors[0]
-        if not account.candidates:
-            return PostFilterResult("", account), unschedulable(self._no_candidate(account))
-        account.chosen = best_candidate(account.candidates.values())
-        self._evict(pod, account.chosen, account)
-        return PostFilterResult(account.chosen.node_name, account), SUCCESS
+        account, chosen = self._search(state, pod, rows)
+        if isinstance(chosen, Status):
+            return PostFilterResult(), chosen
+        if chosen is None:
+            text = no_node_available(self.handle.table.node_count, account.reasons)
+            return PostFilterResult("", account), unschedulable(text)
+        account.chosen = chosen
+        self._evict(pod, chosen, account)
+        return PostFilterResult(chosen.node_name, account), SUCCESS
 
     def _why_not_eligible(self, pod: Pod, diagnosis: Diagnosis) -> str:
         """Why the pod must not push out others; empty when it may."""
@@ -107,45 +119,79 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         )
         return TERMINATING if leaving else ""
 
-    def _dry_run(self, state: CycleState, pod: Pod, rows: Ints) -> Preemption:
-        """Find the victims on `rows`; stops when enough candidates break no disruption budget.
+    def _search(
+        self, state: CycleState, pod: Pod, rows: Ints
+    ) -> tuple[Preemption, Victims | Status | None]:
+        """Find the node of `rows` whose victims are missed least; None when there is none, a Status for an error.
 
-        Nodes without a pod of lower priority are refused together; only the others are tried one by one.
+        Nodes without a pod of lower priority are refused together. When the filters only add up, the others are tried
+        together, too; otherwise one by one, and no more of them than the arguments ask for.
         """
-        account = Preemption()
         table, filters = self.handle.table, self.handle.filters
         assert filters is not None, "the profile sets handle.filters before the first pod"
         has_victims = table.priorities.below(pod.priority)[rows] > 0
-        for row in rows[~has_victims]:
-            account.rejected[table.names[row]] = unresolvable(NO_VICTIMS)
-        wanted = min(max(len(rows) * self._min_percentage // 100, self._min_absolute), len(rows))
-        promising = rows[has_victims]
+        promising, hopeless = rows[has_victims], rows[~has_victims]
+        account = Preemption(reasons=Counter({NO_VICTIMS: len(hopeless)} if len(hopeless) else {}))
+        account.reasons[NOT_HELPFUL] = table.node_count - len(rows)
         offset = self.handle.random.randrange(len(promising)) if len(promising) else 0
+        order = np.concatenate((promising[offset:], promising[:offset]))
+        wanted = min(max(len(rows) * self._min_percentage // 100, self._min_absolute), len(rows))
         budgets = list(self.handle.lister.list("PodDisruptionBudget"))
-        harmless = 0
-        for row in (*promising[offset:], *promising[:offset]):
-            try:
-                found = select_victims(filters, state.clone(), pod, table, int(row), budgets)
-            except PluginError as error:  # counts only when no other node is a candidate
-                found = failure(error)
-            if isinstance(found, Victims):
-                account.candidates[found.node_name] = found
-                harmless += found.pdb_violations == 0
-                if harmless and len(account.candidates) >= wanted:
-                    break
-            else:
-                account.rejected[table.names[row]] = found
-        return account
+        one_by_one = OneByOne(filters, state, pod, table, budgets, wanted)
+        demands = filters.demands(state, pod)
+        if demands is None:
+            chosen = one_by_one.search(order, hopeless, account)
+        else:
+            chosen = self._search_together(pod, order, demands, one_by_one, account)
+            account.complete = lambda: one_by_one.fill_in(order, hopeless, account)
+        account.reasons = +account.reasons
+        return account, chosen
 
-    def _no_candidate(self, account: Preemption) -> str:
-        count = self.handle.table.node_count
-        reasons = Counter(text for status in account.rejected.values() for text in status.reasons)
-        if count > len(account.rejected):
-            reasons[NOT_HELPFUL] += count - len(account.rejected)
-        return no_node_available(count, reasons)
+    def _search_together(
+        self, pod: Pod, order: Ints, demands: Demands, one_by_one: OneByOne, account: Preemption
+    ) -> Victims | Status | None:
+        table = self.handle.table
+        if self._matrix is None:
+            self._matrix = PodMatrix(table)
+        self._matrix.refresh()
+        nominated = self._rivals(pod)
+        chunk = max(one_by_one.wanted, SMALLEST_CHUNK)
+        runs: list[DryRun] = []
+        found = harmless = 0
+        for start in range(0, len(order), chunk):
+            rows = order[start : start + chunk]
+            run = dry_run(table, self._matrix, pod, rows, demands, nominated, one_by_one.budgets)
+            runs.append(run)
+            account.reasons.update(run.reasons)
+            found += int(run.is_candidate.sum())
+            harmless += int((run.is_candidate & (run.violations == 0)).sum())
+            if harmless and found >= one_by_one.wanted:
+                break
+        row = best_row(runs, table.names)
+        if row is None:
+            return None
+        found_there = one_by_one.select(row)
+        assert isinstance(found_there, Victims), (
+            "judged together and one by one, a node is a candidate alike"
+        )
+        return found_there
+
+    def _rivals(self, pod: Pod) -> dict[int, list[Pod]]:
+        """The nominated pods that count as being on a row already."""
+        rivals = {}
+        for node_name in self.handle.nominator.node_names():
+            row = self.handle.table.row_of.get(node_name)
+            pods = self.handle.nominator.nominated_pods(node_name)
+            rival = [p for p in pods if p.priority >= pod.priority and p.uid != pod.uid]
+            if row is not None and rival:
+                rivals[row] = rival
+        return rivals
 
     def _evict(self, pod: Pod, chosen: Victims, account: Preemption) -> None:
-        """Push the victims out; lower-priority pods nominated to the node lose their nomination."""
+        """Push the victims out; lower-priority pods nominated to the node lose their nomination.
+
+        Deleting pods takes time: until it is done the pod stays out of the queue.
+        """
         if not chosen.evicted:
             return
         for rival in self.handle.nominator.nominated_pods(chosen.node_name):
@@ -153,8 +199,52 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
                 account.cleared.append(rival)
                 self.handle.nominator.delete(rival)
                 self.handle.client.clear_nomination(rival)
-        for victim in chosen.evicted:
-            self.handle.client.evict(victim, pod)
+        to_delete = [victim for victim in chosen.evicted if not self._stop(victim, pod)]
+        if not to_delete:
+            return
+        self._preempting[pod.uid] = to_delete[-1]
+
+        def delete() -> Status:
+            for victim in to_delete:
+                self.handle.client.evict(victim, pod)
+            return SUCCESS
+
+        def finished(status: Status) -> None:
+            self._preempting.pop(pod.uid, None)
+            if not status.is_success:  # some victims stay: try again rather than wait for them
+                self.handle.activate([pod])
+
+        if self.handle.executor is None:
+            delete()
+            self._preempting.pop(pod.uid, None)
+        else:
+            self.handle.executor.run(delete, finished)
+
+    def _stop(self, victim: Pod, pod: Pod) -> bool:
+        """Stop a victim that is not bound yet, without deleting it; False when it is too late for that."""
+        reason = "preempted by a pod of higher priority"
+        waiting_pods, pre_binding = self.handle.waiting_pods, self.handle.pre_binding
+        waiting = waiting_pods.get(victim.uid) if waiting_pods is not None else None
+        stopped = waiting is not None and waiting.preempt(self.name, reason)
+        if not stopped and pre_binding is not None:
+            stopped = pre_binding.cancel(victim.uid, reason)
+        if stopped:
+            self.handle.client.record_event(preempted_event(victim, pod, in_memory=True))
+        return stopped
+
+
+def preempted_event(victim: Pod, pod: Pod, in_memory: bool = False) -> PodEvent:
+    """What people are told about a pod that was pushed out."""
+    note = f"Preempted by pod {pod.uid} on node {victim.node_name}"
+    return PodEvent(
+        regarding=victim,
+        type="Normal",
+        reason="Preempted",
+        action="Preempting",
+        note=f"{note} (in kube-scheduler memory)." if in_memory else note,
+        reporting_controller=pod.scheduler_name,
+        related=pod,
+    )
 
 
 def is_preempted(pod: Pod) -> bool:

@@ -10,11 +10,78 @@ from collections.abc import Sequence
 
 from ...api.pod import Pod
 from ...api.workloads import PodDisruptionBudget
-from ...framework import CycleState, FilterRunner, Status, Victims, failure
-from ...table import NodeTable
+from ...errors import PluginError
+from ...framework import (
+    CycleState,
+    FilterRunner,
+    Preemption,
+    Status,
+    Victims,
+    failure,
+    unresolvable,
+)
+from ...table import Ints, NodeTable
+from ...table.pod_matrix import importance
 from ...table.what_if import WhatIf
+from .candidates import best_candidate
 
-NOT_STARTED = "9999-12-31T23:59:59Z"  # a pod that has not started counts as starting now
+NO_VICTIMS = "No preemption victims found for incoming pod"
+
+
+class OneByOne:
+    """The search for victims on one node after the other, for filters that do more than add up."""
+
+    def __init__(
+        self,
+        filters: FilterRunner,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        budgets: Sequence[PodDisruptionBudget],
+        wanted: int,
+    ) -> None:
+        self._filters = filters
+        self._state = state
+        self._pod = pod
+        self._table = table
+        self.budgets = budgets
+        self.wanted = wanted
+
+    def select(self, row: int) -> Victims | Status:
+        """The victims on one row, or why there are none."""
+        try:
+            return select_victims(
+                self._filters, self._state.clone(), self._pod, self._table, row, self.budgets
+            )
+        except PluginError as error:  # counts only when no other node is a candidate
+            return failure(error)
+
+    def search(self, order: Ints, hopeless: Ints, account: Preemption) -> Victims | Status | None:
+        """Try `order` until there are enough candidates; returns the best, an error if there is no other, or None."""
+        self._refuse(hopeless, account)
+        harmless = 0
+        for row in order.tolist():
+            found = self.select(row)
+            if isinstance(found, Victims):
+                account.candidates[found.node_name] = found
+                harmless += found.pdb_violations == 0
+                if harmless and len(account.candidates) >= self.wanted:
+                    break
+            else:
+                account.rejected[self._table.names[row]] = found
+                account.reasons.update(found.reasons)
+        if account.candidates:
+            return best_candidate(account.candidates.values())
+        errors = [status for status in account.rejected.values() if not status.is_rejected]
+        return errors[0] if errors else None
+
+    def fill_in(self, order: Ints, hopeless: Ints, account: Preemption) -> None:
+        """Say of every node what `search` would have said."""
+        self.search(order, hopeless, Preemption(account.candidates, account.rejected))
+
+    def _refuse(self, hopeless: Ints, account: Preemption) -> None:
+        for row in hopeless.tolist():
+            account.rejected[self._table.names[row]] = unresolvable(NO_VICTIMS)
 
 
 def select_victims(
@@ -53,11 +120,6 @@ def select_victims(
     return Victims(table.names[row], victims, violations)
 
 
-def importance(pod: Pod) -> tuple[int, str]:
-    """Sorts the most important pod first: higher priority, then started earlier."""
-    return -pod.priority, pod.status.start_time or NOT_STARTED
-
-
 def split_by_budget(
     pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget]
 ) -> tuple[list[Pod], list[Pod]]:
@@ -68,20 +130,20 @@ def split_by_budget(
     for pod in pods:
         exceeded = False
         for budget in budgets:
-            if _protects(budget, pod):
+            if protects(budget, pod) and pod.name not in budget.disrupted_pods:
                 allowed[id(budget)] -= 1
                 exceeded = exceeded or allowed[id(budget)] < 0
         (violating if exceeded else harmless).append(pod)
     return violating, harmless
 
 
-def _protects(budget: PodDisruptionBudget, pod: Pod) -> bool:
+def protects(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    """Whether the budget is about pods like this one."""
     selector = budget.spec.selector
     return (
         budget.namespace == pod.namespace
         and bool(pod.labels)
         and selector is not None
         and not selector.is_empty
-        and pod.name not in budget.disrupted_pods
         and selector.matches(pod.labels)
     )

@@ -14,9 +14,10 @@ from ...config.plugin_args import NodeResourcesFitArgs
 from ...framework import (
     NODE_ROW,
     SUCCESS,
+    AdditiveFilter,
     Code,
     CycleState,
-    FilterPlugin,
+    Demands,
     Handle,
     NodeInfo,
     PreFilterPlugin,
@@ -33,7 +34,7 @@ from .strategies import LeastAllocated, Strategy, make_strategy
 TOO_MANY_PODS = "Too many pods"
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlugin):
     """Every resource that is short is named, not only the first."""
 
     name = "NodeResourcesFit"
@@ -90,6 +91,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 if wanted > capacity:
                     code = Code.UnschedulableAndUnresolvable
         return Status(code, tuple(reasons)) if reasons else SUCCESS
+
+    def demands(self, pod: Pod) -> Demands:
+        amounts, reasons = {"pods": 1}, {"pods": TOO_MANY_PODS}
+        for resource, wanted in pod.requests.items():
+            if not self._is_ignored(resource):
+                amounts[resource] = wanted
+                reasons[resource] = f"Insufficient {resource}"
+        return Demands(amounts, reasons)
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         return SUCCESS

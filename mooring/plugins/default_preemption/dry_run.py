@@ -1,0 +1,162 @@
+"""DryRun: the victims on many nodes at once, for pods that only need room.
+
+When every filter that looks at the pods of a node just adds up what they use, "does it fit without these pods" is
+arithmetic, and `victims.py`'s procedure (remove all, put back the most important first) is done for all nodes
+together, one place after the other. Holds the same answers; a property test says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...api.pod import Pod
+from ...api.workloads import PodDisruptionBudget
+from ...framework import Demands
+from ...table import Bools, Ints, NodeTable
+from ...table.pod_matrix import POD_COUNT, PodMatrix
+from .candidates import PRIORITY_OFFSET
+from .victims import protects
+
+
+@dataclass(slots=True)
+class DryRun:
+    """What came of it for `rows`: which are candidates, and what choosing each of them would cost."""
+
+    rows: Ints
+    is_candidate: Bools
+    violations: Ints
+    highest: Ints
+    total: Ints
+    count: Ints
+    earliest_start_s: Ints
+    reasons: Counter[str]
+    """On how many of the other rows each reason stands in the way even with all lower pods gone."""
+
+
+def dry_run(
+    table: NodeTable,
+    matrix: PodMatrix,
+    pod: Pod,
+    rows: Ints,
+    demands: Demands,
+    nominated: Mapping[int, Sequence[Pod]],
+    budgets: Sequence[PodDisruptionBudget],
+) -> DryRun:
+    """Find the victims on `rows`. `nominated` are the pods that count as being on a row already."""
+    resources = list(demands.amounts)
+    amounts = _amounts(matrix, rows, resources)
+    lower = matrix.priority[rows] < pod.priority
+    free = _free(table, rows, demands, nominated)
+    free = free + np.where(lower[:, :, None], amounts, 0).sum(axis=1)
+    short = free < 0
+    reasons = Counter(
+        {demands.reasons[r]: int(n) for r, n in zip(resources, short.sum(axis=0), strict=True) if n}
+    )
+    violating = _violating(matrix, rows, lower, budgets)
+    victim = _put_back(free, amounts, lower, violating)
+    fits = ~short.any(axis=1)
+    victim &= fits[:, None]
+    return _judge(matrix, rows, victim, violating, fits, reasons)
+
+
+def _amounts(matrix: PodMatrix, rows: Ints, resources: Sequence[str]) -> NDArray[np.int64]:
+    """int64 [rows, places, resources]: what each pod uses of what is asked for."""
+    known = [matrix.index_of(resource) for resource in resources]
+    amounts = np.zeros((len(rows), matrix.priority.shape[1], len(resources)), dtype=np.int64)
+    for position, index in enumerate(known):
+        if index is not None:
+            amounts[:, :, position] = matrix.amounts[rows, :, index]
+    return amounts
+
+
+def _free(
+    table: NodeTable, rows: Ints, demands: Demands, nominated: Mapping[int, Sequence[Pod]]
+) -> NDArray[np.int64]:
+    """int64 [rows, resources]: what would be left with the pod on the row; negative where it is short."""
+    free = np.empty((len(rows), len(demands.amounts)), dtype=np.int64)
+    for position, (resource, wanted) in enumerate(demands.amounts.items()):
+        used = table.pod_count if resource == POD_COUNT else table.requested[resource]
+        free[:, position] = table.allocatable[resource][rows] - used[rows] - wanted
+    where = {int(row): position for position, row in enumerate(rows)} if nominated else {}
+    for row, rivals in nominated.items():
+        if row in where:
+            for position, resource in enumerate(demands.amounts):
+                taken = sum(
+                    1 if resource == POD_COUNT else r.usage.get(resource, 0) for r in rivals
+                )
+                free[where[row], position] -= taken
+    return free
+
+
+def _violating(
+    matrix: PodMatrix, rows: Ints, lower: Bools, budgets: Sequence[PodDisruptionBudget]
+) -> Bools:
+    """bool [rows, places]: removing the pod, after the more important ones, would exceed a budget."""
+    violating = np.zeros(lower.shape, dtype=np.bool_)
+    for budget in budgets:
+        matched = _matched(matrix, rows, budget) & lower
+        over = np.cumsum(matched, axis=1) > budget.status.disruptions_allowed
+        violating |= matched & over
+    return violating
+
+
+def _matched(matrix: PodMatrix, rows: Ints, budget: PodDisruptionBudget) -> Bools:
+    """bool [rows, places]: the budget protects the pod; asked once per distinct labels."""
+    known = [sample is not None and protects(budget, sample) for sample in matrix.label_samples]
+    matched: Bools = np.array(known, dtype=np.bool_)[matrix.labels[rows]]
+    if budget.disrupted_pods:
+        for position, place in np.argwhere(matched):
+            pod = matrix.pods[rows[position]][place]
+            matched[position, place] = pod.name not in budget.disrupted_pods
+    return matched
+
+
+def _put_back(
+    free: NDArray[np.int64], amounts: NDArray[np.int64], lower: Bools, violating: Bools
+) -> Bools:
+    """bool [rows, places]: the pods for which there is no room once the more important ones are back."""
+    # Those that break a budget come first, then the others, in order of importance; who may stay comes last.
+    order = np.argsort(np.where(lower, ~violating, 2), axis=1, kind="stable")
+    victim = np.zeros(lower.shape, dtype=np.bool_)
+    every_row = np.arange(len(order))
+    for turn in range(order.shape[1]):
+        place = order[:, turn]
+        removable = lower[every_row, place]
+        if not removable.any():
+            break
+        left = free - amounts[every_row, place]
+        stays = (left >= 0).all(axis=1) & removable
+        free = np.where(stays[:, None], left, free)
+        victim[every_row, place] = removable & ~stays
+    return victim
+
+
+def _judge(
+    matrix: PodMatrix,
+    rows: Ints,
+    victim: Bools,
+    violating: Bools,
+    fits: Bools,
+    reasons: Counter[str],
+) -> DryRun:
+    priority = matrix.priority[rows]
+    highest = np.where(victim, priority, np.iinfo(np.int64).min).max(
+        axis=1, initial=np.iinfo(np.int64).min
+    )
+    of_highest = victim & (priority == highest[:, None])
+    start_s = np.where(of_highest, matrix.start_s[rows], np.iinfo(np.int64).max)
+    return DryRun(
+        rows=rows,
+        is_candidate=fits & victim.any(axis=1),
+        violations=(victim & violating).sum(axis=1),
+        highest=highest,
+        total=np.where(victim, priority + PRIORITY_OFFSET, 0).sum(axis=1),
+        count=victim.sum(axis=1),
+        earliest_start_s=start_s.min(axis=1, initial=np.iinfo(np.int64).max),
+        reasons=reasons,
+    )

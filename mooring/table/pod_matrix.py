@@ -1,0 +1,118 @@
+"""PodMatrix: the pods of every row side by side, the most important first, as arrays.
+
+For questions about removing pods: which of them, and in which order, has to be asked of many nodes at once. Made when
+somebody first asks, then kept up to date row by row.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..api.pod import Pod
+from .columns import Ints
+from .node_table import NodeTable
+
+NOT_STARTED = np.iinfo(np.int64).max
+NOBODY = np.iinfo(np.int64).max
+"""The priority of an empty place: higher than that of any pod, so that nobody may remove it."""
+POD_COUNT = "pods"
+
+
+class PodMatrix:
+    """Arrays with one row per node and one place per pod.
+
+    `priority` and `start_s` are [rows, places], `amounts` is [rows, places, resources] in the order of `resources`;
+    every pod counts 1 for the resource `pods`. `labels` [rows, places] are positions in `label_samples`: pods that no
+    selector can tell apart share one.
+    """
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._version = -1
+        self.resources: dict[str, int] = {POD_COUNT: 0}
+        self.pods: list[list[Pod]] = []
+        self.priority: Ints = np.zeros((0, 0), dtype=np.int64)
+        self.start_s: Ints = np.zeros((0, 0), dtype=np.int64)
+        self.amounts: NDArray[np.int64] = np.zeros((0, 0, 1), dtype=np.int64)
+        self.labels: Ints = np.zeros((0, 0), dtype=np.int64)
+        self.label_samples: list[Pod | None] = [None]
+        self._label_ids: dict[tuple[str, frozenset[tuple[str, str]]], int] = {}
+
+    def refresh(self) -> None:
+        """Follow the table."""
+        log = self._table.row_changes
+        changed = log.since(self._version) if self._version >= 0 else None
+        if changed is None:
+            changed = list(range(len(self._table)))
+        self.pods.extend([] for _ in range(len(self._table) - len(self.pods)))
+        for row in changed:
+            self.pods[row] = sorted(self._table.pods[row].values(), key=importance)
+        self._make_room(changed)
+        for row in changed:
+            self._fill(row)
+        self._version = log.version
+
+    def index_of(self, resource: str) -> int | None:
+        """Where `resource` is in `amounts`; None when no pod has asked for it."""
+        return self.resources.get(resource)
+
+    def _make_room(self, changed: list[int]) -> None:
+        """Grow the arrays to what the changed rows need."""
+        for row in changed:
+            for pod in self.pods[row]:
+                for resource in pod.usage:
+                    self.resources.setdefault(resource, len(self.resources))
+        rows, places = self.priority.shape
+        wanted_rows = max(rows, len(self._table))
+        wanted_places = max([places, *(len(self.pods[row]) for row in changed)])
+        if wanted_places > places:
+            wanted_places = max(wanted_places, 2 * places)
+        shape = (wanted_rows, wanted_places, len(self.resources))
+        if shape == self.amounts.shape:
+            return
+        self.priority = _grown(self.priority, shape[:2], NOBODY)
+        self.start_s = _grown(self.start_s, shape[:2], NOT_STARTED)
+        self.amounts = _grown(self.amounts, shape, 0)
+        self.labels = _grown(self.labels, shape[:2], 0)
+
+    def _fill(self, row: int) -> None:
+        pods = self.pods[row]
+        self.priority[row] = NOBODY
+        self.start_s[row] = NOT_STARTED
+        self.amounts[row] = 0
+        self.labels[row] = 0
+        for place, pod in enumerate(pods):
+            self.priority[row, place] = pod.priority
+            self.start_s[row, place] = start_of(pod)
+            self.labels[row, place] = self._label_id(pod)
+            self.amounts[row, place, 0] = 1
+            for resource, amount in pod.usage.items():
+                self.amounts[row, place, self.resources[resource]] = amount
+
+    def _label_id(self, pod: Pod) -> int:
+        key = (pod.namespace, frozenset(pod.labels.items()))
+        known = self._label_ids.get(key)
+        if known is None:
+            known = self._label_ids[key] = len(self.label_samples)
+            self.label_samples.append(pod)
+        return known
+
+
+def importance(pod: Pod) -> tuple[int, int]:
+    """Sorts the most important pod first: higher priority, then started earlier."""
+    return -pod.priority, start_of(pod)
+
+
+def start_of(pod: Pod) -> int:
+    """When the pod started, in seconds; one that has not counts as starting last."""
+    text = pod.status.start_time
+    return NOT_STARTED if text is None else int(datetime.fromisoformat(text).timestamp())
+
+
+def _grown(values: NDArray[np.int64], shape: tuple[int, ...], fill: int) -> NDArray[np.int64]:
+    grown = np.full(shape, fill, dtype=np.int64)
+    grown[tuple(slice(size) for size in values.shape)] = values
+    return grown

@@ -1,0 +1,53 @@
+"""Our own small set of cases: decisions worked out by hand from the rules, always run."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.testing.conformance_cases import run_case
+from mooring.testing.conformance_cli import is_placement, main, read_cases
+
+FOLDER = Path(__file__).parent / "cases"
+CASES = [case for file in sorted(FOLDER.glob("*.jsonl")) for case in read_cases(file)]
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])
+def test_every_decision_agrees(case: dict[str, Any]) -> None:
+    assert is_placement(case)
+
+    decisions = list(run_case(case))
+
+    assert [pod for pod, _ in decisions] == [pod["pod"] for pod in case["expected"]["pods"]]
+    assert [str(one) for _, found in decisions for one in found] == []
+
+
+def test_the_set_covers_what_it_should() -> None:
+    """Every kind of outcome is in it: a runner that looks at one of them only would not do."""
+    records = [record for case in CASES for record in case["expected"]["pods"]]
+
+    assert len({case["id"] for case in CASES}) == len(CASES) >= 10
+    assert {case["id"].partition(":")[0] for case in CASES} >= {
+        "resources",
+        "taints",
+        "node-affinity",
+        "topology-spread",
+        "inter-pod-affinity",
+        "ports",
+        "preemption",
+        "profiles",
+    }
+    assert any(record["preEnqueue"] for record in records)
+    assert any(record["hostFromNomination"] for record in records)
+    assert any(record["postFilter"] and record["postFilter"]["victims"] for record in records)
+    assert any(record["preFilter"] and record["preFilter"]["nodeNames"] for record in records)
+    assert any(record["fitError"] for record in records)
+
+
+def test_the_command_agrees(capsys: pytest.CaptureFixture[str]) -> None:
+    decisions = sum(len(case["pods"]) for case in CASES)
+
+    assert main([str(FOLDER)]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [f"agree {decisions} of {decisions} decisions in {len(CASES)} cases"]

@@ -1,0 +1,111 @@
+"""DefaultPreemption: judged together, nodes get the answers they get one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import patch
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.api.pod import Pod
+from mooring.framework import CycleState, Diagnosis, PreFilterPlugin
+from mooring.plugins.default_preemption import DefaultPreemption
+from mooring.plugins.node_resources_fit import NodeResourcesFit
+from mooring.plugins.taint_toleration import TaintToleration
+from mooring.runtime.filtering import Filtering
+from mooring.table import ALL, NodeTable
+from mooring.testing.builders import make_handle, make_node, make_object, make_pod, make_table
+
+PRIORITIES = st.sampled_from([-5, 0, 0, 10, 50, 100])
+APPS = st.sampled_from([None, {"app": "a"}, {"app": "b"}])
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> tuple[NodeTable, list[Any], dict[str, list[Pod]], Pod]:
+    """A small, crowded cluster with budgets and nominated pods, and a pod of some importance."""
+    nodes, pods = [], []
+    for number in range(draw(st.integers(1, 5))):
+        name = f"node-{number}"
+        taints = draw(st.sampled_from([[], [], [], ["gpu:NoSchedule"]]))
+        nodes.append(
+            make_node(name, cpu="4", memory="8Gi", pods=draw(st.integers(1, 6)), taints=taints)
+        )
+        for index in range(draw(st.integers(0, 5))):
+            start = draw(st.integers(0, 59))
+            status = {"startTime": f"2024-01-01T00:{number:02d}:{start:02d}Z"}
+            pods.append(
+                make_pod(
+                    f"p{number}-{index}",
+                    node_name=name,
+                    cpu=draw(st.sampled_from([None, "500m", "1", "2"])),
+                    memory=draw(st.sampled_from([None, "1Gi", "4Gi"])),
+                    priority=draw(PRIORITIES),
+                    labels=draw(APPS),
+                    status=status if draw(st.booleans()) else None,
+                )
+            )
+    budgets = [
+        make_object(
+            "PodDisruptionBudget",
+            f"pdb-{app}",
+            spec={"selector": {"matchLabels": {"app": app}}},
+            status={
+                "disruptionsAllowed": draw(st.integers(0, 2)),
+                "disruptedPods": draw(st.sampled_from([{}, {"p0-0": "2024-01-01T00:00:00Z"}])),
+            },
+        )
+        for app in draw(st.sampled_from([(), ("a",), ("a", "b")]))
+    ]
+    rivals = {
+        f"node-{number}": [make_pod(f"rival-{number}", cpu="1", priority=draw(PRIORITIES))]
+        for number in draw(st.sets(st.integers(0, 4), max_size=2))
+    }
+    wanted = make_pod(
+        "wanted",
+        cpu=draw(st.sampled_from(["1", "3", "4", "9"])),
+        memory=draw(st.sampled_from([None, "2Gi", "8Gi"])),
+        priority=draw(st.sampled_from([1, 60, 200])),
+    )
+    return make_table(*nodes, pods=pods), budgets, rivals, wanted
+
+
+def preempt(case: tuple[NodeTable, list[Any], dict[str, list[Pod]], Pod], together: bool) -> Any:
+    """What is decided, or None when the pod fits somewhere."""
+    table, budgets, rivals, pod = case
+    handle = make_handle(table, budgets, nominated={name: list(p) for name, p in rivals.items()})
+    filters = [TaintToleration(), NodeResourcesFit()]
+    prepared = [made for made in filters if isinstance(made, PreFilterPlugin)]
+    filtering = Filtering(prepared, filters, (), handle.nominator)
+    handle.filters = filtering
+    plugin = DefaultPreemption(min_percentage=100, min_absolute=100)
+    plugin.handle = handle
+    with patch.object(filtering, "demands", filtering.demands if together else lambda *_: None):
+        state, diagnosis = CycleState(), Diagnosis(table, node_count=table.node_count)
+        filtering.run_pre_filters(state, pod, table)
+        filtering.filter_nominated(state, pod, table, diagnosis)
+        filtering.diagnose(state, pod, table, ALL, diagnosis)
+        if (diagnosis.codes() == 0).any():
+            return None
+        result, status = plugin.post_filter(state, pod, diagnosis)
+    statuses = [diagnosis.status_of(row) for row in range(len(table))]
+    account = result.preemption
+    assert account is not None
+    chosen = account.chosen
+    victims = None if chosen is None else ([p.name for p in chosen.pods], chosen.pdb_violations)
+    return (
+        result.nominated_node_name,
+        status.code,
+        status.reasons,
+        account.reasons,
+        victims,
+        statuses,
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(clusters())
+def test_together_and_one_by_one_decide_alike(
+    case: tuple[NodeTable, list[Any], dict[str, list[Pod]], Pod],
+) -> None:
+    assert preempt(case, together=True) == preempt(case, together=False)

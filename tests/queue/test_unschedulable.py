@@ -1,0 +1,54 @@
+from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.queue.unschedulable import UnschedulablePods
+from mooring.testing.builders import make_pod
+
+
+def make_info(name: str, *rejectors: str, at: float = 0.0) -> QueuedPodInfo:
+    info = QueuedPodInfo(make_pod(name), at)
+    info.set_rejectors(rejectors)
+    return info
+
+
+def groups(pods: UnschedulablePods) -> list[tuple[set[str], list[str]]]:
+    return [(set(by.plugins), [i.pod.name for i in infos]) for by, infos in pods.groups()]
+
+
+def test_pods_are_grouped_by_who_rejected_them() -> None:
+    pods = UnschedulablePods()
+    for info in (make_info("p", "A"), make_info("q", "A", "B"), make_info("r", "A")):
+        pods.put(info)
+
+    assert groups(pods) == [({"A"}, ["p", "r"]), ({"A", "B"}, ["q"])]
+
+
+def test_a_pod_changes_its_group_with_its_rejectors() -> None:
+    pods, info = UnschedulablePods(), make_info("p", "A")
+    pods.put(info)
+    info.unschedulable_plugins.add("B")
+    pods.put(info)
+
+    assert groups(pods) == [({"A", "B"}, ["p"])]
+    assert len(pods) == 1
+
+
+def test_delete_leaves_nothing_behind() -> None:
+    pods, info = UnschedulablePods(), make_info("p", "A")
+    pods.put(info)
+    info.unschedulable_plugins.add("B")
+
+    assert pods.delete("default/p") is info
+    assert pods.delete("default/p") is None
+    assert groups(pods) == []
+    assert pods.oldest() is None
+
+
+def test_the_oldest_is_the_one_that_waits_longest_since_its_attempt_or_flush() -> None:
+    pods = UnschedulablePods()
+    first, second = make_info("p", "A", at=1.0), make_info("q", "A", at=2.0)
+    pods.put(first)
+    pods.put(second)
+    assert pods.oldest() is first
+
+    first.flush_timestamp = 3.0
+    pods.put(first)
+    assert pods.oldest() is second
