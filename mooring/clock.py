@@ -72,6 +72,14 @@ def _in_utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
+def whole_micros(seconds: float) -> float:
+    """`seconds` to the microsecond: what a clock that is moved there will show.
+
+    A moment between two microseconds would never come on a ManualClock.
+    """
+    return round(seconds * 1_000_000) / 1_000_000
+
+
 Action = Callable[[], None]
 
 
@@ -108,7 +116,8 @@ class Timers:
         self._numbers = count()
 
     def at(self, when: float, action: Action) -> Timer:
-        """Do `action` at `when`."""
+        """Do `action` at `when`, to the microsecond."""
+        when = whole_micros(when)
         timer = Timer(when, action)
         heapq.heappush(self._heap, (when, next(self._numbers), timer))
         return timer

@@ -44,9 +44,12 @@ ALLOWED: dict[str, set[str]] = {
     "testing": {"api", "table", "framework", "config", "cluster.memory"},
 }
 
-# Replaying recorded decisions drives the whole scheduler, so the conformance modules of testing
-# may look at all of it.
-EXCEPTIONS: dict[str, set[str]] = {"testing/conformance": BELOW_SCHEDULER | {"scheduler", "sim"}}
+# Replaying recorded decisions and following pods on their way drive the whole scheduler, so these
+# modules of testing may look at all of it.
+EXCEPTIONS: dict[str, set[str]] = {
+    "testing/conformance": BELOW_SCHEDULER | {"scheduler", "sim"},
+    "testing/scenarios": BELOW_SCHEDULER | {"scheduler"},
+}
 
 IO_MODULES = {
     "aiohttp",

@@ -1,12 +1,18 @@
-"""Migration: which CSI driver has taken over an in-tree kind of volume.
+"""Migration: which CSI driver has taken over an in-tree kind of volume, and what the volume is to it.
 
 Mirrors staging/src/k8s.io/csi-translation-lib (translate.go and plugins/).
 """
 
 import re
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from ..errors import InputError
-from .volumes import Volume
+from .node import BETA_REGION, BETA_ZONE, REGION, ZONE
+from .selectors import NodeSelector, NodeSelectorTerm, Requirement
+from .storage import PersistentVolume, PersistentVolumeSpec
+from .volumes import AzureDisk, Volume
 
 GCE_PD_DRIVER = "pd.csi.storage.gke.io"
 AWS_EBS_DRIVER = "ebs.csi.aws.com"
@@ -16,41 +22,199 @@ AZURE_FILE_DRIVER = "file.csi.azure.com"
 VSPHERE_DRIVER = "csi.vsphere.vmware.com"
 PORTWORX_DRIVER = "pxd.portworx.com"
 
+GCE_PD = "kubernetes.io/gce-pd"
+AWS_EBS = "kubernetes.io/aws-ebs"
+CINDER = "kubernetes.io/cinder"
+AZURE_DISK = "kubernetes.io/azure-disk"
+AZURE_FILE = "kubernetes.io/azure-file"
+VSPHERE = "kubernetes.io/vsphere-volume"
+PORTWORX = "kubernetes.io/portworx-volume"
+
 AWS_SCHEME = "aws://"
+ZONE_SEPARATOR = "__"
+"""Stands between the zones of a volume that is in several."""
+UNSPECIFIED = "UNSPECIFIED"
+MANAGED = "managed"
 _AWS_VOLUME = re.compile(r"vol-[^/]*")
+
+
+@dataclass(frozen=True, slots=True)
+class InTreePlugin:
+    """An in-tree kind of volume.
+
+    `field` is what its source is called in a volume, in a pod as well as on its own. `is_switched_over` says whether
+    the scheduler treats it as the driver's: two kinds were left behind. `topology_key` is the label that takes the
+    place of the zone in the node affinity of the volumes; None leaves the affinity as it is.
+    """
+
+    name: str
+    driver: str
+    field: str
+    is_switched_over: bool = True
+    topology_key: str | None = None
+
+
+PLUGINS = (
+    InTreePlugin(GCE_PD, GCE_PD_DRIVER, "gce_persistent_disk", topology_key="topology.gke.io/zone"),
+    InTreePlugin(
+        AWS_EBS,
+        AWS_EBS_DRIVER,
+        "aws_elastic_block_store",
+        topology_key="topology.ebs.csi.aws.com/zone",
+    ),
+    InTreePlugin(
+        CINDER, CINDER_DRIVER, "cinder", topology_key="topology.cinder.csi.openstack.org/zone"
+    ),
+    InTreePlugin(AZURE_DISK, AZURE_DISK_DRIVER, "azure_disk"),
+    InTreePlugin(PORTWORX, PORTWORX_DRIVER, "portworx_volume"),
+    InTreePlugin(AZURE_FILE, AZURE_FILE_DRIVER, "azure_file", is_switched_over=False),
+    InTreePlugin(VSPHERE, VSPHERE_DRIVER, "vsphere_volume", is_switched_over=False),
+)
+PLUGIN_NAMED = {plugin.name: plugin for plugin in PLUGINS}
+
+
+def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> InTreePlugin | None:
+    """The in-tree kind of a volume, in a pod or on its own; None when no driver has taken it over."""
+    return next((p for p in PLUGINS if getattr(source, p.field) is not None), None)
 
 
 def inline_csi_driver(volume: Volume) -> str | None:
     """The driver that serves a volume written into a pod; None when no driver has taken it over.
 
-    Raises InputError when the volume cannot be handed to its driver.
+    Raises InputError when an AWS volume cannot be handed to its driver.
     """
+    plugin = in_tree_plugin(volume)
+    if plugin is None:
+        return None
     if volume.aws_elastic_block_store is not None:
-        _check_ebs_volume(volume.aws_elastic_block_store.volume_id)
-        return AWS_EBS_DRIVER
-    for source, driver in (
-        (volume.gce_persistent_disk, GCE_PD_DRIVER),
-        (volume.cinder, CINDER_DRIVER),
-        (volume.azure_disk, AZURE_DISK_DRIVER),
-        (volume.azure_file, AZURE_FILE_DRIVER),
-        (volume.vsphere_volume, VSPHERE_DRIVER),
-        (volume.portworx_volume, PORTWORX_DRIVER),
-    ):
-        if source is not None:
-            return driver
-    return None
+        ebs_volume_id(volume.aws_elastic_block_store.volume_id)
+    return plugin.driver
 
 
 def is_inline_migrated(volume: Volume) -> bool:
     """Whether a driver has taken over volumes of this kind."""
-    return volume.aws_elastic_block_store is not None or inline_csi_driver(volume) is not None
+    return in_tree_plugin(volume) is not None
 
 
-def _check_ebs_volume(volume_id: str) -> None:
-    """Refuse `aws://zone/vol-1` when its last part is no volume; a bare id is not looked at."""
-    if not volume_id.startswith(AWS_SCHEME):
-        return
-    path = volume_id.removeprefix(AWS_SCHEME).partition("/")[2]
+def inline_handle(volume: Volume) -> str:
+    """What a volume written into a pod is called by its driver; raises InputError when it cannot have it."""
+    if volume.gce_persistent_disk is not None:
+        return _gce_handle("zones", UNSPECIFIED, volume.gce_persistent_disk.pd_name)
+    return _handle(volume)
+
+
+def volume_handle(volume: PersistentVolume) -> str:
+    """What an in-tree volume is called by its driver; raises InputError when it cannot have it."""
+    disk = volume.spec.gce_persistent_disk
+    if disk is None:
+        return _handle(volume.spec)
+    zones = (volume.labels.get(BETA_ZONE) or volume.labels.get(ZONE, "")).split(ZONE_SEPARATOR)
+    if len(zones) > 1:
+        return _gce_handle("regions", _gce_region(zones), disk.pd_name)
+    return _gce_handle("zones", zones[0] or UNSPECIFIED, disk.pd_name)
+
+
+def _handle(source: Volume | PersistentVolumeSpec) -> str:
+    if source.aws_elastic_block_store is not None:
+        return ebs_volume_id(source.aws_elastic_block_store.volume_id)
+    if source.azure_disk is not None:
+        return _azure_handle(source.azure_disk)
+    volume = source.cinder or source.portworx_volume
+    assert volume is not None, "only the kinds that were switched over have a handle"
+    return volume.volume_id
+
+
+def _gce_handle(area: str, name: str, disk: str) -> str:
+    return f"projects/{UNSPECIFIED}/{area}/{name}/disks/{disk}"
+
+
+def _gce_region(zones: list[str]) -> str:
+    """The region that all `zones` are in; a zone is called `place-region-letter`."""
+    parts = [zone.split("-") for zone in zones]
+    regions = {"-".join(part[:2]) for part in parts}
+    if len(regions) != 1 or any(len(part) != 3 for part in parts):
+        raise InputError(f"zones: expected zones of one region; got {', '.join(zones)}")
+    return regions.pop()
+
+
+def _azure_handle(disk: AzureDisk) -> str:
+    if disk.kind is not None and disk.kind.lower() != MANAGED:
+        raise InputError(f'azureDisk.kind: expected Managed; got "{disk.kind}"')
+    return disk.disk_uri
+
+
+def ebs_volume_id(text: str) -> str:
+    """The id in `aws://zone/vol-1`; a bare id is not looked at. Raises InputError when there is none."""
+    if not text.startswith(AWS_SCHEME):
+        return text
+    path = text.removeprefix(AWS_SCHEME).partition("/")[2]
     name = re.split(r"[?#]", path, maxsplit=1)[0].strip("/")
     if not _AWS_VOLUME.fullmatch(name):
-        raise InputError(f'volumeID: expected aws://zone/vol-...; got "{volume_id}"')
+        raise InputError(f'volumeID: expected aws://zone/vol-...; got "{text}"')
+    return name
+
+
+def migrated_node_selector(volume: PersistentVolume, plugin: InTreePlugin) -> NodeSelector | None:
+    """From which nodes the driver reaches an in-tree volume: the driver's zone label stands for the zone.
+
+    The zones are those of the volume's own node affinity, else those its labels name.
+    """
+    affinity = volume.spec.node_affinity
+    required = affinity.required if affinity else None
+    if plugin.topology_key is None:
+        return required
+    terms = required.terms if required else ()
+    zone, region = _zone_labels(volume, terms)
+    if _has_values(terms, zone):
+        terms = _renamed(terms, zone, plugin.topology_key)
+    elif zone in volume.labels:
+        zones = {name.strip() for name in volume.labels[zone].split(ZONE_SEPARATOR)} - {""}
+        if zones:
+            terms = _narrowed(terms, plugin.topology_key, zones)
+    if region == BETA_REGION and _has_values(terms, region):
+        terms = _renamed(terms, region, REGION)
+    if required is None and not terms:
+        return None
+    return NodeSelector(node_selector_terms=terms)
+
+
+Terms = tuple[NodeSelectorTerm, ...]
+
+
+def _zone_labels(volume: PersistentVolume, terms: Terms) -> tuple[str, str]:
+    """The zone and region labels in use: those of the affinity go before those of the volume, new before old."""
+    keys = {requirement.key for term in terms for requirement in term.expressions}
+    for known in (keys, volume.labels):
+        if ZONE in known:
+            return ZONE, REGION
+        if BETA_ZONE in known:
+            return BETA_ZONE, BETA_REGION
+    return ZONE, REGION
+
+
+def _has_values(terms: Terms, key: str) -> bool:
+    return any(r.key == key and bool(r.values) for term in terms for r in term.expressions)
+
+
+def _renamed(terms: Terms, key: str, new_key: str) -> Terms:
+    def rename(requirement: Requirement) -> Requirement:
+        return replace(requirement, key=new_key) if requirement.key == key else requirement
+
+    return tuple(
+        NodeSelectorTerm(
+            match_expressions=tuple(rename(r) for r in term.expressions),
+            match_fields=term.match_fields,
+        )
+        for term in terms
+    )
+
+
+def _narrowed(terms: Terms, key: str, values: set[str]) -> Terms:
+    """Every term with one more condition; one term with only that when there were none."""
+    added = Requirement(key=key, operator="In", values=tuple(sorted(values)))
+    return tuple(
+        NodeSelectorTerm(
+            match_expressions=(*term.expressions, added), match_fields=term.match_fields
+        )
+        for term in terms or (NodeSelectorTerm(),)
+    )

@@ -20,6 +20,7 @@ from .taints import Toleration
 from .volumes import Volume
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
+DEFAULT_GRACE_S = 30
 
 
 class PodSchedulingGate(Wire, frozen=True):
@@ -64,6 +65,13 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
     resource_claims: tuple[PodResourceClaim, ...] | None = None
     scheduling_group: PodSchedulingGroup | None = None
     runtime_class_name: str | None = None
+    termination_grace_period_seconds: int | None = None
+
+    @property
+    def grace_s(self) -> int:
+        """How long the pod may take to end once it is asked to."""
+        given = self.termination_grace_period_seconds
+        return DEFAULT_GRACE_S if given is None else max(given, 0)
 
     @cached_property
     def key(self) -> bytes:
@@ -213,6 +221,8 @@ def _pruned(spec: PodSpec) -> dict[str, object]:
             changes["volumes"] = volumes
     if isinstance(spec, BoundPodSpec) and spec.node_name:
         changes["node_name"] = ""
+    if spec.termination_grace_period_seconds == DEFAULT_GRACE_S:
+        changes["termination_grace_period_seconds"] = None  # said or not, the spec is the same
     return changes
 
 

@@ -4,11 +4,13 @@ Mirrors k8s.io/api/core/v1/types.go (volumes, claims) and k8s.io/api/storage/v1/
 """
 
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from msgspec import field
+from msgspec.structs import replace
 
-from .meta import KubeObject, Wire
+from .meta import KubeObject, Wire, controller_of
+from .pod import Pod
 from .quantity import Quantity, parse_value
 from .selectors import LabelSelector, NodeSelector
 from .volumes import (
@@ -26,6 +28,18 @@ from .volumes import (
 STORAGE_V1 = "storage.k8s.io/v1"
 FILESYSTEM = "Filesystem"
 BETA_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+"""On a claim: the volume controller has done its part."""
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+"""On a volume: it was chosen for its claim, not put there by hand."""
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+"""On a claim: where its volume is to be made."""
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+"""On a CSINode: the in-tree kinds of volumes, joined by commas, that drivers serve there."""
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+AVAILABLE = "Available"
+LOST = "Lost"
 
 
 class ObjectReference(Wire, frozen=True):
@@ -130,6 +144,25 @@ class PersistentVolume(KubeObject, frozen=True, dict=True, gc=True):
         """The class; the old beta annotation wins over the field."""
         return self.annotations.get(BETA_CLASS_ANNOTATION, self.spec.storage_class_name)
 
+    def is_bound_to(self, claim: "PersistentVolumeClaim") -> bool:
+        """Whether the volume is kept for `claim`, by hand (then maybe without a uid) or not."""
+        kept_for = self.spec.claim_ref
+        return (
+            kept_for is not None
+            and (kept_for.namespace, kept_for.name) == (claim.namespace, claim.name)
+            and kept_for.uid in ("", claim.uid)
+        )
+
+    def bound_to(self, claim: "PersistentVolumeClaim") -> "PersistentVolume":
+        """The volume, kept for `claim`; this very object when it was in every respect."""
+        volume, kept_for = self, self.spec.claim_ref
+        wanted = (claim.namespace, claim.name, claim.uid)
+        if kept_for is None or (kept_for.namespace, kept_for.name, kept_for.uid) != wanted:
+            volume = replace(volume, spec=replace(self.spec, claim_ref=claim.reference))
+        if not self.is_bound_to(claim) and BOUND_BY_CONTROLLER not in self.annotations:
+            volume = with_annotation(volume, BOUND_BY_CONTROLLER, "yes")
+        return volume
+
 
 class PersistentVolumeClaimStatus(Wire, frozen=True):
     """How a claim stands: Pending, Bound or Lost, and what it got."""
@@ -166,6 +199,33 @@ class PersistentVolumeClaim(KubeObject, frozen=True, dict=True, gc=True):
     def storage_class_name(self) -> str:
         """The class, empty when there is none; the old beta annotation wins over the field."""
         return self.annotations.get(BETA_CLASS_ANNOTATION, self.spec.storage_class_name or "")
+
+    @property
+    def is_fully_bound(self) -> bool:
+        """Whether it has a volume, and the volume controller has said so."""
+        return bool(self.spec.volume_name) and BIND_COMPLETED in self.annotations
+
+    @property
+    def is_for_one_pod(self) -> bool:
+        """Whether only one pod at a time may use it."""
+        return READ_WRITE_ONCE_POD in (self.spec.access_modes or ())
+
+    @property
+    def reference(self) -> ObjectReference:
+        """What points at this claim."""
+        return ObjectReference(
+            api_version=self.api_version,
+            kind=self.kind,
+            namespace=self.namespace,
+            name=self.name,
+            uid=self.uid,
+            resource_version=self.resource_version,
+        )
+
+    def is_made_for(self, pod: Pod) -> bool:
+        """Whether it was made for an ephemeral volume of `pod`."""
+        owner = controller_of(self.owner_references)
+        return self.namespace == pod.namespace and owner is not None and owner.uid == pod.uid
 
 
 class TopologySelectorRequirement(Wire, frozen=True):
@@ -230,6 +290,24 @@ class CSINode(KubeObject, frozen=True):
     is_namespaced: ClassVar[bool] = False
 
     spec: CSINodeSpec = CSINodeSpec()
+
+    @property
+    def drivers(self) -> tuple[CSINodeDriver, ...]:
+        return self.spec.drivers or ()
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """How many volumes can be attached, of each driver that says so."""
+        return {
+            driver.name: driver.allocatable.count
+            for driver in self.drivers
+            if driver.allocatable is not None and driver.allocatable.count is not None
+        }
+
+    @property
+    def migrated_plugins(self) -> frozenset[str]:
+        """The in-tree kinds of volumes that drivers serve on this node."""
+        return frozenset(filter(None, self.annotations.get(MIGRATED_PLUGINS, "").split(",")))
 
 
 class CSIDriverSpec(Wire, frozen=True):
@@ -299,3 +377,23 @@ class VolumeAttachment(KubeObject, frozen=True):
 
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
     status: VolumeAttachmentStatus = VolumeAttachmentStatus()
+
+
+AnyObject = TypeVar("AnyObject", bound=KubeObject)
+
+
+def with_annotation(obj: AnyObject, key: str, value: str) -> AnyObject:
+    """The object with one more annotation, or with another value of it."""
+    annotations = {**obj.annotations, key: value}
+    return replace(obj, metadata=replace(obj.metadata, annotations=annotations))
+
+
+def not_owner(claim: PersistentVolumeClaim, pod: Pod) -> str:
+    """What is said of a claim that has the name of a pod's ephemeral volume, but was not made for it."""
+    return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
+
+
+def not_found(kind: str, name: str) -> str:
+    """What the API says of an object that does not exist."""
+    group = ".storage.k8s.io" if kind == "StorageClass" else ""
+    return f'{kind.lower()}{group} "{name}" not found'

@@ -9,7 +9,7 @@ import typer
 from mooring import __version__
 
 from .bench import bench
-from .simulate import simulate
+from .simulate import SimulateCommand, simulate
 
 app = typer.Typer(
     name="mooring",
@@ -17,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(simulate)
+app.command(cls=SimulateCommand)(simulate)
 app.command()(bench)
 
 

@@ -54,7 +54,8 @@ def to_document(report: SimulationReport) -> dict[str, Any]:
             "preempted": len(report.preempted),
             "running": report.running,
             "nodes": len(report.nodes),
-            "seconds": round(report.seconds, 6),
+            "finished": sum(result.finished_s is not None for result in report.pods),
+            "time": _time(report.time_s),
         },
         "pods": [_pod(result) for result in report.pods],
         "nodes": [_node(use) for use in report.nodes],
@@ -77,9 +78,12 @@ def _pod(result: PodResult) -> dict[str, Any]:
         "name": pod.name,
         "uid": pod.uid,
         "outcome": attempt.outcome.value,
-        "node": attempt.node_name or None,
+        "node": attempt.node_name if result.is_placed else None,
         "score": attempt.score,
-        "time": result.time_s,
+        "created": _time(result.created_s),
+        "time": _time(result.time_s),
+        "finished": _time(result.finished_s),
+        "deleted": _time(result.deleted_s),
         "attempts": result.attempts,
         "feasibleNodes": attempt.feasible_nodes,
         "evaluatedNodes": attempt.evaluated_nodes,
@@ -90,12 +94,19 @@ def _pod(result: PodResult) -> dict[str, Any]:
     return entry
 
 
+def _time(seconds: float | None) -> float | None:
+    """Seconds on the clock of the simulation, to the microsecond."""
+    return None if seconds is None else round(seconds, 6)
+
+
 def _node(use: NodeUse) -> dict[str, Any]:
     allocatable = use.node.allocatable
     names = [name for name in allocatable if name != "pods"]
     names += (name for name in use.after if name not in allocatable)
     return {
         "name": use.node.name,
+        "added": _time(use.added_s),
+        "removed": _time(use.removed_s),
         "pods": {
             "allocatable": allocatable.get("pods", 0),
             "before": use.pods_before,
@@ -130,6 +141,7 @@ def _explanation(explanation: Explanation) -> dict[str, Any]:
         ],
         "totals": explanation.totals,
         "postFilter": None,
+        "waitsFor": explanation.waits_for,
     }
     if explanation.post_filter is not None:
         result, status = explanation.post_filter

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ..api.durations import format_duration
 from ..api.quantity import format_quantity
 from ..sim import NodeUse, PodResult, SimulationReport
 
@@ -46,14 +47,18 @@ def new_table() -> Table:
 
 
 def summary(report: SimulationReport) -> Text:
-    """`12 of 14 pods placed, 2 pending, 3 ms`."""
+    """`12 of 14 pods placed, 2 pending, 1h30m in 3 ms`."""
     placed, pending = len(report.placed), len(report.pending)
     parts = [f"{placed:,} of {_count(len(report.pods), 'pod')} placed"]
     if pending:
         parts.append(f"{pending:,} pending")
     if report.preempted:
         parts.append(f"{len(report.preempted):,} preempted")
-    parts.append(duration(report.seconds))
+    finished = sum(result.finished_s is not None for result in report.pods)
+    if finished:
+        parts.append(f"{finished:,} finished")
+    passed = f"{format_duration(report.time_s)} in " if report.time_s else ""
+    parts.append(passed + duration(report.seconds))
     return Text(", ".join(parts), style="bold yellow" if pending else "bold green")
 
 
@@ -64,22 +69,35 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
 
 
-def _pod_table(results: Iterable[PodResult], wide: bool) -> Table:
+def _pod_table(results: list[PodResult], wide: bool) -> Table:
     table = new_table()
+    has_ended = any(map(_end, results))
     table.add_column("NAMESPACE", overflow="fold")
     table.add_column("POD", overflow="fold")
     table.add_column("NODE", overflow="fold", style="cyan")
     for name in ("SCORE", "TIME", *(("PRIORITY", "FEASIBLE", "ATTEMPTS") if wide else ())):
         table.add_column(name, justify="right", no_wrap=True)
+    if has_ended:
+        table.add_column("ENDED", no_wrap=True)
     for result in results:
         pod, attempt = result.pod, result.attempt
         score = "-" if attempt.score is None else str(attempt.score)
-        cells = [pod.namespace, pod.name, attempt.node_name, score, f"{result.time_s:g}s"]
+        time = format_duration(result.time_s)
+        cells = [pod.namespace, pod.name, attempt.node_name, score, time]
         if wide:
             feasible = f"{attempt.feasible_nodes}/{attempt.evaluated_nodes}"
             cells += [str(pod.priority), feasible, str(result.attempts)]
+        if has_ended:
+            cells.append(_end(result))
         table.add_row(*map(Text, cells))
     return table
+
+
+def _end(result: PodResult) -> str:
+    """When and how the pod left its node; empty while it is there."""
+    if result.finished_s is not None:
+        return f"{format_duration(result.finished_s)} finished"
+    return "" if result.deleted_s is None else f"{format_duration(result.deleted_s)} deleted"
 
 
 def _node_table(uses: Iterable[NodeUse], wide: bool, bar_width: int) -> Table:
@@ -90,11 +108,20 @@ def _node_table(uses: Iterable[NodeUse], wide: bool, bar_width: int) -> Table:
     for name in ("PODS", "CPU", "MEMORY", *(extra.rpartition("/")[2].upper() for extra in extras)):
         table.add_column(name, no_wrap=True)
     for use in uses:
-        cells = [Text(use.node.name), Text(_change(str(use.pods_before), str(use.pods_after)))]
+        cells = [_node_name(use), Text(_change(str(use.pods_before), str(use.pods_after)))]
         cells += (_use(use, resource, wide, bar_width) for resource in MAIN_RESOURCES)
         cells += (Text(_amounts(use, resource)) for resource in extras)
         table.add_row(*cells)
     return table
+
+
+def _node_name(use: NodeUse) -> Text:
+    """The node, and when it came or went in the meantime."""
+    text = Text(use.node.name)
+    for moment, what in ((use.added_s, "added"), (use.removed_s, "removed")):
+        if moment is not None:
+            text.append(f" ({what} {format_duration(moment)})", style="dim")
+    return text
 
 
 def _use(use: NodeUse, resource: str, wide: bool, width: int) -> Text:

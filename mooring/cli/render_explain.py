@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..scheduler import Attempt, Explanation, PluginScore
+from ..scheduler import Attempt, Explanation, Outcome, PluginScore
 from ..sim import SimulationReport
 from .render import new_table
 
@@ -44,11 +44,14 @@ def render_explanation(console: Console, attempt: Attempt, everything: bool = Fa
     _indent(console, _refusal_table(explanation, everything))
     if attempt.message:
         _indent(console, Text(attempt.message, style="yellow"))
+    _indent(console, _wait_table(explanation))
     _indent(console, _skipped(explanation))
 
 
 def _headline(attempt: Attempt) -> Text:
     text = Text(attempt.pod.key, style="bold")
+    if attempt.outcome in (Outcome.WAITING, Outcome.BINDING):
+        return text.append(f" is {attempt.outcome.value}, on {attempt.node_name}", style="yellow")
     if not attempt.node_name:
         return text.append(f" is {attempt.outcome.value}", style="yellow")
     text.append(" → ")
@@ -132,6 +135,19 @@ def _refusal_table(explanation: Explanation, everything: bool) -> Table | Text:
         table.add_column(heading, overflow="fold")
     for (plugin, reason), names in sorted(groups.items(), key=lambda group: -len(group[1])):
         table.add_row(str(len(names)), plugin, Text(reason), Text(_names(names, everything)))
+    return table
+
+
+def _wait_table(explanation: Explanation) -> Table | Text:
+    """What may bring a refused pod back: the events that the plugins wait for that refused it."""
+    if not explanation.waits_for:
+        return Text()
+    table = new_table()
+    table.add_column("REFUSED BY")
+    table.add_column("WAITS FOR", overflow="fold")
+    for plugin, events in explanation.waits_for.items():
+        named = ", ".join(event.replace("|", " or ") for event in events)
+        table.add_row(plugin, Text(named or "nothing: only a change of the pod brings it back"))
     return table
 
 

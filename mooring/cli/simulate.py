@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
+from ..api.durations import EXPECTED, parse_duration
 from ..config import load_config
+from ..errors import InputError
 from ..sim import Simulation, SimulationReport, read_manifests
 from .consoles import stderr_console, stdout_console, written_to_stdout
 from .failures import reports_failures
@@ -17,6 +20,7 @@ from .output import print_json, print_names, print_yaml
 from .progress import progress_bar
 from .render import render_report
 from .render_explain import render_explanations
+from .trace import STDOUT, TraceWriter, trace_to
 
 PENDING = 1
 
@@ -32,6 +36,19 @@ class Output(StrEnum):
 
 
 FORMS = ", ".join(Output)
+
+
+class SimulateCommand(TyperCommand):
+    """Lets `--trace` stand alone: then the trace goes to standard output."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give a bare `--trace` its value before the options are read."""
+        spelled = []
+        for i, arg in enumerate(args):
+            following = args[i + 1] if i + 1 < len(args) else "--"
+            is_bare = arg == "--trace" and following.startswith("-") and following != STDOUT
+            spelled.append(f"--trace={STDOUT}" if is_bare else arg)
+        return super().parse_args(ctx, spelled)
 
 
 @reports_failures
@@ -76,34 +93,76 @@ def simulate(
             metavar="NUMBER", help="Draws lots between equally good nodes.", show_default=False
         ),
     ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="Stop when so much time has passed in the cluster, such as 90s or 2h. "
+            "Default: when nothing changes any more.",
+            show_default=False,
+        ),
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[FILE]",
+            help="Write each thing that happens, and when, to a file, or before the result.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Place pods on a cluster that is described by manifests, and show where they go.
 
     Pods with spec.nodeName are running already; all others are scheduled in queue order.
     Deployments and other workloads become their pods. The files may be what
-    "kubectl get nodes,pods -A -o yaml" prints.
+    "kubectl get nodes,pods -A -o yaml" prints. Time passes in no time: a Timeline among them
+    says what comes, changes and goes when.
 
     Ends with 0 when every pod found a node, 1 when some did not, 2 when the input is wrong.
 
     Example: mooring simulate -f cluster.yaml -f workload.yaml --explain
     """
+    until_s = _parse_until(until)
     settings = load_config(config) if config else None
     with progress_bar("reading") as on_bytes:
         manifests = read_manifests(filename, on_bytes)
     _note_unused(manifests.unused)
-    simulation = Simulation(
-        manifests.objects,
-        settings,
-        seed=seed,
-        plugins=[str(path) for path in plugins or ()],
-        explain=explain,
-        place_of=manifests.place_of,
-    )
-    with progress_bar("scheduling") as on_pods:
-        report = simulation.run(on_pods)
+    with trace_to(trace, output is Output.JSON) as writer:
+        simulation = Simulation(
+            manifests.objects,
+            settings,
+            seed=seed,
+            plugins=[str(path) for path in plugins or ()],
+            explain=explain,
+            place_of=manifests.place_of,
+            trace=writer,
+        )
+        report = _run(simulation, writer, until_s)
     print_report(report, output, explain, everything)
     if not report.is_complete:
         raise typer.Exit(PENDING)
+
+
+def _parse_until(text: str | None) -> float | None:
+    if text is None:
+        return None
+    seconds = parse_duration(text)
+    if seconds is None:
+        raise InputError(f'--until: {EXPECTED}; got "{text}"')
+    return seconds
+
+
+def _run(
+    simulation: Simulation, writer: TraceWriter | None, until_s: float | None
+) -> SimulationReport:
+    """Run it, with a bar that shows how far it is, unless the trace on the screen does."""
+    if writer is not None:
+        names = (len(pod.key) for pod in simulation.cluster.list("Pod"))
+        writer.make_room(max(names, default=0))
+        if writer.is_stdout:
+            return simulation.run(until_s=until_s)
+    with progress_bar("scheduling") as on_pods:
+        return simulation.run(on_pods, until_s)
 
 
 def print_report(report: SimulationReport, output: Output, explain: bool, everything: bool) -> None:

@@ -20,6 +20,7 @@ from .events import (
     default_events,
     wait_for,
 )
+from .following import ChangeFeed, Follower, ObjectKey, ObjectLog
 from .handle import (
     Client,
     EmptyLister,
@@ -93,6 +94,7 @@ __all__ = [
     "ActionType",
     "AdditiveFilter",
     "BindPlugin",
+    "ChangeFeed",
     "Client",
     "ClusterEvent",
     "Code",
@@ -104,6 +106,7 @@ __all__ = [
     "Executor",
     "FilterPlugin",
     "FilterRunner",
+    "Follower",
     "Handle",
     "Hint",
     "HintFunction",
@@ -113,6 +116,8 @@ __all__ = [
     "NoNominations",
     "NodeInfo",
     "Nominator",
+    "ObjectKey",
+    "ObjectLog",
     "PermitPlugin",
     "Plugin",
     "PodEvent",

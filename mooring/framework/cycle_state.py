@@ -20,12 +20,14 @@ class StateData(Protocol):
 class CycleState:
     """A key-value store for one attempt, and which plugins have nothing to say in it."""
 
-    __slots__ = ("_values", "skip_filter", "skip_score")
+    __slots__ = ("_values", "skip_filter", "skip_score", "unreached")
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
         self.skip_filter: set[str] = set()
         self.skip_score: set[str] = set()
+        self.unreached: frozenset[str] = frozenset()
+        """The plugins whose PreFilter had no turn, because one before them refused the pod for good."""
 
     def read(self, key: str) -> Any:
         """The value under `key`; KeyError `not found` when nobody wrote it."""
@@ -53,4 +55,5 @@ class CycleState:
             for key, value in self._values.items()
         }
         copy.skip_filter, copy.skip_score = self.skip_filter, self.skip_score
+        copy.unreached = self.unreached
         return copy

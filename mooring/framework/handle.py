@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from ..api.meta import KubeObject
 from ..api.pod import Pod, PodCondition
 from ..clock import Clock, SystemClock
 from ..table import NodeInfo, NodeTable
@@ -18,11 +20,15 @@ if TYPE_CHECKING:
     from .interface import Demands
 
 
+Object = TypeVar("Object", bound=KubeObject)
+
+
 class Lister(Protocol):
     """The objects of the cluster that are not nodes or pods, by kind: `Service`, `ReplicaSet`, ..."""
 
-    version: int
-    """Changes whenever an object does."""
+    @property
+    def version(self) -> int:
+        """Changes whenever an object does."""
 
     def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
         """All objects of `kind`, in `namespace` when given."""
@@ -50,6 +56,13 @@ class Client(Protocol):
 
     def record_event(self, event: PodEvent) -> None:
         """Tell people what happened to a pod."""
+
+    def update(self, obj: Object) -> Object | Awaitable[Object]:
+        """Write a changed object (a volume or a claim) and return it as stored; may be `async def`.
+
+        Raises ConflictError when the object was changed by somebody else since it was read, NotFoundError when it
+        is gone. Our objects leave out what does not bear on placement: over a network, send only what differs.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +216,9 @@ class NoClient:
     def record_event(self, event: PodEvent) -> None:
         pass
 
+    def update(self, obj: Object) -> Object:
+        return obj
+
 
 @dataclass
 class Handle:
@@ -222,5 +238,7 @@ class Handle:
     executor: Executor | None = None
     activate: Callable[[Iterable[Pod]], None] = lambda pods: None
     """Bring waiting pods back to the active queue at once."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Wait so many seconds of the loop's time, real or virtual; only within `async def` PreBind and Bind."""
     filters: FilterRunner | None = None
     """Set once the profile's plugins are made."""

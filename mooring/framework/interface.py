@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from ..api.pod import Pod
+from ..api.pod import Pod, PodSpec
 from ..table import FIRST_ROW, Ints, NodeInfo, NodeTable, Rows
 from .cycle_state import CycleState
 from .events import ANY_EVENT, EventWithHint
@@ -34,7 +34,7 @@ class Scope(Enum):
     CLUSTER = "cluster"
     """Anything: judged in full for every pod."""
     NODE_ROW = "node row"
-    """The node and the pods on it: judged again only on rows that changed."""
+    """The node and the pods on it (specs, labels, annotations; not their status): judged again on changed rows."""
     NODE_OBJECT = "node object"
     """The node alone, not its pods: judged again only on nodes that changed."""
 
@@ -60,6 +60,13 @@ class Plugin:
         """What of the pod a NODE_ROW or NODE_OBJECT verdict depends on; pods with equal keys share it."""
         labels, annotations = frozenset(pod.labels.items()), frozenset(pod.annotations.items())
         return pod.spec, pod.namespace, labels, annotations
+
+    key_is_spec: ClassVar[bool] = False
+    """`pod_key` depends on `pod.spec` alone (given that the pod names no node): it is then asked once per spec."""
+
+    def cluster_key(self, table: NodeTable) -> Hashable:
+        """What beyond the row a NODE_ROW or NODE_OBJECT answer depends on; when it changes, all rows are stale."""
+        return None
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         """The events that may make a pod this plugin refused schedulable; by default any."""
@@ -109,6 +116,13 @@ class PreFilterPlugin(Plugin):
     @abstractmethod
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
         """SKIP: Filter of this plugin has nothing to say about `pod`."""
+
+    def pre_filter_spec(self, spec: PodSpec) -> Status | None:
+        """SKIP or SUCCESS when `pre_filter` says so for every pod of this spec, whatever the cluster; else None.
+
+        It is then not called. What it would write to the CycleState is missing.
+        """
+        return None
 
 
 class PreFilterExtensions:
@@ -211,6 +225,10 @@ class PreScorePlugin(Plugin):
     @abstractmethod
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         """SKIP: Score of this plugin has nothing to say about `pod`. `rows` are the feasible nodes."""
+
+    def pre_score_spec(self, spec: PodSpec) -> Status | None:
+        """SKIP or SUCCESS when `pre_score` says so for every pod of this spec, whatever the cluster; else None."""
+        return None
 
 
 class ScorePlugin(Plugin):

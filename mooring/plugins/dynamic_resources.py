@@ -11,7 +11,7 @@ import numpy as np
 
 from ..api.dra import ClaimNotReadyError, ResourceClaim, claim_name_of
 from ..api.equality import is_equal
-from ..api.pod import Pod
+from ..api.pod import Pod, PodSpec
 from ..framework import (
     NODE_OBJECT,
     SKIP,
@@ -44,7 +44,6 @@ from ..framework.events import (
 from ..table import Ints, NodeTable, Rows
 
 NOT_THERE = "DynamicResources does not allocate resource claims yet"
-STATE = "PreFilterDynamicResources"
 
 
 class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, ScorePlugin):
@@ -52,6 +51,7 @@ class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, ScorePlu
 
     name = "DynamicResources"
     scope = NODE_OBJECT
+    key_is_spec = True
 
     def pod_key(self, pod: Pod) -> Hashable:
         return bool(pod.spec.resource_claims)
@@ -112,8 +112,10 @@ class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, ScorePlu
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         if pod.spec.resource_claims:
             return unresolvable(NOT_THERE)
-        state.write(STATE, ())
         return SKIP
+
+    def pre_filter_spec(self, spec: PodSpec) -> Status | None:
+        return None if spec.resource_claims else SKIP
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         return Verdict.accept(table, rows)
@@ -121,7 +123,7 @@ class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, ScorePlu
     def post_filter(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult, Status]:
-        if state.get(STATE) is None:  # a plugin before this one refused the pod in PreFilter
+        if self.name in state.unreached:
             return PostFilterResult(), failure("not found")
         return PostFilterResult(), unschedulable("no new claims to deallocate")
 

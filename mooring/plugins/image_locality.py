@@ -21,12 +21,14 @@ class ImageLocality(ScorePlugin):
 
     name = "ImageLocality"
     scope = NODE_OBJECT
+    key_is_spec = True
 
     def pod_key(self, pod: Pod) -> Hashable:
-        # How many nodes there are, and have which image, is not on the row: the key changes with it.
-        table, spec = self.handle.table, pod.spec
-        containers = len(spec.init_containers or ()) + len(spec.containers or ())
-        return spec.images, containers, table.images.version, table.node_count
+        spec = pod.spec
+        return spec.images, len(spec.init_containers or ()) + len(spec.containers or ())
+
+    def cluster_key(self, table: NodeTable) -> Hashable:
+        return table.images.version, table.node_count
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         names = [normalized_name(image) for image in pod.spec.images]

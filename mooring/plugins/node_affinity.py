@@ -12,7 +12,7 @@ import numpy as np
 
 from ..api.node import Node
 from ..api.pod import NodeAffinity as Affinity
-from ..api.pod import Pod, PreferredSchedulingTerm
+from ..api.pod import Pod, PodSpec, PreferredSchedulingTerm
 from ..api.selectors import NAME_FIELD, NodeSelectorTerm, matches_map
 from ..errors import InputError
 from ..framework import (
@@ -46,6 +46,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     name = "NodeAffinity"
     scope = NODE_OBJECT
+    key_is_spec = True
 
     def __init__(self, added_affinity: Affinity | None = None) -> None:
         self._added_required = added_affinity.required if added_affinity else None
@@ -83,6 +84,12 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         helps = matches_node(pod, after) and (before is None or not matches_node(pod, before))
         return Hint.QUEUE if helps else Hint.SKIP
 
+    def pre_filter_spec(self, spec: PodSpec) -> Status | None:
+        unwanted = spec.required_node_selector is None and self._added_required is None
+        if not unwanted:
+            return None  # it may narrow the nodes
+        return SKIP if spec.node_selector is None else SUCCESS
+
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
         matched = match_required(table, pod.spec, rows)
@@ -101,6 +108,11 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
             for path, problem in term.preference.problems() if term.weight else ():
                 return failure(f"preferred term {position}: {path}: {problem}")
         return SUCCESS
+
+    def pre_score_spec(self, spec: PodSpec) -> Status | None:
+        affinity = spec.affinity.node_affinity if spec.affinity else None
+        wished = self._added_preferred or (affinity and affinity.preferred)
+        return None if wished else SKIP
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         scores = np.zeros(table.count(rows), dtype=np.int64)

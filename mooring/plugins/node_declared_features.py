@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from ..api.node import Node
-from ..api.pod import Pod
+from ..api.pod import Pod, PodSpec
 from ..framework import (
     NODE_OBJECT,
     SKIP,
@@ -38,6 +38,7 @@ RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     name = "NodeDeclaredFeatures"
     scope = NODE_OBJECT
+    key_is_spec = True
 
     def pod_key(self, pod: Pod) -> Hashable:
         return required_features(pod)
@@ -52,6 +53,9 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
             wait_for(POD, ActionType.Update, after_pod_update),
         )
 
+    def pre_filter_spec(self, spec: PodSpec) -> Status:
+        return SUCCESS if features_of(spec) else SKIP
+
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
         declared = table.features.contains_all(required_features(pod), rows)
@@ -60,8 +64,12 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
 
 
 def required_features(pod: Pod) -> frozenset[str]:
-    """The features that the pod's spec makes use of."""
-    spec = pod.spec
+    """The features that the pod makes use of."""
+    return features_of(pod.spec)
+
+
+def features_of(spec: PodSpec) -> frozenset[str]:
+    """The features that pods of this spec make use of."""
     required = set()
     if spec.host_network and spec.host_users is False:
         required.add(USER_NAMESPACES_HOST_NETWORK)

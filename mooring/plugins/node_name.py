@@ -16,6 +16,7 @@ REASON = "node(s) didn't match the requested node name"
 class NodeName(FilterPlugin):
     name = "NodeName"
     scope = NODE_OBJECT
+    key_is_spec = True
 
     def pod_key(self, pod: Pod) -> Hashable:
         return pod.node_name

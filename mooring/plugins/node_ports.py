@@ -6,7 +6,7 @@ Mirrors pkg/scheduler/framework/plugins/nodeports/node_ports.go.
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from ..api.pod import Pod
+from ..api.pod import Pod, PodSpec
 from ..framework import (
     NODE_ROW,
     SKIP,
@@ -28,6 +28,7 @@ REASON = "node(s) didn't have free ports for the requested pod ports"
 class NodePorts(PreFilterPlugin, FilterPlugin):
     name = "NodePorts"
     scope = NODE_ROW
+    key_is_spec = True
 
     def pod_key(self, pod: Pod) -> Hashable:
         return pod.spec.host_ports
@@ -40,6 +41,9 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
             wait_for(POD, ActionType.Delete, after_pod_deleted),
             wait_for(NODE, ActionType.Add),
         )
+
+    def pre_filter_spec(self, spec: PodSpec) -> Status:
+        return SUCCESS if spec.host_ports else SKIP
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)

@@ -29,6 +29,7 @@ CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 class NodeUnschedulable(FilterPlugin):
     name = "NodeUnschedulable"
     scope = NODE_OBJECT
+    key_is_spec = True
 
     def pod_key(self, pod: Pod) -> Hashable:
         return tolerated(CORDON, pod.tolerations)

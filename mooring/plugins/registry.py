@@ -16,6 +16,7 @@ from .node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from .node_resources_fit import NodeResourcesFit
 from .node_unschedulable import NodeUnschedulable
 from .node_volume_limits import NodeVolumeLimits
+from .node_volume_limits.clouds import AzureDiskLimits, CinderLimits, EBSLimits, GCEPDLimits
 from .pod_topology_spread import PodTopologySpread
 from .priority_sort import PrioritySort
 from .scheduling_gates import SchedulingGates
@@ -48,4 +49,8 @@ IN_TREE: tuple[type[Plugin], ...] = (
     # Off unless a profile enables them.
     GangScheduling,
     Coscheduling,
+    EBSLimits,
+    GCEPDLimits,
+    AzureDiskLimits,
+    CinderLimits,
 )

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence, Set
 from typing import Any, Self
 
 from ..api.node import Node
-from ..api.pod import Pod
+from ..api.pod import Pod, PodSpec
 from ..api.taints import Taint, find_untolerated, tolerated
 from ..framework import (
     NODE_OBJECT,
@@ -49,6 +49,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
     name = "TaintToleration"
     scope = NODE_OBJECT
+    key_is_spec = True
 
     def __init__(self, comparison_operators: bool = False) -> None:
         self._comparison_operators = comparison_operators
@@ -80,6 +81,9 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         return verdict
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
+        return SUCCESS
+
+    def pre_score_spec(self, spec: PodSpec) -> Status:
         return SUCCESS
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:

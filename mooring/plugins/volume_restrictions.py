@@ -1,22 +1,28 @@
 """VolumeRestrictions: disks that only one pod, or only one node, may use.
 
-Mirrors pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go. The rules are not there yet: a pod
-they would apply to is refused.
+Mirrors pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ..api.pod import Pod
-from ..api.storage import PersistentVolumeClaim
+import numpy as np
+
+from ..api.pod import Pod, PodSpec
+from ..api.storage import PersistentVolumeClaim, not_found
 from ..api.volumes import Volume
 from ..framework import (
     SKIP,
+    SUCCESS,
     CycleState,
     FilterPlugin,
+    NodeInfo,
+    PreFilterExtensions,
     PreFilterPlugin,
     Status,
     Verdict,
+    failure,
     unresolvable,
 )
 from ..framework.events import (
@@ -31,11 +37,41 @@ from ..framework.events import (
     wait_for,
 )
 from ..table import NodeTable, Rows
+from ..table.volumes import ClaimUse, disks_of
 
-NOT_THERE = "VolumeRestrictions does not judge disks and claims yet"
+REASON_DISK = "node(s) had no available disk"
+REASON_ONE_POD = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+    "already in-use by another pod"
+)
+STATE = "PreFilterVolumeRestrictions"
 
 
-class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
+@dataclass(slots=True)
+class OnePodClaims:
+    """The claims of the pod that one pod at a time may use, and how often pods on nodes use them."""
+
+    names: frozenset[str]
+    uses: int
+
+    def clone(self) -> "OnePodClaims":
+        """A copy for a what-if."""
+        return OnePodClaims(self.names, self.uses)
+
+    def count(self, other: Pod, change: int) -> None:
+        """`other` came to a node (`change` 1) or left it (-1); upstream forgets to compare namespaces."""
+        for volume in other.spec.volumes or ():
+            source = volume.persistent_volume_claim
+            if source is not None and source.claim_name in self.names:
+                self.uses += change
+
+
+class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin):
+    """A claim for one pod is judged for the cluster as a whole: pushing out its holder helps wherever that is.
+
+    Which rows have which disk is in the table.
+    """
+
     name = "VolumeRestrictions"
 
     def events_to_register(self) -> Sequence[EventWithHint]:
@@ -45,19 +81,67 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
             wait_for(PERSISTENT_VOLUME_CLAIM, ActionType.Add, after_claim_added),
         )
 
+    def pre_filter_spec(self, spec: PodSpec) -> Status | None:
+        volumes = spec.volumes or ()
+        return None if any(v.persistent_volume_claim or _is_disk(v) for v in volumes) else SKIP
+
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        restricted = any(
-            volume.persistent_volume_claim
-            or volume.gce_persistent_disk
-            or volume.aws_elastic_block_store
-            or volume.rbd
-            or volume.iscsi
-            for volume in pod.spec.volumes or ()
-        )
-        return unresolvable(NOT_THERE) if restricted else SKIP
+        names: set[str] = set()
+        for volume in pod.spec.volumes or ():
+            source = volume.persistent_volume_claim
+            if source is None:
+                continue
+            claim = self._claim(pod.namespace, source.claim_name)
+            if claim is None:
+                return unresolvable(not_found("PersistentVolumeClaim", source.claim_name))
+            if claim.is_for_one_pod:
+                names.add(claim.name)
+        uses = sum(_is_used(table, pod.namespace, name) for name in names)
+        if uses == 0 and not any(_is_disk(volume) for volume in pod.spec.volumes or ()):
+            return SKIP
+        state.write(STATE, OnePodClaims(frozenset(names), uses))
+        return SUCCESS
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
+        return self._count(state, added, 1)
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeInfo) -> Status:
+        return self._count(state, removed, -1)
+
+    def _count(self, state: CycleState, other: Pod, change: int) -> Status:
+        claims = state.get(STATE)
+        if claims is None:
+            return failure(f'cannot read "{STATE}" from cycleState')
+        claims.count(other, change)
+        return SUCCESS
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
-        return Verdict.accept(table, rows)
+        verdict = Verdict.accept(table, rows)
+        taken = table.volumes.conflicts(pod.spec.volumes or (), rows)
+        verdict.reject(taken, REASON_DISK)
+        claims = state.get(STATE)
+        if claims is None:
+            if not taken.all():
+                verdict.error = failure(f'cannot read "{STATE}" from cycleState')
+        elif claims.uses > 0:
+            verdict.reject(~taken, REASON_ONE_POD)  # only the first reason is given
+        return verdict
+
+    def _claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        claim = self.handle.lister.get("PersistentVolumeClaim", namespace, name)
+        assert claim is None or isinstance(claim, PersistentVolumeClaim), "listers keep kinds apart"
+        return claim
+
+
+def _is_disk(volume: Volume) -> bool:
+    """Whether the volume is of a kind that pods on one node may not share."""
+    return volume.rbd is not None or next(disks_of(volume), None) is not None
+
+
+def _is_used(table: NodeTable, namespace: str, name: str) -> bool:
+    """Whether a pod on some node uses the claim, be it by several volumes or on several nodes."""
+    rows = list(table.volumes.refs.rows(ClaimUse(namespace, name)))
+    return bool(rows) and bool(np.any(table.live[rows]))
 
 
 def after_pod_deleted(pod: Pod, old: Any, new: Any) -> Hint:

@@ -7,7 +7,8 @@ asynchronous: what runs them returns a Status, or something to await that gives 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any
 
 from ..api.pod import Pod
 from ..framework import (
@@ -140,13 +141,14 @@ class Committing:
     def _run_group(
         self, group: Sequence[PreBindPlugin], state: CycleState, pod: Pod, node_name: str
     ) -> Answer:
-        waiting: list[Awaitable[Status]] = []
+        waiting: list[Awaited] = []
         for plugin in group:
             answer = _ask(PRE_BINDING, plugin, lambda: plugin.pre_bind(state, pod, node_name))  # noqa: B023
-            if not isinstance(answer, Status):
+            if isinstance(answer, Awaited):
                 waiting.append(answer)
             elif not answer.is_success:
-                _abandon(waiting)
+                for other in waiting:
+                    other.abandon()
                 return answer
         return _together(waiting) if waiting else SUCCESS
 
@@ -207,22 +209,42 @@ def _in_turn(steps: Sequence[Callable[[], Answer]]) -> Answer:
 async def _together(waiting: Sequence[Awaitable[Status]]) -> Status:
     """Await all at once; the first that fails cancels the others."""
     tasks = [asyncio.ensure_future(answer) for answer in waiting]
-    for finished in asyncio.as_completed(tasks):
-        status = await finished
-        if not status.is_success:
-            for task in tasks:
-                task.cancel()
-            return status
-    return SUCCESS
+    try:
+        for finished in asyncio.as_completed(tasks):
+            status = await finished
+            if not status.is_success:
+                return status
+        return SUCCESS
+    finally:
+        for task in tasks:  # also when this very work is abandoned
+            task.cancel()
 
 
-def _abandon(waiting: Sequence[Awaitable[Status]]) -> None:
-    for answer in waiting:
-        if asyncio.iscoroutine(answer):
-            answer.close()
+class Awaited:
+    """An answer of a plugin that is still to come, with errors and odd statuses said in its name."""
+
+    def __init__(self, doing: str, plugin: Plugin, answer: Awaitable[Status]) -> None:
+        self._doing = doing
+        self._plugin = plugin
+        self._answer = answer
+
+    def __await__(self) -> Generator[Any, Any, Status]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> Status:
+        try:
+            status = await self._answer
+        except Exception as error:
+            return failed(self._doing, self._plugin, error).status
+        return _judged(self._doing, self._plugin, status)
+
+    def abandon(self) -> None:
+        """The answer is not wanted any more; it was not yet waited for."""
+        if asyncio.iscoroutine(self._answer):
+            self._answer.close()
 
 
-def _ask(doing: str, plugin: Plugin, call: Callable[[], Answer]) -> Answer:
+def _ask(doing: str, plugin: Plugin, call: Callable[[], Answer]) -> Status | Awaited:
     """The plugin's answer, with errors and odd statuses said in its name."""
     try:
         answer = call()
@@ -230,15 +252,7 @@ def _ask(doing: str, plugin: Plugin, call: Callable[[], Answer]) -> Answer:
         return failed(doing, plugin, error).status
     if isinstance(answer, Status):
         return _judged(doing, plugin, answer)
-    return _ask_later(doing, plugin, answer)
-
-
-async def _ask_later(doing: str, plugin: Plugin, answer: Awaitable[Status]) -> Status:
-    try:
-        status = await answer
-    except Exception as error:
-        return failed(doing, plugin, error).status
-    return _judged(doing, plugin, status)
+    return Awaited(doing, plugin, answer)
 
 
 def _judged(doing: str, plugin: Plugin, status: Status) -> Status:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import Context
 from typing import Any
 
-from ..clock import Clock, Timers
+from ..clock import Clock, Timers, whole_micros
 from ..framework import Status, failure
 
 Work = Callable[[], Status | Awaitable[Status]]
@@ -62,6 +62,7 @@ class ClockLoop(asyncio.SelectorEventLoop):
     def call_at(  # type: ignore[override]  # looser about the callback's arguments
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
+        when = whole_micros(when)  # as the timer, or the loop would find nothing to do yet
         handle = super().call_at(when, callback, *args, context=context)
         self._timers.at(when, self._pump)
         return handle

@@ -17,7 +17,6 @@ from ..api.pod import Pod
 from ..framework import (
     CLUSTER,
     NODE_OBJECT,
-    NODE_ROW,
     SUCCESS,
     AdditiveFilter,
     Code,
@@ -40,6 +39,7 @@ from ..table import Bools, NodeInfo, NodeTable, Rows
 from ..table.what_if import WhatIf
 from .failing import failed
 from .kept import FILTERING, Kept, KeptFeasible, judge_rows
+from .plans import Plan, Plans, by_scope_and_key
 
 POD_COUNT = "pods"
 PRE_FILTERING = "running PreFilter plugin {}"
@@ -69,18 +69,22 @@ class Filtering:
         self.post_filters = tuple(post_filters)
         self._nominator = nominator
         self._anywhere = [p for p in self.filters if p.scope is CLUSTER]
-        self._kept = [
-            Kept(group, partial(_make_feasible, group))
-            for scope in (NODE_OBJECT, NODE_ROW)
-            if (group := [plugin for plugin in self.filters if plugin.scope is scope])
-        ]
+        self._kept: list[Kept[KeptFeasible]] = []
+        for positions in by_scope_and_key(self.filters):
+            group = [self.filters[position] for position in positions]
+            self._kept.append(Kept(group, partial(_make_feasible, group)))
+        self._plans: Plans[PreFilterPlugin, KeptFeasible] = Plans(
+            self.pre_filters, lambda plugin, spec: plugin.pre_filter_spec(spec), self._kept
+        )
 
     def run_pre_filters(self, state: CycleState, pod: Pod, table: NodeTable) -> PreFiltered:
         """Run PreFilter in order; Unschedulable goes on, since preemption needs the others' state."""
         names: frozenset[str] | None = None
         narrowed_by: set[str] = set()
         refused = SUCCESS
-        for plugin in self.pre_filters:
+        plan = self._plans.get(pod, len(table))
+        state.skip_filter.update(plan.skip)
+        for plugin in plan.ask:
             try:
                 answer = plugin.pre_filter(state, pod, table)
             except Exception as error:
@@ -89,10 +93,12 @@ class Filtering:
                 narrowed_by.add(plugin.name)
                 names = answer.node_names if names is None else names & answer.node_names
                 if not names:
+                    state.unreached = self._after(plugin)
                     return PreFiltered(_no_node_left(narrowed_by), names, narrowed_by)
             elif answer.code is Code.Skip:
                 state.skip_filter.add(plugin.name)
             elif answer.code is Code.UnschedulableAndUnresolvable:
+                state.unreached = self._after(plugin)
                 return PreFiltered(answer.by(plugin.name), None, set())
             elif answer.code is Code.Unschedulable:
                 refused = answer.by(plugin.name)
@@ -109,8 +115,9 @@ class Filtering:
         if isinstance(rows, slice):
             plugins = self._anywhere
             feasible: Bools | None = None if isinstance(table.live_rows, slice) else table.live
-            for kept in self._kept:
-                answer = kept.get(state, pod, table, state.skip_filter)
+            plan = self._plans.get(pod, len(table))
+            for position in range(len(self._kept)):
+                answer = self._answer(plan, position, state, pod, table)
                 if answer.refused:
                     feasible = answer.feasible if feasible is None else feasible & answer.feasible
             if feasible is not None:
@@ -119,6 +126,29 @@ class Filtering:
             if plugin.name not in state.skip_filter and (isinstance(rows, slice) or len(rows)):
                 rows = _among(rows, judge_rows(plugin, state, pod, table, rows).feasible)
         return rows
+
+    def _answer(
+        self,
+        plan: Plan[PreFilterPlugin, KeptFeasible],
+        position: int,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+    ) -> KeptFeasible:
+        """What one group of kept plugins says, up to date."""
+        kept, answer = self._kept[position], plan.answers[position]
+        if answer is not None:
+            kept.follow(answer, state, pod, table)
+            return answer
+        answer = kept.get(state, pod, table, state.skip_filter)
+        if plan.is_settled[position]:
+            plan.answers[position] = answer
+        return answer
+
+    def _after(self, plugin: PreFilterPlugin) -> frozenset[str]:
+        """The plugins whose turn in PreFilter comes after `plugin`."""
+        names = [p.name for p in self.pre_filters]
+        return frozenset(names[names.index(plugin.name) + 1 :])
 
     def diagnose(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, diagnosis: Diagnosis
@@ -186,10 +216,13 @@ class Filtering:
 
     def _accepted_objects(self, state: CycleState, pod: Pod, table: NodeTable) -> Bools | None:
         """bool per row: no filter refuses the node for what it is; None when there is no such filter."""
-        for kept in self._kept:
+        accepted: Bools | None = None
+        plan = self._plans.get(pod, len(table))
+        for position, kept in enumerate(self._kept):
             if kept.scope is NODE_OBJECT:
-                return kept.get(state, pod, table, state.skip_filter).feasible
-        return None
+                feasible = self._answer(plan, position, state, pod, table).feasible
+                accepted = feasible if accepted is None else accepted & feasible
+        return accepted
 
     def _crowded(self, pod: Pod, node: NodeInfo, demands: Demands) -> Status:
         """Whether the nominated pods leave room on the node, by adding up."""

@@ -40,18 +40,23 @@ SCORING = "running Score plugins: plugin {} failed with"
 class KeptAnswer(ABC):
     """An answer over all rows, as of `version` of a change log."""
 
-    __slots__ = ("_version", "one_by_one")
+    __slots__ = ("_stamp", "_version", "one_by_one")
 
     def __init__(self, one_by_one: bool) -> None:
         self._version = -1
+        self._stamp: Hashable = None
         self.one_by_one = one_by_one
 
     @abstractmethod
     def judge(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> None:
         """Ask about `rows` and take over what is said."""
 
-    def follow(self, state: CycleState, pod: Pod, table: NodeTable, log: ChangeLog) -> None:
-        """Bring the answer up to date."""
+    def follow(
+        self, state: CycleState, pod: Pod, table: NodeTable, log: ChangeLog, stamp: Hashable
+    ) -> None:
+        """Bring the answer up to date; another `stamp` than last time makes all of it stale."""
+        if stamp != self._stamp:
+            self._version, self._stamp = -1, stamp
         if self._version == log.version:
             return
         changed = log.since(self._version) if self._version >= 0 else None
@@ -168,24 +173,32 @@ class Kept(Generic[T]):
     """The answers of the plugins of one scope, by what they depend on of the pod."""
 
     def __init__(self, plugins: Sequence[Plugin], make: Callable[[list[int]], T]) -> None:
-        self._plugins = tuple(plugins)
+        self.plugins = tuple(plugins)
+        self.scope: Scope = plugins[0].scope
         self._make = make
         self._answers: dict[Hashable, T] = {}  # in order of last use
-        self.scope: Scope = plugins[0].scope
+        self._on_cluster = [p for p in plugins if has_own(p, Plugin, "cluster_key")]
 
     def get(self, state: CycleState, pod: Pod, table: NodeTable, skipped: set[str]) -> T:
         """The up-to-date answer for `pod` of the plugins that are not skipped."""
         key = tuple(
-            [SKIPPED if plugin.name in skipped else plugin.pod_key(pod) for plugin in self._plugins]
+            [SKIPPED if plugin.name in skipped else plugin.pod_key(pod) for plugin in self.plugins]
         )
         answer = self._answers.pop(key, None)
         if answer is None:
             answer = self._make([i for i, part in enumerate(key) if part is not SKIPPED])
             self._make_room(len(table))
-        log = table.node_changes if self.scope is NODE_OBJECT else table.row_changes
-        answer.follow(state, pod, table, log)  # one that fails leaves no half answer behind
+        self.follow(answer, state, pod, table)  # one that fails leaves no half answer behind
         self._answers[key] = answer
         return answer
+
+    def follow(self, answer: T, state: CycleState, pod: Pod, table: NodeTable) -> None:
+        """Bring an answer up to date."""
+        stamp = None
+        if self._on_cluster:
+            stamp = tuple([plugin.cluster_key(table) for plugin in self._on_cluster])
+        log = table.node_changes if self.scope is NODE_OBJECT else table.row_changes
+        answer.follow(state, pod, table, log, stamp)
 
     def _make_room(self, rows: int) -> None:
         while self._answers and (len(self._answers) + 1) * rows > MAX_CELLS:

@@ -12,18 +12,11 @@ from functools import partial
 import numpy as np
 
 from ..api.pod import Pod
-from ..framework import (
-    CLUSTER,
-    NODE_OBJECT,
-    NODE_ROW,
-    Code,
-    CycleState,
-    PreScorePlugin,
-    ScorePlugin,
-)
+from ..framework import CLUSTER, Code, CycleState, PreScorePlugin, ScorePlugin
 from ..table import Ints, NodeTable, Rows
 from .failing import failed
 from .kept import Kept, KeptSum, check_range, has_own, score_rows
+from .plans import Plan, Plans, by_scope_and_key
 
 PRE_SCORING = "running PreScore plugin {}"
 NORMALIZING = "running Normalize on Score plugins: plugin {} failed with"
@@ -55,22 +48,28 @@ class Scoring:
     ) -> None:
         self.pre_scores = tuple(pre_scores)
         self.scores = tuple(scores)
-        self._sums: list[Kept[KeptSum]] = []
-        self._kept: dict[str, Kept[KeptSum]] = {}
         self._of_nothing: dict[tuple[str, int], Ints | int] = {}
         final = [w for w in scores if not has_own(w[0], ScorePlugin, "normalize")]
-        for scope in (NODE_OBJECT, NODE_ROW):
-            group = [weighted for weighted in final if weighted[0].scope is scope]
-            if group:
-                self._sums.append(Kept([plugin for plugin, _ in group], partial(_make_sum, group)))
         self._others = [w for w in scores if w not in final or w[0].scope is CLUSTER]
+        self._sums: list[Kept[KeptSum]] = []
+        for positions in by_scope_and_key([plugin for plugin, _ in final]):
+            group = [final[position] for position in positions]
+            self._sums.append(Kept([plugin for plugin, _ in group], partial(_make_sum, group)))
+        self._kept: dict[str, tuple[Kept[KeptSum], int]] = {}
         for plugin, _ in self._others:
             if plugin.scope is not CLUSTER:
-                self._kept[plugin.name] = Kept([plugin], partial(_make_raw, plugin))
+                kept = Kept([plugin], partial(_make_raw, plugin))
+                self._kept[plugin.name] = (kept, len(self._sums) + len(self._kept))
+        groups = [*self._sums, *(kept for kept, _ in self._kept.values())]
+        self._plans: Plans[PreScorePlugin, KeptSum] = Plans(
+            self.pre_scores, lambda plugin, spec: plugin.pre_score_spec(spec), groups
+        )
 
     def run_pre_scores(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> None:
         """Run PreScore in order; Skip leaves the plugin's Score out."""
-        for plugin in self.pre_scores:
+        plan = self._plans.get(pod, len(table))
+        state.skip_score.update(plan.skip)
+        for plugin in plan.ask:
             try:
                 status = plugin.pre_score(state, pod, table, rows)
             except Exception as error:
@@ -85,14 +84,15 @@ class Scoring:
         if not self.scores:
             return np.ones(table.count(rows), dtype=np.int64)
         total: Ints | None = None
-        for kept in self._sums:
-            part = kept.get(state, pod, table, state.skip_score).total[rows]
+        plan = self._plans.get(pod, len(table))
+        for position, kept in enumerate(self._sums):
+            part = self._answer(plan, position, kept, state, pod, table).total[rows]
             total = part if total is None else total + part
         if total is None:
             total = np.zeros(table.count(rows), dtype=np.int64)
         for plugin, weight in self._others:
             if plugin.name not in state.skip_score:
-                total = total + self._weighted(plugin, weight, state, pod, table, rows)
+                total = total + self._weighted(plan, plugin, weight, state, pod, table, rows)
         return total
 
     def each_score(
@@ -104,8 +104,28 @@ class Scoring:
                 raw = score_rows(plugin, state, pod, table, rows)
                 yield Scored(plugin, weight, raw, self._normalized(plugin, raw))
 
+    def _answer(
+        self,
+        plan: Plan[PreScorePlugin, KeptSum],
+        position: int,
+        kept: Kept[KeptSum],
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+    ) -> KeptSum:
+        """What one group of kept plugins says, up to date."""
+        answer = plan.answers[position]
+        if answer is not None:
+            kept.follow(answer, state, pod, table)
+            return answer
+        answer = kept.get(state, pod, table, state.skip_score)
+        if plan.is_settled[position]:
+            plan.answers[position] = answer
+        return answer
+
     def _weighted(
         self,
+        plan: Plan[PreScorePlugin, KeptSum],
         plugin: ScorePlugin,
         weight: int,
         state: CycleState,
@@ -114,11 +134,11 @@ class Scoring:
         rows: Rows,
     ) -> Ints | int:
         """The weighted, normalised scores of one plugin; one number when it gives all rows the same."""
-        kept = self._kept.get(plugin.name)
-        if kept is None:
+        if plugin.name not in self._kept:
             raw = score_rows(plugin, state, pod, table, rows)
             return self._normalized(plugin, raw) * weight
-        total = kept.get(state, pod, table, state.skip_score).total
+        kept, position = self._kept[plugin.name]
+        total = self._answer(plan, position, kept, state, pod, table).total
         if not total.any():
             return self._score_of_nothing(plugin, table.count(rows)) * weight
         return self._normalized(plugin, total[rows]) * weight

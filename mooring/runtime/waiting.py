@@ -97,11 +97,20 @@ class WaitingPods:
 
 def go_duration(seconds: float) -> str:
     """Seconds as Go prints a duration: `1m30s`, `500ms`, `0s`."""
-    if 0 < seconds < 1:
-        return f"{seconds * 1000:g}ms"
-    minutes, rest = divmod(seconds, 60)
-    hours, minutes = divmod(int(minutes), 60)
-    text = f"{rest:g}s"
+    nanos = round(seconds * 1_000_000_000)
+    for unit, size in (("ns", 1), ("µs", 1000), ("ms", 1_000_000)):
+        if 0 < nanos < size * 1000:
+            return f"{_decimal(nanos, size)}{unit}"
+    minutes, rest = divmod(nanos, 60_000_000_000)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{_decimal(rest, 1_000_000_000)}s"
     if hours or minutes:
         text = f"{minutes}m{text}"
     return f"{hours}h{text}" if hours else text
+
+
+def _decimal(number: int, size: int) -> str:
+    """`number / size` without trailing zeros; `size` is a power of ten."""
+    whole, rest = divmod(number, size)
+    digits = f"{rest:0{len(str(size)) - 1}d}".rstrip("0") if rest else ""
+    return f"{whole}.{digits}" if digits else str(whole)

@@ -5,10 +5,15 @@ Mirrors ScheduleOne, schedulingCycle, schedulePod and prepareForBindingCycle of 
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
+
 from ..api.pod import Pod
 from ..cache import CacheError
+from ..errors import ApiError
 from ..framework import (
     PODS_TO_ACTIVATE,
+    SUCCESS,
     Code,
     CycleState,
     Diagnosis,
@@ -21,7 +26,7 @@ from ..framework import (
 from ..framework.events import ASSIGNED_POD_DELETE
 from ..queue import QueuedPodInfo
 from ..runtime import PluginRunError, ProfileRuntime
-from .attempt import Attempt, Outcome
+from .attempt import Attempt, Explanation, Outcome
 from .binding import Binding, BindingTools
 from .event_handlers import EventHandlers
 from .explain import explain_refusal, explain_scores, explain_search
@@ -29,6 +34,8 @@ from .failure import FailureHandler, scheduled_event, skip_event
 from .find_nodes import NodeFinder, Search
 from .parts import Parts
 from .select_host import best_positions
+
+log = logging.getLogger(__name__)
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -51,7 +58,7 @@ class Scheduler(EventHandlers):
             executor=parts.executor,
             waiting_pods=parts.waiting_pods,
             pre_binding=parts.pre_binding,
-            expect_node=lambda pod, node: parts.cluster.patch_status(pod, None, node),
+            expect_node=self._announce,
             leave_queue=parts.queue.done,
             bound=self._bound,
             failed=self._binding_failed,
@@ -83,7 +90,7 @@ class Scheduler(EventHandlers):
             if attempt.node_name:
                 self._commit(profile, state, queued, attempt)
         except PluginRunError as failed:
-            attempt.fail(failed.status)
+            attempt.fail(failed.status, nominated_node_name="")
         return attempt
 
     def _find_node(self, profile: ProfileRuntime, state: CycleState, attempt: Attempt) -> None:
@@ -143,8 +150,6 @@ class Scheduler(EventHandlers):
         attempt.fit_error = diagnosis.fit_error()
         refused = Status(Code.Unschedulable, (diagnosis.message(),))
         attempt.fail(refused, nominated_node_name=result.nominated_node_name)
-        if attempt.explanation is not None:
-            explain_refusal(attempt.explanation, profile, attempt.unschedulable_plugins)
         if result.preemption is not None and result.preemption.chosen is not None:
             for victim in result.preemption.chosen.evicted:
                 self.observer("preempted", victim, f"for {attempt.pod.key} on {victim.node_name}")
@@ -187,6 +192,13 @@ class Scheduler(EventHandlers):
         except PluginRunError as failed:
             return failed.status, {}
 
+    def _announce(self, pod: Pod, node_name: str) -> None:
+        """Say in the pod's status where it will go; that this fails is no reason not to go there."""
+        try:
+            self.cluster.patch_status(pod, None, node_name)
+        except ApiError as error:
+            log.warning("pod %s: cannot announce node %s: %s", pod.key, node_name, error)
+
     # What comes of it
 
     def _bound(self, binding: Binding) -> None:
@@ -204,7 +216,7 @@ class Scheduler(EventHandlers):
         """The binding cycle ended without a binding, and was undone: others may use what it held."""
         attempt, assumed = binding.attempt, binding.assumed
         attempt.was_handled = True
-        if status.is_rejected and status.plugin and not binding.is_permitted:
+        if status.is_rejected and not binding.is_permitted:
             self._reject(attempt, status)
         else:
             attempt.fail(status, nominated_node_name="")
@@ -230,6 +242,8 @@ class Scheduler(EventHandlers):
     def _failed(self, queued: QueuedPodInfo, attempt: Attempt) -> None:
         what = "refused" if attempt.outcome is Outcome.UNSCHEDULABLE else "failed"
         self.observer(what, attempt.pod, attempt.message)
+        if attempt.explanation is not None:
+            self._explain_wait(attempt, attempt.explanation, attempt.unschedulable_plugins)
         self._failure.handle(queued, attempt)
         self.ended(attempt)
 
@@ -274,9 +288,20 @@ class Scheduler(EventHandlers):
 
     def gated(self) -> list[Attempt]:
         """The pods that a PreEnqueue plugin holds back, and why."""
-        held = [(info.pod, info.gated_by) for info in self.queue.gated()]
-        return [
-            Attempt(pod, Outcome.GATED, message=status.message, status=status)
-            for pod, status in held
-            if status is not None
-        ]
+        attempts = []
+        for info in self.queue.gated():
+            status = info.gated_by
+            assert status is not None, "a pod is gated by what a plugin said"
+            attempt = Attempt(info.pod, Outcome.GATED, status=status, number=info.attempts)
+            attempt.message = status.message
+            if self._explain:
+                attempt.explanation = Explanation(SUCCESS, None, [], {})
+                self._explain_wait(attempt, attempt.explanation, {status.plugin})
+            attempts.append(attempt)
+        return attempts
+
+    def _explain_wait(
+        self, attempt: Attempt, explanation: Explanation, plugins: Iterable[str]
+    ) -> None:
+        """Say which events may bring the pod back that `plugins` refused or hold back."""
+        explain_refusal(explanation, self.profiles[attempt.pod.scheduler_name], plugins)

@@ -31,6 +31,8 @@ from ..framework.events import (
     UNSCHEDULABLE_POD_ADD,
     VOLUME_ATTACHMENT,
 )
+from ..framework.registration import registered_events
+from ..runtime import ProfileRuntime
 from .parts import Parts
 
 RESOURCE_OF_KIND = {
@@ -63,6 +65,7 @@ class EventHandlers:
         self.waiting_pods = parts.waiting_pods
         self.observer = parts.observer
         self.ended = parts.ended
+        self._new_pods_matter = any(map(_waits_for_new_pods, parts.profiles.values()))
 
     def on_add(self, obj: Any) -> None:
         """An object came."""
@@ -154,7 +157,8 @@ class EventHandlers:
         self.observer("created", pod, "")
         self.cache.pod_groups.set_pod(pod)
         self.queue.add(pod)
-        self._move(UNSCHEDULABLE_POD_ADD, None, pod)
+        if self._new_pods_matter:
+            self._move(UNSCHEDULABLE_POD_ADD, None, pod)
 
     def _waiting_pod_changed(self, old: Pod, new: Pod) -> None:
         if old.resource_version == new.resource_version and old.resource_version:
@@ -202,3 +206,15 @@ class EventHandlers:
     @staticmethod
     def _at_most(priority: int) -> Callable[[Pod], bool]:
         return lambda pod: pod.priority <= priority
+
+
+def _waits_for_new_pods(profile: ProfileRuntime) -> bool:
+    """Whether a plugin may hold pods back until others have come, as those for gangs do.
+
+    Without one nobody is told about pods that have no node yet: they cannot make room for anyone.
+    """
+    return any(
+        wanted.event.matches(UNSCHEDULABLE_POD_ADD)
+        for plugin in profile.pre_enqueues
+        for wanted in registered_events(plugin)
+    )

@@ -5,10 +5,15 @@ Mirrors handleSchedulingFailure of pkg/scheduler/schedule_one.go.
 
 from __future__ import annotations
 
+import logging
+
 from ..api.pod import Pod, PodCondition
+from ..errors import ApiError
 from ..framework import Client, Lister, PodEvent
 from ..queue import QueuedPodInfo, SchedulingQueue
 from .attempt import Attempt, Outcome
+
+log = logging.getLogger(__name__)
 
 NOTE_LIMIT = 1024
 
@@ -60,7 +65,10 @@ class FailureHandler:
             message=attempt.message,
             observed_generation=pod.generation,
         )
-        self._client.patch_status(current, condition, attempt.nominated_node_name)
+        try:
+            self._client.patch_status(current, condition, attempt.nominated_node_name)
+        except ApiError as error:  # the pod is back in the queue: the next attempt says it again
+            log.warning("pod %s: cannot write its condition: %s", pod.key, error)
 
 
 def shortened(note: str) -> str:

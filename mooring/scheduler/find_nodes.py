@@ -95,27 +95,31 @@ class NodeFinder:
         if everything or table.count(found) == 0:
             profile.filtering.diagnose(state, pod, table, rows, diagnosis)
         processed = table.node_count if isinstance(rows, slice) else len(rows)
-        if not everything and profile.percentage is not None and isinstance(rows, slice):
-            enough = num_feasible_nodes_to_find(profile.percentage, table.node_count)
+        if profile.percentage is not None:
+            enough = num_feasible_nodes_to_find(profile.percentage, processed)
             if not profile.scoring.scores:
                 enough = 1
-            found, processed = self._enough(table.numbers(found), enough, search)
+            if table.count(found) > enough:
+                found, processed = self._first(enough, table.numbers(found), rows, search)
         search.rows = found
         self._next_start = (search.start + processed) % max(table.node_count, 1)
 
-    def _enough(self, found: Ints, enough: int, search: Search) -> tuple[Ints, int]:
-        """The first `enough` of `found` in search order; the nodes after them were not looked at."""
-        if len(found) <= enough:
-            return found, self._table.node_count
-        order = search.order
-        is_feasible = np.zeros(len(self._table), dtype=np.bool_)
+    def _first(self, enough: int, found: Ints, rows: Rows, search: Search) -> tuple[Ints, int]:
+        """The first `enough` of `found` in search order, and how many of `rows` were looked at for that.
+
+        The search ends when it comes across one feasible node too many, which does not count.
+        """
+        table, order = self._table, search.order
+        if not isinstance(rows, slice):
+            order = order[np.isin(order, rows)]
+        is_feasible = np.zeros(len(table), dtype=np.bool_)
         is_feasible[found] = True
-        positions = np.flatnonzero(is_feasible[order])[:enough]
-        reached = int(positions[-1]) + 1
-        outside = np.ones(len(self._table), dtype=np.bool_)
+        positions = np.flatnonzero(is_feasible[order])
+        reached = int(positions[enough])
+        outside = np.ones(len(table), dtype=np.bool_)
         outside[order[:reached]] = False
         search.diagnosis.outside = outside
-        return np.sort(order[positions]), reached
+        return np.sort(order[positions[:enough]]), reached
 
     def _rows_to_look_at(self, pre: PreFiltered, diagnosis: Diagnosis) -> Rows:
         if pre.node_names is None:

@@ -1,6 +1,7 @@
 """Simulation: a whole run of the scheduler on a cluster in memory, with a clock set by hand.
 
-What lives here: reading manifests, the run itself, the report of what came of it. What may enter:
+What lives here: reading manifests and timelines, the run itself (`simulation.py`, read it first), the
+cluster around it (`world.py`), the trace and the report of what came of it. What may enter:
 scheduler, config, cluster, api. What must not happen: a decision about placement, or printing.
 Who calls it: cli, web, and people in their own scripts.
 """
@@ -8,6 +9,8 @@ Who calls it: cli, web, and people in their own scripts.
 from .manifests import Manifests, read_manifests
 from .report import NodeUse, PodResult, SimulationReport
 from .simulation import Simulation
+from .timeline import Timeline, TimelineEvent
+from .trace import TraceEntry
 
 __all__ = [
     "Manifests",
@@ -15,5 +18,8 @@ __all__ = [
     "PodResult",
     "Simulation",
     "SimulationReport",
+    "Timeline",
+    "TimelineEvent",
+    "TraceEntry",
     "read_manifests",
 ]

@@ -15,10 +15,10 @@ from typing import NamedTuple, TypeAlias, cast
 
 from ..api.decode import UnknownObject
 from ..api.kinds import KINDS, group_of
-from ..cluster.memory import ClusterObject
 from ..errors import InputError
 from .reading import Found, NotInPiecesError, iter_source
 from .sources import Source, find_files, open_source, total_size
+from .world import InputObject
 
 OnProgress: TypeAlias = Callable[[int, int], None]
 """Called with the bytes done and the bytes in all."""
@@ -40,12 +40,12 @@ class Place(NamedTuple):
 class Manifests:
     """What was read: objects in order, where they were, and what was left aside."""
 
-    objects: list[ClusterObject] = field(default_factory=list)
+    objects: list[InputObject] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
     unused: Counter[str] = field(default_factory=Counter)
     """How many objects of each kind have no bearing on scheduling."""
 
-    def place_of(self, obj: ClusterObject) -> str:
+    def place_of(self, obj: InputObject) -> str:
         """Where `obj` was read, for the beginning of an error; empty if it was not."""
         for place, candidate in zip(self.places, self.objects, strict=True):
             if candidate is obj:
@@ -57,7 +57,7 @@ class Manifests:
         if isinstance(found.obj, UnknownObject):
             self.unused[_kind_name(found.obj)] += 1
         else:
-            self.objects.append(cast(ClusterObject, found.obj))
+            self.objects.append(cast(InputObject, found.obj))
             self.places.append(Place(source, found.document, found.item))
 
     def extend(self, other: Manifests) -> None:

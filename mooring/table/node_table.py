@@ -22,6 +22,7 @@ from .ports import PortColumns
 from .priorities import PriorityColumns
 from .sets import SetColumn
 from .terms import TermCounts
+from .volumes import VolumeUse
 
 
 class NodeTable:
@@ -51,6 +52,7 @@ class NodeTable:
         self.ports = PortColumns(self.size)
         self.images = ImageStates(self.size)
         self.priorities = PriorityColumns(self.size)
+        self.volumes = VolumeUse(self.size)
         self.terms = TermCounts(self.size, self.labels)
         self.carried = CarriedTerms(self.size)
         self.live_column = Column(self.size, np.bool_, False)
@@ -152,6 +154,7 @@ FORKED = (
     "ports",
     "images",
     "priorities",
+    "volumes",
     "live_column",
     "unschedulable_column",
     "pod_count_column",

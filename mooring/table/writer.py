@@ -80,6 +80,8 @@ class TableWriter:
             row = table.row_of[old.node_name]
             table.pods[row][old.uid] = new
             table.images.touch(row)
+            if old.annotations != new.annotations:
+                table.row_changes.mark(row)  # a plugin may read them
         else:
             self.remove_pod(old)
             self.add_pod(new)
@@ -126,6 +128,8 @@ class TableWriter:
         table.scoring_usage.add(row, pod.scoring_usage, change)
         if pod.spec.host_ports:
             table.ports.add(row, pod.spec.host_ports, change)
+        if pod.spec.volumes:
+            table.volumes.add_pod(row, pod, change)
         table.priorities.add(row, pod.priority, change)
         table.terms.add_pod(row, pod, change)
         table.carried.add_pod(row, pod, change)

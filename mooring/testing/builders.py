@@ -7,7 +7,7 @@ is given in Kubernetes' own form: `make_pod(spec={"hostNetwork": True})`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from ..api.decode import decode_object
 from ..api.kinds import KINDS
@@ -15,10 +15,11 @@ from ..api.node import HOSTNAME, ZONE, Node
 from ..api.pod import Pod, PodCondition
 from ..clock import ManualClock
 from ..errors import InputError
-from ..framework import Handle, PodEvent
+from ..framework import Handle, ObjectKey, ObjectLog, PodEvent
 from ..table import NodeTable
 from ..table.writer import TableWriter
 
+T = TypeVar("T")
 Tree: TypeAlias = Mapping[str, Any]
 """An object, or a part of one, in Kubernetes' own form."""
 
@@ -195,31 +196,47 @@ class ObjectLister:
     """A lister over objects held in memory."""
 
     def __init__(self, objects: Iterable[Any] = ()) -> None:
-        self.version = 0
-        self._objects: dict[str, list[Any]] = {}
+        self._log = ObjectLog()
+        self._objects: dict[str, dict[tuple[str, str], Any]] = {}
         for obj in objects:
             self.add(obj)
 
+    @property
+    def version(self) -> int:
+        return self._log.version
+
     def add(self, obj: Any) -> None:
-        """One more object in the cluster."""
-        self._objects.setdefault(obj.kind, []).append(obj)
-        self.version += 1
+        """One more object in the cluster, or another in the place of one with its name."""
+        self._objects.setdefault(obj.kind, {})[obj.namespace, obj.name] = obj
+        self._log.mark(obj)
+
+    def remove(self, obj: Any) -> None:
+        """One object less."""
+        self._objects[obj.kind].pop((obj.namespace, obj.name), None)
+        self._log.mark(obj)
 
     def list(self, kind: str, namespace: str | None = None) -> list[Any]:
-        found = self._objects.get(kind, [])
+        found = self._objects.get(kind, {}).values()
         return [obj for obj in found if namespace is None or obj.namespace == namespace]
 
     def get(self, kind: str, namespace: str, name: str) -> Any | None:
-        return next((obj for obj in self.list(kind, namespace) if obj.name == name), None)
+        return self._objects.get(kind, {}).get((namespace, name))
+
+    def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
+        return self._log.since(version)
 
 
 class RecordingClient:
-    """A client that only notes what it is asked to do: `bound` is (pod key, node name), the others are pods."""
+    """A client that only notes what it is asked to do.
+
+    `bound` is (pod key, node name), `updated` are the objects as they were to be written, the others are pods.
+    """
 
     def __init__(self) -> None:
         self.bound: list[tuple[str, str]] = []
         self.evicted: list[Pod] = []
         self.cleared: list[Pod] = []
+        self.updated: list[Any] = []
 
     def bind(self, pod: Pod, node_name: str) -> None:
         self.bound.append((pod.key, node_name))
@@ -237,6 +254,10 @@ class RecordingClient:
 
     def clear_nomination(self, pod: Pod) -> None:
         self.cleared.append(pod)
+
+    def update(self, obj: T) -> T:
+        self.updated.append(obj)
+        return obj
 
 
 class Nominations:

@@ -68,6 +68,7 @@ def check_conformance(
         check_rows_agree(plugin, pod, table)
         check_scope(plugin, pod, table)
         check_score_range(plugin, pod, table)
+        check_spec_answers(plugin, pod, table)
     check_pod_key(plugin, listed, table)
 
 
@@ -89,8 +90,8 @@ def check_rows_agree(
 def check_scope(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     """What a NODE_ROW or NODE_OBJECT plugin says of a node is what it says when there is no other node.
 
-    The pods on the node stay for NODE_ROW, and go for NODE_OBJECT. A plugin whose `pod_key` changes with the cluster
-    is asked anew then, and so is free to answer otherwise.
+    The pods on the node stay for NODE_ROW, and go for NODE_OBJECT. A plugin whose `pod_key` or `cluster_key` changes
+    with the cluster is asked anew then, and so is free to answer otherwise.
     """
     if plugin.scope is CLUSTER:
         return
@@ -103,15 +104,16 @@ def check_scope(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
                 pods=() if plugin.scope is NODE_OBJECT else node.pods,
                 namespaces=table.namespaces,
             )
-            key = plugin.pod_key(pod)
+            key = (plugin.pod_key(pod), plugin.cluster_key(table))
             with _moved(plugin, alone):
                 by_itself = _answers(point, plugin, pod, alone)
-                if answers is None or by_itself is None or plugin.pod_key(pod) != key:
+                key_alone = (plugin.pod_key(pod), plugin.cluster_key(alone))
+                if answers is None or by_itself is None or key_alone != key:
                     continue
             if by_itself[node.name] != answers[node.name]:
                 _fail(
                     plugin,
-                    f"{node.name} for pod {pod.key}",
+                    f"node {node.name} for pod {pod.key}",
                     (point.rows_method, answers[node.name]),
                     (f"for scope {plugin.scope.name}, with no other node", by_itself[node.name]),
                 )
@@ -133,10 +135,34 @@ def check_pod_key(plugin: Plugin, pods: Sequence[Pod], table: NodeTable) -> None
                 if answer != expected[name]:
                     _fail(
                         plugin,
-                        f"{name}, with one pod_key for both pods",
+                        f"node {name}, with one pod_key for both pods",
                         (f"{point.rows_method} for pod {first.key}", expected[name]),
                         (f"for pod {pod.key}", answer),
                     )
+
+
+def check_spec_answers(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
+    """What is said for all pods of a spec (`pre_filter_spec`, `pre_score_spec`, `key_is_spec`) holds for `pod`."""
+    _give_handle(plugin, table)
+    said: list[tuple[str, Status | None, Any]] = []
+    if isinstance(plugin, PreFilterPlugin):
+        asked: Any = plugin.pre_filter(CycleState(), pod, table)
+        said.append(("pre_filter", plugin.pre_filter_spec(pod.spec), asked))
+    if isinstance(plugin, PreScorePlugin):
+        asked = plugin.pre_score(CycleState(), pod, table, table.live_rows)
+        said.append(("pre_score", plugin.pre_score_spec(pod.spec), asked))
+    for method, of_spec, of_pod in said:
+        if of_spec is not None and of_spec != of_pod:
+            _fail(plugin, f"pod {pod.key}", (f"{method}_spec", of_spec), (method, of_pod))
+    if plugin.key_is_spec and plugin.scope is not CLUSTER:
+        other = pod.replace(
+            name="another", namespace="elsewhere", labels={}, annotations={}, node_name=""
+        )
+        if plugin.pod_key(other) != plugin.pod_key(pod.with_node("")):
+            keys = (plugin.pod_key(pod.with_node("")), plugin.pod_key(other))
+            _fail(
+                plugin, f"pods of one spec as {pod.key}", ("pod_key", keys[0]), ("pod_key", keys[1])
+            )
 
 
 def check_score_range(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
@@ -170,7 +196,7 @@ def _check_point(
         _check_length(point, plugin, len(some), len(positions))
         for position, answer in zip(positions.tolist(), some, strict=True):
             if answer != expected[position]:
-                where = f"{nodes[position].name} for pod {pod.key}"
+                where = f"node {nodes[position].name} for pod {pod.key}"
                 whole = (f"{point.rows_method} on all rows", expected[position])
                 _fail(plugin, where, whole, (f"on {what}", answer))
     for node, answer in zip(nodes, expected, strict=True):
@@ -178,7 +204,7 @@ def _check_point(
         for what, asked in ((point.node_method, node), (f"{point.node_method} on a copy", copy)):
             alone = point.judge_node(plugin, state, pod, asked)
             if alone != answer:
-                where = f"{node.name} for pod {pod.key}"
+                where = f"node {node.name} for pod {pod.key}"
                 _fail(plugin, where, (point.rows_method, answer), (what, alone))
 
 
@@ -296,8 +322,8 @@ def _check_length(point: Point, plugin: Plugin, found: int, expected: int) -> No
 
 
 def _fail(
-    plugin: Plugin, where: str, first: tuple[str, Answer], second: tuple[str, Answer]
+    plugin: Plugin, where: str, first: tuple[str, object], second: tuple[str, object]
 ) -> None:
     raise AssertionError(
-        f"{plugin.name}: node {where}: {first[0]} says {first[1]!r}, {second[0]} says {second[1]!r}"
+        f"{plugin.name}: {where}: {first[0]} says {first[1]!r}, {second[0]} says {second[1]!r}"
     )

@@ -5,9 +5,11 @@ A case is a cluster, a configuration and pending pods, with what kube-scheduler 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from ..api.decode import decode_object
 from ..api.pod import Pod, PodCondition
@@ -20,6 +22,7 @@ from ..queue import QueuedPodInfo
 from ..scheduler import Attempt, FirstByName, Scheduler, build_scheduler
 
 PREEMPTION = "DefaultPreemption"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,9 @@ class CaseCluster:
         found = self._objects.get(kind, [])
         return next((o for o in found if o.namespace == namespace and o.name == name), None)
 
+    def update(self, obj: T) -> T:
+        return obj
+
     def bind(self, pod: Pod, node_name: str) -> None:
         pass
 
@@ -71,6 +77,15 @@ class CaseCluster:
         pass  # the nominator forgets it; the pod's status stays, as in a cluster whose watch lags behind
 
 
+class NoBinding:
+    """Runs nothing: the binding cycles of a case begin and never get on."""
+
+    def run(
+        self, work: Callable[[], Status | Awaitable[Status]], finished: Callable[[Status], None]
+    ) -> None:
+        pass
+
+
 def run_case(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
     """For each pod of the case, in order: its name and where we disagree."""
     objects = [decode_object(obj) for obj in case["objects"]]
@@ -80,6 +95,7 @@ def run_case(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
         case_config(case["config"]),
         cluster,
         clock=ManualClock(),
+        executor=NoBinding(),
         ties=FirstByName(),
         explain=True,
     )
@@ -100,6 +116,14 @@ def run_case(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
 def case_config(raw: dict[str, Any] | None) -> SchedulerConfiguration:
     """The configuration of a case: every node is looked at, and every node is a preemption candidate."""
     config = default_config() if raw is None else parse_config(raw, "config")
+    config = msgspec.structs.replace(
+        config,
+        percentage_of_nodes_to_score=None,
+        profiles=tuple(
+            msgspec.structs.replace(profile, percentage_of_nodes_to_score=None)
+            for profile in config.profiles
+        ),
+    )
     given = [
         {entry["name"] for entry in profile.get("pluginConfig") or ()}
         for profile in (raw or {}).get("profiles") or [{}]

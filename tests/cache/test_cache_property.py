@@ -45,6 +45,7 @@ NODES: list[dict[str, Any]] = [
     {"cpu": "8", "pods": 3, "extended": {"example.com/gpu": 2}, "taints": ["x:NoExecute"]},
 ]
 RESIZED = {"name": "container-0", "resources": {"requests": {"cpu": "3"}}}
+GIVEN_ZERO = {"name": "container-0", "resources": {"requests": {"cpu": "0"}}}
 PODS: list[dict[str, Any]] = [
     {},
     {"cpu": "1", "memory": "1Gi", "labels": {"app": "web"}},
@@ -54,6 +55,9 @@ PODS: list[dict[str, Any]] = [
     {"cpu": "1", "priority": -1, "namespace": "n2", "affinity": ANTI},
     {"cpu": "1", "status": {"containerStatuses": [RESIZED]}},
     {"cpu": "1", "status": {"phase": "Running"}},
+    {"cpu": "1", "labels": {"app": "web"}},
+    {"memory": "1Gi"},
+    {"memory": "1Gi", "status": {"containerStatuses": [GIVEN_ZERO]}},
 ]
 EARLY = [
     PodTerm(None, LabelSelector.of({"app": "web"})),
@@ -77,6 +81,17 @@ def pod_of(number: int, variant: int) -> Pod:
 @memoized
 def node_of(name: str, variant: int) -> Node:
     return make_node(name, **NODES[variant])
+
+
+def with_one_change(pod: Pod, what: str) -> Pod:
+    """The pod with one of its own fields changed, on the very same spec."""
+    if what == "labels":
+        return pod.replace(labels={} if pod.labels else {"app": "web"})
+    if what == "deletion":
+        return pod.replace(
+            deletion_timestamp=None if pod.is_terminating else "2000-01-01T00:00:00Z"
+        )
+    return pod.replace(annotations={"changed": str(len(pod.annotations))})
 
 
 PROBES = [pod_of(9, variant).replace(labels={"app": "web"}) for variant in (0, 5)]
@@ -161,6 +176,7 @@ class AnySequence(RuleBasedStateMachine):
     names = st.sampled_from(NODE_NAMES)
     numbers = st.integers(0, 4)
     variants = st.integers(0, len(PODS) - 1)
+    changes = st.sampled_from(["labels", "deletion", "annotations"])
 
     @rule(name=names, variant=st.integers(0, len(NODES) - 1))
     def set_node(self, name: str, variant: int) -> None:
@@ -187,11 +203,10 @@ class AnySequence(RuleBasedStateMachine):
         self.pods[number] = pod
 
     @precondition(lambda self: self.assumed)
-    @rule(data=st.data(), variant=st.none() | variants, name=st.none() | names)
-    def confirm(self, data: st.DataObject, variant: int | None, name: str | None) -> None:
+    @rule(data=st.data(), change=variants | changes | st.none(), name=st.none() | names)
+    def confirm(self, data: st.DataObject, change: int | str | None, name: str | None) -> None:
         number = data.draw(st.sampled_from(sorted(self.assumed)))
-        pod = self.pods[number] if variant is None else pod_of(number, variant)
-        pod = pod.with_node(name or self.pods[number].node_name)
+        pod = self.changed(number, change).with_node(name or self.pods[number].node_name)
         self.cache.add_pod(pod)
         self.pods[number] = pod
         del self.assumed[number]
@@ -220,12 +235,19 @@ class AnySequence(RuleBasedStateMachine):
             del self.assumed[number], self.pods[number]
 
     @precondition(lambda self: len(self.pods) > len(self.assumed))
-    @rule(data=st.data(), variant=variants)
-    def update(self, data: st.DataObject, variant: int) -> None:
+    @rule(data=st.data(), change=variants | changes)
+    def update(self, data: st.DataObject, change: int | str) -> None:
         number = data.draw(st.sampled_from(sorted(self.pods.keys() - self.assumed.keys())))
         old = self.pods[number]
-        self.pods[number] = pod_of(number, variant).with_node(old.node_name)
+        self.pods[number] = self.changed(number, change)
         self.cache.update_pod(old, self.pods[number])
+
+    def changed(self, number: int, change: int | str | None) -> Pod:
+        """The pod as another variant, or with one change, on its node."""
+        pod = self.pods[number]
+        if isinstance(change, int):
+            return pod_of(number, change).with_node(pod.node_name)
+        return with_one_change(pod, change) if change else pod
 
     @precondition(lambda self: self.pods)
     @rule(data=st.data())

@@ -168,9 +168,6 @@ def test_nodes_of_each_zone_are_looked_at_in_turn() -> None:
     assert names == ["n000", "n090"], "10 of the first 20 looked at are of the small zone"
 
 
-@pytest.mark.xfail(
-    reason="the search ends at the last node it takes, not at the next one that would do"
-)
 def test_nodes_refused_after_the_last_taken_count_as_looked_at() -> None:
     """kube-scheduler stops when it finds one node too many: the nodes before that one were looked at."""
     bench = Bench(50, "NodeAffinity")

@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from mooring.api.pod import Pod
+from mooring.api.pod import Pod, PodSpec
 from mooring.errors import PluginError
 from mooring.framework import (
     CLUSTER,
@@ -36,6 +36,7 @@ from mooring.testing.conformance import (
     check_rows_agree,
     check_scope,
     check_score_range,
+    check_spec_answers,
 )
 
 PROD = {"tier": "prod"}
@@ -329,3 +330,42 @@ def test_a_state_that_is_given_is_used() -> None:
 
     with pytest.raises(KeyError, match="not found"):
         check_rows_agree(Prepared(), make_pod(priority=1), TABLE, CycleState())
+
+
+class SaysSkipForAll(PreFilterPlugin, FilterPlugin):
+    name = "SaysSkipForAll"
+
+    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
+        return SUCCESS
+
+    def pre_filter_spec(self, spec: PodSpec) -> Status:
+        return SKIP
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return SUCCESS
+
+
+class KeyOfName(FilterPlugin):
+    name = "KeyOfName"
+    scope = NODE_OBJECT
+    key_is_spec = True
+
+    def pod_key(self, pod: Pod) -> str:
+        return pod.name
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("plugin", "message"),
+    [
+        pytest.param(
+            SaysSkipForAll, "pre_filter_spec says <Skip>", id="another answer for the spec"
+        ),
+        pytest.param(KeyOfName, "pods of one spec", id="a key that is not of the spec alone"),
+    ],
+)
+def test_what_is_said_for_all_pods_of_a_spec(plugin: type[Plugin], message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_spec_answers(plugin(), make_pod("p"), make_table(make_node("a")))

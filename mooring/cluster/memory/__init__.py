@@ -1,23 +1,29 @@
 """A cluster in memory: a store of objects that plays API server and controllers.
 
 What lives here: the store with its watch, what the API server does to objects on their way in
-(admission), and the controllers that make pods of workloads. What may enter: api, framework.
-What must not happen: I/O, or waiting: every effect is there when the call returns. Who calls it:
+(admission), the controllers that make pods of workloads, and the kubelets that end them. What may
+enter: api, framework. What must not happen: I/O, or waiting: every effect is there when the call
+returns, or when a timer that was handed in fires. Who calls it:
 sim, cli, testing; the scheduler sees it as its lister and client.
 """
 
 from .admission import Admission, AdmissionError, admit_namespace
 from .controllers import WORKLOAD_KINDS, Controllers, run_controllers
-from .store import ClusterObject, MemoryCluster, WatchHandler
+from .kubelets import DURATION, Kubelets, duration_problem
+from .store import ClusterObject, Later, MemoryCluster, WatchHandler
 
 __all__ = [
     "Admission",
     "AdmissionError",
     "ClusterObject",
     "Controllers",
+    "DURATION",
+    "Kubelets",
+    "Later",
     "MemoryCluster",
     "WORKLOAD_KINDS",
     "WatchHandler",
     "admit_namespace",
+    "duration_problem",
     "run_controllers",
 ]

@@ -1,21 +1,19 @@
-"""Controllers: make the pods that workloads lack.
+"""Controllers: see to it that workloads have the pods they want.
 
 Mirrors pkg/controller/{deployment,replicaset,replication,statefulset,job,daemon}: how pods are
-named, labelled and owned, and how many there should be. Nothing is deleted and no rollout is
-played: pods that exist are counted, missing ones are made, all at once.
+named, labelled and owned, and how many there should be. Pods that exist are counted, missing ones are made, all at
+once. Pods are deleted only when a workload was changed or removed, or a node left: what the input holds stays.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
-from ...api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
+from ...api.meta import KubeObject
 from ...api.node import Node
 from ...api.pod import Pod
 from ...api.pod_spec import PodSpec
@@ -29,19 +27,15 @@ from ...api.workloads import (
     ReplicationController,
     StatefulSet,
 )
-from . import daemons, jobs, stateful_sets
+from . import daemons, deployments, jobs, stateful_sets
 from .admission import Admission, AdmissionError
-from .names import make_hash, make_name
-from .pod_index import PodIndex, is_active
+from .names import make_name
+from .pod_index import COMPLETION_INDEX, OwnerKey, PodIndex, is_active
+from .scaling import first_to_go
 from .store import MemoryCluster
 
-TEMPLATE_HASH = "pod-template-hash"
-REVISION = "deployment.kubernetes.io/revision"
 REVISION_HASH = "controller-revision-hash"
 MAX_PODS_PER_WORKLOAD = 1_000_000
-MAX_NAME = 253
-
-_ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 def run_controllers(cluster: MemoryCluster, admission: Admission | None = None) -> list[Pod]:
@@ -54,7 +48,8 @@ def run_controllers(cluster: MemoryCluster, admission: Admission | None = None) 
 class Controllers:
     """All workload controllers of one cluster. `pods` are those that exist or are yet to be added.
 
-    The pods made are admitted and added to the cluster.
+    The pods made are admitted and added to the cluster. As a watcher of the cluster (`cluster.watch(controllers,
+    replay=False)`) they note what happens to workloads, pods and nodes; `run` does what follows from it.
     """
 
     def __init__(self, cluster: MemoryCluster, admission: Admission, pods: Iterable[Pod]) -> None:
@@ -62,8 +57,12 @@ class Controllers:
         self._admission = admission
         self._pods = PodIndex(pods)
         self._numbers: dict[tuple[str, str, str], Iterator[int]] = {}
-        self._replica_sets: dict[tuple[str, str], list[str]] | None = None
-        self._sync: dict[str, Callable[[Any], list[Pod]]] = {
+        self._replica_sets: dict[tuple[str, str], dict[str, None]] | None = None
+        self._noted: dict[OwnerKey, bool] = {}
+        self._abandoned: list[OwnerKey] = []
+        self._rolling_out: set[tuple[str, str]] = set()
+        self._nodes_changed = False
+        self._sync: dict[str, Callable[[Any, bool], list[Pod]]] = {
             "DaemonSet": self._sync_daemon_set,
             "Deployment": self._sync_deployment,
             "Job": self._sync_job,
@@ -72,55 +71,152 @@ class Controllers:
             "StatefulSet": self._sync_stateful_set,
         }
 
-    def sync(self, workload: KubeObject) -> list[Pod]:
+    def sync(self, workload: KubeObject, may_delete: bool = False) -> list[Pod]:
         """Make the pods that `workload` lacks; none if it is no workload or on its way out.
 
+        With `may_delete`, pods beyond what it wants are deleted.
         Raises AdmissionError, about the workload, when its pods would be refused.
         """
         stored = self._cluster.get(workload.kind, workload.namespace, workload.name)
         if workload.kind not in self._sync or stored is None or stored.is_terminating:
             return []
         try:
-            return self._sync[stored.kind](stored)
+            return self._sync[stored.kind](stored, may_delete)
         except AdmissionError as error:
             path = error.path if error.obj is stored else f"spec.template.{error.path}"
             raise AdmissionError(workload, path, error.problem) from None
 
     def replace(self, gone: Pod) -> list[Pod]:
         """Make what the owner of a deleted pod lacks without it; the owner may be gone as well."""
+        owner = self._pods.owner_of(gone)
         self._pods.remove(gone)
-        owner = gone.controller
-        workload = self._cluster.get(owner.kind, gone.namespace, owner.name) if owner else None
+        workload = self._cluster.get(*owner) if owner else None
         return self.sync(workload) if workload is not None else []
 
-    def _sync_deployment(self, deployment: Deployment) -> list[Pod]:
+    # What happens
+
+    def on_add(self, obj: Any) -> None:
+        """A new workload wants its pods, a new node its daemons."""
+        match obj:
+            case Pod():
+                self._pods.add(obj)
+            case Node():
+                self._nodes_changed = True
+            case _ if obj.kind in self._sync:
+                if isinstance(obj, ReplicaSet):
+                    self._know_replica_set(obj)
+                self._note(_key(obj), False)
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """A workload may want more or fewer pods; a pod that ends is missing."""
+        match new:
+            case Pod():
+                self._pods.add(new)
+                if is_active(old) and not is_active(new):
+                    self._note(self._pods.owner_of(new), False)
+            case Node():
+                self._nodes_changed |= old.labels != new.labels or old.taints != new.taints
+            case _ if new.kind in self._sync:
+                if isinstance(new, Deployment) and deployments.is_rollout(old, new):
+                    self._rolling_out.add((new.namespace, new.name))
+                self._note(_key(new), True)
+
+    def on_delete(self, obj: Any) -> None:
+        """What belonged to a workload goes with it; a pod that went is missing."""
+        match obj:
+            case Pod():
+                self._note(self._pods.owner_of(obj), False)
+                self._pods.remove(obj)
+            case Node():
+                self._nodes_changed = True
+            case _ if obj.kind in self._sync:
+                self._abandoned.append(_key(obj))
+
+    def run(self) -> list[Pod]:
+        """Do what follows from what was noted, until nothing is left to do; returns the pods made."""
+        made: list[Pod] = []
+        while self._noted or self._abandoned or self._nodes_changed:
+            if self._nodes_changed:
+                self._nodes_changed = False
+                for daemon_set in self._cluster.list("DaemonSet"):
+                    self._note(_key(daemon_set), True)
+            abandoned, self._abandoned = self._abandoned, []
+            for key in abandoned:
+                self._clean_up(key)
+            noted, self._noted = self._noted, {}
+            for key, has_changed in noted.items():
+                workload = self._cluster.get(*key)
+                if workload is not None:
+                    made += self.sync(workload, may_delete=has_changed)
+        return made
+
+    def _note(self, key: OwnerKey | None, has_changed: bool) -> None:
+        if key is not None:
+            self._noted[key] = has_changed or self._noted.get(key, False)
+
+    def _clean_up(self, key: OwnerKey) -> None:
+        """Delete what a workload that is gone has made."""
+        kind, namespace, name = key
+        if kind == "Deployment":
+            for replica_set in self._replica_sets_named(namespace, name):
+                self._cluster.delete(replica_set)
+        for pod in self._pods.forget_owner(key):
+            self._delete(pod)
+
+    # Each kind of workload
+
+    def _sync_deployment(self, deployment: Deployment, may_delete: bool) -> list[Pod]:
+        key = (deployment.namespace, deployment.name)
         replica_sets = self._replica_sets_of(deployment)
-        if not replica_sets:
-            replica_sets = [self._cluster.add(make_replica_set(deployment))]
-        missing = deployment.replicas - sum(found.replicas for found in replica_sets)
-        if missing > 0:
-            newest = pick_replica_set(deployment, replica_sets)
-            spec = replace(newest.spec, replicas=newest.replicas + missing)
-            grown = self._cluster.update(replace(newest, spec=spec))
-            replica_sets = [grown if found is newest else found for found in replica_sets]
-        return [pod for found in replica_sets for pod in self._sync_replica_set(found)]
+        newest = deployments.find_replica_set(deployment, replica_sets)
+        is_rollout = key in self._rolling_out
+        self._rolling_out.discard(key)
+        if not replica_sets or (is_rollout and newest is None):
+            revision = 1 + max(map(deployments.revision_of, replica_sets), default=0)
+            newest = self._cluster.add(deployments.make_replica_set(deployment, revision))
+            self._know_replica_set(newest)
+            replica_sets.append(newest)
+        if is_rollout and newest is not None:
+            plan = deployments.plan_rollout(deployment, replica_sets, newest)
+        else:
+            plan = deployments.plan_replicas(deployment, replica_sets, may_delete)
+        made = []
+        for replica_set, replicas in plan:
+            if replicas != replica_set.replicas:
+                spec = replace(replica_set.spec, replicas=replicas)
+                replica_set = self._cluster.update(replace(replica_set, spec=spec))
+            made += self._sync_replica_set(replica_set, may_delete)
+        return made
 
-    def _sync_replica_set(self, replica_set: ReplicaSet) -> list[Pod]:
-        spec = replica_set.spec
-        return self._fill_up(replica_set, replica_set.replicas, spec.template, spec.selector)
+    def _sync_replica_set(self, replica_set: ReplicaSet, may_delete: bool) -> list[Pod]:
+        wanted, spec = _checked(replica_set, replica_set.replicas), replica_set.spec
+        owned = self._pods.owned_by(replica_set, spec.selector)
+        if may_delete:
+            self._delete_some(owned.active.values(), len(owned.active) - wanted)
+        return self._fill_up(replica_set, wanted - len(owned.active), spec.template)
 
-    def _sync_replication_controller(self, controller: ReplicationController) -> list[Pod]:
+    def _sync_replication_controller(
+        self, controller: ReplicationController, may_delete: bool
+    ) -> list[Pod]:
         template = controller.spec.template or PodTemplateSpec()
         selector = LabelSelector.of(controller.spec.selector or template.labels)
-        return self._fill_up(controller, controller.replicas, template, selector)
+        wanted = _checked(controller, controller.replicas)
+        owned = self._pods.owned_by(controller, selector)
+        if may_delete:
+            self._delete_some(owned.active.values(), len(owned.active) - wanted)
+        return self._fill_up(controller, wanted - len(owned.active), template)
 
-    def _sync_stateful_set(self, stateful_set: StatefulSet) -> list[Pod]:
+    def _sync_stateful_set(self, stateful_set: StatefulSet, may_delete: bool) -> list[Pod]:
         template = stateful_set.spec.template
-        labels = {REVISION_HASH: f"{stateful_set.name}-{hash_template(template)}"}
-        ordinals = range(_checked(stateful_set, stateful_set.replicas))
+        labels = {REVISION_HASH: f"{stateful_set.name}-{deployments.hash_template(template)}"}
+        first = stateful_set.first_ordinal
+        ordinals = range(first, first + _checked(stateful_set, stateful_set.replicas))
+        if may_delete:
+            owned = self._pods.owned_by(stateful_set).active
+            for pod in stateful_sets.beyond(stateful_set, ordinals, owned.values()):
+                self._delete(pod)
         made = []
-        for ordinal in ordinals:
-            number = stateful_set.first_ordinal + ordinal
+        for number in ordinals:
             name = f"{stateful_set.name}-{number}"
             if not self._make_room(stateful_set, name):
                 continue
@@ -138,26 +234,31 @@ class Controllers:
             made.append(self._add(pod))
         return made
 
-    def _sync_job(self, job: Job) -> list[Pod]:
-        plan = jobs.plan_job(job, self._pods.owned_by(job))
+    def _sync_job(self, job: Job, may_delete: bool) -> list[Pod]:
+        owned = self._pods.owned_by(job)
+        plan = jobs.plan_job(job, owned)
         labels = jobs.job_labels(job)
+        if may_delete:
+            self._delete_some(owned.active.values(), plan.excess)
         made = []
         for index in plan.missing_indexes:
             name = self._free_name(job, jobs.name_prefix(job.name, index))
-            mark = {jobs.COMPLETION_INDEX: str(index)}
+            mark = {COMPLETION_INDEX: str(index)}
             pod = make_pod(job, job.spec.template, name, labels=labels | mark, annotations=mark)
             made.append(self._add(pod))
-        for _ in range(_checked(job, plan.missing)):
-            name = self._free_name(job, f"{job.name}-")
-            made.append(self._add(make_pod(job, job.spec.template, name, labels=labels)))
-        return made
+        return made + self._fill_up(job, _checked(job, plan.missing), job.spec.template, labels)
 
-    def _sync_daemon_set(self, daemon_set: DaemonSet) -> list[Pod]:
+    def _sync_daemon_set(self, daemon_set: DaemonSet, may_delete: bool) -> list[Pod]:
         template, selector = daemon_set.spec.template, daemon_set.spec.selector
-        running = filter(is_active, self._pods.owned_by(daemon_set, selector))
-        taken = {daemons.target_node(pod) for pod in running}
         base = daemons.make_spec(template.spec)
-        labels = {REVISION_HASH: hash_template(template), daemons.GENERATION: "1"}
+        labels = {REVISION_HASH: deployments.hash_template(template), daemons.GENERATION: "1"}
+        owned = self._pods.owned_by(daemon_set, selector)
+        if may_delete:
+            for pod in list(owned.active.values()):
+                node = self._cluster.get("Node", "", daemons.target_node(pod))
+                if node is None or not daemons.may_stay(node, base, template.node_name):
+                    self._delete(pod)
+        taken = {daemons.target_node(pod) for pod in owned}
         nodes: Iterable[Node] = self._cluster.list("Node")
         made = []
         for node in nodes:
@@ -171,17 +272,25 @@ class Controllers:
     def _fill_up(
         self,
         owner: KubeObject,
-        replicas: int,
+        missing: int,
         template: PodTemplateSpec,
-        selector: LabelSelector | None,
+        labels: Mapping[str, str] | None = None,
     ) -> list[Pod]:
-        """Make like pods until `owner` has as many as it wants."""
-        present = sum(map(is_active, self._pods.owned_by(owner, selector)))
+        """Make as many like pods as are missing."""
         made = []
-        for _ in range(_checked(owner, replicas) - present):
+        for _ in range(missing):
             name = self._free_name(owner, f"{owner.name}-")
-            made.append(self._add(make_pod(owner, template, name)))
+            made.append(self._add(make_pod(owner, template, name, labels=labels)))
         return made
+
+    def _delete_some(self, pods: Iterable[Pod], excess: int) -> None:
+        """Delete as many of the pods as are too many."""
+        for pod in first_to_go(pods)[:excess] if excess > 0 else ():
+            self._delete(pod)
+
+    def _delete(self, pod: Pod) -> None:
+        """Delete a pod, with its grace period."""
+        self._cluster.delete(pod, pod.spec.grace_s)
 
     def _add(self, pod: Pod) -> Pod:
         added = self._cluster.add(self._admission.admit(pod))
@@ -209,18 +318,29 @@ class Controllers:
 
     def _replica_sets_of(self, deployment: Deployment) -> list[ReplicaSet]:
         """The deployment's replica sets: those that name it, and those without owner it picks."""
+        selector = deployment.spec.selector
+        found = self._replica_sets_named(deployment.namespace, deployment.name)
+        if selector is not None and not selector.is_empty:
+            orphans = self._replica_sets_named(deployment.namespace, "")
+            found += (orphan for orphan in orphans if selector.matches(orphan.labels))
+        return found
+
+    def _replica_sets_named(self, namespace: str, deployment: str) -> list[ReplicaSet]:
+        """The replica sets that name the deployment as their owner; "": that have none."""
         if self._replica_sets is None:
-            self._replica_sets = _by_owner(self._cluster.list("ReplicaSet"))
-        space, selector = deployment.namespace, deployment.spec.selector
-        found = [
-            self._cluster.get("ReplicaSet", space, name)
-            for name in self._replica_sets.get((space, deployment.name), ())
-        ]
-        for name in self._replica_sets.get((space, ""), ()):
-            orphan = self._cluster.get("ReplicaSet", space, name)
-            if orphan and selector and not selector.is_empty and selector.matches(orphan.labels):
-                found.append(orphan)
+            self._replica_sets = {}
+            for replica_set in self._cluster.list("ReplicaSet"):
+                self._know_replica_set(replica_set)
+        names = self._replica_sets.get((namespace, deployment), ())
+        found = (self._cluster.get("ReplicaSet", namespace, name) for name in names)
         return [replica_set for replica_set in found if replica_set is not None]
+
+    def _know_replica_set(self, replica_set: ReplicaSet) -> None:
+        owner = deployments.deployment_of(replica_set)
+        if owner is not None and self._replica_sets is not None:
+            self._replica_sets.setdefault((replica_set.namespace, owner), {})[replica_set.name] = (
+                None
+            )
 
 
 WORKLOAD_KINDS = (
@@ -248,7 +368,7 @@ def make_pod(
         owner.namespace,
         labels={**template.labels, **(labels or {})},
         annotations={**template.annotations, **(annotations or {})},
-        owner_references=(owner_reference(owner),),
+        owner_references=(deployments.owner_reference(owner),),
         generate_name="" if isinstance(owner, StatefulSet) else f"{owner.name}-",
         node_name=template.node_name,
         spec=template.spec,
@@ -256,75 +376,8 @@ def make_pod(
     return pod if spec is None else pod.with_spec(spec)
 
 
-def owner_reference(owner: KubeObject) -> OwnerReference:
-    """The reference of an object to the controller that made it."""
-    return OwnerReference(
-        api_version=owner.api_version,
-        kind=owner.kind,
-        name=owner.name,
-        uid=owner.uid,
-        controller=True,
-    )
-
-
-def make_replica_set(deployment: Deployment) -> ReplicaSet:
-    """The replica set that the deployment would roll out, with all of its replicas."""
-    spec = deployment.spec
-    hashed = hash_template(spec.template)
-    labels = {**spec.template.labels, TEMPLATE_HASH: hashed}
-    selector = spec.selector or LabelSelector.of(spec.template.labels)
-    match_labels = {**(selector.match_labels or {}), TEMPLATE_HASH: hashed}
-    return ReplicaSet(
-        metadata=ObjectMeta(
-            name=f"{deployment.name[: MAX_NAME - 1 - len(hashed)]}-{hashed}",
-            namespace=deployment.namespace,
-            labels=labels,
-            annotations={REVISION: "1"},
-            owner_references=(owner_reference(deployment),),
-        ),
-        spec=replace(
-            ReplicaSet().spec,
-            replicas=deployment.replicas,
-            selector=replace(selector, match_labels=match_labels),
-            template=replace(
-                spec.template, metadata=replace(spec.template.metadata, labels=labels)
-            ),
-        ),
-    )
-
-
-def pick_replica_set(deployment: Deployment, replica_sets: list[ReplicaSet]) -> ReplicaSet:
-    """The one that grows: the one with the deployment's template, else the latest revision."""
-    wanted = _encode_template(deployment.spec.template)
-    for replica_set in replica_sets:
-        if _encode_template(replica_set.spec.template) == wanted:
-            return replica_set
-
-    def revision(replica_set: ReplicaSet) -> int:
-        text = replica_set.annotations.get(REVISION, "")
-        return int(text) if text.isdecimal() else 0
-
-    return max(replica_sets, key=revision)
-
-
-def hash_template(template: PodTemplateSpec) -> str:
-    """A short hash of what the template says, the hash it may carry left aside."""
-    return make_hash(_encode_template(template))
-
-
-def _encode_template(template: PodTemplateSpec) -> bytes:
-    labels = {key: value for key, value in template.labels.items() if key != TEMPLATE_HASH}
-    return _ENCODER.encode((labels, template.annotations, template.full_spec))
-
-
-def _by_owner(replica_sets: Iterable[ReplicaSet]) -> dict[tuple[str, str], list[str]]:
-    """Names of replica sets by namespace and deployment; without a deployment under ""."""
-    found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for replica_set in replica_sets:
-        owner = controller_of(replica_set.owner_references)
-        if owner is None or owner.kind == "Deployment":
-            found[replica_set.namespace, owner.name if owner else ""].append(replica_set.name)
-    return dict(found)
+def _key(workload: KubeObject) -> OwnerKey:
+    return workload.kind, workload.namespace, workload.name
 
 
 def _checked(owner: KubeObject, replicas: int) -> int:

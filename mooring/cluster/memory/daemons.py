@@ -47,14 +47,24 @@ def make_spec(spec: PodSpec) -> PodSpec:
 
 def is_eligible(node: Node, spec: PodSpec, node_name: str) -> bool:
     """Whether a daemon with `spec` belongs on `node`; room on the node is not asked for."""
+    tolerations = spec.tolerations or ()
+    return _is_picked(node, spec, node_name) and find_untolerated(node.taints, tolerations) is None
+
+
+def may_stay(node: Node, spec: PodSpec, node_name: str) -> bool:
+    """Whether a daemon that is on `node` may stay there; only a NoExecute taint drives it away."""
+    taints = tuple(taint for taint in node.taints if taint.effect == NO_EXECUTE)
+    tolerations = spec.tolerations or ()
+    return _is_picked(node, spec, node_name) and find_untolerated(taints, tolerations) is None
+
+
+def _is_picked(node: Node, spec: PodSpec, node_name: str) -> bool:
     if node_name and node_name != node.name:
         return False
     if not matches_map(spec.node_selector, node.labels):
         return False
     required = spec.required_node_selector
-    if required is not None and not required.matches(node.labels, node.name):
-        return False
-    return find_untolerated(node.taints, spec.tolerations or ()) is None
+    return required is None or required.matches(node.labels, node.name)
 
 
 def tie_to_node(spec: PodSpec, node_name: str) -> PodSpec:

@@ -1,53 +1,48 @@
 """Jobs: how many pods a job still needs, and how they are told apart.
 
 Mirrors pkg/controller/job/{job_controller,indexed_job_utils}.go and
-pkg/registry/batch/job/strategy.go. Pods that would follow when the first ones are done are not
-made: in a simulation nothing ends.
+pkg/registry/batch/job/strategy.go.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
-from ...api.pod import Pod
 from ...api.workloads import Job
 from .names import MAX_PREFIX
-from .pod_index import is_active
+from .pod_index import OwnedPods, completion_index
 
 PREFIX = "batch.kubernetes.io/"
-COMPLETION_INDEX = f"{PREFIX}job-completion-index"
 DEFAULT_BACKOFF_LIMIT = 6
 
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """What to make: pods with these numbers, or so many without a number."""
+    """What to make: pods with these numbers, or so many without a number; or how many to stop."""
 
     missing: int = 0
     missing_indexes: tuple[int, ...] = ()
+    excess: int = 0
 
 
-def plan_job(job: Job, pods: list[Pod]) -> JobPlan:
-    """What `job` needs beside the `pods` it has, the finished ones among them."""
-    succeeded = [pod for pod in pods if pod.status.phase == "Succeeded"]
-    failed = sum(pod.status.phase == "Failed" for pod in pods)
-    limit = job.spec.backoff_limit
-    if job.spec.suspend or failed > (DEFAULT_BACKOFF_LIMIT if limit is None else limit):
-        return JobPlan()
-    active = [pod for pod in pods if is_active(pod)]
+def plan_job(job: Job, pods: OwnedPods) -> JobPlan:
+    """What `job` needs beside the `pods` it has."""
+    limit, running = job.spec.backoff_limit, len(pods.active)
+    if job.spec.suspend or pods.failed > (DEFAULT_BACKOFF_LIMIT if limit is None else limit):
+        return JobPlan(excess=running)
     completions = _completions(job)
     if completions is None:
-        return JobPlan(0 if succeeded else job.parallelism - len(active))
+        wanted = running if pods.succeeded else job.parallelism
+        return JobPlan(max(wanted - running, 0), excess=max(running - wanted, 0))
+    done = len(pods.done_indexes - {-1}) if job.is_indexed else pods.succeeded
+    wanted = max(min(job.parallelism, completions - done), 0)
+    missing, excess = max(wanted - running, 0), max(running - wanted, 0)
     if not job.is_indexed:
-        wanted = min(job.parallelism, completions - len(succeeded))
-        return JobPlan(wanted - len(active))
-    done = {_index_of(pod) for pod in succeeded}
-    taken = done | {_index_of(pod) for pod in active}
-    wanted = min(job.parallelism, completions - len(done)) - len(active)
+        return JobPlan(missing, excess=excess)
+    taken = pods.done_indexes | {completion_index(pod) for pod in pods.active.values()}
     free = (index for index in range(completions) if index not in taken)
-    return JobPlan(
-        missing_indexes=tuple(index for _, index in zip(range(wanted), free, strict=False))
-    )
+    return JobPlan(missing_indexes=tuple(islice(free, missing)), excess=excess)
 
 
 def job_labels(job: Job) -> dict[str, str]:
@@ -73,8 +68,3 @@ def _completions(job: Job) -> int | None:
     if job.spec.completions is None and job.spec.parallelism is None:
         return 1
     return job.spec.completions
-
-
-def _index_of(pod: Pod) -> int:
-    text = pod.annotations.get(COMPLETION_INDEX) or pod.labels.get(COMPLETION_INDEX, "")
-    return int(text) if text.isdecimal() else -1

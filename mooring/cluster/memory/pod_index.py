@@ -1,13 +1,52 @@
-"""Pod index: which pods there are, and which controller made them."""
+"""Pod index: which pods there are, which controller they belong to, and how far they are."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 from ...api.meta import KubeObject
 from ...api.pod import Pod
 from ...api.selectors import LabelSelector
+
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+
+OwnerKey = tuple[str, str, str]
+"""Kind, namespace and name of a controller."""
+
+
+@dataclass(slots=True)
+class OwnedPods:
+    """The pods of one controller, by name. Finished ones are only counted, and stay so when they are deleted."""
+
+    active: dict[str, Pod] = field(default_factory=dict)
+    leaving: dict[str, Pod] = field(default_factory=dict)
+    succeeded: int = 0
+    failed: int = 0
+    done_indexes: set[int] = field(default_factory=set)
+    """Numbers of the pods of an indexed job that succeeded."""
+
+    def put(self, pod: Pod) -> None:
+        """Keep or count a pod, as far as it is."""
+        self.drop(pod.name)
+        if not pod.is_finished:
+            (self.leaving if pod.is_terminating else self.active)[pod.name] = pod
+        elif pod.status.phase == "Succeeded":
+            self.succeeded += 1
+            self.done_indexes.add(completion_index(pod))
+        else:
+            self.failed += 1
+
+    def drop(self, name: str) -> None:
+        """Keep the pod no longer."""
+        self.active.pop(name, None)
+        self.leaving.pop(name, None)
+
+    def __iter__(self) -> Iterator[Pod]:
+        """The pods that are not finished."""
+        yield from self.active.values()
+        yield from self.leaving.values()
 
 
 class PodIndex:
@@ -19,37 +58,67 @@ class PodIndex:
 
     def __init__(self, pods: Iterable[Pod] = ()) -> None:
         self._pods: dict[tuple[str, str], Pod] = {}
-        self._owned: defaultdict[tuple[str, str, str], dict[str, Pod]] = defaultdict(dict)
+        self._owned: defaultdict[OwnerKey, OwnedPods] = defaultdict(OwnedPods)
         self._orphans: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
+        self._adopted: dict[tuple[str, str], OwnerKey] = {}
+        self._searched: set[OwnerKey] = set()
         for pod in pods:
             self.add(pod)
 
     def add(self, pod: Pod) -> None:
+        """A pod came, or changed."""
+        before = self._pods.get((pod.namespace, pod.name))
         self._pods[pod.namespace, pod.name] = pod
-        self._siblings(pod)[pod.name] = pod
+        owner = self.owner_of(pod)
+        if owner is None:
+            self._orphans[pod.namespace][pod.name] = pod
+        elif before is None or not before.is_finished:  # one that is finished was counted
+            self._owned[owner].put(pod)
 
     def remove(self, pod: Pod) -> None:
+        """A pod is gone."""
+        owner = self.owner_of(pod)
         self._pods.pop((pod.namespace, pod.name), None)
-        self._siblings(pod).pop(pod.name, None)
+        self._adopted.pop((pod.namespace, pod.name), None)
+        if owner is None:
+            self._orphans[pod.namespace].pop(pod.name, None)
+        else:
+            self._owned[owner].drop(pod.name)
 
     def get(self, namespace: str, name: str) -> Pod | None:
         return self._pods.get((namespace, name))
 
-    def owned_by(self, owner: KubeObject, selector: LabelSelector | None = None) -> list[Pod]:
-        """The pods of `owner`: those that name it, and those without owner that it picks."""
-        found = list(self._owned.get((owner.kind, owner.namespace, owner.name), {}).values())
-        if selector is not None and not selector.is_empty:
-            orphans = self._orphans.get(owner.namespace, {}).values()
-            found += (pod for pod in orphans if selector.matches(pod.labels))
-        return found
-
-    def _siblings(self, pod: Pod) -> dict[str, Pod]:
+    def owner_of(self, pod: Pod) -> OwnerKey | None:
+        """The controller the pod names, or that took it on; None when there is none."""
         owner = pod.controller
         if owner is None:
-            return self._orphans[pod.namespace]
-        return self._owned[owner.kind, pod.namespace, owner.name]
+            return self._adopted.get((pod.namespace, pod.name))
+        return owner.kind, pod.namespace, owner.name
+
+    def owned_by(self, owner: KubeObject, selector: LabelSelector | None = None) -> OwnedPods:
+        """The pods of `owner`: those that name it, and those without owner that it picked when first asked for."""
+        key = (owner.kind, owner.namespace, owner.name)
+        if selector is not None and not selector.is_empty and key not in self._searched:
+            self._searched.add(key)
+            orphans = self._orphans[owner.namespace]
+            for pod in [pod for pod in orphans.values() if selector.matches(pod.labels)]:
+                del orphans[pod.name]
+                self._adopted[pod.namespace, pod.name] = key
+                self._owned[key].put(pod)
+        return self._owned[key]
+
+    def forget_owner(self, key: OwnerKey) -> list[Pod]:
+        """A controller is gone: the pods it leaves behind."""
+        self._searched.discard(key)
+        return list(self._owned.pop(key, ()))
 
 
 def is_active(pod: Pod) -> bool:
     """Whether the pod counts as one of its controller's: neither finished nor on its way out."""
     return not pod.is_finished and not pod.is_terminating
+
+
+def completion_index(pod: Pod) -> int:
+    """The number of a pod of an indexed job; -1 for others."""
+    text = pod.annotations.get(COMPLETION_INDEX) or pod.labels.get(COMPLETION_INDEX, "")
+    return int(text) if text.isdecimal() else -1

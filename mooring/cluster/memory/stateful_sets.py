@@ -5,8 +5,11 @@ Mirrors pkg/controller/statefulset/stateful_set_utils.go.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
+from ...api.pod import Pod
 from ...api.pod_spec import PodSpec
 from ...api.storage import PersistentVolumeClaim
 from ...api.volumes import PersistentVolumeClaimVolume, Volume
@@ -19,6 +22,16 @@ POD_INDEX = "apps.kubernetes.io/pod-index"
 def identity_labels(name: str, ordinal: int) -> dict[str, str]:
     """The labels by which one pod of the set can be picked."""
     return {POD_NAME: name, POD_INDEX: str(ordinal)}
+
+
+def beyond(stateful_set: StatefulSet, ordinals: range, pods: Iterable[Pod]) -> list[Pod]:
+    """The pods whose number is not among `ordinals`, the last one first."""
+    found = []
+    for pod in pods:
+        number = pod.name.removeprefix(f"{stateful_set.name}-")
+        if number.isdecimal() and int(number) not in ordinals:
+            found.append((int(number), pod))
+    return [pod for _, pod in sorted(found, key=lambda entry: -entry[0])]
 
 
 def make_claims(stateful_set: StatefulSet, ordinal: int) -> dict[str, PersistentVolumeClaim]:

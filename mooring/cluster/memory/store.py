@@ -7,7 +7,7 @@ of the same name, binds pods. The scheduler sees it as its `Lister` and its `Cli
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 from uuid import UUID, uuid5
@@ -17,8 +17,10 @@ from msgspec.structs import replace
 from ...api.meta import KubeObject
 from ...api.node import Node
 from ...api.pod import Pod, PodCondition
+from ...clock import Clock
 from ...errors import ConflictError, NotFoundError
 from ...framework import PodEvent
+from . import pod_life
 from .names import make_name
 
 ClusterObject: TypeAlias = Pod | Node | KubeObject
@@ -41,13 +43,24 @@ class WatchHandler(Protocol):
         """`obj` is gone."""
 
 
+class Later(Protocol):
+    """Where things are put that are to be done in a while; `Timers` is one."""
+
+    def after(self, seconds: float, action: Callable[[], None]) -> object:
+        """Do `action` in `seconds`."""
+
+
 class MemoryCluster:
     """A cluster within the process. Objects are immutable; a change puts another in their place.
 
-    Lists are in the order in which objects were added.
+    Lists are in the order in which objects were added. With a `clock` pods start when they are bound, and their status
+    says so. With `timers`, too, a pod that is deleted has its grace period; without, it goes at once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None, timers: Later | None = None) -> None:
+        assert timers is None or clock is not None, "timers go by a clock"
+        self._clock = clock
+        self._timers = timers
         self.version = 0
         """Changes whenever an object other than a pod or a node does."""
         self.evictions: list[tuple[Pod, Pod]] = []
@@ -59,14 +72,15 @@ class MemoryCluster:
         self._last_resource_version = 0
         self._deaths: Counter[tuple[str, str, str]] = Counter()
 
-    def watch(self, handler: WatchHandler) -> None:
-        """Tell `handler` of everything there is, then of every change.
+    def watch(self, handler: WatchHandler, replay: bool = True) -> None:
+        """Tell `handler` of everything there is (unless not to `replay` it), then of every change.
 
         Pods come last and those that run before those that wait, so that whoever schedules knows
-        the whole cluster when the first waiting pod arrives.
+        the whole cluster when the first waiting pod arrives. Handlers are told in the order in which they came.
         """
-        for obj in list(self._in_order()):
-            handler.on_add(obj)
+        if replay:
+            for obj in list(self._in_order()):
+                handler.on_add(obj)
         self._handlers.append(handler)
 
     def add(self, obj: AnyObject) -> AnyObject:
@@ -106,14 +120,19 @@ class MemoryCluster:
             handler.on_update(old, stored)
         return stored
 
-    def delete(self, obj: ClusterObject) -> None:
-        """Remove the object with the kind and name of `obj`; raises as `update` does."""
+    def delete(self, obj: ClusterObject, grace_s: float = 0) -> None:
+        """Remove the object with the kind and name of `obj`; raises as `update` does.
+
+        A pod that runs goes after `grace_s` seconds, if the cluster has timers, and is terminating until then.
+        """
         old = self._find(obj)
-        del self._objects[obj.kind][obj.namespace, obj.name]
-        self._deaths[obj.kind, obj.namespace, obj.name] += 1
-        self._touch(obj.kind)
-        for handler in self._handlers:
-            handler.on_delete(old)
+        if isinstance(old, Pod) and grace_s > 0 and self._timers is not None:
+            if old.is_terminating:
+                return
+            if old.node_name and not old.is_finished:
+                self._terminate(old, grace_s)
+                return
+        self._remove(old)
 
     def bind(self, pod: Pod, node_name: str) -> None:
         """Put the pod on a node.
@@ -128,13 +147,24 @@ class MemoryCluster:
             raise ConflictError(f"{describe(pod)} is being deleted")
         if stored.node_name:
             raise ConflictError(f'{describe(pod)} is on node "{stored.node_name}" already')
-        self.update(stored.with_node(node_name))
+        bound = stored.with_node(node_name)
+        if self._clock is not None:
+            status = pod_life.running(stored, pod_life.timestamp(self._clock))
+            bound = bound.with_status(status)
+        self.update(bound)
 
     def evict(self, victim: Pod, preemptor: Pod) -> None:
-        """Delete `victim` to make room for `preemptor`; it goes at once, without a last grace."""
-        if self.get("Pod", victim.namespace, victim.name) is not None:
-            self.delete(victim)
-            self.evictions.append((victim, preemptor))
+        """Delete `victim`, with its grace period, to make room for `preemptor`; one that is going already is fine."""
+        stored = self.get("Pod", victim.namespace, victim.name)
+        if stored is None or stored.is_terminating or stored.uid != victim.uid:
+            return
+        self.evictions.append((stored, preemptor))
+        self.record_event(pod_life.preempted_event(stored, preemptor))
+        if self._timers is None or not stored.spec.grace_s:
+            self._remove(stored)
+        else:
+            status = pod_life.disrupted(stored, preemptor)
+            self._terminate(stored.with_status(status), stored.spec.grace_s)
 
     def patch_status(
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
@@ -176,6 +206,36 @@ class MemoryCluster:
     def count(self, kind: str) -> int:
         """How many objects of `kind` there are."""
         return len(self._objects.get(kind, {}))
+
+    def kinds(self) -> Iterable[str]:
+        """The kinds of the objects that are, or were, there."""
+        return tuple(self._objects)
+
+    def was_deleted(self, kind: str, namespace: str, name: str) -> bool:
+        """Whether an object of that name was there once and went."""
+        return self._deaths[kind, namespace, name] > 0
+
+    def _terminate(self, pod: Pod, grace_s: float) -> None:
+        """Say that the pod is on its way out, and remove it in `grace_s` seconds."""
+        assert self._timers is not None
+        assert self._clock is not None
+        leaves = pod_life.timestamp(self._clock, grace_s)
+        leaving = self.update(pod.replace(deletion_timestamp=leaves))
+
+        def leave() -> None:
+            stored = self.get("Pod", leaving.namespace, leaving.name)
+            if stored is not None and stored.uid == leaving.uid:
+                self._remove(stored)
+
+        self._timers.after(grace_s, leave)
+
+    def _remove(self, old: ClusterObject) -> None:
+        """Take a stored object away."""
+        del self._objects[old.kind][old.namespace, old.name]
+        self._deaths[old.kind, old.namespace, old.name] += 1
+        self._touch(old.kind)
+        for handler in self._handlers:
+            handler.on_delete(old)
 
     def _find(self, obj: AnyObject) -> AnyObject:
         stored = self.get(obj.kind, obj.namespace, obj.name)

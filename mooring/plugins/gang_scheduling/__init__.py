@@ -11,13 +11,13 @@ from ...api.pod import Pod
 from ...api.pod_groups import pod_group_of
 from ...api.workloads import PodGroup
 from ...framework import (
-    PODS_TO_ACTIVATE,
     SUCCESS,
     CycleState,
     EventWithHint,
     PermitPlugin,
     PreEnqueuePlugin,
     Status,
+    failure,
     unresolvable,
     wait,
 )
@@ -52,13 +52,22 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
         name = pod_group_of(pod)
-        group = self._group(pod, name) if name is not None else None
-        if name is None or group is None or group.min_count == 0:
+        if name is None:
+            return SUCCESS, 0
+        group = self._group(pod, name)
+        if group is None:
+            # An error, so that the pod is tried again: by then PreEnqueue holds it back.
+            where = f"{pod.namespace}/{name}"
+            return failure(
+                f'failed to get podGroup {where}: podgroup.scheduling.k8s.io "{name}" not found'
+            ), 0
+        if group.min_count == 0:
             return SUCCESS, 0
         key = ("PodGroup", pod.namespace, name)
         if self.handle.pod_groups.placed_count(key) < group.min_count:
-            unplaced = [m for m in self.handle.pod_groups.members(key) if not m.node_name]
-            state.read(PODS_TO_ACTIVATE).update({m.key: m for m in unplaced if m.uid != pod.uid})
+            self.handle.activate(
+                member for member in self.handle.pod_groups.members(key) if not member.node_name
+            )
             return wait(WAITING), TIMEOUT_S
         for waiting in self.handle.waiting_pods or ():
             if waiting.pod.namespace == pod.namespace and pod_group_of(waiting.pod) == name:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Sequence
 from typing import Any, Self
 
-from ...api.pod import Pod
+from ...api.pod import Pod, PodSpec
 from ...api.resources import is_extended
 from ...config.plugin_args import NodeResourcesFitArgs
 from ...framework import (
@@ -39,6 +39,7 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
 
     name = "NodeResourcesFit"
     scope = NODE_ROW
+    key_is_spec = True
 
     def __init__(
         self,
@@ -66,6 +67,12 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
         return self._hints.events(lambda: self.handle.lister)
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
+        return SUCCESS
+
+    def pre_filter_spec(self, spec: PodSpec) -> Status:
+        return SUCCESS
+
+    def pre_score_spec(self, spec: PodSpec) -> Status:
         return SUCCESS
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:

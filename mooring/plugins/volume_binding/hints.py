@@ -1,32 +1,22 @@
-"""VolumeBinding: the claims of the pod must have, or find, volumes that the node can reach.
+"""Hints: which events may let the claims of a pod find volumes.
 
-Mirrors pkg/scheduler/framework/plugins/volumebinding/volume_binding.go. Binding is not there yet: a pod with claims is
-refused.
+Mirrors the queueing hints of pkg/scheduler/framework/plugins/volumebinding/volume_binding.go.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
-from ..api.equality import is_equal
-from ..api.pod import Pod
-from ..api.storage import (
+from ...api.equality import is_equal
+from ...api.pod import Pod
+from ...api.storage import (
+    MIGRATED_PLUGINS,
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
     PersistentVolumeClaim,
     StorageClass,
 )
-from ..api.volumes import claim_name_of
-from ..framework import (
-    SKIP,
-    CycleState,
-    FilterPlugin,
-    PreFilterPlugin,
-    Status,
-    Verdict,
-    unresolvable,
-)
-from ..framework.events import (
+from ...api.volumes import claim_name_of
+from ...framework.events import (
     CSI_DRIVER,
     CSI_NODE,
     CSI_STORAGE_CAPACITY,
@@ -41,34 +31,20 @@ from ..framework.events import (
     typed,
     wait_for,
 )
-from ..table import NodeTable, Rows
-
-NOT_THERE = "VolumeBinding does not bind claims yet"
-
-MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 
-class VolumeBinding(PreFilterPlugin, FilterPlugin):
-    name = "VolumeBinding"
-
-    def events_to_register(self) -> Sequence[EventWithHint]:
-        changes = ActionType.Add | ActionType.Update
-        return (
-            wait_for(STORAGE_CLASS, changes, after_class_change),
-            wait_for(PERSISTENT_VOLUME_CLAIM, changes, after_claim_change),
-            wait_for(PERSISTENT_VOLUME, changes),
-            wait_for(NODE, ActionType.Add | ActionType.UpdateNodeLabel),
-            wait_for(CSI_NODE, changes, after_csi_node_change),
-            wait_for(CSI_DRIVER, ActionType.Update, after_driver_change),
-            wait_for(CSI_STORAGE_CAPACITY, changes, after_capacity_change),
-        )
-
-    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        claims = any(v.persistent_volume_claim or v.ephemeral for v in pod.spec.volumes or ())
-        return unresolvable(NOT_THERE) if claims else SKIP
-
-    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
-        return Verdict.accept(table, rows)
+def events() -> tuple[EventWithHint, ...]:
+    """What a pod waits for."""
+    changes = ActionType.Add | ActionType.Update
+    return (
+        wait_for(STORAGE_CLASS, changes, after_class_change),
+        wait_for(PERSISTENT_VOLUME_CLAIM, changes, after_claim_change),
+        wait_for(PERSISTENT_VOLUME, changes),
+        wait_for(NODE, ActionType.Add | ActionType.UpdateNodeLabel),
+        wait_for(CSI_NODE, changes, after_csi_node_change),
+        wait_for(CSI_DRIVER, ActionType.Update, after_driver_change),
+        wait_for(CSI_STORAGE_CAPACITY, changes, after_capacity_change),
+    )
 
 
 def after_class_change(pod: Pod, old: Any, new: Any) -> Hint:

@@ -1,26 +1,15 @@
-"""NodeVolumeLimits: how many volumes of a CSI driver a node can attach.
+"""Hints: which events may let a pod onto a node that had too many volumes.
 
-Mirrors pkg/scheduler/framework/plugins/nodevolumelimits/csi.go. The limits are not there yet: a pod they would apply
-to is refused.
+Mirrors the queueing hints of pkg/scheduler/framework/plugins/nodevolumelimits/csi.go.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
-from ..api.migration import inline_csi_driver, is_inline_migrated
-from ..api.pod import Pod
-from ..api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
-from ..api.volumes import claim_name_of
-from ..framework import (
-    SKIP,
-    CycleState,
-    FilterPlugin,
-    PreFilterPlugin,
-    Status,
-    Verdict,
-    unresolvable,
-)
-from ..framework.events import (
+from ...api.migration import inline_csi_driver, is_inline_migrated
+from ...api.pod import Pod
+from ...api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
+from ...api.volumes import claim_name_of
+from ...framework.events import (
     CSI_NODE,
     PERSISTENT_VOLUME_CLAIM,
     POD,
@@ -32,31 +21,17 @@ from ..framework.events import (
     typed,
     wait_for,
 )
-from ..table import NodeTable, Rows
-
-NOT_THERE = "NodeVolumeLimits does not count volumes yet"
 
 
-class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
-    name = "NodeVolumeLimits"
-
-    def events_to_register(self) -> Sequence[EventWithHint]:
-        return (
-            wait_for(CSI_NODE, ActionType.Add),
-            wait_for(CSI_NODE, ActionType.Update, after_csi_node_updated),
-            wait_for(POD, ActionType.Delete, after_pod_deleted),
-            wait_for(PERSISTENT_VOLUME_CLAIM, ActionType.Add, after_claim_added),
-            wait_for(VOLUME_ATTACHMENT, ActionType.Delete, after_attachment_deleted),
-        )
-
-    def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        counted = any(
-            volume.image is None and volume.csi is None for volume in pod.spec.volumes or ()
-        )
-        return unresolvable(NOT_THERE) if counted else SKIP
-
-    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
-        return Verdict.accept(table, rows)
+def events() -> tuple[EventWithHint, ...]:
+    """What a pod waits for."""
+    return (
+        wait_for(CSI_NODE, ActionType.Add),
+        wait_for(CSI_NODE, ActionType.Update, after_csi_node_updated),
+        wait_for(POD, ActionType.Delete, after_pod_deleted),
+        wait_for(PERSISTENT_VOLUME_CLAIM, ActionType.Add, after_claim_added),
+        wait_for(VOLUME_ATTACHMENT, ActionType.Delete, after_attachment_deleted),
+    )
 
 
 def after_csi_node_updated(pod: Pod, old: Any, new: Any) -> Hint:

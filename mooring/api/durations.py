@@ -1,0 +1,46 @@
+"""Durations: seconds as people write them: `90s`, `5m`, `1h30m`.
+
+The form is that of Go's time.ParseDuration, and of the durations in Kubernetes configurations; days (`d`) are
+understood, too.
+"""
+
+from __future__ import annotations
+
+import re
+
+_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h|d)")
+_WHOLE = re.compile(f"0|(?:{_PART.pattern})+")
+_SECONDS = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "μs": 1e-6,
+    "ms": 1e-3,
+    "s": 1,
+    "m": 60,
+    "h": 3600,
+    "d": 86400,
+}
+LONGEST_S = 1000 * 365 * 86400.0
+EXPECTED = "expected a duration such as 90s, 5m or 1h30m"
+
+
+def parse_duration(text: str) -> float | None:
+    """The duration in seconds, to the microsecond; None when the text is no duration, or one beyond all sense."""
+    if not _WHOLE.fullmatch(text):
+        return None
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
+    return round(seconds, 6) if seconds <= LONGEST_S else None
+
+
+def format_duration(seconds: float) -> str:
+    """The duration in few letters: `0s`, `1.5s`, `1m30s`, `1h30m`, `26h`."""
+    whole, fraction = divmod(round(seconds, 3), 1)
+    minutes, rest = divmod(int(whole), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [f"{hours}h"] if hours else []
+    if minutes or (hours and (rest or fraction)):
+        parts.append(f"{minutes}m")
+    if rest or fraction or not parts:
+        parts.append(f"{rest + fraction:g}s" if fraction else f"{rest}s")
+    return "".join(parts)

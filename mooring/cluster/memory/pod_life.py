@@ -1,0 +1,72 @@
+"""Pod life: what the API server and the kubelet write in a pod's status along its way.
+
+Equal statuses are one object: pods that were bound in the same second share theirs.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from ...api.pod import Pod, PodCondition, PodStatus
+from ...api.pod_status import DISRUPTION_TARGET, POD_SCHEDULED
+from ...api.sharing import shared
+from ...clock import Clock
+from ...framework import PodEvent
+
+PREEMPTION = "PreemptionByScheduler"
+
+
+def timestamp(clock: Clock, later_s: float = 0) -> str:
+    """The time of the clock, or some seconds later, as Kubernetes writes it: whole seconds."""
+    moment: datetime = clock.now() + timedelta(seconds=later_s)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def running(pod: Pod, now: str) -> PodStatus:
+    """The status of a pod that was just bound: scheduled, started, its nomination over."""
+    status = pod.status
+    scheduled = PodCondition(type=POD_SCHEDULED, status="True", observed_generation=pod.generation)
+    others = (c for c in status.conditions or () if c.type != POD_SCHEDULED)
+    return shared(
+        replace(
+            status,
+            phase="Running",
+            start_time=now,
+            nominated_node_name="",
+            conditions=shared((*others, scheduled)),
+        )
+    )
+
+
+def disrupted(pod: Pod, preemptor: Pod) -> PodStatus:
+    """The status of a pod that is pushed out."""
+    message = f"{preemptor.scheduler_name}: preempting to accommodate a higher priority pod"
+    condition = PodCondition(
+        type=DISRUPTION_TARGET,
+        status="True",
+        reason=PREEMPTION,
+        message=message,
+        observed_generation=pod.generation,
+    )
+    others = (c for c in pod.status.conditions or () if c.type != DISRUPTION_TARGET)
+    return shared(replace(pod.status, conditions=shared((*others, condition))))
+
+
+def finished(pod: Pod) -> PodStatus:
+    """The status of a pod that ran to its end."""
+    return shared(replace(pod.status, phase="Succeeded"))
+
+
+def preempted_event(victim: Pod, preemptor: Pod) -> PodEvent:
+    """What people are told about a pod that is pushed out."""
+    return PodEvent(
+        regarding=victim,
+        type="Normal",
+        reason="Preempted",
+        action="Preempting",
+        note=f"Preempted by pod {preemptor.uid} on node {victim.node_name}",
+        reporting_controller=preemptor.scheduler_name,
+        related=preemptor,
+    )

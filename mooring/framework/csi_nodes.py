@@ -1,0 +1,112 @@
+"""CSINodes: what the CSINode of each node says, as columns over the rows of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ..api.storage import CSINode
+from ..table import Bools, Column, Ints, NodeTable, Rows
+from .following import ObjectKey
+from .handle import Lister
+
+NO_LIMIT = -1
+
+
+class CSINodes:
+    """Which rows have a CSINode, and its drivers, limits and migrated plugins.
+
+    `follow` brings the columns up to date; a row of a what-if is looked up under its node's name.
+    """
+
+    def __init__(self, table: NodeTable, lister: Lister) -> None:
+        self._table = table
+        self._lister = lister
+        self._node_version = -1
+        self._known: dict[int, CSINode] = {}
+        self._exists = Column(table.size, np.bool_, False)
+        self._limited = Column(table.size, np.bool_, False)
+        self._limits: dict[str, Column] = {}
+        self._installed: dict[str, Column] = {}
+        self._migrated: dict[str, Column] = {}
+
+    def follow(self, changes: Iterable[ObjectKey] | None) -> None:
+        """Look again at the nodes that changed, and at the CSINodes among `changes` (None: at all)."""
+        table = self._table
+        log, since = table.node_changes, self._node_version
+        self._node_version = log.version
+        rows = log.since(since) if since >= 0 and changes is not None else None
+        if rows is None:
+            rows = list(range(len(table)))
+        for row in rows:
+            self._look(row)
+        for key in changes or ():
+            if key.kind == "CSINode" and (found := table.row_of.get(key.name)) is not None:
+                self._look(found)
+
+    def rows_of(self, table: NodeTable, rows: Rows) -> Rows:
+        """The rows here that `rows` of `table` stand for, which may be a what-if."""
+        if table is self._table:
+            return rows
+        names = [table.names[row] for row in table.numbers(rows)]
+        return np.array([self._table.row_of[name] for name in names], dtype=np.int64)
+
+    @property
+    def exists(self) -> Bools:
+        """bool per row: the node has a CSINode."""
+        return self._exists.view
+
+    @property
+    def limited(self) -> Bools:
+        """bool per row: some driver there has a limit."""
+        return self._limited.view
+
+    def limit(self, driver: str) -> Ints:
+        """int64 per row: how many volumes of the driver can be attached, NO_LIMIT where it does not say."""
+        return self._column(self._limits, driver, np.int64, NO_LIMIT).view
+
+    def installed(self, driver: str) -> Bools:
+        """bool per row: the driver is there."""
+        return self._column(self._installed, driver, np.bool_, False).view
+
+    def migrated(self, plugin: str) -> Bools:
+        """bool per row: a driver serves the in-tree volumes of that kind there."""
+        return self._column(self._migrated, plugin, np.bool_, False).view
+
+    def _column(
+        self, columns: dict[str, Column], key: str, kind: type[np.generic], fill: int | bool
+    ) -> Column:
+        column = columns.get(key)
+        if column is None:
+            column = columns[key] = Column(self._table.size, kind, fill)
+        return column
+
+    def _look(self, row: int) -> None:
+        """Take over what the CSINode of the row says now."""
+        name = self._table.names[row]
+        found = self._lister.get("CSINode", "", name) if name else None
+        if found is self._known.get(row):
+            return
+        self._clear(row)
+        if found is None:
+            return
+        self._known[row] = found
+        self._exists.data[row] = True
+        limits = found.limits
+        self._limited.data[row] = bool(limits)
+        for driver, limit in limits.items():
+            self._column(self._limits, driver, np.int64, NO_LIMIT).data[row] = limit
+        for installed in found.drivers:
+            self._column(self._installed, installed.name, np.bool_, False).data[row] = True
+        for plugin in found.migrated_plugins:
+            self._column(self._migrated, plugin, np.bool_, False).data[row] = True
+
+    def _clear(self, row: int) -> None:
+        self._known.pop(row, None)
+        self._exists.data[row] = self._limited.data[row] = False
+        for column in self._limits.values():
+            column.data[row] = NO_LIMIT
+        for columns in (self._installed, self._migrated):
+            for column in columns.values():
+                column.data[row] = False

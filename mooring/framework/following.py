@@ -1,0 +1,76 @@
+"""Following: which objects of a lister changed, so that whoever keeps something about them need not look at all.
+
+A plugin that keeps an index over thousands of volumes cannot read them all again because one claim was bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from .handle import Lister
+
+KEEP = 65_536
+
+
+class ObjectKey(NamedTuple):
+    """Names one object; cluster-wide kinds have the namespace ""."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+@runtime_checkable
+class ChangeFeed(Protocol):
+    """A lister that can also say what changed. It should: without, everything is read again after every change."""
+
+    def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
+        """Objects that came, changed or went after `version`; None when that is no longer known."""
+
+
+class ObjectLog:
+    """What a lister needs to be a ChangeFeed; `version` grows by one with every change."""
+
+    __slots__ = ("_dropped", "_keys")
+
+    def __init__(self) -> None:
+        self._keys: list[ObjectKey] = []
+        self._dropped = 0
+
+    @property
+    def version(self) -> int:
+        return self._dropped + len(self._keys)
+
+    def mark(self, obj: Any) -> None:
+        """Note that `obj` came, changed or went."""
+        self._keys.append(ObjectKey(obj.kind, obj.namespace, obj.name))
+        if len(self._keys) > 2 * KEEP:
+            del self._keys[:KEEP]
+            self._dropped += KEEP
+
+    def since(self, version: int) -> list[ObjectKey] | None:
+        """Objects noted after `version`, each once; None when the log no longer reaches back that far."""
+        start = version - self._dropped
+        if start < 0:
+            return None
+        return list(dict.fromkeys(self._keys[start:]))
+
+
+class Follower:
+    """Remembers up to where one reader has read."""
+
+    __slots__ = ("_lister", "_version")
+
+    def __init__(self, lister: Lister) -> None:
+        self._lister = lister
+        self._version = -1
+
+    def changes(self) -> Iterable[ObjectKey] | None:
+        """What changed since the last call; None means anything, as it does the first time."""
+        version, self._version = self._version, self._lister.version
+        if version == self._version:
+            return ()
+        if version < 0 or not isinstance(self._lister, ChangeFeed):
+            return None
+        return self._lister.changes_since(version)

@@ -1,0 +1,294 @@
+"""AttachedVolumes: how many volumes of each driver are attached to each row, kept up to date step by step.
+
+Pods come and go, claims get their volumes, volumes are attached and detached: each of these touches only the rows that
+have to do with it. What is counted are distinct volumes, those of pods and those of VolumeAttachments together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...api.storage import VolumeAttachment
+from ...framework import Lister, ObjectKey
+from ...table import Column, Ints, NodeTable
+from ...table.row_counts import RowCounts
+from ...table.volumes import ClaimUse, VolumeRef
+from .identity import Attached, Fault, Identifier, Identity
+
+Dependency = tuple[str, str]
+"""A kind and a name: of a volume or a class, or of a claim as namespace/name."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What a claim or disk in use was found to be, and on which objects that depends."""
+
+    identity: Identity
+    depends_on: list[Dependency] = field(default_factory=list)
+
+
+class AttachedVolumes:
+    """Counts of attached volumes by driver and row; `follow` brings them up to date."""
+
+    def __init__(
+        self, table: NodeTable, lister: Lister, identifier: Identifier, attachments: bool = True
+    ) -> None:
+        self.table = table
+        self._lister = lister
+        self._identifier = identifier
+        self._with_attachments = attachments
+        self._ref_version = self._node_version = -1
+        self._reset()
+
+    def _reset(self) -> None:
+        self._counts: dict[str, Column] = {}
+        self._known: dict[VolumeRef, _Known] = {}
+        self._dependents: dict[Dependency, dict[VolumeRef, None]] = {}
+        self._used: RowCounts[str] = RowCounts()
+        self._present: RowCounts[str] = RowCounts()
+        self._faults: RowCounts[str] = RowCounts()
+        self._attachments = _Attachments(self.table, self._lister)
+
+    # Questions
+
+    def count(self, driver: str) -> Ints:
+        """int64 per row: distinct volumes of the driver that are attached, or will be."""
+        return self._column(driver).view
+
+    def users(self, name: str) -> list[int]:
+        """The rows where a pod uses the volume already."""
+        return list(self._used.rows(name))
+
+    def faults(self) -> Mapping[str, Iterable[int]]:
+        """Why volumes of pods cannot be counted, and on which rows."""
+        return {text: list(self._faults.rows(text)) for text in self._faults}
+
+    def what_if(self, fork: NodeTable) -> WhatIf:
+        """The same questions for the one row of a what-if."""
+        return WhatIf(self, fork)
+
+    # Following
+
+    def follow(self, changes: Iterable[ObjectKey] | None) -> None:
+        """Take over what happened to pods and nodes, and to the objects in `changes` (None: look at all)."""
+        refs, nodes = self.table.volumes.refs, self.table.node_changes
+        steps = refs.since(self._ref_version) if self._ref_version >= 0 else None
+        rows = nodes.since(self._node_version) if self._node_version >= 0 else None
+        self._ref_version, self._node_version = refs.version, nodes.version
+        if changes is None or steps is None or rows is None:
+            self._rebuild()
+            return
+        for step in steps:
+            self._count(step.key, step.row, step.change)
+        # Not earlier: what a volume was taken for when it came, it must be taken for when it goes.
+        for ref in {step.key for step in steps if not refs.rows(step.key)}:
+            self._forget(ref)
+        for row in rows:
+            self._attach(self._attachments.of_row(row))
+        for key in changes:
+            self._on_change(key)
+
+    def _rebuild(self) -> None:
+        self._reset()
+        refs = self.table.volumes.refs
+        for ref in refs:
+            for row in refs.rows(ref):
+                self._count(ref, row, 1)
+        if self._with_attachments:
+            self._attach(a.name for a in self._lister.list("VolumeAttachment"))
+
+    def _on_change(self, key: ObjectKey) -> None:
+        if key.kind == "VolumeAttachment":
+            self._attach((key.name,))
+            return
+        name = f"{key.namespace}/{key.name}" if key.namespace else key.name
+        for ref in list(self._dependents.get((key.kind, name), ())):
+            self._identify_again(ref)
+        if key.kind == "PersistentVolume":
+            self._attach(self._attachments.of_volume(key.name))
+
+    # Volumes of pods
+
+    def _count(self, ref: VolumeRef, row: int, change: int) -> None:
+        known = self._known.get(ref)
+        if known is None:
+            known = self._known[ref] = self._identify(ref)
+        self._place(known.identity, row, change)
+
+    def _identify_again(self, ref: VolumeRef) -> None:
+        before = self._known[ref].identity
+        self._forget(ref)
+        known = self._known[ref] = self._identify(ref)
+        if known.identity != before:
+            for row in self.table.volumes.refs.rows(ref):
+                self._place(before, row, -1)
+                self._place(known.identity, row, 1)
+
+    def _identify(self, ref: VolumeRef) -> _Known:
+        depends_on: list[Dependency] = []
+        if isinstance(ref, ClaimUse):
+            depends_on.append(("PersistentVolumeClaim", f"{ref.namespace}/{ref.name}"))
+        identity = self._identifier.identify(ref, lambda *visited: depends_on.append(visited))
+        for dependency in depends_on:
+            self._dependents.setdefault(dependency, {})[ref] = None
+        return _Known(identity, depends_on)
+
+    def _forget(self, ref: VolumeRef) -> None:
+        for dependency in self._known.pop(ref).depends_on:
+            dependents = self._dependents.get(dependency, {})
+            dependents.pop(ref, None)
+            if not dependents:
+                self._dependents.pop(dependency, None)
+
+    def _place(self, identity: Identity, row: int, change: int) -> None:
+        """A pod's volume came to a row, or left it."""
+        if isinstance(identity, Attached):
+            self._used.add(identity.name, row, change)
+            self._make_present(identity, row, change)
+        elif isinstance(identity, Fault) and not identity.is_missing:
+            self._faults.add(identity.text, row, change)
+
+    def _make_present(self, volume: Attached, row: int, change: int) -> None:
+        step = self._present.add(volume.name, row, change)
+        if step:
+            self._column(volume.driver).data[row] += step
+
+    def _column(self, driver: str) -> Column:
+        column = self._counts.get(driver)
+        if column is None:
+            column = self._counts[driver] = Column(self.table.size)
+        return column
+
+    # VolumeAttachments
+
+    def _attach(self, names: Iterable[str]) -> None:
+        if not self._with_attachments:
+            return
+        for before, after in self._attachments.look(list(names)):
+            if before is not None:
+                self._make_present(*before, -1)
+            if after is not None:
+                self._make_present(*after, 1)
+
+    def identity_of(self, ref: VolumeRef) -> Identity:
+        """What a claim or disk is, known or not."""
+        known = self._known.get(ref)
+        return known.identity if known is not None else self._identifier.identify(ref)
+
+    def used_at(self, name: str, row: int) -> int:
+        """By how many claims and disks a row's pods use the volume."""
+        return self._used.at(name, row)
+
+    def present_at(self, name: str, row: int) -> int:
+        """The same, the VolumeAttachments included."""
+        return self._present.at(name, row)
+
+
+Place = tuple[Attached, int]
+
+
+class _Attachments:
+    """Which VolumeAttachment stands for which volume on which row."""
+
+    def __init__(self, table: NodeTable, lister: Lister) -> None:
+        self._table = table
+        self._lister = lister
+        self._places: dict[str, Place] = {}
+        self._by_row: dict[int, set[str]] = {}
+        self._by_node: dict[str, set[str]] = {}
+        self._by_volume: dict[str, set[str]] = {}
+        self._known: dict[str, VolumeAttachment] = {}
+
+    def of_row(self, row: int) -> set[str]:
+        """The attachments to the node that the row has now, and those counted on the row so far."""
+        return self._by_row.get(row, set()) | self._by_node.get(self._table.names[row], set())
+
+    def of_volume(self, name: str) -> set[str]:
+        return self._by_volume.get(name, set()).copy()
+
+    def look(self, names: Iterable[str]) -> Iterable[tuple[Place | None, Place | None]]:
+        """Look at the attachments again: where each was counted so far, and where it is to be counted now."""
+        for name in names:
+            self._remember(name)
+            before, after = self._places.get(name), self._place_of(name)
+            if before == after:
+                continue
+            if before is not None:
+                del self._places[name]
+                self._by_row[before[1]].discard(name)
+            if after is not None:
+                self._places[name] = after
+                self._by_row.setdefault(after[1], set()).add(name)
+            yield before, after
+
+    def _remember(self, name: str) -> None:
+        """Note where the attachment belongs, so that it is found when its node or its volume changes."""
+        before, after = self._known.get(name), self._lister.get("VolumeAttachment", "", name)
+        if before is after:
+            return
+        if before is not None:
+            self._by_node[before.spec.node_name].discard(name)
+            self._by_volume[before.spec.source.persistent_volume_name or ""].discard(name)
+            del self._known[name]
+        if after is not None:
+            self._known[name] = after
+            self._by_node.setdefault(after.spec.node_name, set()).add(name)
+            volume = after.spec.source.persistent_volume_name or ""
+            self._by_volume.setdefault(volume, set()).add(name)
+
+    def _place_of(self, name: str) -> Place | None:
+        attachment = self._known.get(name)
+        if attachment is None:
+            return None
+        spec = attachment.spec
+        row = self._table.row_of.get(spec.node_name)
+        if row is None or not spec.attacher or not spec.source.persistent_volume_name:
+            return None
+        volume = self._lister.get("PersistentVolume", "", spec.source.persistent_volume_name)
+        if volume is None or volume.spec.csi is None:
+            return None
+        handle = volume.spec.csi.volume_handle
+        return Attached(f"{spec.attacher}/{handle}", spec.attacher), row
+
+
+class WhatIf:
+    """The counts on the one row of a what-if: the row it is a copy of, and what the change of pods does to it."""
+
+    def __init__(self, whole: AttachedVolumes, fork: NodeTable) -> None:
+        self._row = whole.table.row_of[fork.names[0]]
+        self._whole = whole
+        self._uses: dict[str, int] = {}
+        self._faults = {text for text, rows in whole.faults().items() if self._row in rows}
+        self._more: dict[str, int] = {}
+        drivers: dict[str, str] = {}
+        refs = whole.table.volumes.refs
+        for ref, change in fork.volumes.refs.changes.items():
+            before = refs.at(ref, self._row)
+            step = bool(before + change) - bool(before)
+            identity = whole.identity_of(ref) if step else None
+            if isinstance(identity, Attached):
+                self._uses[identity.name] = self._uses.get(identity.name, 0) + step
+                drivers[identity.name] = identity.driver
+            elif isinstance(identity, Fault) and not identity.is_missing:
+                (self._faults.add if step > 0 else self._faults.discard)(identity.text)
+        for name, change in self._uses.items():
+            before = whole.present_at(name, self._row)
+            step = bool(before + change) - bool(before)
+            self._more[drivers[name]] = self._more.get(drivers[name], 0) + step
+
+    def count(self, driver: str) -> Ints:
+        """As of the whole table, one entry."""
+        count = int(self._whole.count(driver)[self._row]) + self._more.get(driver, 0)
+        return np.array([count], dtype=np.int64)
+
+    def users(self, name: str) -> list[int]:
+        """As of the whole table: the row, or nothing."""
+        uses = self._whole.used_at(name, self._row) + self._uses.get(name, 0)
+        return [0] if uses else []
+
+    def faults(self) -> Mapping[str, Iterable[int]]:
+        """As of the whole table."""
+        return {text: [0] for text in self._faults}

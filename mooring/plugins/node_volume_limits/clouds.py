@@ -1,0 +1,150 @@
+"""EBSLimits, GCEPDLimits, AzureDiskLimits, CinderLimits: how many disks of one cloud a node can attach.
+
+Mirrors pkg/scheduler/framework/plugins/nodevolumelimits/non_csi.go as of v1.20. Only older configurations name these
+plugins; NodeVolumeLimits has taken their place.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+import numpy as np
+
+from ...api.migration import AWS_EBS, AZURE_DISK, CINDER, GCE_PD, PLUGIN_NAMED
+from ...api.pod import Pod
+from ...api.volumes import Volume
+from ...framework import (
+    CycleState,
+    FilterPlugin,
+    Follower,
+    Handle,
+    Verdict,
+    failure,
+)
+from ...framework.csi_nodes import CSINodes
+from ...table import Ints, NodeTable, Rows
+from ...table.volumes import volume_refs
+from . import REASON, new_volumes
+from .attached import AttachedVolumes
+from .identity import Attached, CloudIdentifier, Fault
+
+INSTANCE_TYPES = ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type")
+
+
+class CloudLimits(FilterPlugin):
+    """What the four plugins share. A node may say how many it can attach; else it is the same for all."""
+
+    in_tree: ClassVar[str]
+    id_field: ClassVar[str] = "volume_id"
+    resource: ClassVar[str]
+    default_limit: ClassVar[int]
+
+    def __init__(self, max_volumes: int | None = None) -> None:
+        self._max_volumes = max_volumes
+        """Takes the place of the defaults, as the variable KUBE_MAX_PD_VOLS did."""
+        self._kept: _Kept | None = None
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
+        verdict = Verdict.accept(table, rows)
+        if not any(_may_count(volume, self.in_tree) for volume in pod.spec.volumes or ()):
+            return verdict
+        kept = self._follow()
+        found = [kept.identifier.identify(ref) for ref in volume_refs(pod)]
+        for fault in found:
+            if isinstance(fault, Fault):
+                verdict.error = failure(fault.text)
+                return verdict
+        wanted = {volume.name for volume in found if isinstance(volume, Attached)}
+        if wanted:
+            attached = kept.attached
+            view = attached if table is attached.table else attached.what_if(table)
+            total = (view.count(self.in_tree) + new_volumes(wanted, view, table))[rows]
+            migrated = kept.nodes.migrated(self.in_tree)[kept.nodes.rows_of(table, rows)]
+            verdict.reject(~migrated & (total > self._limits(table)[rows]), REASON)
+        return verdict
+
+    def default_limits(self, table: NodeTable) -> Ints:
+        """int64 per row: the limit of nodes that do not say."""
+        return np.full(len(table), self.default_limit, dtype=np.int64)
+
+    def _limits(self, table: NodeTable) -> Ints:
+        said = table.allocatable[self.resource]
+        if self._max_volumes is None:
+            return np.where(said > 0, said, self.default_limits(table))
+        return np.where(said > 0, said, self._max_volumes)
+
+    def _follow(self) -> _Kept:
+        handle, kept = self.handle, self._kept
+        if kept is None or kept.handle is not handle:
+            kept = self._kept = _Kept(handle, self.in_tree, self.id_field)
+        changes = kept.follower.changes()
+        kept.nodes.follow(changes)
+        kept.attached.follow(changes)
+        return kept
+
+
+class _Kept:
+    """What a plugin keeps of the cluster."""
+
+    def __init__(self, handle: Handle, in_tree: str, id_field: str) -> None:
+        self.handle = handle
+        self.follower = Follower(handle.lister)
+        self.nodes = CSINodes(handle.table, handle.lister)
+        self.identifier = CloudIdentifier(handle.lister, PLUGIN_NAMED[in_tree], id_field)
+        self.attached = AttachedVolumes(
+            handle.table, handle.lister, self.identifier, attachments=False
+        )
+
+
+def _may_count(volume: Volume, in_tree: str) -> bool:
+    disk = getattr(volume, PLUGIN_NAMED[in_tree].field)
+    return disk is not None or volume.persistent_volume_claim is not None
+
+
+class EBSLimits(CloudLimits):
+    """Disks of AWS; newer kinds of machines attach fewer."""
+
+    name = "EBSLimits"
+    in_tree = AWS_EBS
+    resource = "attachable-volumes-aws-ebs"
+    default_limit = 39
+    nitro_limit = 25
+    nitro = re.compile(r"^[cmr]5.*|t3|z1d")
+
+    def default_limits(self, table: NodeTable) -> Ints:
+        limits = super().default_limits(table)
+        for label in INSTANCE_TYPES:
+            column = table.labels.column(label)
+            is_nitro = [self.nitro.search(value) is not None for value in column.values]
+            limits[np.array([*is_nitro, False], dtype=np.bool_)[column.codes]] = self.nitro_limit
+        return limits
+
+
+class GCEPDLimits(CloudLimits):
+    """Disks of Google's cloud."""
+
+    name = "GCEPDLimits"
+    in_tree = GCE_PD
+    id_field = "pd_name"
+    resource = "attachable-volumes-gce-pd"
+    default_limit = 16
+
+
+class AzureDiskLimits(CloudLimits):
+    """Disks of Azure."""
+
+    name = "AzureDiskLimits"
+    in_tree = AZURE_DISK
+    id_field = "disk_name"
+    resource = "attachable-volumes-azure-disk"
+    default_limit = 16
+
+
+class CinderLimits(CloudLimits):
+    """Disks of OpenStack."""
+
+    name = "CinderLimits"
+    in_tree = CINDER
+    resource = "attachable-volumes-cinder"
+    default_limit = 256

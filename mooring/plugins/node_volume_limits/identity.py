@@ -1,0 +1,200 @@
+"""Identity: which volume of which driver a claim, or a disk written into a pod, stands for.
+
+Mirrors filterAttachableVolumes and getCSIDriverInfo of pkg/scheduler/framework/plugins/nodevolumelimits/csi.go, and
+for the plugins of single clouds filterVolumes of non_csi.go as of v1.20.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ...api.meta import controller_of
+from ...api.migration import (
+    PLUGIN_NAMED,
+    InTreePlugin,
+    in_tree_plugin,
+    inline_handle,
+    volume_handle,
+)
+from ...api.storage import PersistentVolume, PersistentVolumeClaim, not_found
+from ...api.volumes import Volume
+from ...errors import InputError
+from ...framework import Lister
+from ...table.volumes import ClaimUse, VolumeRef
+
+NO_CLAIM_NAME = "PersistentVolumeClaim had no name"
+UNBOUND = "?"
+"""Stands before the name of a claim that has no volume yet; no driver calls a volume so."""
+
+
+class Attached(NamedTuple):
+    """A volume that takes up a place: its unique name, and whose limit it counts against.
+
+    A volume of a `migrated` in-tree kind counts only on nodes that have a CSINode.
+    """
+
+    name: str
+    driver: str
+    migrated: bool = False
+
+
+class Fault(NamedTuple):
+    """Why the volumes of a pod cannot be counted; a `migrated` one matters only where there is a CSINode."""
+
+    text: str
+    is_missing: bool = False
+    """The claim does not exist (yet): the pod is refused, where any other fault is an error."""
+    migrated: bool = False
+
+
+Identity = Attached | Fault | None
+"""None: the volume takes up no place."""
+Visited = Callable[[str, str], None]
+"""Told the kind and the name of each cluster-wide object that an identity depends on."""
+
+
+def unvisited(kind: str, name: str) -> None:
+    """Nobody wants to know."""
+
+
+class Identifier(ABC):
+    """Says what the volumes of pods are, as the cluster stands."""
+
+    def __init__(self, lister: Lister) -> None:
+        self._lister = lister
+
+    def identify(self, ref: VolumeRef, visited: Visited = unvisited) -> Identity:
+        """What a pod's claim or disk is."""
+        if isinstance(ref, Volume):
+            return self.of_disk(ref)
+        if not ref.name:
+            return Fault(NO_CLAIM_NAME)
+        claim = self._lister.get("PersistentVolumeClaim", ref.namespace, ref.name)
+        if claim is None:
+            return self.of_missing(ref)
+        fault = self.judge_owner(ref, claim)
+        if fault is not None:
+            return fault
+        if claim.spec.volume_name:
+            visited("PersistentVolume", claim.spec.volume_name)
+            volume = self._lister.get("PersistentVolume", "", claim.spec.volume_name)
+            if volume is not None:
+                return self.of_volume(volume)
+        # The volume is yet to be made, or is gone: the class tells whose it will be, or was.
+        visited("StorageClass", claim.storage_class_name)
+        return self.of_unbound(claim)
+
+    def of_missing(self, ref: ClaimUse) -> Identity:
+        """What a claim is that does not exist."""
+        text = not_found("PersistentVolumeClaim", ref.name)
+        return Fault(f"looking up PVC {ref.namespace}/{ref.name}: {text}", is_missing=True)
+
+    def judge_owner(self, ref: ClaimUse, claim: PersistentVolumeClaim) -> Fault | None:
+        """The fault of a claim that was not made for the pod whose ephemeral volume it seems to be."""
+        owner = controller_of(claim.owner_references)
+        if not ref.is_ephemeral or (owner is not None and owner.uid == ref.pod_uid):
+            return None
+        pod = f"{ref.namespace}/{ref.pod_name}"
+        return Fault(f"PVC {claim.key} was not created for pod {pod} (pod is not owner)")
+
+    @abstractmethod
+    def of_disk(self, disk: Volume) -> Identity:
+        """What a disk written into a pod is."""
+
+    @abstractmethod
+    def of_volume(self, volume: PersistentVolume) -> Identity:
+        """What a persistent volume is."""
+
+    @abstractmethod
+    def of_unbound(self, claim: PersistentVolumeClaim) -> Identity:
+        """What a claim without a volume will be."""
+
+
+class CSIIdentifier(Identifier):
+    """Volumes of CSI drivers, and in-tree volumes that a driver has taken over.
+
+    Upstream takes every node that has a CSINode for one where that is so, whatever the CSINode says.
+    """
+
+    def of_disk(self, disk: Volume) -> Identity:
+        plugin = in_tree_plugin(disk)
+        if plugin is None or not plugin.is_switched_over:
+            return None
+        try:
+            return _attached(plugin.driver, inline_handle(disk), migrated=True)
+        except InputError as error:
+            return Fault(f"converting volume from inline to csi: {error}", migrated=True)
+
+    def of_volume(self, volume: PersistentVolume) -> Identity:
+        csi = volume.spec.csi
+        if csi is not None:
+            return _attached(csi.driver, csi.volume_handle)
+        plugin = in_tree_plugin(volume.spec)
+        if plugin is None or not plugin.is_switched_over:
+            return None
+        try:
+            handle = volume_handle(volume)
+        except InputError:
+            return None
+        return _attached(plugin.driver, handle, migrated=True) if handle else None
+
+    def of_unbound(self, claim: PersistentVolumeClaim) -> Identity:
+        name = claim.storage_class_name
+        storage_class = self._lister.get("StorageClass", "", name) if name else None
+        if storage_class is None:
+            return None
+        handle = f"{UNBOUND}-{claim.key}"
+        plugin = PLUGIN_NAMED.get(storage_class.provisioner)
+        if plugin is None:
+            driver = storage_class.provisioner
+            return _attached(driver, handle) if driver else None
+        if not plugin.is_switched_over:
+            return None
+        return _attached(plugin.driver, handle, migrated=True)
+
+
+def _attached(driver: str, handle: str, migrated: bool = False) -> Attached | None:
+    """A volume of a driver; one that names no driver or no handle takes up no place."""
+    if not migrated and not (driver and handle):
+        return None
+    return Attached(f"{driver}/{handle}", driver, migrated)
+
+
+class CloudIdentifier(Identifier):
+    """Disks of one cloud, known by the name that `id_field` of their source has."""
+
+    def __init__(self, lister: Lister, plugin: InTreePlugin, id_field: str) -> None:
+        super().__init__(lister)
+        self._plugin = plugin
+        self._id_field = id_field
+
+    def of_missing(self, ref: ClaimUse) -> Identity:
+        return None
+
+    def judge_owner(self, ref: ClaimUse, claim: PersistentVolumeClaim) -> Fault | None:
+        return None
+
+    def identify(self, ref: VolumeRef, visited: Visited = unvisited) -> Identity:
+        if isinstance(ref, ClaimUse) and ref.is_ephemeral:
+            return None  # there were none in these plugins' day
+        return super().identify(ref, visited)
+
+    def of_disk(self, disk: Volume) -> Identity:
+        return self._named(getattr(disk, self._plugin.field))
+
+    def of_volume(self, volume: PersistentVolume) -> Identity:
+        return self._named(getattr(volume.spec, self._plugin.field))
+
+    def of_unbound(self, claim: PersistentVolumeClaim) -> Identity:
+        name = claim.spec.storage_class_name
+        storage_class = self._lister.get("StorageClass", "", name) if name else None
+        if storage_class is None or storage_class.provisioner != self._plugin.name:
+            return None
+        return Attached(f"{UNBOUND}-{claim.key}", self._plugin.name)
+
+    def _named(self, source: object) -> Identity:
+        if source is None:
+            return None
+        return Attached(getattr(source, self._id_field), self._plugin.name)

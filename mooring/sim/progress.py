@@ -1,0 +1,76 @@
+"""Progress: whether a simulation gets anywhere, or only tries the same again and again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..api.pod import Pod
+from ..clock import Clock
+from .agenda import Agenda
+
+PATIENCE_S = 60.0
+PATIENCE_BACKOFFS = 6
+SPARE_ATTEMPTS = 100
+
+
+class Progress:
+    """Watches the cluster for what counts as progress: whatever comes, goes, is bound or finishes.
+
+    A plugin that always fails, or pods that push each other out of reach, would be tried for ever. Time tells: when
+    nothing but retries happened for a while, nothing else will.
+    """
+
+    def __init__(self, clock: Clock, agenda: Agenda, max_backoff_s: float) -> None:
+        self._clock = clock
+        self._agenda = agenda
+        self._patience_s = max(PATIENCE_S, PATIENCE_BACKOFFS * max_backoff_s)
+        self._last_s = 0.0
+        self._attempts = 0
+        self._under_way: dict[str, float] = {}
+
+    def attempted(self, uid: str, goes_on: bool) -> None:
+        """A pod was tried; `goes_on` when it waits on Permit or is being bound."""
+        self._attempts += 1
+        if goes_on:
+            self._under_way[uid] = self._clock.monotonic()
+
+    def ended(self, uid: str) -> None:
+        """The attempt of a pod is over."""
+        self._under_way.pop(uid, None)
+
+    def is_hectic(self, waiting: int) -> bool:
+        """Whether more attempts were made at this moment, to no avail, than there are pods that wait."""
+        return self._attempts > waiting + SPARE_ATTEMPTS
+
+    def moment_passed(self) -> None:
+        """Time went on."""
+        self._attempts = 0
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether nothing but retries happened for long, and nothing is going to happen by itself.
+
+        A pod that has been on its way to its node for as long (a slow PreBind, a long Permit) may still arrive.
+        """
+        limit = self._clock.monotonic() - self._patience_s
+        slow = any(since <= limit for since in self._under_way.values())
+        return not self._agenda.pending and not slow and self._last_s < limit
+
+    def on_add(self, obj: Any) -> None:
+        self._move()
+
+    def on_update(self, old: Any, new: Any) -> None:
+        if (
+            not isinstance(new, Pod)
+            or old.node_name != new.node_name
+            or old.is_finished != new.is_finished
+            or old.is_terminating != new.is_terminating
+        ):
+            self._move()
+
+    def on_delete(self, obj: Any) -> None:
+        self._move()
+
+    def _move(self) -> None:
+        self._last_s = self._clock.monotonic()
+        self._attempts = 0

@@ -1,0 +1,117 @@
+"""Results: what came of each pod and each node, noted while the simulation runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..api.node import Node
+from ..api.pod import Pod
+from ..clock import Clock
+from ..cluster.memory import MemoryCluster
+from ..scheduler import Attempt, Outcome, Scheduler
+from .report import NodeUse, PodResult, SimulationReport
+from .world import is_waiting
+
+NOT_TRIED = "not tried yet"
+
+
+class Results:
+    """Watches the cluster, and is told of every attempt."""
+
+    def __init__(self, clock: Clock, cluster: MemoryCluster) -> None:
+        self._clock = clock
+        self._cluster = cluster
+        self._pods: dict[str, PodResult] = {}
+        self._created_s: dict[str, float] = {}
+        self._nodes = {node.name: NodeUse(node) for node in cluster.list("Node")}
+        self._add_up(after=False)
+        self.running = sum(use.pods_before for use in self._nodes.values())
+        self.pods_seen = sum(map(is_waiting, cluster.list("Pod")))
+        """How many pods needed a node so far."""
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def note(self, attempt: Attempt) -> None:
+        """An attempt ended, or holds a node and goes on: it is the pod's last so far."""
+        uid, now = attempt.pod.uid, self._clock.monotonic()
+        created_s = self._created_s.get(uid, 0.0)
+        self._pods[uid] = PodResult(attempt, now, attempt.number, created_s)
+
+    # The cluster
+
+    def on_add(self, obj: Any) -> None:
+        """A pod or a node came."""
+        if isinstance(obj, Pod):
+            self._created_s[obj.uid] = self._clock.monotonic()
+            self.pods_seen += is_waiting(obj)
+        elif isinstance(obj, Node):
+            self._nodes[obj.name] = NodeUse(obj, added_s=self._clock.monotonic())
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """A pod may have finished; a node may have other resources."""
+        if isinstance(new, Pod):
+            result = self._pods.get(new.uid)
+            if result is not None and new.is_finished and not old.is_finished:
+                result.finished_s = self._clock.monotonic()
+        elif isinstance(new, Node):
+            self._nodes[new.name].node = new
+
+    def on_delete(self, obj: Any) -> None:
+        """A pod that had its node keeps its result; one that still waited has none."""
+        if isinstance(obj, Pod):
+            result = self._pods.get(obj.uid)
+            if result is not None and obj.node_name:
+                result.deleted_s = self._clock.monotonic()
+            else:
+                self._pods.pop(obj.uid, None)
+                self.pods_seen -= is_waiting(obj)
+        elif isinstance(obj, Node):
+            self._nodes[obj.name].removed_s = self._clock.monotonic()
+
+    # The end
+
+    def report(self, scheduler: Scheduler, seconds: float) -> SimulationReport:
+        """What came of everything, now that the simulation has ended."""
+        self._note_held(scheduler)
+        self._add_up(after=True)
+        for victim, _ in self._cluster.evictions:
+            self._pods.pop(victim.uid, None)
+        return SimulationReport(
+            pods=list(self._pods.values()),
+            nodes=list(self._nodes.values()),
+            running=self.running,
+            preempted=self._cluster.evictions,
+            time_s=self._clock.monotonic(),
+            seconds=seconds,
+        )
+
+    def _note_held(self, scheduler: Scheduler) -> None:
+        """Account for the pods that are held back, wait on Permit, or were never tried."""
+        for attempt in scheduler.gated():
+            self.note(attempt)
+        for waiting in scheduler.waiting_pods:
+            result = self._pods.get(waiting.pod.uid)
+            if result is not None:
+                by = ", ".join(waiting.pending_plugins)
+                result.attempt.message = f"waits on Permit: {by}; {waiting.pod.node_name} is kept"
+        for pod in self._cluster.list("Pod"):
+            if pod.uid not in self._pods and is_waiting(pod):
+                message = NOT_TRIED
+                if pod.scheduler_name not in scheduler.profiles:
+                    message = f'waits for scheduler "{pod.scheduler_name}", which is not configured'
+                self.note(Attempt(pod, Outcome.GATED, message=message, number=0))
+
+    def _add_up(self, after: bool) -> None:
+        """Add up what pods take from each node."""
+        for pod in self._cluster.list("Pod"):
+            use = self._nodes.get(pod.node_name)
+            if use is None or pod.is_finished:
+                continue
+            sums = use.after if after else use.before
+            for resource, amount in pod.usage.items():
+                sums[resource] = sums.get(resource, 0) + amount
+            if after:
+                use.pods_after += 1
+            else:
+                use.pods_before += 1

@@ -1,0 +1,87 @@
+"""Trace: each thing that happens in a simulation, when it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..api.durations import format_duration
+from ..api.pod import Pod
+from ..api.pod_status import DISRUPTION_TARGET
+from ..clock import Clock
+from ..cluster.memory import MemoryCluster
+
+FROM_THE_CLUSTER = frozenset({"created", "deleted"})
+"""What the scheduler tells of its own pods, and the cluster of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceEntry:
+    """What happened to an object, `time_s` seconds after the simulation began."""
+
+    time_s: float
+    what: str
+    kind: str
+    namespace: str
+    name: str
+    details: str = ""
+
+    @property
+    def subject(self) -> str:
+        """A pod by its namespace and name, anything else with its kind as well."""
+        kind = "" if self.kind == "Pod" else self.kind.lower()
+        return "/".join(part for part in (kind, self.namespace, self.name) if part)
+
+
+class Tracer:
+    """Watches the cluster and observes the scheduler, and tells `write` of each thing that happens."""
+
+    def __init__(self, clock: Clock, write: Callable[[TraceEntry], None]) -> None:
+        self._clock = clock
+        self._write = write
+
+    def begin(self, cluster: MemoryCluster) -> None:
+        """Tell of the pods that wait, and from then on of every change."""
+        for pod in cluster.list("Pod"):
+            if not pod.node_name:
+                self.on_add(pod)
+        cluster.watch(self, replay=False)
+
+    def observe(self, what: str, pod: Pod, details: str) -> None:
+        """The scheduler did something."""
+        if what not in FROM_THE_CLUSTER:
+            self._tell(what, pod, details)
+
+    def on_add(self, obj: Any) -> None:
+        """Something came."""
+        if isinstance(obj, Pod):
+            if not obj.is_finished and not obj.is_terminating:
+                self._tell("created", obj, f"on {obj.node_name}" if obj.node_name else "")
+        else:
+            self._tell("added", obj)
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """Of the changes of a pod only its end is news; the scheduler tells the rest."""
+        if not isinstance(new, Pod):
+            self._tell("changed", new)
+        elif new.is_finished and not old.is_finished:
+            self._tell("finished", new, f"on {new.node_name}" if new.node_name else "")
+        elif new.is_terminating and not old.is_terminating and not _is_preempted(new):
+            self._tell("terminating", new, f"for {format_duration(new.spec.grace_s)}")
+
+    def on_delete(self, obj: Any) -> None:
+        """Something is gone."""
+        if isinstance(obj, Pod):
+            self._tell("deleted", obj, f"from {obj.node_name}" if obj.node_name else "")
+        else:
+            self._tell("removed", obj)
+
+    def _tell(self, what: str, obj: Any, details: str = "") -> None:
+        now = self._clock.monotonic()
+        self._write(TraceEntry(now, what, obj.kind, obj.namespace, obj.name, details))
+
+
+def _is_preempted(pod: Pod) -> bool:
+    """Whether the scheduler pushed the pod out, which it tells itself."""
+    return pod.status.condition(DISRUPTION_TARGET) is not None

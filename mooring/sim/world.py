@@ -1,0 +1,279 @@
+"""World: the cluster of a simulation, with all that happens in it besides scheduling.
+
+Objects come through admission, controllers make up for pods that are missing, kubelets end pods, and the timeline
+brings its events, all on one clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from ..api.decode import decode_object
+from ..api.encode import to_dict
+from ..api.meta import ObjectMeta
+from ..api.node import Node
+from ..api.pod import Pod
+from ..api.workloads import Namespace
+from ..clock import EPOCH, ManualClock, Timers
+from ..cluster.memory import (
+    DURATION,
+    WORKLOAD_KINDS,
+    Admission,
+    AdmissionError,
+    ClusterObject,
+    Controllers,
+    Kubelets,
+    MemoryCluster,
+    admit_namespace,
+    duration_problem,
+)
+from ..errors import ConflictError, DecodeError, InputError
+from .agenda import Agenda
+from .timeline import (
+    CREATED_AT,
+    Change,
+    ObjectRef,
+    Timeline,
+    TimelineEvent,
+    created_at,
+    created_at_problem,
+    merge_patch,
+)
+
+InputObject: TypeAlias = ClusterObject | Timeline
+"""What a simulation is made of."""
+
+PlaceOf: TypeAlias = Callable[[InputObject], str]
+"""Says where an object was read, for errors; empty if it was not."""
+
+
+class World:
+    """A cluster filled with `objects`. Raises InputError when an API server would refuse one, or there is no node."""
+
+    def __init__(self, objects: Sequence[InputObject], place_of: PlaceOf) -> None:
+        self._place_of = place_of
+        self.clock = ManualClock(_start(objects))
+        self.timers = Timers(self.clock)
+        self.agenda = Agenda(self.clock, self.timers)
+        self.cluster = MemoryCluster(self.clock, self.agenda)
+        self._admission = Admission(self.cluster)
+        self._namespaces: set[str] = set()
+        _refuse_no_nodes(objects)
+        present, later, timelines = self._sort(objects)
+        self._load(present)
+        for obj in later:
+            self._expect(TimelineEvent(created_at(obj), add=(obj,)), obj, "")
+        for timeline in timelines:
+            for i, event in enumerate(timeline.events):
+                self._expect(event, timeline, f"timeline: events[{i}]")
+
+    def begin(self) -> None:
+        """Let controllers and kubelets do their work; whoever watches the cluster is told before them."""
+        self.cluster.watch(Kubelets(self.cluster, self.clock, self.agenda))
+        self.cluster.watch(self._controllers, replay=False)
+        for pod in self.cluster.list("Pod"):
+            if pod.node_name and pod.is_terminating:
+                self._expect_end(pod)
+
+    def settle(self) -> None:
+        """Let controllers do what follows from what has happened."""
+        with self._faults_placed(None, ""):
+            self._controllers.run()
+
+    # Filling it
+
+    def _sort(
+        self, objects: Iterable[InputObject]
+    ) -> tuple[list[ClusterObject], list[ClusterObject], list[Timeline]]:
+        """What is there from the start, what comes later, and timelines."""
+        present: list[ClusterObject] = []
+        later: list[ClusterObject] = []
+        timelines: list[Timeline] = []
+        for obj in objects:
+            if isinstance(obj, Timeline):
+                timelines.append(obj)
+                for i, event in enumerate(obj.events):
+                    for j, added in enumerate(event.add):
+                        self._check(added, obj, f"timeline: events[{i}].add[{j}]")
+                continue
+            self._check(obj, obj, "")
+            (later if created_at(obj) else present).append(obj)
+        return present, later, timelines
+
+    def _check(self, obj: ClusterObject, source: InputObject, path: str) -> None:
+        """Refuse times that are none."""
+        with self._faults_placed(source, path):
+            template = getattr(getattr(obj, "spec", None), "template", None)
+            for where, problem in (
+                (f"metadata.annotations[{CREATED_AT}]", created_at_problem(obj)),
+                (f"metadata.annotations[{DURATION}]", duration_problem(obj.annotations)),
+                (
+                    f"spec.template.metadata.annotations[{DURATION}]",
+                    template and duration_problem(template.annotations),
+                ),
+            ):
+                if problem:
+                    raise AdmissionError(obj, where, problem)
+
+    def _load(self, objects: Sequence[ClusterObject]) -> None:
+        """First everything but pods, then pods that run, then those that wait, with those of workloads between."""
+        with self._faults_placed(None, ""):
+            for obj in objects:
+                if not isinstance(obj, Pod):
+                    self.cluster.add(admit_namespace(obj) if isinstance(obj, Namespace) else obj)
+            self._load_pods(objects)
+        for pod in list(self.cluster.list("Pod")):
+            self._need_namespace(pod.namespace)
+
+    def _load_pods(self, objects: Sequence[ClusterObject]) -> None:
+        admitted = {id(obj): self._admission.admit(obj) for obj in objects if isinstance(obj, Pod)}
+        for pod in admitted.values():
+            if pod.node_name or pod.is_finished:
+                self.cluster.add(pod)
+        present = (pod for pod in admitted.values() if pod.name)
+        self._controllers = Controllers(self.cluster, self._admission, present)
+        for obj in objects:
+            if isinstance(obj, Pod):
+                if is_waiting(obj):
+                    self.cluster.add(admitted[id(obj)])
+            elif not isinstance(obj, Node) and obj.kind in WORKLOAD_KINDS:
+                self._controllers.sync(obj)
+
+    def _need_namespace(self, name: str) -> None:
+        """Make the namespace that something is in but nobody declared, so that selectors find it."""
+        if name and name not in self._namespaces:
+            self._namespaces.add(name)
+            with suppress(ConflictError):
+                self.cluster.add(admit_namespace(Namespace(metadata=ObjectMeta(name=name))))
+
+    # What happens later
+
+    def _expect_end(self, pod: Pod) -> None:
+        """A pod of the input is on its way out already: see it off when its time is over."""
+
+        def leave() -> None:
+            stored = self.cluster.get("Pod", pod.namespace, pod.name)
+            if stored is not None and stored.uid == pod.uid:
+                self.cluster.delete(stored)
+
+        leaves = _moment(pod.deletion_timestamp) or self.clock.now()
+        self.agenda.after(max((leaves - self.clock.now()).total_seconds(), 0), leave)
+
+    def _expect(self, event: TimelineEvent, source: InputObject, path: str) -> None:
+        self.agenda.after(event.at_s, lambda: self._happen(event, source, path))
+
+    def _happen(self, event: TimelineEvent, source: InputObject, path: str) -> None:
+        for i, obj in enumerate(event.add):
+            with self._faults_placed(source, path and f"{path}.add[{i}]"):
+                self._add(obj)
+        for i, change in enumerate(event.change):
+            with self._faults_placed(source, f"{path}.change[{i}]"):
+                self._change(change)
+        for i, ref in enumerate(event.remove):
+            with self._faults_placed(source, f"{path}.remove[{i}]"):
+                self._remove(ref)
+        with self._faults_placed(source, path):
+            self._controllers.run()
+
+    def _add(self, obj: ClusterObject) -> None:
+        self._need_namespace(obj.namespace)
+        if isinstance(obj, Namespace):
+            self._namespaces.add(obj.name)
+            obj = admit_namespace(obj)
+        elif isinstance(obj, Pod):
+            obj = self._admission.admit(obj)
+        self.cluster.add(obj)
+
+    def _change(self, change: Change) -> None:
+        stored = self._find(change.ref)
+        if stored is not None:
+            changed = decode_object(merge_patch(to_dict(stored), change.patch))
+            assert isinstance(changed, Pod | Node | type(stored)), (
+                "a patch does not change the kind"
+            )
+            self._check(changed, changed, "")
+            self.cluster.update(changed)
+
+    def _remove(self, ref: ObjectRef) -> None:
+        """Remove an object as `kubectl delete` does. The pods of a node go with it at once."""
+        stored = self._find(ref)
+        match stored:
+            case None:
+                return
+            case Pod():
+                self.cluster.delete(stored, stored.spec.grace_s)
+                return
+        self.cluster.delete(stored)
+        if isinstance(stored, Node):
+            for pod in list(self.cluster.list("Pod")):
+                if pod.node_name == stored.name and not pod.is_finished:
+                    self.cluster.delete(pod)
+        elif isinstance(stored, Namespace):
+            self._namespaces.discard(stored.name)
+            for kind in self.cluster.kinds():
+                for obj in list(self.cluster.list(kind, stored.name)):
+                    self.cluster.delete(obj, obj.spec.grace_s if isinstance(obj, Pod) else 0)
+
+    def _find(self, ref: ObjectRef) -> ClusterObject | None:
+        """The object a timeline speaks of; None when it went of its own accord before."""
+        found: ClusterObject | None = self.cluster.get(ref.kind, ref.namespace, ref.name)
+        if found is None and not self.cluster.was_deleted(ref.kind, ref.namespace, ref.name):
+            raise InputError(f"expected an object that is there by then; got {ref}")
+        return found
+
+    @contextmanager
+    def _faults_placed(self, source: InputObject | None, path: str) -> Iterator[None]:
+        """Say of a fault where in the input it is: at `path` of `source`, else at the object it is about."""
+        try:
+            yield
+        except AdmissionError as error:
+            place = self._place_of(error.obj if source is None else source)
+            raise InputError(_joined(place, path, str(error))) from None
+        except ConflictError as error:
+            place = self._place_of(source) if source is not None else "input"
+            raise InputError(_joined(place, path, f"expected each name once; {error}")) from None
+        except (DecodeError, InputError) as error:
+            if source is None:
+                raise
+            raise InputError(_joined(self._place_of(source), path, str(error))) from None
+
+
+def is_waiting(pod: Pod) -> bool:
+    """Whether the pod needs a node; one that is being deleted before it had one does not."""
+    return not pod.node_name and not pod.is_finished and not pod.is_terminating
+
+
+def _joined(*parts: str) -> str:
+    return ": ".join(part for part in parts if part)
+
+
+def _refuse_no_nodes(objects: Iterable[InputObject]) -> None:
+    for obj in objects:
+        added = (a for event in obj.events for a in event.add) if isinstance(obj, Timeline) else ()
+        if isinstance(obj, Node) or any(isinstance(a, Node) for a in added):
+            return
+    raise InputError("input: expected at least one Node; got none")
+
+
+def _start(objects: Iterable[InputObject]) -> datetime:
+    """When the simulation begins: when the newest thing in the input happened, so that all of it is past."""
+    newest = ""
+    for obj in objects:
+        if isinstance(obj, Timeline):
+            continue
+        newest = max(newest, obj.creation_timestamp or "")
+        if isinstance(obj, Pod) and obj.status.start_time:
+            newest = max(newest, obj.status.start_time)
+    return (_moment(newest) or EPOCH).replace(microsecond=0)
+
+
+def _moment(text: str | None) -> datetime | None:
+    """The moment of a timestamp; None when it is none."""
+    try:
+        moment = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

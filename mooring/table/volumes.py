@@ -1,0 +1,97 @@
+"""VolumeUse: which volumes the pods on each row use, by claim and by disk, kept up to date pod by pod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from ..api.pod import Pod
+from ..api.volumes import Volume, claim_name_of
+from .columns import Bools, Rows, Size
+from .row_counts import RowCounts
+
+
+class ClaimUse(NamedTuple):
+    """A claim that a pod uses. One made for an ephemeral volume must be that pod's: `pod_name` and `pod_uid`."""
+
+    namespace: str
+    name: str
+    pod_name: str = ""
+    pod_uid: str = ""
+
+    @property
+    def is_ephemeral(self) -> bool:
+        return bool(self.pod_name)
+
+
+VolumeRef: TypeAlias = ClaimUse | Volume
+"""What a pod uses: a claim, or a disk written into the pod (without the name it has there)."""
+Disk: TypeAlias = tuple[str, ...]
+"""Names a disk that pods on one node may not share, or only to read from it."""
+
+
+def volume_refs(pod: Pod) -> Iterator[VolumeRef]:
+    """The claims and disks that a pod uses."""
+    for volume in pod.spec.volumes or ():
+        name = claim_name_of(volume, pod.name)
+        if name is None:
+            yield volume
+        elif volume.ephemeral is not None:
+            yield ClaimUse(pod.namespace, name, pod.name, pod.uid)
+        else:
+            yield ClaimUse(pod.namespace, name)
+
+
+def disks_of(volume: Volume) -> Iterator[tuple[Disk, bool]]:
+    """The disks a volume stands for, and whether it only reads; two volumes clash when they share one.
+
+    Even readers cannot share an AWS disk. A Ceph image is known by each of its monitors.
+    """
+    if volume.gce_persistent_disk is not None:
+        gce = volume.gce_persistent_disk
+        yield ("gce", gce.pd_name), gce.read_only
+    if volume.aws_elastic_block_store is not None:
+        yield ("aws", volume.aws_elastic_block_store.volume_id), False
+    if volume.iscsi is not None:
+        yield ("iscsi", volume.iscsi.iqn), volume.iscsi.read_only
+    if volume.rbd is not None:
+        rbd = volume.rbd
+        for monitor in rbd.monitors or ():
+            yield ("rbd", monitor, rbd.pool, rbd.image), rbd.read_only
+
+
+class VolumeUse:
+    """`refs` counts the pods of each row by what they use; `disks` are those pods may not share."""
+
+    def __init__(self, size: Size) -> None:
+        self._size = size
+        self.refs: RowCounts[VolumeRef] = RowCounts(logged=True)
+        self._readers: RowCounts[Disk] = RowCounts()
+        self._writers: RowCounts[Disk] = RowCounts()
+
+    def add_pod(self, row: int, pod: Pod, change: int) -> None:
+        """A pod came (`change` 1) or went (-1) at `row` (writer only)."""
+        for ref in volume_refs(pod):
+            self.refs.add(ref, row, change)
+            if isinstance(ref, Volume):
+                for disk, reads in disks_of(ref):
+                    (self._readers if reads else self._writers).add(disk, row, change)
+
+    def conflicts(self, volumes: Iterable[Volume], rows: Rows) -> Bools:
+        """bool per row of `rows`: some pod there uses a disk of `volumes` that it does not share."""
+        found = np.zeros(self._size.rows, dtype=np.bool_)
+        for volume in volumes:
+            for disk, reads in disks_of(volume):
+                found[list(self._writers.rows(disk))] = True
+                if not reads:
+                    found[list(self._readers.rows(disk))] = True
+        return found[rows]
+
+    def fork(self, size: Size, row: int) -> VolumeUse:
+        """The volumes of one row, which can be changed without touching these."""
+        copy = VolumeUse(size)
+        copy.refs = self.refs.fork(row)
+        copy._readers, copy._writers = self._readers.fork(row), self._writers.fork(row)
+        return copy
