@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from ..errors import InputError
-from ..sim.bench import BenchRun, run_bench
+from ..sim.bench import BenchRun, EventRun, run_bench, run_events
 from ..sim.workloads import WORKLOADS
 from .failures import reports_failures
 
 DEFAULT_NODES = [1000, 5000]
 DEFAULT_PODS = 10_000
+EVENTS = "events"
+NAMES = (*WORKLOADS, EVENTS)
 
 
 def complete_workload(incomplete: str) -> list[tuple[str, str]]:
     """Workloads for shell completion."""
-    return [(w.name, w.summary) for w in WORKLOADS.values() if w.name.startswith(incomplete)]
+    known = [(w.name, w.summary) for w in WORKLOADS.values()]
+    known.append((EVENTS, "what an event costs while pods wait"))
+    return [entry for entry in known if entry[0].startswith(incomplete)]
 
 
 @reports_failures
@@ -31,7 +35,7 @@ def bench(
         typer.Option(
             "--workload",
             "-w",
-            help=f"Workload to run, may be repeated: {', '.join(WORKLOADS)}. Default: all.",
+            help=f"Workload to run, may be repeated: {', '.join(NAMES)}. Default: all.",
             autocompletion=complete_workload,
         ),
     ] = None,
@@ -53,21 +57,50 @@ def bench(
     Example: mooring bench --workload basic --nodes 5000 --pods 10000 --json bench.json
     """
     for name in workload or ():
-        if name not in WORKLOADS:
-            raise InputError(f'--workload: expected one of {", ".join(WORKLOADS)}; got "{name}"')
+        if name not in NAMES:
+            raise InputError(f'--workload: expected one of {", ".join(NAMES)}; got "{name}"')
     if json_file is not None and not json_file.parent.is_dir():
         raise InputError(
             f"--json: {json_file}: expected a folder that is there; got {json_file.parent}"
         )
-    wanted = [(name, count) for name in workload or WORKLOADS for count in nodes or DEFAULT_NODES]
+    wanted = [(name, count) for name in workload or NAMES for count in nodes or DEFAULT_NODES]
     progress = Console(stderr=True)
     runs: list[BenchRun] = []
+    events: dict[int, list[EventRun]] = {}
     for number, (name, count) in enumerate(wanted, 1):
         with progress.status(f"{name}, {count} nodes ({number} of {len(wanted)})"):
-            runs.append(run_bench(name, count, pods))
-    Console().print(_table(runs))
+            if name == EVENTS:
+                events[count] = run_events(count, pods)
+            else:
+                runs.append(run_bench(name, count, pods))
+    console = Console()
+    if runs:
+        console.print(_table(runs))
+    if runs and events:
+        console.print()
+    if events:
+        console.print(_event_table(events))
     if json_file is not None:
-        json_file.write_text(json.dumps([run.as_dict() for run in runs], indent=2) + "\n")
+        json_file.write_text(json.dumps(_document(runs, events), indent=2) + "\n")
+
+
+def _document(runs: list[BenchRun], events: dict[int, list[EventRun]]) -> list[dict[str, Any]]:
+    document = [run.as_dict() for run in runs]
+    for nodes, measured in events.items():
+        document += ({"workload": EVENTS, "nodes": nodes, **run.as_dict()} for run in measured)
+    return document
+
+
+def _event_table(events: dict[int, list[EventRun]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("event")
+    for heading in ("nodes", "pods waiting", "µs/event", "moved/event"):
+        table.add_column(heading, justify="right")
+    for nodes, measured in events.items():
+        for run in measured:
+            numbers = (nodes, run.waiting, run.us_per_event, run.moved_per_event)
+            table.add_row(run.event, *(f"{number:,g}" for number in numbers))
+    return table
 
 
 def _table(runs: list[BenchRun]) -> Table:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..api.pod import Pod
 from ..api.pod_groups import labelled_group_of, min_available
+from ..api.resources import is_scalar
 from ..framework import (
     PODS_TO_ACTIVATE,
     SUCCESS,
-    ActionType,
-    ClusterEvent,
     CycleState,
     Diagnosis,
     EventWithHint,
@@ -31,9 +32,13 @@ from ..framework import (
     unschedulable,
     wait,
 )
+from ..framework.events import NODE, POD, ActionType, required, wait_for
 from ..table import NodeTable
 
 GroupKey = tuple[str, str, str]
+
+REMEMBER_S = 5 * 60
+"""A group that did not fit is tried again after this long, even if nothing seems to have changed."""
 
 
 class Coscheduling(
@@ -41,8 +46,9 @@ class Coscheduling(
 ):
     """Places one group after the other: at most one incomplete group holds resources.
 
-    So no two groups can wait for what the other holds. When a member finds no node, or waits too long, the members
-    that wait are rejected and the next group has its turn.
+    So no two groups can wait for what the other holds. A group has its turn from the first member that waits until
+    enough of them have a node, or so many find none that the rest is too few, or one waited too long. Then those that
+    wait are rejected, and the next group has its turn; this one is tried again when the cluster has changed.
     """
 
     name = "Coscheduling"
@@ -50,37 +56,64 @@ class Coscheduling(
     def __init__(self, permit_timeout_s: float = 60) -> None:
         self._permit_timeout_s = permit_timeout_s
         self._holder: GroupKey | None = None
+        self._waiting: set[str] = set()
+        """Members of the holder that wait, by uid."""
+        self._failed: set[str] = set()
+        """Members of the holder that found no node in this turn, by uid."""
         self._denied: dict[str, Pod] = {}
+        """Members of other groups whose turn it was not, by uid."""
+        self._did_not_fit: dict[GroupKey, Situation] = {}
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        def same_group(pod: Pod, old: Any, new: Any) -> Hint:
-            return Hint.QUEUE if _group(new or old) == _group(pod) else Hint.SKIP
+        update = ActionType.UpdatePodLabel | ActionType.UpdatePodScaleDown
+        return (
+            wait_for(POD, ActionType.Add, self._after_pod_added),
+            wait_for(POD, ActionType.Delete | update, self._after_pod_made_room),
+            wait_for(NODE, ActionType.Add | ActionType.Update),
+        )
 
-        return [EventWithHint(ClusterEvent("Pod", ActionType.Add | ActionType.Delete), same_group)]
+    def _after_pod_added(self, pod: Pod, old: Any, new: Any) -> Hint:
+        """Another member may be the one that was missing."""
+        return Hint.QUEUE if _group(new) == _group(pod) else Hint.SKIP
+
+    def _after_pod_made_room(self, pod: Pod, old: Any, new: Any) -> Hint:
+        """A pod left its node, or asks for less. What a group held for its turn only is no news to anyone."""
+        gone = required(Pod, old)
+        group = _group(gone)
+        if group is not None:
+            if group == _group(pod):
+                return Hint.SKIP
+            if self._still_wants_a_node(gone) and not self._is_complete(group, gone):
+                return Hint.SKIP
+        scarce = {name for name in pod.requests if is_scalar(name)}
+        return Hint.SKIP if scarce and scarce.isdisjoint(gone.requests) else Hint.QUEUE
 
     def pre_enqueue(self, pod: Pod) -> Status:
         group = _group(pod)
-        if group is None:
-            return SUCCESS
-        known, needed = len(self.handle.pod_groups.members(group)), min_available(pod)
-        if known >= needed:
-            return SUCCESS
-        return unresolvable(f"group {group[2]} needs {needed} pods; {known} are there")
+        return SUCCESS if group is None else self._are_enough(group, pod)
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         group = _group(pod)
-        if group is None or self._holder in (None, group) or self._is_complete(group, pod):
+        if group is None or self._is_complete(group, pod):
             return SUCCESS
-        assert self._holder is not None
-        self._denied[pod.uid] = pod
-        return unresolvable(f"group {self._holder[2]} is being placed")
+        if self._holder not in (None, group):
+            assert self._holder is not None
+            self._denied[pod.uid] = pod
+            return unresolvable(f"group {self._holder[2]} is being placed")
+        if self._holder is None and self._is_known_not_to_fit(group):
+            return unresolvable(f"group {group[2]} did not fit, and nothing has changed since")
+        return self._are_enough(group, pod)
 
     def post_filter(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult, Status]:
         group = _group(pod)
         if group is not None and self._holder == group:
+            self._failed.add(pod.uid)
+            if self._can_still_make_it(group, pod):
+                return PostFilterResult(), unschedulable()
             self._give_up(group, f"pod {pod.name} of group {group[2]} finds no node")
+            self._did_not_fit[group] = self._situation(group)
         return PostFilterResult(), unschedulable()
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
@@ -88,27 +121,54 @@ class Coscheduling(
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         group = _group(pod)
-        if group is not None and self._holder == group:
-            self._give_up(group, f"pod {pod.name} of group {group[2]} lost its node")
+        if group is None or self._holder != group:
+            return
+        has_waited = pod.uid in self._waiting
+        self._waiting.discard(pod.uid)
+        is_deleted = not self._still_wants_a_node(pod)
+        if is_deleted and self._waiting and self._can_still_make_it(group, pod):
+            return
+        self._give_up(group, f"pod {pod.name} of group {group[2]} lost its node")
+        if has_waited and not is_deleted:  # in vain; an error, however, says nothing about room
+            self._did_not_fit[group] = self._situation(group, leaving=pod)
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
         group = _group(pod)
         if group is None:
             return SUCCESS, 0
         if not self._is_complete(group, pod):
-            self._holder = group
-            missing = [m for m in self.handle.pod_groups.members(group) if not m.node_name]
-            state.read(PODS_TO_ACTIVATE).update({m.key: m for m in missing if m.uid != pod.uid})
+            if self._holder is None:
+                self._holder = group
+                missing = [m for m in self.handle.pod_groups.members(group) if not m.node_name]
+                state.read(PODS_TO_ACTIVATE).update({m.key: m for m in missing})
+            self._waiting.add(pod.uid)
             return wait(f"group {group[2]} is not complete"), self._permit_timeout_s
         self._release(group)
+        self._did_not_fit.pop(group, None)
         for waiting in self.handle.waiting_pods or ():
             if _group(waiting.pod) == group:
                 waiting.allow(self.name)
         return SUCCESS, 0
 
+    def _are_enough(self, group: GroupKey, pod: Pod) -> Status:
+        known, needed = len(self.handle.pod_groups.members(group)), min_available(pod)
+        if known >= needed:
+            return SUCCESS
+        return unresolvable(f"group {group[2]} needs {needed} pods; {known} are there")
+
     def _is_complete(self, group: GroupKey, pod: Pod) -> bool:
         """Whether enough members have a node; during Permit the pod itself is among them."""
         return self.handle.pod_groups.placed_count(group) >= min_available(pod)
+
+    def _still_wants_a_node(self, pod: Pod) -> bool:
+        """Whether the pod is in the cluster, and not on a node there."""
+        stored = self.handle.lister.get("Pod", pod.namespace, pod.name)
+        return stored is not None and stored.uid == pod.uid and not stored.node_name
+
+    def _can_still_make_it(self, group: GroupKey, pod: Pod) -> bool:
+        """Whether enough members are left that have not failed in this turn."""
+        members = {member.uid for member in self.handle.pod_groups.members(group)}
+        return len(members - self._failed) >= min_available(pod)
 
     def _give_up(self, group: GroupKey, why: str) -> None:
         self._release(group)
@@ -120,8 +180,57 @@ class Coscheduling(
         """Let the other groups have their turn."""
         if self._holder == group:
             self._holder = None
+            self._waiting, self._failed = set(), set()
             denied, self._denied = list(self._denied.values()), {}
             self.handle.activate(denied)
+
+    def _is_known_not_to_fit(self, group: GroupKey) -> bool:
+        then = self._did_not_fit.get(group)
+        if then is None:
+            return False
+        now = self._situation(group)
+        if now.since - then.since < REMEMBER_S and now.is_like(then):
+            return True
+        del self._did_not_fit[group]
+        return False
+
+    def _situation(self, group: GroupKey, leaving: Pod | None = None) -> Situation:
+        members = self.handle.pod_groups.members(group)
+        return Situation(self.handle.table, members, self.handle.clock.monotonic(), leaving)
+
+
+class Situation:
+    """What a group found: the nodes, what is taken of them, and its own members.
+
+    `leaving` is a member that is about to give up its place. Pods that take as much as others did are not told apart; that is why it is not trusted for long.
+    """
+
+    def __init__(
+        self, table: NodeTable, members: Sequence[Pod], since: float, leaving: Pod | None
+    ) -> None:
+        self.since = since
+        self._nodes = table.node_changes.version
+        self._members = {member.uid: member.spec for member in members if not member.node_name}
+        self._pods = table.pod_count.copy()
+        self._taken = {name: table.requested[name].copy() for name in table.requested}
+        if leaving is not None:
+            self._members[leaving.uid] = leaving.spec
+            row = table.row_of[leaving.node_name]
+            self._pods[row] -= 1
+            for name, amount in leaving.usage.items():
+                self._taken[name][row] -= amount
+
+    def is_like(self, other: Situation) -> bool:
+        """Whether nothing has changed between the two that could make the group fit."""
+        return (
+            self._nodes == other._nodes
+            and self._members == other._members
+            and np.array_equal(self._pods, other._pods)
+            and all(
+                np.array_equal(taken, other._taken.get(name, 0 * taken))
+                for name, taken in self._taken.items()
+            )
+        )
 
 
 def _group(pod: Any) -> GroupKey | None:

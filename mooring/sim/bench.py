@@ -1,4 +1,4 @@
-"""Bench: how many pods a second the whole way of a pod allows, and how much memory it takes.
+"""Bench: how many pods a second the whole way of a pod allows, how much memory it takes, and what an event costs.
 
 Every run is a process of its own, so that its peak memory is its own. All nodes are judged for every pod.
 """
@@ -8,16 +8,26 @@ from __future__ import annotations
 import resource
 import sys
 import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
+
+from ..api.decode import decode_object
 from ..clock import ManualClock
 from ..cluster.memory import MemoryCluster
-from ..config import default_config
-from ..scheduler import Outcome, build_scheduler
-from .workloads import WORKLOADS
+from ..config import SchedulerConfiguration, default_config
+from ..config.types import PluginRef, PluginSet
+from ..scheduler import Attempt, Outcome, Scheduler, build_scheduler
+from .workloads import WORKLOADS, Workload, plain_node, plain_pod, service
+
+T = TypeVar("T")
+
+CHURN_EVERY = 10
+NODE_CHURN_EVERY = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,33 +49,204 @@ class BenchRun:
 
 def run_bench(workload: str, nodes: int, pods: int) -> BenchRun:
     """Measure one workload in a process of its own."""
+    return in_own_process(measure, workload, nodes, pods)
+
+
+def in_own_process(work: Callable[..., T], *args: Any) -> T:
+    """Do `work` in a fresh process, and return what it returns."""
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(measure, workload, nodes, pods).result()
+        return pool.submit(work, *args).result()
 
 
-def measure(workload: str, nodes: int, pods: int) -> BenchRun:
+def measure(name: str, nodes: int, pods: int) -> BenchRun:
     """Measure one workload in this process: only the scheduling counts, not the making of objects."""
-    cluster = MemoryCluster()
-    scheduler = build_scheduler(default_config(), cluster, clock=ManualClock(), seed=0)
-    for obj in WORKLOADS[workload].objects(nodes, pods):
-        cluster.add(obj)
-    cluster.watch(scheduler)
-    attempts = placed = 0
+    workload = WORKLOADS[name]
+    bench = Bench(workload)
+    bench.add(workload.cluster_objects(nodes))
+    bench.add(workload.obstacles(pods))
+    bench.schedule_all()
+    bench.add(workload.pods(pods))
+    before = bench.placed
     start = time.perf_counter()
-    while (attempt := scheduler.schedule_one()) is not None:
-        attempts += 1
-        placed += attempt.outcome is Outcome.BOUND
+    bench.schedule_all()
     seconds = time.perf_counter() - start
+    placed = bench.placed - before
     return BenchRun(
-        workload=workload,
+        workload=name,
         nodes=nodes,
-        pods=pods,
+        pods=workload.count(pods),
         placed=placed,
         seconds=round(seconds, 4),
-        pods_per_s=round(attempts / seconds, 1),
-        us_per_pod=round(1e6 * seconds / max(attempts, 1), 1),
+        pods_per_s=round(placed / seconds, 1),
+        us_per_pod=round(1e6 * seconds / max(placed, 1), 1),
         peak_mib=round(peak_mib(), 1),
     )
+
+
+class Bench:
+    """A cluster and a scheduler to measure; deleted pods go at once, and no time passes."""
+
+    def __init__(self, workload: Workload | None = None) -> None:
+        self.cluster = MemoryCluster()
+        self.placed = 0
+        self._churn = Churn(self.cluster) if workload is not None and workload.churns else None
+        config = with_plugins(default_config(), workload.plugins if workload else ())
+        self.scheduler: Scheduler = build_scheduler(
+            config, self.cluster, clock=ManualClock(), seed=0, ended=self._ended
+        )
+        self.cluster.watch(self.scheduler)
+
+    def add(self, objects: Iterable[Any]) -> None:
+        """Put objects into the cluster."""
+        for obj in objects:
+            self.cluster.add(obj)
+
+    def schedule_all(self) -> None:
+        """Schedule until no pod is ready."""
+        while (attempt := self.scheduler.schedule_one()) is not None:
+            if self._churn is not None:
+                self._churn.step(attempt)
+
+    def _ended(self, attempt: Attempt) -> None:
+        self.placed += attempt.outcome is Outcome.BOUND
+
+
+class Churn:
+    """After every tenth pod another pod or service goes or comes, after every hundredth a node."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+        self._steps = 0
+        self._extra_nodes = 0
+
+    def step(self, attempt: Attempt) -> None:
+        """A pod was tried."""
+        self._steps += 1
+        if self._steps % CHURN_EVERY == 0:
+            self._cluster.delete(attempt.pod)
+            added: Any = decode_object(service(self._steps))
+            self._cluster.add(added)
+            if self._steps > 2 * CHURN_EVERY:
+                old: Any = decode_object(service(self._steps - CHURN_EVERY))
+                self._cluster.delete(old)
+        if self._steps % NODE_CHURN_EVERY == 0:
+            self._replace_node()
+
+    def _replace_node(self) -> None:
+        """Bring a node beyond the others, and take away the one that came so before."""
+        number = 900_000 + self._extra_nodes
+        added: Any = decode_object(plain_node(number))
+        self._cluster.add(added)
+        if self._extra_nodes:
+            self._remove_node(f"node-{number - 1:06d}")
+        self._extra_nodes += 1
+
+    def _remove_node(self, name: str) -> None:
+        node: Any = self._cluster.get("Node", "", name)
+        self._cluster.delete(node)
+        for pod in [pod for pod in self._cluster.list("Pod") if pod.node_name == name]:
+            self._cluster.delete(pod)
+
+
+@dataclass(frozen=True, slots=True)
+class EventRun:
+    """What an event costs while pods wait."""
+
+    event: str
+    waiting: int
+    events: int
+    us_per_event: float
+    moved_per_event: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+WAITERS = 100
+USELESS_EVENTS = 1000
+USEFUL_EVENTS = 20
+
+
+def run_events(nodes: int, pods: int) -> list[EventRun]:
+    """Measure events in a process of its own."""
+    return in_own_process(measure_events, nodes, pods)
+
+
+def measure_events(nodes: int, pods: int) -> list[EventRun]:
+    """Let `pods` pods wait for a GPU and some for a TPU; then delete pods that had neither, and pods that had a TPU."""
+    bench = Bench()
+    bench.add(decode_object(_accelerated(plain_node(i), i)) for i in range(nodes))
+    bench.add(decode_object(_running(i, nodes, "plain")) for i in range(USELESS_EVENTS))
+    bench.add(decode_object(_running(i, nodes, "tpu")) for i in range(min(USEFUL_EVENTS, nodes)))
+    bench.add(decode_object(_waiting(i, pods)) for i in range(pods))
+    bench.schedule_all()
+    plain = [_measure_event(bench, f"plain-{i:06d}") for i in range(USELESS_EVENTS)]
+    tpu = [_measure_event(bench, f"tpu-{i:06d}") for i in range(min(USEFUL_EVENTS, nodes))]
+    return [
+        _summary("a pod without GPU goes", pods, plain),
+        _summary(f"a TPU goes free, {WAITERS} wait for it", pods, tpu),
+    ]
+
+
+def _measure_event(bench: Bench, name: str) -> tuple[float, int]:
+    """Seconds that the deletion of a pod took, and how many pods it moved."""
+    pod: Any = bench.cluster.get("Pod", "default", name)
+    before = len(bench.scheduler.queue.unschedulable)
+    start = time.perf_counter()
+    bench.cluster.delete(pod)
+    seconds = time.perf_counter() - start
+    moved = before - len(bench.scheduler.queue.unschedulable)
+    bench.schedule_all()
+    return seconds, moved
+
+
+def _summary(event: str, waiting: int, measured: list[tuple[float, int]]) -> EventRun:
+    count = len(measured)
+    return EventRun(
+        event=event,
+        waiting=waiting,
+        events=count,
+        us_per_event=round(1e6 * sum(seconds for seconds, _ in measured) / count, 1),
+        moved_per_event=round(sum(moved for _, moved in measured) / count, 1),
+    )
+
+
+def _accelerated(node: dict[str, Any], number: int) -> dict[str, Any]:
+    if number < USEFUL_EVENTS:
+        node["status"]["allocatable"]["example.com/tpu"] = "1"
+    return node
+
+
+def _running(number: int, nodes: int, what: str) -> dict[str, Any]:
+    pod = plain_pod(number)
+    pod["metadata"]["name"] = f"{what}-{number:06d}"
+    pod["spec"]["nodeName"] = f"node-{number % nodes:06d}"
+    if what == "tpu":
+        pod["spec"]["containers"][0]["resources"]["requests"]["example.com/tpu"] = "1"
+    return pod
+
+
+def _waiting(number: int, pods: int) -> dict[str, Any]:
+    pod = plain_pod(number)
+    wanted = "example.com/tpu" if number < WAITERS else "example.com/gpu"
+    pod["spec"]["containers"][0]["resources"]["requests"][wanted] = "1"
+    return pod
+
+
+def with_plugins(
+    config: SchedulerConfiguration, plugins: tuple[str, ...]
+) -> SchedulerConfiguration:
+    """The configuration with further plugins on in its first profile."""
+    if not plugins:
+        return config
+    profile = config.profiles[0]
+    everywhere = profile.plugins.multi_point
+    enabled = (*everywhere.enabled, *map(PluginRef, plugins))
+    widened = msgspec.structs.replace(
+        profile.plugins, multi_point=PluginSet(enabled, everywhere.disabled)
+    )
+    changed = msgspec.structs.replace(profile, plugins=widened)
+    return msgspec.structs.replace(config, profiles=(changed, *config.profiles[1:]))
 
 
 def peak_mib() -> float:

@@ -11,29 +11,53 @@ from ..api.decode import decode_object
 ZONES = 10
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
+GROUP_NAME = "pod-group.scheduling.sigs.k8s.io/name"
+GROUP_SIZE = "pod-group.scheduling.sigs.k8s.io/min-available"
+GANG = 100
 
 Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Nodes, pods that run already, and pods to schedule, made by number."""
+    """Nodes, pods that run already, pods in the way, and pods to schedule, all made by number."""
 
     name: str
     summary: str
     node: Callable[[int], Manifest]
     pod: Callable[[int], Manifest]
     running: Callable[[int], Manifest] | None = None
+    running_per_node: int = 1
+    in_the_way: Callable[[int], Manifest] | None = None
+    """Pods that wait and cannot be placed; they have been tried before the measurement begins."""
+    share: float = 1.0
+    """Which part of the pods asked for is made: less for those that take long."""
+    plugins: tuple[str, ...] = ()
+    """Plugins that are on besides the default ones."""
+    churns: bool = False
+    """Whether pods, nodes and services come and go meanwhile."""
 
-    def objects(self, nodes: int, pods: int) -> Iterator[Any]:
-        """The objects of the workload: nodes, running pods (one per node, if any), pending pods."""
+    def cluster_objects(self, nodes: int) -> Iterator[Any]:
+        """The nodes, and the pods that run on them."""
         for number in range(nodes):
             yield decode_object(self.node(number))
         if self.running is not None:
-            for number in range(nodes):
+            for number in range(nodes * self.running_per_node):
                 yield decode_object(self.running(number))
-        for number in range(pods):
+
+    def obstacles(self, pods: int) -> Iterator[Any]:
+        """The pods in the way, if there are any."""
+        for number in range(pods) if self.in_the_way is not None else ():
+            yield decode_object(self.in_the_way(number))
+
+    def pods(self, pods: int) -> Iterator[Any]:
+        """The pods to schedule."""
+        for number in range(self.count(pods)):
             yield decode_object(self.pod(number))
+
+    def count(self, pods: int) -> int:
+        """How many pods there are to schedule when `pods` were asked for."""
+        return max(round(pods * self.share), 1)
 
 
 def plain_node(number: int) -> Manifest:
@@ -131,6 +155,57 @@ def running_pod(number: int) -> Manifest:
     return pod
 
 
+def filling_pod(number: int) -> Manifest:
+    """A quarter of a node, of low priority; four of them fill one."""
+    pod = _pod(number, 8000, {"app": f"filling-{number % 4}"})
+    pod["metadata"]["name"] = f"filling-{number:06d}"
+    pod["spec"]["nodeName"] = f"node-{number // 4:06d}"
+    pod["spec"]["priority"] = number % 3
+    return pod
+
+
+def urgent_pod(number: int) -> Manifest:
+    """A quarter of a node, of high priority."""
+    pod = _pod(number, 8000, {"app": f"urgent-{number % 4}"})
+    pod["spec"]["priority"] = 1000
+    return pod
+
+
+def impossible_pod(number: int) -> Manifest:
+    """Wants a GPU, and no node has one."""
+    pod = _pod(number, 100, {"app": f"impossible-{number % 4}"})
+    pod["metadata"]["name"] = f"impossible-{number:06d}"
+    pod["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = "1"
+    return pod
+
+
+def gated_pod(number: int) -> Manifest:
+    """Is held back by a scheduling gate."""
+    pod = _pod(number, 100, {"app": f"gated-{number % 4}"})
+    pod["metadata"]["name"] = f"gated-{number:06d}"
+    pod["spec"]["schedulingGates"] = [{"name": "example.com/quota"}]
+    return pod
+
+
+def gang_pod(number: int) -> Manifest:
+    """One of a gang of a hundred; the pods of two gangs come mixed."""
+    pair, place = divmod(number, 2 * GANG)
+    pod = plain_pod(number)
+    pod["metadata"]["labels"][GROUP_NAME] = f"gang-{2 * pair + place % 2}"
+    pod["metadata"]["labels"][GROUP_SIZE] = str(GANG)
+    return pod
+
+
+def service(number: int) -> Manifest:
+    """A service for one of the four apps."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": f"service-{number:06d}", "namespace": "default"},
+        "spec": {"selector": {"app": f"app-{number % 4}"}},
+    }
+
+
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -168,5 +243,28 @@ WORKLOADS = {
         Workload("spread", "zones required, hosts preferred", plain_node, spread_pod),
         Workload("anti-affinity", "one pod of an app per host", plain_node, lonely_pod),
         Workload("affinity", "zone of the app", plain_node, sociable_pod, running_pod),
+        Workload(
+            "preemption",
+            "full nodes, urgent pods push others out",
+            plain_node,
+            urgent_pod,
+            filling_pod,
+            running_per_node=4,
+            share=0.1,
+        ),
+        Workload(
+            "unschedulable",
+            "as many pods wait for a GPU in vain",
+            plain_node,
+            plain_pod,
+            in_the_way=impossible_pod,
+        ),
+        Workload(
+            "gated", "as many pods are held back", plain_node, plain_pod, in_the_way=gated_pod
+        ),
+        Workload(
+            "churn", "pods, nodes and services come and go", plain_node, plain_pod, churns=True
+        ),
+        Workload("gang", "gangs of a hundred", plain_node, gang_pod, plugins=("Coscheduling",)),
     )
 }

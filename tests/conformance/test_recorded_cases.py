@@ -20,11 +20,11 @@ COMPLETE = [
     "inter-pod-affinity",
     "profiles",
     "preemption",
+    "volumes",
+    "mixed",
 ]
 OTHER_KINDS = ["queue", "hints"]
 LEFT_OUT = {
-    "volumes": "the volume plugins do not judge yet",
-    "mixed": "its pods have volumes, and the volume plugins do not judge yet",
     "dra": "DynamicResources does not judge yet",
     "long-run": "another kind of case: a whole history",
     "config": "another kind of case: reading a configuration",

@@ -123,7 +123,9 @@ def test_dynamic_resources_has_nothing_to_deallocate() -> None:
 
 
 def test_dynamic_resources_fails_when_its_pre_filter_did_not_run() -> None:
-    _, status = DynamicResources().post_filter(CycleState(), make_pod(), Diagnosis(TABLE))
+    state = CycleState()
+    state.unreached = frozenset({"DynamicResources"})
+    _, status = DynamicResources().post_filter(state, make_pod(), Diagnosis(TABLE))
 
     assert (status.code, status.message) == (Code.Error, "not found")
 

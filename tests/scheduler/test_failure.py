@@ -163,7 +163,7 @@ def test_a_long_note_is_cut_but_the_condition_is_not() -> None:
     scenario.plugin(Scripted).answers["permit"] = unschedulable(reason)
     scenario.add(make_pod("p"))
 
-    scenario.run()
+    scenario.scheduler.schedule_one()
 
     (event,) = scenario.events_of("p")
     assert len(event.note) == NOTE_LIMIT == 1024

@@ -19,7 +19,7 @@ from ...api.node import Node
 from ...api.pod import Pod, PodCondition
 from ...clock import Clock
 from ...errors import ConflictError, NotFoundError
-from ...framework import PodEvent
+from ...framework import ObjectKey, ObjectLog, PodEvent
 from . import pod_life
 from .names import make_name
 
@@ -61,8 +61,7 @@ class MemoryCluster:
         assert timers is None or clock is not None, "timers go by a clock"
         self._clock = clock
         self._timers = timers
-        self.version = 0
-        """Changes whenever an object other than a pod or a node does."""
+        self._log = ObjectLog()
         self.evictions: list[tuple[Pod, Pod]] = []
         """Who was evicted, and for whom."""
         self.events: list[PodEvent] = []
@@ -101,7 +100,7 @@ class MemoryCluster:
             changes["resource_version"] = self._next_resource_version()
         stored = _with_meta(obj, changes)
         objects[obj.namespace, obj.name] = stored
-        self._touch(obj.kind)
+        self._touch(obj)
         for handler in self._handlers:
             handler.on_add(stored)
         return stored
@@ -109,13 +108,16 @@ class MemoryCluster:
     def update(self, obj: AnyObject) -> AnyObject:
         """Put `obj` in the place of the one with its name and return it as stored.
 
-        Raises NotFoundError if there is none and ConflictError if that one has another uid.
+        Raises NotFoundError if there is none and ConflictError if that one has another uid, or, other than a pod or a
+        node, another resource version: whoever wrote it knew more.
         """
         old = self._find(obj)
+        if obj.kind not in UNVERSIONED_KINDS and obj.resource_version not in ("", old.resource_version):
+            raise ConflictError(f"{describe(obj)} was changed by somebody else")
         changes = {"uid": old.uid, "resource_version": self._next_resource_version()}
         stored = _with_meta(obj, changes)
         self._objects[obj.kind][obj.namespace, obj.name] = stored
-        self._touch(obj.kind)
+        self._touch(obj)
         for handler in self._handlers:
             handler.on_update(old, stored)
         return stored
@@ -203,6 +205,15 @@ class MemoryCluster:
         """One object, or None; cluster-wide kinds have the namespace ""."""
         return self._objects.get(kind, {}).get((namespace, name))
 
+    @property
+    def version(self) -> int:
+        """Changes whenever an object other than a pod or a node does."""
+        return self._log.version
+
+    def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
+        """Objects other than pods and nodes that came, changed or went after `version`; None: not known any more."""
+        return self._log.since(version)
+
     def count(self, kind: str) -> int:
         """How many objects of `kind` there are."""
         return len(self._objects.get(kind, {}))
@@ -233,7 +244,7 @@ class MemoryCluster:
         """Take a stored object away."""
         del self._objects[old.kind][old.namespace, old.name]
         self._deaths[old.kind, old.namespace, old.name] += 1
-        self._touch(old.kind)
+        self._touch(old)
         for handler in self._handlers:
             handler.on_delete(old)
 
@@ -262,9 +273,9 @@ class MemoryCluster:
         free = (name for name in names if self.get(obj.kind, obj.namespace, name) is None)
         return _with_meta(obj, {"name": next(free)})
 
-    def _touch(self, kind: str) -> None:
-        if kind not in UNVERSIONED_KINDS:
-            self.version += 1
+    def _touch(self, obj: ClusterObject) -> None:
+        if obj.kind not in UNVERSIONED_KINDS:
+            self._log.mark(obj)
 
     def _new_uid(self, obj: ClusterObject) -> str:
         """The uid that this name always gets; one that lived before counts its lives."""
