@@ -8,10 +8,11 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST_ARGS ?= -n auto --dist loadfile
 CASES ?= $(wildcard ../shared/conformance) tests/conformance/cases
+HISTORIES ?= 2000
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types unit conformance bench format clean
+.PHONY: help run test lint types unit life conformance bench format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -40,6 +41,9 @@ types: $(STAMP) ## Check types
 
 unit: $(STAMP) ## Run the tests alone (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+
+life: $(STAMP) ## Follow pods through random histories, for minutes (HISTORIES=..., ARGS=--hypothesis-seed=...)
+	MOORING_LIFE_EXAMPLES=$(HISTORIES) $(BIN)/python -m pytest -q tests/life $(ARGS)
 
 conformance: $(STAMP) ## Compare with recorded decisions of kube-scheduler (CASES="files or folders")
 	$(BIN)/python -m mooring.testing.conformance_cli $(CASES)

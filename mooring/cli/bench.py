@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ..errors import InputError
-from ..sim.bench import BenchRun, EventRun, run_bench, run_events
+from ..sim.bench import BenchRun, run_bench
+from ..sim.bench_events import EventRun, run_events
 from ..sim.workloads import WORKLOADS
 from .failures import reports_failures
 

@@ -18,6 +18,7 @@ from .render import new_table
 MAX_SCORED = 10
 MAX_NAMES = 3
 _WORDS = re.compile(r"[A-Z][a-z0-9]*")
+_EVENT = re.compile(r"(?P<resource>.+?)(?P<actions>(?:Add|Delete|Update|All)[A-Za-z|]*)")
 
 
 def render_explanations(console: Console, report: SimulationReport, everything: bool) -> None:
@@ -146,9 +147,23 @@ def _wait_table(explanation: Explanation) -> Table | Text:
     table.add_column("REFUSED BY")
     table.add_column("WAITS FOR", overflow="fold")
     for plugin, events in explanation.waits_for.items():
-        named = ", ".join(event.replace("|", " or ") for event in events)
-        table.add_row(plugin, Text(named or "nothing: only a change of the pod brings it back"))
+        table.add_row(plugin, Text(name_events(events)))
     return table
+
+
+def name_events(events: Iterable[str]) -> str:
+    """Events such as `NodeAdd|UpdateNodeLabel`, by what they happen to: `Node (Add, UpdateNodeLabel)`."""
+    found: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for event in events:
+        match = _EVENT.fullmatch(event)
+        if match is None:
+            found[event] = {}
+        else:
+            found[match["resource"]].update(dict.fromkeys(match["actions"].split("|")))
+    return ", ".join(
+        f"{resource} ({', '.join(actions)})" if actions else resource
+        for resource, actions in found.items()
+    )
 
 
 def _skipped(explanation: Explanation) -> Text:

@@ -202,7 +202,8 @@ class Coscheduling(
 class Situation:
     """What a group found: the nodes, what is taken of them, and its own members.
 
-    `leaving` is a member that is about to give up its place. Pods that take as much as others did are not told apart; that is why it is not trusted for long.
+    `leaving` is a member that is about to give up its place. Pods that take as much as others did are not told
+    apart; that is why it is not trusted for long.
     """
 
     def __init__(

@@ -220,10 +220,11 @@ class Scheduler(EventHandlers):
             self._reject(attempt, status)
         else:
             attempt.fail(status, nominated_node_name="")
-        if not status.is_rejected:
+        has_left = not self.cache.has_pod(assumed)  # or another placed it meanwhile
+        if has_left and not status.is_rejected:
             self.queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumed, None)
         self._failed(binding.queued, attempt)
-        if status.is_rejected:
+        if has_left and status.is_rejected:
             # After the pod itself is back, and not for it: what it held was never the reason.
             self.queue.move_all_to_active_or_backoff(
                 ASSIGNED_POD_DELETE, assumed, None, lambda pod: pod.uid != assumed.uid

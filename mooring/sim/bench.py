@@ -1,4 +1,4 @@
-"""Bench: how many pods a second the whole way of a pod allows, how much memory it takes, and what an event costs.
+"""Bench: how many pods a second the whole way of a pod allows, and how much memory it takes.
 
 Every run is a process of its own, so that its peak memory is its own. All nodes are judged for every pod.
 """
@@ -22,7 +22,7 @@ from ..cluster.memory import MemoryCluster
 from ..config import SchedulerConfiguration, default_config
 from ..config.types import PluginRef, PluginSet
 from ..scheduler import Attempt, Outcome, Scheduler, build_scheduler
-from .workloads import WORKLOADS, Workload, plain_node, plain_pod, service
+from .workloads import WORKLOADS, Workload, plain_node, service
 
 T = TypeVar("T")
 
@@ -146,91 +146,6 @@ class Churn:
         self._cluster.delete(node)
         for pod in [pod for pod in self._cluster.list("Pod") if pod.node_name == name]:
             self._cluster.delete(pod)
-
-
-@dataclass(frozen=True, slots=True)
-class EventRun:
-    """What an event costs while pods wait."""
-
-    event: str
-    waiting: int
-    events: int
-    us_per_event: float
-    moved_per_event: float
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-WAITERS = 100
-USELESS_EVENTS = 1000
-USEFUL_EVENTS = 20
-
-
-def run_events(nodes: int, pods: int) -> list[EventRun]:
-    """Measure events in a process of its own."""
-    return in_own_process(measure_events, nodes, pods)
-
-
-def measure_events(nodes: int, pods: int) -> list[EventRun]:
-    """Let `pods` pods wait for a GPU and some for a TPU; then delete pods that had neither, and pods that had a TPU."""
-    bench = Bench()
-    bench.add(decode_object(_accelerated(plain_node(i), i)) for i in range(nodes))
-    bench.add(decode_object(_running(i, nodes, "plain")) for i in range(USELESS_EVENTS))
-    bench.add(decode_object(_running(i, nodes, "tpu")) for i in range(min(USEFUL_EVENTS, nodes)))
-    bench.add(decode_object(_waiting(i, pods)) for i in range(pods))
-    bench.schedule_all()
-    plain = [_measure_event(bench, f"plain-{i:06d}") for i in range(USELESS_EVENTS)]
-    tpu = [_measure_event(bench, f"tpu-{i:06d}") for i in range(min(USEFUL_EVENTS, nodes))]
-    return [
-        _summary("a pod without GPU goes", pods, plain),
-        _summary(f"a TPU goes free, {WAITERS} wait for it", pods, tpu),
-    ]
-
-
-def _measure_event(bench: Bench, name: str) -> tuple[float, int]:
-    """Seconds that the deletion of a pod took, and how many pods it moved."""
-    pod: Any = bench.cluster.get("Pod", "default", name)
-    before = len(bench.scheduler.queue.unschedulable)
-    start = time.perf_counter()
-    bench.cluster.delete(pod)
-    seconds = time.perf_counter() - start
-    moved = before - len(bench.scheduler.queue.unschedulable)
-    bench.schedule_all()
-    return seconds, moved
-
-
-def _summary(event: str, waiting: int, measured: list[tuple[float, int]]) -> EventRun:
-    count = len(measured)
-    return EventRun(
-        event=event,
-        waiting=waiting,
-        events=count,
-        us_per_event=round(1e6 * sum(seconds for seconds, _ in measured) / count, 1),
-        moved_per_event=round(sum(moved for _, moved in measured) / count, 1),
-    )
-
-
-def _accelerated(node: dict[str, Any], number: int) -> dict[str, Any]:
-    if number < USEFUL_EVENTS:
-        node["status"]["allocatable"]["example.com/tpu"] = "1"
-    return node
-
-
-def _running(number: int, nodes: int, what: str) -> dict[str, Any]:
-    pod = plain_pod(number)
-    pod["metadata"]["name"] = f"{what}-{number:06d}"
-    pod["spec"]["nodeName"] = f"node-{number % nodes:06d}"
-    if what == "tpu":
-        pod["spec"]["containers"][0]["resources"]["requests"]["example.com/tpu"] = "1"
-    return pod
-
-
-def _waiting(number: int, pods: int) -> dict[str, Any]:
-    pod = plain_pod(number)
-    wanted = "example.com/tpu" if number < WAITERS else "example.com/gpu"
-    pod["spec"]["containers"][0]["resources"]["requests"][wanted] = "1"
-    return pod
 
 
 def with_plugins(

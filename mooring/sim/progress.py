@@ -53,8 +53,9 @@ class Progress:
         A pod that has been on its way to its node for as long (a slow PreBind, a long Permit) may still arrive.
         """
         limit = self._clock.monotonic() - self._patience_s
-        slow = any(since <= limit for since in self._under_way.values())
-        return not self._agenda.pending and not slow and self._last_s < limit
+        if self._agenda.pending or self._last_s >= limit:
+            return False
+        return not any(since <= limit for since in self._under_way.values())
 
     def on_add(self, obj: Any) -> None:
         self._move()

@@ -47,8 +47,9 @@ class Workload:
 
     def obstacles(self, pods: int) -> Iterator[Any]:
         """The pods in the way, if there are any."""
-        for number in range(pods) if self.in_the_way is not None else ():
-            yield decode_object(self.in_the_way(number))
+        if self.in_the_way is not None:
+            for number in range(pods):
+                yield decode_object(self.in_the_way(number))
 
     def pods(self, pods: int) -> Iterator[Any]:
         """The pods to schedule."""

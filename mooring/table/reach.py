@@ -61,7 +61,8 @@ class Reach:
             self._everywhere.add(number)
         elif all(_is_list_of_values(requirements) for requirements in alternatives):
             for requirements in alternatives:
-                values = self._by_label.setdefault(requirements[0].key, _LabelValues())
+                key = requirements[0].key
+                values = self._by_label.setdefault(key, _LabelValues(key))
                 values.add(number, requirements[0].values or ())
         else:
             self._others[number] = alternatives
@@ -75,10 +76,7 @@ class Reach:
         """
         places = self._places(selectors, depth)
         nowhere = len(selectors)
-        found = [
-            self._at_values(values, key, places, nowhere, table, rows)
-            for key, values in self._by_label.items()
-        ]
+        found = [values.first(places, nowhere, table, rows) for values in self._by_label.values()]
         size = table.count(rows)
         for number in self._everywhere:
             found.append(np.repeat(places[:, number, None], size, axis=1))
@@ -106,37 +104,10 @@ class Reach:
             return places
         order = np.argsort(selectors, kind="stable")
         grouped = selectors[order]
-        starts = np.flatnonzero(np.r_[True, grouped[1:] != grouped[:-1]]) if nowhere else order
-        ranks = positions - np.repeat(starts, np.diff(np.r_[starts, nowhere]))
+        ranks = _ranks(grouped)
         near = ranks < depth
         places[ranks[near], grouped[near]] = order[near]
         return places
-
-    @staticmethod
-    def _at_values(
-        values: _LabelValues, key: str, places: Ints, nowhere: int, table: NodeTable, rows: Rows
-    ) -> Ints:
-        """The first places among the selectors that name values of the label `key`."""
-        column = table.labels.column(key)
-        numbers, codes = values.codes(column)
-        depth = len(places)
-        by_code = np.full((depth, column.slots), nowhere, dtype=np.int64)
-        if depth == 1:
-            np.minimum.at(by_code[0], codes, places[0, numbers])
-        else:
-            entries, codes = places[:, numbers].ravel(), np.tile(codes, depth)
-            there = entries < nowhere
-            entries, codes = entries[there], codes[there]
-            order = np.lexsort((entries, codes))
-            entries, codes = entries[order], codes[order]
-            doubled = np.r_[False, (entries[1:] == entries[:-1]) & (codes[1:] == codes[:-1])]
-            entries, codes = entries[~doubled[: len(entries)]], codes[~doubled[: len(codes)]]
-            starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]]) if len(codes) else codes
-            ranks = np.arange(len(codes)) - np.repeat(starts, np.diff(np.r_[starts, len(codes)]))
-            near = ranks < depth
-            by_code[ranks[near], codes[near]] = entries[near]
-        found: Ints = by_code[:, column.codes[rows]]
-        return found
 
 
 def _is_list_of_values(requirements: tuple[Requirement, ...]) -> bool:
@@ -150,12 +121,33 @@ def _without_doubles(places: Ints, nowhere: int) -> Ints:
     return np.sort(np.where(doubled, nowhere, places), axis=0)
 
 
+def _ranks(grouped: Ints) -> Ints:
+    """int64 per entry: its place among the entries equal to it, which stand together."""
+    if not len(grouped):
+        return grouped
+    starts = np.flatnonzero(np.r_[True, grouped[1:] != grouped[:-1]])
+    lengths = np.diff(np.r_[starts, len(grouped)])
+    return np.arange(len(grouped), dtype=np.int64) - np.repeat(starts, lengths)
+
+
+def _fill(by_code: Ints, places: Ints, codes: Ints, nowhere: int) -> None:
+    """Put the nearest of `places` into the slots of `codes`, each once and in order."""
+    there = places < nowhere
+    # One number for code and place: sorting those is quicker than sorting pairs.
+    entries = np.unique(codes[there] * nowhere + places[there])
+    codes, places = np.divmod(entries, max(nowhere, 1))
+    ranks = _ranks(codes)
+    near = ranks < len(by_code)
+    by_code[ranks[near], codes[near]] = places[near]
+
+
 class _LabelValues:
     """Selectors that name values of one label: one entry per selector and value."""
 
-    __slots__ = ("_known", "_numbers", "_slots", "_values")
+    __slots__ = ("_key", "_known", "_numbers", "_slots", "_values")
 
-    def __init__(self) -> None:
+    def __init__(self, key: str) -> None:
+        self._key = key
         self._numbers: list[int] = []
         self._values: list[str] = []
         self._known: tuple[Ints, Ints] | None = None
@@ -168,7 +160,19 @@ class _LabelValues:
             self._values.append(value)
         self._known = None
 
-    def codes(self, column: LabelColumn) -> tuple[Ints, Ints]:
+    def first(self, places: Ints, nowhere: int, table: NodeTable, rows: Rows) -> Ints:
+        """int64, as many lines as `places` with an entry per row: the first places of selectors that pick it."""
+        column = table.labels.column(self._key)
+        numbers, codes = self._codes(column)
+        by_code = np.full((len(places), column.slots), nowhere, dtype=np.int64)
+        if len(places) == 1:
+            np.minimum.at(by_code[0], codes, places[0, numbers])
+        else:
+            _fill(by_code, places[:, numbers], np.tile(codes, (len(places), 1)), nowhere)
+        found: Ints = by_code[:, column.codes[rows]]
+        return found
+
+    def _codes(self, column: LabelColumn) -> tuple[Ints, Ints]:
         """Numbers of selectors and codes of their values; a value that no node ever had is left out."""
         if self._known is None or self._slots != column.slots:
             codes = np.array([column.code_of(value) for value in self._values], dtype=np.int64)

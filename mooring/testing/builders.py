@@ -212,7 +212,7 @@ class ObjectLister:
 
     def remove(self, obj: Any) -> None:
         """One object less."""
-        self._objects[obj.kind].pop((obj.namespace, obj.name), None)
+        self._objects.get(obj.kind, {}).pop((obj.namespace, obj.name), None)
         self._log.mark(obj)
 
     def list(self, kind: str, namespace: str | None = None) -> list[Any]:

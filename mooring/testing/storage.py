@@ -90,8 +90,8 @@ def make_volume(
 ) -> PersistentVolume:
     """A volume, of any kind of storage unless a CSI `driver` is named; its handle is its name then.
 
-    It can be reached from `hosts` or from `zones`, or as `affinity` (the required node selector) says. `claim` is whom it
-    is kept for.
+    It can be reached from `hosts` or from `zones`, or as `affinity` (the required node selector) says. `claim` is whom
+    it is kept for.
     """
     offered: dict[str, Any] = {
         "capacity": {"storage": size},
@@ -179,7 +179,7 @@ def make_capacity(
     topology: Tree | None = None,
 ) -> CSIStorageCapacity:
     """How much room there is for a class; `topology` is a label selector for nodes."""
-    fields = {
+    fields: dict[str, Any] = {
         "storageClassName": class_name,
         "capacity": capacity,
         "maximumVolumeSize": maximum,

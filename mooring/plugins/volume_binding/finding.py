@@ -5,7 +5,8 @@ Mirrors FindPodVolumes of pkg/scheduler/framework/plugins/volumebinding/binder.g
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class Provision:
 
     claim: PersistentVolumeClaim
     needed: Bools
-    rooms: list[CSIStorageCapacity] = field(default_factory=list)
+    rooms: Sequence[CSIStorageCapacity | None] = ()
     places: Ints | None = None
 
 

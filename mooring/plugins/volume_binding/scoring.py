@@ -11,12 +11,11 @@ from itertools import pairwise
 import numpy as np
 
 from ...api.quantity import parse_value
-from ...api.storage import PersistentVolume
 from ...config.plugin_args import UtilizationShapePoint
 from ...framework import MAX_SCORE, divide
 from ...table import Bools, Ints
 from .finding import Found
-from .volumes import NONE
+from .volumes import NONE, VolumeColumns
 
 DEFAULT_SHAPE = ((0, 10), (100, 0))
 MAX_UTILIZATION = 100
@@ -32,7 +31,7 @@ class CapacityScorer:
         line = [(utilization, score * scale) for utilization, score in given]
         self._heights = _heights(line)
 
-    def score(self, found: Found, volumes: Sequence[PersistentVolume | None], size: int) -> Ints:
+    def score(self, found: Found, volumes: VolumeColumns, size: int) -> Ints:
         """int64 per row: the mean over the storage classes of the claims, in whole points.
 
         Where the pod would take volumes that are there, only those count; else the room for new ones does.
@@ -53,29 +52,21 @@ Share = tuple[Bools, Ints, Ints]
 """Per row: whether the class counts there, what is asked of it and what it offers, in bytes."""
 
 
-def _by_class(
-    found: Found, volumes: Sequence[PersistentVolume | None], size: int
-) -> Iterator[Share]:
+def _by_class(found: Found, volumes: VolumeColumns, size: int) -> Iterator[Share]:
     static: Bools = np.zeros(size, dtype=np.bool_)
-    shares: dict[str, Share] = {}
+    shares: dict[int, Share] = {}
     for binding in found.bindings:
-        names, capacities = _of_volumes(volumes)
         chosen = binding.numbers != NONE
+        if not chosen.any():
+            continue
         static |= chosen
-        for name in {names[number] for number in np.unique(binding.numbers[chosen])}:
-            is_class = np.array([*(other == name for other in names), False], dtype=np.bool_)
-            here = is_class[binding.numbers]  # NONE falls on the last entry
+        classes, capacities = volumes.offers(binding.numbers)
+        for number in np.unique(classes[chosen]).tolist():
+            here = chosen & (classes == number)
             asked = np.where(here, binding.claim.requested_bytes, 0)
-            _add(shares, name, (here, asked, np.where(here, capacities[binding.numbers], 0)))
+            _add(shares, number, (here, asked, np.where(here, capacities, 0)))
     yield from shares.values()
     yield from _rooms_by_class(found, ~static)
-
-
-def _of_volumes(volumes: Sequence[PersistentVolume | None]) -> tuple[list[str], Ints]:
-    """The class that each volume names, and its capacity in bytes with one entry more."""
-    names = ["" if v is None else v.spec.storage_class_name for v in volumes]
-    sizes = [0 if volume is None else volume.capacity_bytes for volume in volumes]
-    return names, np.array([*sizes, 0], dtype=np.int64)
 
 
 def _rooms_by_class(found: Found, rows: Bools) -> Iterator[Share]:
@@ -84,7 +75,7 @@ def _rooms_by_class(found: Found, rows: Bools) -> Iterator[Share]:
         if provision.places is None:
             continue
         here = rows & provision.needed & (provision.places != NONE)
-        sizes = [parse_value(room.capacity) for room in provision.rooms]
+        sizes = [0 if room is None else parse_value(room.capacity) for room in provision.rooms]
         offered = np.array([*sizes, 0], dtype=np.int64)[provision.places]
         asked = np.where(here, provision.claim.requested_bytes, 0)
         name = provision.claim.spec.storage_class_name or ""
@@ -97,12 +88,12 @@ def _rooms_by_class(found: Found, rows: Bools) -> Iterator[Share]:
     yield from shares.values()
 
 
-def _add(shares: dict[str, Share], name: str, share: Share) -> None:
-    known = shares.get(name)
+def _add(shares: dict[int, Share], number: int, share: Share) -> None:
+    known = shares.get(number)
     if known is None:
-        shares[name] = share
+        shares[number] = share
     else:
-        shares[name] = known[0] | share[0], known[1] + share[1], known[2] + share[2]
+        shares[number] = known[0] | share[0], known[1] + share[1], known[2] + share[2]
 
 
 def _heights(line: Sequence[tuple[int, int]]) -> Ints:

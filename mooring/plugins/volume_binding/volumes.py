@@ -65,6 +65,7 @@ class VolumeColumns:
         self._capacity = Column(self._size)
         self._arrival = Column(self._size)
         self._class = Column(self._size)
+        self._field_class = Column(self._size)
         self._mode = Column(self._size)
         self._attribute = Column(self._size)
         self._access = Column(self._size)
@@ -146,6 +147,7 @@ class VolumeColumns:
             and not volume.is_terminating
         )
         self._class.data[number] = self._classes.of(volume.storage_class_name)
+        self._field_class.data[number] = self._classes.of(spec.storage_class_name)
         self._mode.data[number] = self._modes.of(volume.volume_mode)
         self._attribute.data[number] = self._attributes.of(spec.volume_attributes_class_name or "")
         self._access.data[number] = self._access_bits(spec.access_modes)
@@ -157,6 +159,13 @@ class VolumeColumns:
         for mode in modes or ():
             bits |= 1 << self._access_modes.of(mode)
         return bits
+
+    def offers(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """int64 per entry of `numbers`, twice: the class that the volume's field names, as a code, and its bytes.
+
+        For NONE they mean nothing.
+        """
+        return self._field_class.view[numbers], self._capacity.view[numbers]
 
     # Matching
 
@@ -216,13 +225,13 @@ class VolumeColumns:
         if not len(numbers):
             return np.full(table.count(rows), NONE, dtype=np.int64)
         selectors = self._selector.view[numbers]
+        # One more than were taken: so one of them was not, or there is none.
         found = self.reach.first(selectors, table, rows, depth=1 + len(taken))
         numbers = np.append(numbers, NONE)
         choice: Ints = numbers[found[-1]]
         for line in found[-2::-1]:  # the nearest line last, so that it has the last word
             candidate = numbers[line]
             choice = np.where(_is_taken(candidate, taken), choice, candidate)
-        choice[_is_taken(choice, taken)] = NONE
         return choice
 
     def _suitable(self, claim: PersistentVolumeClaim) -> Bools:

@@ -1,0 +1,115 @@
+"""StorageWorld: a plugin that binds volumes, on its own over a cluster in memory.
+
+For tests that follow one pod from Filter to PreBind and make things go wrong on the way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+from ..api.pod import Pod
+from ..api.storage import BIND_COMPLETED
+from ..clock import ManualClock
+from ..cluster.memory import MemoryCluster
+from ..framework import SUCCESS, Client, CycleState, Handle, Status
+from ..table import ALL
+from .builders import make_node, make_pod, make_table
+from .storage import claim_volume, make_claim
+
+CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
+
+
+class StorageWorld:
+    """A cluster in memory whose writes can be made to fail, and a plugin over it that binds volumes.
+
+    There are two nodes, `a` in zone z1 and `b` in z2. Time stands still but for what the plugin sleeps; `each_second`
+    is called when it has slept. `failures` are what the next writes raise, None for a write that works.
+    """
+
+    def __init__(self, plugin: Any, *objects: Any) -> None:
+        self.cluster = MemoryCluster()
+        for obj in objects:
+            self.cluster.add(obj)
+        self.clock = ManualClock()
+        self.table = make_table(make_node("a", zone="z1"), make_node("b", zone="z2"))
+        self.failures: list[Exception | None] = []
+        self.written: list[tuple[str, str]] = []
+        self.each_second: Callable[[float], None] = lambda now: None
+        handle = Handle(
+            self.table,
+            clock=self.clock,
+            lister=self.cluster,
+            client=cast(Client, self),  # only writes are asked for
+            sleep=self.sleep,
+        )
+        self.plugin = plugin
+        self.plugin.handle = handle
+
+    def update(self, obj: Any) -> Any:
+        """Write for the plugin."""
+        failure = self.failures.pop(0) if self.failures else None
+        if failure is not None:
+            raise failure
+        self.written.append((obj.kind, obj.name))
+        return self.cluster.update(obj)
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass for the plugin."""
+        self.clock.advance(seconds)
+        self.each_second(self.clock.monotonic())
+
+    def claim(self, name: str = "c") -> Any:
+        return self.cluster.get(CLAIM, "default", name)
+
+    def volume(self, name: str = "v") -> Any:
+        return self.cluster.get(VOLUME, "", name)
+
+    def bind_claim(self, name: str, volume: str) -> None:
+        """What the volume controller does in the end."""
+        claim = self.claim(name)
+        bound = make_claim(
+            name,
+            size=None,
+            volume=volume,
+            annotations={**claim.annotations, BIND_COMPLETED: "yes"},
+        )
+        self.cluster.update(bound)
+
+    def pod(self, *claims: str, name: str = "p") -> Pod:
+        """A pod of the cluster that uses the claims."""
+        volumes = [claim_volume(claim) for claim in claims]
+        return self.cluster.add(make_pod(name, spec={"volumes": volumes}))
+
+    def filtered(self, pod: Pod) -> CycleState:
+        """The state of a pod after Filter."""
+        state = CycleState()
+        assert self.plugin.pre_filter(state, pod, self.table) == SUCCESS
+        self.plugin.filter_rows(state, pod, self.table, ALL)
+        return state
+
+    def reserved(self, pod: Pod, node: str = "a") -> CycleState:
+        """The state of a pod after Reserve."""
+        state = self.filtered(pod)
+        assert self.plugin.reserve(state, pod, node) == SUCCESS
+        return state
+
+    def pre_bind(self, state: CycleState, pod: Pod, node: str = "a") -> Status:
+        """What comes of PreBind; no real time passes."""
+        placed = pod.with_node(node)
+        return asyncio.run(_awaited(self.plugin.pre_bind(state, placed, node)))
+
+    def fits(self, *claims: str) -> list[bool]:
+        """Which nodes another pod could use the claims on."""
+        pod = make_pod("other", spec={"volumes": [claim_volume(claim) for claim in claims]})
+        state = CycleState()
+        if not self.plugin.pre_filter(state, pod, self.table).is_success:
+            return [False, False]
+        verdict = self.plugin.filter_rows(state, pod, self.table, ALL)
+        return [bool(f) for f in verdict.feasible]
+
+
+async def _awaited(answer: Any) -> Status:
+    status: Status = await answer
+    return status

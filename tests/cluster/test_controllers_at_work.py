@@ -1,0 +1,185 @@
+"""Controllers at work: what they do when workloads, pods and nodes come, change and go."""
+
+from typing import Any
+
+import pytest
+
+from mooring.api.decode import decode_object
+from mooring.api.pod import Pod, PodStatus
+from mooring.cluster.memory import Admission, Controllers, MemoryCluster
+from mooring.cluster.memory.scaling import first_to_go
+
+LABELS = {"app": "web"}
+SELECTOR = {"matchLabels": LABELS}
+
+
+def make_template(**spec: Any) -> dict[str, Any]:
+    spec.setdefault("containers", [{"name": "c", "image": "web:1"}])
+    return {"metadata": {"labels": LABELS}, "spec": spec}
+
+
+def make_workload(
+    kind: str, name: str = "web", *, metadata: dict[str, Any] | None = None, **spec: Any
+) -> Any:
+    group = "batch/v1" if kind == "Job" else "v1" if kind == "ReplicationController" else "apps/v1"
+    if kind not in ("Job", "ReplicationController"):
+        spec.setdefault("selector", SELECTOR)
+    spec.setdefault("template", make_template())
+    meta = {"name": name, "namespace": "shop", **(metadata or {})}
+    return decode_object({"apiVersion": group, "kind": kind, "metadata": meta, "spec": spec})
+
+
+def make_node(name: str, labels: dict[str, str] | None = None, **spec: Any) -> Any:
+    metadata = {"name": name, "labels": labels or {}}
+    return decode_object({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec})
+
+
+def make_owned(
+    name: str, kind: str, owner: str, *, metadata: dict[str, Any] | None = None, **fields: Any
+) -> Any:
+    reference = {"apiVersion": "apps/v1", "kind": kind, "name": owner, "controller": True}
+    meta = {"name": name, "namespace": "shop", "ownerReferences": [reference], **(metadata or {})}
+    return decode_object({"apiVersion": "v1", "kind": "Pod", "metadata": meta, **fields})
+
+
+def make_cluster(*objects: Any) -> MemoryCluster:
+    cluster = MemoryCluster()
+    for obj in objects:
+        cluster.add(obj)
+    return cluster
+
+
+class Watched:
+    """A cluster whose controllers watch it."""
+
+    def __init__(self, *objects: Any) -> None:
+        self.cluster = make_cluster(*objects)
+        self.controllers = Controllers(self.cluster, Admission(self.cluster), ())
+        for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"):
+            for workload in list(self.cluster.list(kind)):
+                self.controllers.sync(workload)
+        self.cluster.watch(self.controllers, replay=False)
+
+    def pods(self) -> list[str]:
+        return sorted(pod.name for pod in self.cluster.list("Pod"))
+
+    def change(self, kind: str, **spec: Any) -> None:
+        self.cluster.update(make_workload(kind, **spec))
+        self.controllers.run()
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "ReplicationController"])
+def test_a_workload_that_is_changed_grows_and_shrinks(kind: str) -> None:
+    watched = Watched()
+    watched.cluster.add(make_workload(kind, replicas=2))
+    counts = []
+    for replicas in (2, 5, 1, 0):
+        watched.change(kind, replicas=replicas)
+        counts.append(len(watched.pods()))
+
+    assert counts == [2, 5, 1, 0]
+
+
+def test_what_the_input_has_too_many_of_stays_until_the_workload_changes() -> None:
+    pods = [make_owned(f"web-{i}", "ReplicaSet", "web") for i in range(3)]
+    cluster = make_cluster(make_workload("ReplicaSet", replicas=1), *pods)
+    controllers = Controllers(cluster, Admission(cluster), pods)
+    cluster.watch(controllers, replay=False)
+
+    controllers.sync(cluster.get("ReplicaSet", "shop", "web"))
+    assert cluster.count("Pod") == 3
+    cluster.update(make_workload("ReplicaSet", replicas=1, metadata={"labels": {"a": "b"}}))
+    controllers.run()
+    assert cluster.count("Pod") == 1
+
+
+def test_a_stateful_set_shrinks_from_its_end() -> None:
+    watched = Watched(make_workload("StatefulSet", replicas=3))
+
+    watched.change("StatefulSet", replicas=1)
+
+    assert watched.pods() == ["web-0"]
+
+
+def test_a_job_that_is_suspended_stops_its_pods() -> None:
+    watched = Watched(make_workload("Job", parallelism=3))
+
+    watched.change("Job", parallelism=3, suspend=True)
+
+    assert watched.pods() == []
+
+
+def test_a_workload_that_is_removed_takes_its_pods_along() -> None:
+    watched = Watched(make_workload("Deployment", replicas=3), make_workload("StatefulSet", "db"))
+
+    watched.cluster.delete(make_workload("Deployment"))
+    watched.controllers.run()
+
+    assert watched.pods() == ["db-0"]
+    assert list(watched.cluster.list("ReplicaSet")) == []
+
+
+def test_a_pod_without_owner_that_was_taken_on_is_replaced() -> None:
+    orphan = decode_object(
+        {"kind": "Pod", "metadata": {"name": "stray", "namespace": "shop", "labels": LABELS}}
+    )
+    cluster = make_cluster(make_workload("ReplicaSet"), orphan)
+    controllers = Controllers(cluster, Admission(cluster), cluster.list("Pod"))
+    cluster.watch(controllers, replay=False)
+    assert controllers.sync(make_workload("ReplicaSet")) == []
+
+    cluster.delete(orphan)
+
+    assert len(controllers.run()) == 1
+
+
+def test_a_daemon_leaves_a_node_that_is_no_longer_its() -> None:
+    selector = {"nodeSelector": {"disk": "ssd"}}
+    daemons = make_workload("DaemonSet", template=make_template(**selector))
+    watched = Watched(make_node("n", {"disk": "ssd"}), daemons)
+    assert len(watched.pods()) == 1
+
+    watched.cluster.update(make_node("n", {"disk": "hdd"}))
+    watched.controllers.run()
+
+    assert watched.pods() == []
+
+
+def test_a_rollout_and_its_way_back() -> None:
+    watched = Watched(make_workload("Deployment", replicas=2))
+    old = watched.pods()
+
+    watched.change("Deployment", replicas=2, template=make_template(hostNetwork=True))
+    new = watched.pods()
+    watched.change("Deployment", replicas=2)
+
+    assert not set(old) & set(new)
+    sets = {rs.name: rs.replicas for rs in watched.cluster.list("ReplicaSet")}
+    assert sorted(sets.values()) == [0, 2]
+    assert {name.rpartition("-")[0] for name in watched.pods()} == {old[0].rpartition("-")[0]}
+
+
+@pytest.mark.parametrize(
+    ("pods", "first"),
+    [
+        pytest.param([("a", "n", 0, "1"), ("b", "", 0, None)], "b", id="one that waits"),
+        pytest.param([("a", "n", 5, "1"), ("b", "m", -5, "1")], "b", id="the cheaper one"),
+        pytest.param(
+            [("a", "m", 0, "3"), ("b", "n", 0, "1"), ("c", "n", 0, "2")], "c", id="on a shared node"
+        ),
+        pytest.param([("a", "n", 0, "2"), ("b", "m", 0, "1")], "a", id="the younger one"),
+        pytest.param([("a", "n", 0, "1"), ("b", "m", 0, "1")], "b", id="the one that came last"),
+    ],
+)
+def test_who_goes_first(pods: list[tuple[str, str, int, str | None]], first: str) -> None:
+    made = [
+        Pod(
+            name,
+            node_name=node,
+            annotations={"controller.kubernetes.io/pod-deletion-cost": str(cost)},
+            status=PodStatus(start_time=started),
+        )
+        for name, node, cost, started in pods
+    ]
+
+    assert first_to_go(made)[0].name == first

@@ -1,0 +1,45 @@
+"""Following: what changed in a lister since one last looked."""
+
+from mooring.framework import EmptyLister, Follower, ObjectKey, ObjectLog
+from mooring.framework.following import KEEP
+from mooring.testing.builders import ObjectLister
+from mooring.testing.storage import make_claim, make_volume
+
+
+def test_the_first_look_is_at_everything_and_the_next_at_what_changed() -> None:
+    lister = ObjectLister([make_volume("v")])
+    follower = Follower(lister)
+
+    assert follower.changes() is None
+    assert follower.changes() == ()
+    lister.add(make_claim("c"))
+    lister.add(make_claim("c"))
+    lister.remove(make_volume("v"))
+    assert follower.changes() == [
+        ObjectKey("PersistentVolumeClaim", "default", "c"),
+        ObjectKey("PersistentVolume", "", "v"),
+    ]
+    assert follower.changes() == ()
+
+
+def test_a_lister_that_cannot_tell_is_read_anew_when_it_changed() -> None:
+    class Silent(EmptyLister):
+        version = 1
+
+    lister = Silent()
+    follower = Follower(lister)
+
+    assert follower.changes() is None
+    assert follower.changes() == ()
+    lister.version = 2
+    assert follower.changes() is None
+
+
+def test_who_looks_too_late_looks_at_everything() -> None:
+    log, volume = ObjectLog(), make_volume("v")
+    for _ in range(2 * KEEP + 1):
+        log.mark(volume)
+
+    assert log.since(0) is None
+    assert log.since(log.version) == []
+    assert log.since(log.version - 1) == [ObjectKey("PersistentVolume", "", "v")]

@@ -1,0 +1,80 @@
+"""Gangs: bound together or not at all, whoever else wants the room, and without trying for ever."""
+
+from collections import Counter
+from typing import Any
+
+from mooring.api.decode import decode_object
+from mooring.config import default_config
+from mooring.sim import Simulation, TraceEntry
+from mooring.sim.bench import with_plugins
+
+GROUP = "pod-group.scheduling.sigs.k8s.io"
+
+
+def make_nodes(count: int, cpu: int) -> list[Any]:
+    return [
+        decode_object(
+            {
+                "kind": "Node",
+                "metadata": {"name": f"n{i}"},
+                "status": {"allocatable": {"cpu": str(cpu), "memory": "64Gi", "pods": "110"}},
+            }
+        )
+        for i in range(count)
+    ]
+
+
+def make_member(gang: str, number: int, size: int, duration: str = "5m") -> Any:
+    container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
+    metadata = {
+        "name": f"{gang}-{number}",
+        "labels": {f"{GROUP}/name": gang, f"{GROUP}/min-available": str(size)},
+        "annotations": {"mooring.dev/duration": duration},
+    }
+    return decode_object({"kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}})
+
+
+def run(objects: list[Any]) -> tuple[Any, Counter[tuple[str, float]], Counter[str]]:
+    """The report, how many pods of which gang were bound when, and how often what happened."""
+    entries: list[TraceEntry] = []
+    config = with_plugins(default_config(), ("Coscheduling",))
+    report = Simulation(objects, config, trace=entries.append).run()
+    bound = Counter((e.name.partition("-")[0], e.time_s) for e in entries if e.what == "bound")
+    return report, bound, Counter(e.what for e in entries)
+
+
+def test_gangs_of_a_hundred_take_turns() -> None:
+    gangs = ("red", "green", "blue", "gold")
+    mixed = [make_member(gang, i, 100) for i in range(100) for gang in gangs]
+
+    report, bound, counts = run([*make_nodes(10, 25), *mixed])
+
+    assert report.is_complete
+    assert Counter(time for _, time in bound) == {0: 2, 300: 2}
+    assert set(bound.values()) == {100}
+    assert counts["popped"] < 10 * len(mixed)
+
+
+def test_gangs_that_never_fit_hold_nothing_and_do_not_keep_each_other_busy() -> None:
+    mixed = [make_member(gang, i, 60) for i in range(60) for gang in ("red", "blue")]
+    plain = decode_object(
+        {
+            "kind": "Pod",
+            "metadata": {"name": "plain"},
+            "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "50"}}}]},
+        }
+    )
+
+    report, bound, counts = run([*make_nodes(1, 50), *mixed, plain])
+
+    assert bound == {("plain", 0): 1}
+    assert len(report.pending) == 120
+    assert report.time_s < 1
+    assert counts["popped"] < 10 * len(mixed)
+
+
+def test_a_gang_that_is_not_all_there_waits() -> None:
+    report, bound, _ = run([*make_nodes(1, 50), *(make_member("red", i, 4) for i in range(3))])
+
+    assert bound == {}
+    assert {r.attempt.message for r in report.pending} == {"group red needs 4 pods; 3 are there"}

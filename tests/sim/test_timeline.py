@@ -1,0 +1,139 @@
+"""Timelines: how they are read, and what is said about one that is wrong."""
+
+from typing import Any
+
+import pytest
+
+from mooring.api.decode import decode_object
+from mooring.errors import DecodeError
+from mooring.sim import Timeline
+from mooring.sim.timeline import ObjectRef, merge_patch
+
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+
+
+def read(*events: Any) -> Timeline:
+    tree = {"apiVersion": "mooring.dev/v1", "kind": "Timeline", "events": list(events)}
+    timeline = decode_object(tree)
+    assert isinstance(timeline, Timeline)
+    return timeline
+
+
+def test_an_event_has_a_time_and_what_comes_changes_and_goes() -> None:
+    patch = {"kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}, "spec": None}
+    (event,) = read(
+        {"at": "1h30m", "add": [NODE], "change": [patch], "remove": ["node/a", "pod/shop/b"]}
+    ).events
+
+    assert event.at_s == 5400
+    assert [obj.name for obj in event.add] == ["n"]
+    assert event.change[0].ref == ObjectRef("Deployment", "shop", "web")
+    assert "spec" in event.change[0].patch  # a null is a part of the patch
+    assert [str(ref) for ref in event.remove] == ["node/a", "pod/shop/b"]
+
+
+def test_a_list_of_objects_can_be_added_and_the_default_namespace_left_out() -> None:
+    items = {"kind": "List", "items": [NODE, {**NODE, "metadata": {"name": "m"}}]}
+    (event,) = read({"at": "0", "add": [items], "remove": ["pod/a"]}).events
+
+    assert [obj.name for obj in event.add] == ["n", "m"]
+    assert event.remove == (ObjectRef("Pod", "default", "a"),)
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        pytest.param(
+            {"add": [NODE]},
+            "events[0].at: expected a duration such as 90s, 5m or 1h30m; got none",
+            id="no time",
+        ),
+        pytest.param(
+            {"at": "soon", "add": [NODE]},
+            'events[0].at: expected a duration such as 90s, 5m or 1h30m; got "soon"',
+            id="no duration",
+        ),
+        pytest.param(
+            {"at": 90, "add": [NODE]},
+            "events[0].at: expected a duration such as 90s, 5m or 1h30m; got 90",
+            id="no unit",
+        ),
+        pytest.param(
+            {"at": "1s"},
+            "events[0]: expected add, change or remove; got none of them",
+            id="nothing happens",
+        ),
+        pytest.param(
+            {"at": "1s", "removes": ["node/a"]},
+            "events[0].removes: expected at, add, change or remove",
+            id="another field",
+        ),
+        pytest.param(
+            {"at": "1s", "remove": "node/a"},
+            'events[0].remove: expected a list; got "node/a"',
+            id="no list",
+        ),
+        pytest.param(
+            {"at": "1s", "remove": ["node"]},
+            'events[0].remove[0]: expected kind/name or kind/namespace/name; got "node"',
+            id="no name",
+        ),
+        pytest.param(
+            {"at": "1s", "remove": ["node/a", "car/b"]},
+            "events[0].remove[1]: expected kind/name or kind/namespace/name of a kind we know; "
+            'got "car/b"',
+            id="unknown kind to remove",
+        ),
+        pytest.param(
+            {"at": "1s", "remove": ["node/a/b"]},
+            'events[0].remove[0]: expected kind/name; got "node/a/b"',
+            id="a namespace where there is none",
+        ),
+        pytest.param(
+            {"at": "1s", "change": [{"kind": "Node"}]},
+            "events[0].change[0].metadata.name: expected the name of an object; got none",
+            id="a change of nothing",
+        ),
+        pytest.param(
+            {"at": "1s", "change": [{"kind": "Car", "metadata": {"name": "a"}}]},
+            'events[0].change[0].kind: expected a kind we know; got "Car"',
+            id="unknown kind to change",
+        ),
+        pytest.param(
+            {"at": "1s", "add": [NODE, {"kind": "Pod", "metadata": {"name": "a"}, "spec": 7}]},
+            "events[0].add[1]: pod default/a: spec: expected object, got integer",
+            id="a bad object",
+        ),
+        pytest.param(
+            {"at": "1s", "add": [{"apiVersion": "v1", "kind": "ConfigMap"}]},
+            "events[0].add[0]: expected an object that bears on scheduling; got a ConfigMap",
+            id="an object without use",
+        ),
+        pytest.param(
+            7, "events[0]: expected an object with at and what happens; got 7", id="no object"
+        ),
+    ],
+)
+def test_a_timeline_that_is_wrong(event: Any, expected: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        read(event)
+
+    assert str(caught.value) == f"timeline: {expected}"
+
+
+def test_a_timeline_without_events() -> None:
+    with pytest.raises(DecodeError, match="events: expected a list of events; got none"):
+        decode_object({"apiVersion": "mooring.dev/v1", "kind": "Timeline"})
+
+
+@pytest.mark.parametrize(
+    ("target", "patch", "merged"),
+    [
+        pytest.param({"a": 1}, {"b": 2}, {"a": 1, "b": 2}, id="added"),
+        pytest.param({"a": {"b": 1, "c": 2}}, {"a": {"b": None}}, {"a": {"c": 2}}, id="deleted"),
+        pytest.param({"a": [1, 2]}, {"a": [3]}, {"a": [3]}, id="lists are replaced"),
+        pytest.param({"a": 1}, {"a": {"b": None, "c": 1}}, {"a": {"c": 1}}, id="made an object"),
+    ],
+)
+def test_merge_patches(target: Any, patch: Any, merged: Any) -> None:
+    assert merge_patch(target, patch) == merged
