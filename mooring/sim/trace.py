@@ -9,7 +9,12 @@ from typing import Any
 from ..api.durations import format_duration
 from ..api.pod import Pod
 from ..api.pod_status import DISRUPTION_TARGET
-from ..api.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
+from ..api.storage import (
+    SELECTED_NODE,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
 from ..clock import Clock
 from ..cluster.memory import MemoryCluster
 
@@ -68,6 +73,8 @@ class Tracer:
             self._tell_if_any(_claim_news(old, new), new)
         elif isinstance(new, PersistentVolume):
             self._tell_if_any(_volume_news(old, new), new)
+        elif isinstance(new, CSIStorageCapacity):
+            self._tell("changed", new, f"to {new.capacity}" if new.capacity is not None else "")
         elif not isinstance(new, Pod):
             self._tell("changed", new)
         elif new.is_finished and not old.is_finished:

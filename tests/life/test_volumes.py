@@ -1,7 +1,5 @@
 """Whole runs with storage that misbehaves: after each, nothing is kept for a pod that does not have it."""
 
-import asyncio
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -17,14 +15,11 @@ from mooring.api.storage import (
     PersistentVolumeClaim,
     with_annotation,
 )
-from mooring.clock import ManualClock, Timers
-from mooring.cluster.memory import MemoryCluster, VolumeController, admit_storage
+from mooring.cluster.memory import admit_storage
 from mooring.errors import ConflictError
 from mooring.plugins.volume_binding import VolumeBinding
-from mooring.runtime.executor import InlineExecutor
-from mooring.scheduler import Attempt, FirstByName, Scheduler, build_scheduler
 from mooring.testing.builders import make_node, make_pod
-from mooring.testing.scenarios import make_config, places_of
+from mooring.testing.scenarios_storage import StorageScenario as Life
 from mooring.testing.storage import (
     claim_volume,
     ephemeral_volume,
@@ -35,185 +30,47 @@ from mooring.testing.storage import (
 
 DRIVER = "disk.example.com"
 PRE_BIND = 'running PreBind plugin "VolumeBinding": '
-Hook = Callable[[Any], None]
 
 
-class Api:
-    """The cluster as the scheduler reaches it: writes of volumes and claims can be slow, or be got in the way of."""
-
-    def __init__(self, cluster: MemoryCluster) -> None:
-        self._cluster = cluster
-        self.delay_s = 0.0
-        self.before_write: list[Hook] = []
-        """Each is called once, before one write; the write goes on unless it raises."""
-        self.writes: list[Any] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cluster, name)
-
-    async def update(self, obj: Any) -> Any:
-        if self.delay_s:
-            await asyncio.sleep(self.delay_s)
-        if self.before_write:
-            self.before_write.pop(0)(obj)
-        self.writes.append(obj)
-        return self._cluster.update(obj)
-
-
-class Ear:
-    """Tells a scheduler what happens in the cluster, for as long as it lives."""
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self.scheduler: Scheduler | None = scheduler
-
-    def on_add(self, obj: Any) -> None:
-        if self.scheduler is not None:
-            self.scheduler.on_add(obj)
-
-    def on_update(self, old: Any, new: Any) -> None:
-        if self.scheduler is not None:
-            self.scheduler.on_update(old, new)
-
-    def on_delete(self, obj: Any) -> None:
-        if self.scheduler is not None:
-            self.scheduler.on_delete(obj)
+def check(life: Life) -> None:
+    """Nothing is kept that nobody has; volumes and claims are pairs."""
+    assert life.scheduler is not None
+    (profile,) = life.scheduler.profiles.values()
+    plugin = profile.plugins["VolumeBinding"]
+    assert isinstance(plugin, VolumeBinding)
+    kept = plugin._keep()
+    for claim in life.claims():
+        if "assumed" not in users(life, claim):
+            assert kept.claims.get(claim.namespace, claim.name) is claim
+        if claim.is_fully_bound and claim.status.phase != "Lost":
+            assert life.volume(claim.spec.volume_name).is_bound_to(claim)
+    for volume in life.cluster.list("PersistentVolume"):
+        reference = volume.spec.claim_ref
+        if reference is None:
+            assert kept.volumes.get("", volume.name) is volume
+        elif volume.status.phase != "Released":
+            assert life.claim(reference.name).spec.volume_name == volume.name
+    check_pairs(life)
 
 
-class Life:
-    """A cluster with storage, and a scheduler that can die and be born again; time is virtual."""
+def check_pairs(life: Life) -> None:
+    """No volume has two claims, and no claim two volumes."""
+    taken: dict[str, str] = {}
+    for claim in life.claims():
+        name = claim.spec.volume_name
+        assert not name or taken.setdefault(name, claim.name) == claim.name
+    owners: dict[tuple[str, str], str] = {}
+    for volume in life.cluster.list("PersistentVolume"):
+        kept_for = volume.spec.claim_ref
+        if kept_for is not None:
+            key = kept_for.namespace, kept_for.name
+            assert owners.setdefault(key, volume.name) == volume.name
 
-    def __init__(self, *objects: Any, bind_timeout_s: int = 600) -> None:
-        self.clock = ManualClock()
-        self.timers = Timers(self.clock)
-        self.cluster = MemoryCluster(self.clock, self.timers)
-        self.volumes = VolumeController(self.cluster, timers=self.timers)
-        self.cluster.watch(self.volumes)
-        self.api = Api(self.cluster)
-        self.messages: list[str] = []
-        self._timeout_s = bind_timeout_s
-        self.scheduler: Scheduler | None = None
-        self.add(*objects)
-        self.start()
 
-    def start(self) -> None:
-        """A scheduler that knows the cluster and nothing else."""
-        args = {"bindTimeoutSeconds": self._timeout_s}
-        profile = {"pluginConfig": [{"name": "VolumeBinding", "args": args}]}
-        timers = Timers(self.clock)
-        self._executor = InlineExecutor(self.clock, timers)
-        self.scheduler = build_scheduler(
-            make_config(profile),
-            self.api,  # type: ignore[arg-type]  # its attributes are the cluster's
-            clock=self.clock,
-            timers=timers,
-            executor=self._executor,
-            ties=FirstByName(),
-            ended=self._ended,
-        )
-        self._ear = Ear(self.scheduler)
-        self.cluster.watch(self._ear)
-
-    def stop(self) -> None:
-        """The scheduler dies where it stands."""
-        self.scheduler = self._ear.scheduler = None
-        self._executor.close()
-
-    def _ended(self, attempt: Attempt) -> None:
-        self.messages.append(attempt.message)
-
-    # What happens
-
-    def add(self, *objects: Any) -> None:
-        for obj in objects:
-            self.cluster.add(obj)
-        self.volumes.run()
-
-    def advance(self, seconds: float) -> None:
-        """Let time pass; at each moment the cluster comes before the scheduler."""
-        until = self.clock.monotonic() + seconds
-        self._work()
-        while (due := self._next()) is not None and due <= until:
-            self.clock.advance(max(due - self.clock.monotonic(), 0))
-            self._work()
-        self.clock.advance(until - self.clock.monotonic())
-
-    def _next(self) -> float | None:
-        times = [self.timers.next()]
-        if self.scheduler is not None:
-            times.append(self.scheduler.next_timer())
-        return min((time for time in times if time is not None), default=None)
-
-    def _work(self) -> None:
-        self.timers.fire_due()
-        self.volumes.run()
-        if self.scheduler is not None:
-            self.scheduler.run_timers()
-            self.volumes.run()
-            while self.scheduler is not None and self.scheduler.schedule_one() is not None:
-                self.volumes.run()
-
-    # How it stands
-
-    def pod(self, name: str = "pod") -> Pod:
-        found = self.cluster.get("Pod", "default", name)
-        assert isinstance(found, Pod)
-        return found
-
-    def claim(self, name: str = "claim") -> PersistentVolumeClaim:
-        found = self.cluster.get("PersistentVolumeClaim", "default", name)
-        assert isinstance(found, PersistentVolumeClaim)
-        return found
-
-    def volume(self, name: str) -> PersistentVolume:
-        found = self.cluster.get("PersistentVolume", "", name)
-        assert isinstance(found, PersistentVolume)
-        return found
-
-    def place(self, name: str = "pod") -> list[str]:
-        assert self.scheduler is not None
-        return places_of(self.scheduler, self.pod(name))
-
-    def check(self) -> None:
-        """Nothing is kept that nobody has; volumes and claims are pairs."""
-        assert self.scheduler is not None
-        (profile,) = self.scheduler.profiles.values()
-        plugin = profile.plugins["VolumeBinding"]
-        assert isinstance(plugin, VolumeBinding)
-        kept = plugin._keep()
-        for claim in self.claims():
-            if "assumed" not in self.users(claim):
-                assert kept.claims.get(claim.namespace, claim.name) is claim
-            if claim.is_fully_bound and claim.status.phase != "Lost":
-                assert self.volume(claim.spec.volume_name).is_bound_to(claim)
-        for volume in self.cluster.list("PersistentVolume"):
-            reference = volume.spec.claim_ref
-            if reference is None:
-                assert kept.volumes.get("", volume.name) is volume
-            elif volume.status.phase != "Released":
-                assert self.claim(reference.name).spec.volume_name == volume.name
-        self.check_pairs()
-
-    def check_pairs(self) -> None:
-        """No volume has two claims, and no claim two volumes."""
-        taken: dict[str, str] = {}
-        for claim in self.claims():
-            name = claim.spec.volume_name
-            assert not name or taken.setdefault(name, claim.name) == claim.name
-        owners: dict[tuple[str, str], str] = {}
-        for volume in self.cluster.list("PersistentVolume"):
-            kept_for = volume.spec.claim_ref
-            if kept_for is not None:
-                key = kept_for.namespace, kept_for.name
-                assert owners.setdefault(key, volume.name) == volume.name
-
-    def claims(self) -> Iterable[PersistentVolumeClaim]:
-        found: Iterable[PersistentVolumeClaim] = self.cluster.list("PersistentVolumeClaim")
-        return found
-
-    def users(self, claim: PersistentVolumeClaim) -> list[str]:
-        """Where the pods are that use the claim."""
-        pods = [pod for pod in self.cluster.list("Pod") if claim.name in claim_names(pod)]
-        return [place for pod in pods for place in self.place(pod.name)]
+def users(life: Life, claim: PersistentVolumeClaim) -> list[str]:
+    """Where the pods are that use the claim."""
+    pods = [pod for pod in life.cluster.list("Pod") if claim.name in claim_names(pod)]
+    return [place for pod in pods for place in life.place(pod.name)]
 
 
 def claim_names(pod: Pod) -> list[str]:
@@ -251,7 +108,7 @@ def test_a_pod_is_bound_when_its_volume_was_made_and_the_scheduler_looks(delay_s
     assert life.place() == ["assumed"]
     life.advance(0.001)
     assert life.pod().node_name == "n-a"
-    life.check()
+    check(life)
 
 
 def test_an_ephemeral_volume_is_made_for_its_pod() -> None:
@@ -283,12 +140,12 @@ def test_a_claim_that_is_bound_to_another_volume_meanwhile_keeps_that_one() -> N
     life.advance(1)
     assert life.messages == [f'{PRE_BIND}binding volumes: ClaimRef got reset for pv "ours"']
     assert life.place() == ["backoff"]
-    life.check()
+    check(life)
 
     life.advance(10)
     assert life.pod().node_name == "n-b"
     assert life.volume("ours").status.phase == "Available"
-    life.check()
+    check(life)
 
 
 def test_a_volume_that_another_claim_took_meanwhile_is_that_ones() -> None:
@@ -302,13 +159,13 @@ def test_a_volume_that_another_claim_took_meanwhile_is_that_ones() -> None:
     life.api.before_write.append(rival_takes_it)
     life.advance(0)
     assert life.messages == [f'{PRE_BIND}PersistentVolume "first" was changed by somebody else']
-    life.check()
+    check(life)
 
     life.advance(10)
     assert life.claim("rival").spec.volume_name == "first"
     assert life.claim().spec.volume_name == "second"
     assert life.pod().node_name == "n-b"
-    life.check()
+    check(life)
 
 
 def test_a_volume_made_where_the_node_cannot_reach_it_is_not_used() -> None:
@@ -322,7 +179,7 @@ def test_a_volume_made_where_the_node_cannot_reach_it_is_not_used() -> None:
     assert message.startswith(f'{PRE_BIND}binding volumes: pv "far" node affinity doesn\'t match')
     life.advance(10)
     assert life.pod().node_name == "n-b"
-    life.check()
+    check(life)
 
 
 # The provisioner fails
@@ -335,11 +192,11 @@ def test_a_pod_whose_volume_could_not_be_made_is_tried_again() -> None:
     assert life.messages == [f'{PRE_BIND}binding volumes: provisioning failed for PVC "claim"']
     assert life.place() == ["backoff"]
     assert SELECTED_NODE not in life.claim().annotations
-    life.check()
+    check(life)
 
     life.advance(10)
     assert life.pod().node_name
-    life.check()
+    check(life)
 
 
 def test_a_pod_whose_volume_cannot_be_made_keeps_being_tried() -> None:
@@ -350,7 +207,7 @@ def test_a_pod_whose_volume_cannot_be_made_keeps_being_tried() -> None:
     assert len(life.messages) > 10
     assert set(life.messages) == {f'{PRE_BIND}binding volumes: provisioning failed for PVC "claim"'}
     assert life.place() in (["backoff"], ["assumed"])
-    life.check()
+    check(life)
 
 
 @pytest.mark.parametrize("timeout_s", [30, 600])
@@ -366,7 +223,7 @@ def test_a_provisioner_that_never_answers_is_waited_for_until_the_timeout(timeou
     condition = life.pod().status.condition("PodScheduled")
     assert condition is not None
     assert condition.reason == "SchedulerError"
-    life.check()
+    check(life)
 
 
 # Writes that conflict
@@ -386,12 +243,12 @@ def test_conflicts_send_the_pod_back_until_a_write_succeeds(times: int, kind: st
         assert life.messages[-1].startswith(PRE_BIND)
         assert life.messages[-1].endswith("has been modified")
         assert "assumed" not in life.place()
-        life.check()
+        check(life)
     life.advance(20)
 
     assert life.pod().node_name
     assert len(life.messages) == times + 1
-    life.check()
+    check(life)
 
 
 def test_what_was_written_before_a_conflict_is_used_by_the_next_attempt() -> None:
@@ -403,12 +260,12 @@ def test_what_was_written_before_a_conflict_is_used_by_the_next_attempt() -> Non
     life.advance(0)
     assert life.claim("one").spec.volume_name == "v"
     assert not life.claim("two").spec.volume_name
-    life.check()
+    check(life)
 
     life.advance(10)
     assert life.pod().node_name == "n-a"
     assert [write.name for write in life.api.writes] == ["v", "w"]
-    life.check()
+    check(life)
 
 
 # The pod goes
@@ -422,7 +279,7 @@ def test_a_pod_that_is_deleted_while_its_volume_is_made_leaves_the_claim_to_the_
     life.cluster.delete(life.pod())
     life.advance(1)
     assert life.messages[-1].startswith(f"{PRE_BIND}binding volumes: pod does not exist any more")
-    life.check()
+    check(life)
     life.advance(10)
     assert life.claim().is_fully_bound
     assert life.scheduler is not None
@@ -431,7 +288,7 @@ def test_a_pod_that_is_deleted_while_its_volume_is_made_leaves_the_claim_to_the_
     life.add(uses("claim", name="next"))
     life.advance(1)
     assert life.pod("next").node_name == "n-a"
-    life.check()
+    check(life)
 
 
 def test_a_pod_that_is_deleted_before_anything_was_written_leaves_nothing() -> None:
@@ -443,7 +300,7 @@ def test_a_pod_that_is_deleted_before_anything_was_written_leaves_nothing() -> N
 
     life.advance(10)
 
-    life.check()
+    check(life)
     assert life.volume("v").spec.claim_ref is None
     life.add(make_claim("other"), uses("other", name="other"))
     life.advance(10)
@@ -484,7 +341,7 @@ def test_a_scheduler_that_starts_again_finishes_what_was_begun(
     assert life.pod().node_name == "n-a"
     assert life.claim("one").spec.volume_name == "v"
     assert life.cluster.count("PersistentVolume") == 2
-    life.check()
+    check(life)
 
 
 def test_a_scheduler_that_starts_again_goes_to_the_node_where_the_volume_is_made() -> None:
@@ -497,7 +354,7 @@ def test_a_scheduler_that_starts_again_goes_to_the_node_where_the_volume_is_made
     life.advance(30)
 
     assert life.pod().node_name == "n-a"
-    life.check()
+    check(life)
 
 
 # Anything
@@ -581,12 +438,12 @@ def test_volumes_and_claims_are_pairs_and_who_can_run_runs(steps: list[Any]) -> 
     life = Life(*zones(cpu="64"), *classes)
     for number, step in enumerate(steps):
         do(life, number, step)
-        life.check_pairs()
+        check_pairs(life)
 
     life.api.before_write.clear()
     life.advance(900)  # pods that nothing brought back are tried again after five minutes
 
-    life.check()
+    check(life)
     waiting = [pod for pod in life.cluster.list("Pod") if not pod.node_name]
     several = [pod for pod in waiting if len(claim_names(pod)) > 1]
     assert [pod.name for pod in waiting if pod not in several and could_run(life, pod)] == []
