@@ -114,8 +114,9 @@ def _claim_news(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> tuple
         return "selected", f"{now}: a volume is to be made there"
     if was and not now:
         return "failed", f"no volume was made on {was}"
-    same = (old.spec, old.labels, old.is_terminating) == (new.spec, new.labels, new.is_terminating)
-    return None if same else ("changed", "")
+    if new.is_terminating and not old.is_terminating:
+        return "terminating", "while it is in use"
+    return None if (old.spec, old.labels) == (new.spec, new.labels) else ("changed", "")
 
 
 def _volume_news(old: PersistentVolume, new: PersistentVolume) -> tuple[str, str] | None:
@@ -127,7 +128,9 @@ def _volume_news(old: PersistentVolume, new: PersistentVolume) -> tuple[str, str
         return "reserved", _made_for(new)
     if was is not None and now is None:
         return "freed", ""
-    same = (old.spec, old.labels, old.is_terminating) == (new.spec, new.labels, new.is_terminating)
+    if new.is_terminating and not old.is_terminating:
+        return "terminating", "while it is bound"
+    same = (old.spec, old.labels) == (new.spec, new.labels)
     return None if same or now != was else ("changed", "")
 
 

@@ -16,7 +16,7 @@ from ..api.encode import to_dict
 from ..api.meta import ObjectMeta
 from ..api.node import Node
 from ..api.pod import Pod
-from ..api.storage import StorageClass
+from ..api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from ..api.workloads import Namespace
 from ..clock import EPOCH, ManualClock, Timers
 from ..cluster.memory import (
@@ -224,6 +224,9 @@ class World:
                 return
             case Pod():
                 self.cluster.delete(stored, stored.spec.grace_s)
+                return
+            case PersistentVolume() | PersistentVolumeClaim():
+                self._volumes.delete(stored, self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
                 return
         self.cluster.delete(stored)
         if isinstance(stored, Node):

@@ -19,6 +19,7 @@ from mooring.cluster.memory import MemoryCluster, Provisioning, VolumeController
 from mooring.cluster.memory.provisioning import parse_failures, provisioning_problems
 from mooring.testing.builders import make_node, make_object, make_pod
 from mooring.testing.storage import (
+    claim_volume,
     make_capacity,
     make_claim,
     make_csi_driver,
@@ -257,6 +258,40 @@ def test_what_the_input_holds_in_halves_stays() -> None:
     kept = storage.volume("v")
     assert kept is not None
     assert kept.status.phase == "Bound"
+
+
+NOW = "2000-01-01T00:00:10Z"
+
+
+def test_a_claim_in_use_is_on_its_way_out_until_its_pod_goes() -> None:
+    pod = make_pod("p", node_name="n", spec={"volumes": [claim_volume()]})
+    volume = make_volume("v", spec={"persistentVolumeReclaimPolicy": "Delete"})
+    storage = Storage(make_storage_class(waits=False), volume, make_claim(), pod)
+
+    storage.controller.delete(storage.claim(), NOW)
+    assert storage.claim().is_terminating
+    assert storage.made().status.phase == "Bound"
+    storage.delete(storage.cluster.get("Pod", "default", "p"))
+    assert storage.cluster.count("PersistentVolumeClaim") == 0
+    assert storage.volume("v") is None
+
+
+def test_a_claim_whose_pod_has_no_node_yet_goes_at_once() -> None:
+    pod = make_pod("p", spec={"volumes": [claim_volume()]})
+    storage = Storage(make_storage_class(), make_claim(), pod)
+
+    storage.controller.delete(storage.claim(), NOW)
+
+    assert storage.cluster.count("PersistentVolumeClaim") == 0
+
+
+def test_a_bound_volume_is_on_its_way_out_until_its_claim_goes() -> None:
+    storage = Storage(make_storage_class(waits=False), make_volume("v"), make_claim())
+
+    storage.controller.delete(storage.made(), NOW)
+    assert storage.made().is_terminating
+    storage.controller.delete(storage.claim(), NOW)
+    assert storage.volume("v") is None
 
 
 # Provisioning

@@ -25,9 +25,10 @@ from ...api.storage import (
     with_annotation,
 )
 from ...api.volumes import EphemeralVolume, PersistentVolumeClaimTemplate, claim_name_of
+from .protection import Protection
 from .provisioning import PROVISIONED_BY, Provisioner, Provisioning
 from .store import Later, MemoryCluster
-from .volume_index import ClaimKey, VolumeIndex
+from .volume_index import ClaimKey, VolumeIndex, is_enough
 
 CLAIM, VOLUME = PersistentVolumeClaim.kind, PersistentVolume.kind
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -49,6 +50,7 @@ class VolumeController:
     ) -> None:
         self._cluster = cluster
         self._provisioner = Provisioner(cluster, provisioning or Provisioning(), timers, self.run)
+        self._protection = Protection(cluster)
         self._index = VolumeIndex()
         self._claims: dict[ClaimKey, None] = {}
         self._volumes: dict[str, None] = {}
@@ -74,10 +76,12 @@ class VolumeController:
     def on_update(self, old: Any, new: Any) -> None:
         """As if it had come."""
         if not isinstance(new, Pod):
+            self._protection.on_update(new)
             self.on_add(new)
 
     def on_delete(self, obj: Any) -> None:
         """The other half of what went is told."""
+        self._protection.on_delete(obj)
         match obj:
             case PersistentVolumeClaim():
                 key = obj.namespace, obj.name
@@ -97,7 +101,9 @@ class VolumeController:
 
     def run(self) -> None:
         """Do what follows from what was noted, until nothing is left to do."""
-        while self._pods or self._orphans or self._volumes or self._claims:
+        while self._has_work:
+            if self._protection.is_due:
+                self._protection.run()
             orphans, self._orphans = self._orphans, {}
             for key, owner in orphans.items():
                 self._collect(key, owner)
@@ -110,6 +116,16 @@ class VolumeController:
             claims, self._claims = self._claims, {}
             for key in claims:
                 self._sync_claim(self._cluster.get(CLAIM, *key))
+
+    @property
+    def _has_work(self) -> bool:
+        noted = self._pods or self._orphans or self._volumes or self._claims
+        return bool(noted) or self._protection.is_due
+
+    def delete(self, obj: PersistentVolume | PersistentVolumeClaim, now: str) -> None:
+        """Delete a volume or a claim as a user does: one that is in use is on its way out from `now` on."""
+        self._protection.delete(obj, now)
+        self.run()
 
     # Ephemeral volumes
 
@@ -161,10 +177,7 @@ class VolumeController:
     def _bind_as_asked(self, claim: PersistentVolumeClaim) -> None:
         """The claim says which volume it wants."""
         volume: PersistentVolume | None = self._cluster.get(VOLUME, "", claim.spec.volume_name)
-        if volume is not None and (
-            volume.is_bound_to(claim)
-            or (volume.spec.claim_ref is None and self._index.satisfies(volume, claim))
-        ):
+        if volume is not None and (volume.is_bound_to(claim) or _may_have(volume, claim)):
             self._bind(volume, claim)
         else:
             self._set_phase(claim, PENDING)
@@ -325,6 +338,12 @@ def make_claim(pod: Pod, ephemeral: EphemeralVolume, name: str) -> PersistentVol
         owner_references=(owner,),
     )
     return PersistentVolumeClaim(metadata=metadata, spec=template.spec)
+
+
+def _may_have(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether the volume that a claim asks for by name is free and will do."""
+    same_class = volume.storage_class_name == claim.storage_class_name
+    return volume.spec.claim_ref is None and same_class and is_enough(volume, claim)
 
 
 def _names(volume: PersistentVolume) -> ClaimKey | None:
