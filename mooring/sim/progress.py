@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from ..api.pod import Pod
+from ..api.storage import PersistentVolumeClaim
 from ..clock import Clock
 from .agenda import Agenda
 
 PATIENCE_S = 60.0
 PATIENCE_BACKOFFS = 6
 SPARE_ATTEMPTS = 100
+PATIENCE_CHANGES = 100
 
 
 class Progress:
     """Watches the cluster for what counts as progress: whatever comes, goes, is bound or finishes.
 
     A plugin that always fails, or pods that push each other out of reach, would be tried for ever. Time tells: when
-    nothing but retries happened for a while, nothing else will.
+    nothing but retries happened for a while, nothing else will. A claim that is changed again and again, and still has
+    no volume, gets nowhere either: its provisioner fails.
     """
 
     def __init__(self, clock: Clock, agenda: Agenda, max_backoff_s: float) -> None:
@@ -27,6 +31,7 @@ class Progress:
         self._last_s = 0.0
         self._attempts = 0
         self._under_way: dict[str, float] = {}
+        self._changes: Counter[str] = Counter()
 
     def attempted(self, uid: str, goes_on: bool) -> None:
         """A pod was tried; `goes_on` when it waits on Permit or is being bound."""
@@ -61,6 +66,10 @@ class Progress:
         self._move()
 
     def on_update(self, old: Any, new: Any) -> None:
+        if isinstance(new, PersistentVolumeClaim) and not new.spec.volume_name:
+            self._changes[new.uid] += 1
+            if self._changes[new.uid] > PATIENCE_CHANGES:
+                return
         if (
             not isinstance(new, Pod)
             or old.node_name != new.node_name

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from ..clock import SystemClock
+from ..cluster.memory import Provisioning
 from ..config import SchedulerConfiguration, default_config
 from ..scheduler import Attempt, Outcome, build_scheduler
 from ..scheduler.parts import unobserved
@@ -28,7 +29,8 @@ class Simulation:
 
     Workloads become pods, in the place of the workload in the order of the input. `place_of` says
     where an object was read, for errors. Raises InputError when an object would be refused by an
-    API server, or when there is no node. `trace` is told of each thing that happens.
+    API server, or when there is no node. `trace` is told of each thing that happens. `provisioning` says how volumes
+    are made where their StorageClass does not.
     """
 
     def __init__(
@@ -39,11 +41,12 @@ class Simulation:
         seed: int | None = None,
         plugins: Iterable[str] = (),
         explain: bool = False,
+        provisioning: Provisioning | None = None,
         place_of: PlaceOf | None = None,
         trace: Callable[[TraceEntry], None] | None = None,
     ) -> None:
         config = config or default_config()
-        self._world = World(objects, place_of or (lambda obj: ""))
+        self._world = World(objects, place_of or (lambda obj: ""), provisioning)
         self.clock, self.cluster = self._world.clock, self._world.cluster
         self._tracer = Tracer(self.clock, trace) if trace is not None else None
         self._results = Results(self.clock, self.cluster)

@@ -9,6 +9,12 @@ from typing import Any
 from ..api.durations import format_duration
 from ..api.pod import Pod
 from ..api.pod_status import DISRUPTION_TARGET
+from ..api.storage import (
+    SELECTED_NODE,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
 from ..clock import Clock
 from ..cluster.memory import MemoryCluster
 
@@ -59,11 +65,17 @@ class Tracer:
             if not obj.is_finished and not obj.is_terminating:
                 self._tell("created", obj, f"on {obj.node_name}" if obj.node_name else "")
         else:
-            self._tell("added", obj)
+            self._tell("added", obj, _made_for(obj) if isinstance(obj, PersistentVolume) else "")
 
     def on_update(self, old: Any, new: Any) -> None:
-        """Of the changes of a pod only its end is news; the scheduler tells the rest."""
-        if not isinstance(new, Pod):
+        """Of the changes of a pod only its end is news, the scheduler tells the rest; of storage what it comes to."""
+        if isinstance(new, PersistentVolumeClaim):
+            self._tell_if_any(_claim_news(old, new), new)
+        elif isinstance(new, PersistentVolume):
+            self._tell_if_any(_volume_news(old, new), new)
+        elif isinstance(new, CSIStorageCapacity):
+            self._tell("changed", new, f"to {new.capacity}" if new.capacity is not None else "")
+        elif not isinstance(new, Pod):
             self._tell("changed", new)
         elif new.is_finished and not old.is_finished:
             self._tell("finished", new, f"on {new.node_name}" if new.node_name else "")
@@ -77,6 +89,10 @@ class Tracer:
         else:
             self._tell("removed", obj)
 
+    def _tell_if_any(self, news: tuple[str, str] | None, obj: Any) -> None:
+        if news is not None:
+            self._tell(news[0], obj, news[1])
+
     def _tell(self, what: str, obj: Any, details: str = "") -> None:
         now = self._clock.monotonic()
         self._write(TraceEntry(now, what, obj.kind, obj.namespace, obj.name, details))
@@ -85,3 +101,39 @@ class Tracer:
 def _is_preempted(pod: Pod) -> bool:
     """Whether the scheduler pushed the pod out, which it tells itself."""
     return pod.status.condition(DISRUPTION_TARGET) is not None
+
+
+def _claim_news(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> tuple[str, str] | None:
+    """What is new about a claim, in a word and a few more; None when only bookkeeping is."""
+    was, now = old.annotations.get(SELECTED_NODE), new.annotations.get(SELECTED_NODE)
+    if new.is_fully_bound and not old.is_fully_bound:
+        return "bound", f"to {new.spec.volume_name}"
+    if new.status.phase == "Lost" and old.status.phase != "Lost":
+        return "lost", f"its volume {new.spec.volume_name}"
+    if now and now != was:
+        return "selected", f"{now}: a volume is to be made there"
+    if was and not now:
+        return "failed", f"no volume was made on {was}"
+    if new.is_terminating and not old.is_terminating:
+        return "terminating", "while it is in use"
+    return None if (old.spec, old.labels) == (new.spec, new.labels) else ("changed", "")
+
+
+def _volume_news(old: PersistentVolume, new: PersistentVolume) -> tuple[str, str] | None:
+    """What is new about a volume; that it has become available, or its claim's, needs no line of its own."""
+    if new.status.phase == "Released" and old.status.phase != "Released":
+        return "released", ""
+    was, now = old.spec.claim_ref, new.spec.claim_ref
+    if now is not None and was is None:
+        return "reserved", _made_for(new)
+    if was is not None and now is None:
+        return "freed", ""
+    if new.is_terminating and not old.is_terminating:
+        return "terminating", "while it is bound"
+    same = (old.spec, old.labels) == (new.spec, new.labels)
+    return None if same or now != was else ("changed", "")
+
+
+def _made_for(volume: PersistentVolume) -> str:
+    kept_for = volume.spec.claim_ref
+    return f"for {kept_for.namespace}/{kept_for.name}" if kept_for is not None else ""

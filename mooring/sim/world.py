@@ -16,6 +16,7 @@ from ..api.encode import to_dict
 from ..api.meta import ObjectMeta
 from ..api.node import Node
 from ..api.pod import Pod
+from ..api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from ..api.workloads import Namespace
 from ..clock import EPOCH, ManualClock, Timers
 from ..cluster.memory import (
@@ -27,8 +28,12 @@ from ..cluster.memory import (
     Controllers,
     Kubelets,
     MemoryCluster,
+    Provisioning,
+    VolumeController,
     admit_namespace,
+    admit_storage,
     duration_problem,
+    provisioning_problems,
 )
 from ..errors import ConflictError, DecodeError, InputError
 from .agenda import Agenda
@@ -53,13 +58,19 @@ PlaceOf: TypeAlias = Callable[[InputObject], str]
 class World:
     """A cluster filled with `objects`. Raises InputError when an API server would refuse one, or there is no node."""
 
-    def __init__(self, objects: Sequence[InputObject], place_of: PlaceOf) -> None:
+    def __init__(
+        self,
+        objects: Sequence[InputObject],
+        place_of: PlaceOf,
+        provisioning: Provisioning | None = None,
+    ) -> None:
         self._place_of = place_of
         self.clock = ManualClock(_start(objects))
         self.timers = Timers(self.clock)
         self.agenda = Agenda(self.clock, self.timers)
         self.cluster = MemoryCluster(self.clock, self.agenda)
         self._admission = Admission(self.cluster)
+        self._volumes = VolumeController(self.cluster, provisioning, self.agenda)
         self._namespaces: set[str] = set()
         _refuse_no_nodes(objects)
         present, later, timelines = self._sort(objects)
@@ -74,6 +85,8 @@ class World:
         """Let controllers and kubelets do their work; whoever watches the cluster is told before them."""
         self.cluster.watch(Kubelets(self.cluster, self.clock, self.agenda))
         self.cluster.watch(self._controllers, replay=False)
+        self.cluster.watch(self._volumes)
+        self._volumes.run()
         for pod in self.cluster.list("Pod"):
             if pod.node_name and pod.is_terminating:
                 self._expect_end(pod)
@@ -82,6 +95,7 @@ class World:
         """Let controllers do what follows from what has happened."""
         with self._faults_placed(None, ""):
             self._controllers.run()
+        self._volumes.run()
 
     # Filling it
 
@@ -117,13 +131,17 @@ class World:
             ):
                 if problem:
                     raise AdmissionError(obj, where, problem)
+            if isinstance(obj, StorageClass):
+                for name, fault in provisioning_problems(obj.annotations):
+                    raise AdmissionError(obj, f"metadata.annotations[{name}]", fault)
 
     def _load(self, objects: Sequence[ClusterObject]) -> None:
         """First everything but pods, then pods that run, then those that wait, with those of workloads between."""
         with self._faults_placed(None, ""):
             for obj in objects:
                 if not isinstance(obj, Pod):
-                    self.cluster.add(admit_namespace(obj) if isinstance(obj, Namespace) else obj)
+                    admitted = admit_namespace(obj) if isinstance(obj, Namespace) else obj
+                    self.cluster.add(admit_storage(admitted))
             self._load_pods(objects)
         for pod in list(self.cluster.list("Pod")):
             self._need_namespace(pod.namespace)
@@ -177,6 +195,7 @@ class World:
                 self._remove(ref)
         with self._faults_placed(source, path):
             self._controllers.run()
+        self._volumes.run()
 
     def _add(self, obj: ClusterObject) -> None:
         self._need_namespace(obj.namespace)
@@ -185,7 +204,7 @@ class World:
             obj = admit_namespace(obj)
         elif isinstance(obj, Pod):
             obj = self._admission.admit(obj)
-        self.cluster.add(obj)
+        self.cluster.add(admit_storage(obj))
 
     def _change(self, change: Change) -> None:
         stored = self._find(change.ref)
@@ -205,6 +224,9 @@ class World:
                 return
             case Pod():
                 self.cluster.delete(stored, stored.spec.grace_s)
+                return
+            case PersistentVolume() | PersistentVolumeClaim():
+                self._volumes.delete(stored, self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
                 return
         self.cluster.delete(stored)
         if isinstance(stored, Node):

@@ -1,4 +1,4 @@
-"""Admission: what the API server fills in when a pod is created.
+"""Admission: what the API server fills in when a pod, a namespace or something of storage is created.
 
 Mirrors pkg/apis/core/v1/defaults.go, pkg/registry/core/pod/strategy.go and, of the admission
 plugins, priority and defaulttolerationseconds. Pods of a live cluster went through this before
@@ -8,7 +8,7 @@ and come out unchanged. Left out: limit ranges, and the overhead of runtime clas
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -28,10 +28,13 @@ from ...api.pod_spec import DEFAULT_SCHEDULER_NAME, PodSpec, intern_spec
 from ...api.quantity import NANO, NANO_PER_MILLI, Quantity
 from ...api.resources import is_hugepages, is_pod_level, pod_amounts
 from ...api.selectors import LabelSelector, Requirement
+from ...api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from ...api.taints import NO_EXECUTE, Toleration
 from ...api.workloads import Namespace, PriorityClass
 from ...errors import InputError
 from ...framework import Lister
+
+AnyObject = TypeVar("AnyObject", bound=Pod | Node | KubeObject)
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 PREEMPT = "PreemptLowerPriority"
@@ -125,6 +128,29 @@ def admit_namespace(namespace: Namespace) -> Namespace:
         return namespace
     labels = {**namespace.labels, NAME_LABEL: namespace.name}
     return replace(namespace, metadata=replace(namespace.metadata, labels=labels))
+
+
+def admit_storage(obj: AnyObject) -> AnyObject:
+    """A storage class, volume or claim with what the API server fills in; anything else as it is."""
+    changed: Any = obj
+    match obj:
+        case StorageClass():
+            mode, policy = obj.volume_binding_mode, obj.reclaim_policy
+            if mode is None or policy is None:
+                changed = replace(
+                    obj,
+                    volume_binding_mode=mode or "Immediate",
+                    reclaim_policy=policy or "Delete",
+                )
+        case PersistentVolume():
+            if not obj.spec.persistent_volume_reclaim_policy:
+                spec = replace(obj.spec, persistent_volume_reclaim_policy="Retain")
+                changed = replace(obj, spec=spec)
+            if not obj.status.phase:
+                changed = replace(changed, status=replace(obj.status, phase="Pending"))
+        case PersistentVolumeClaim() if not obj.status.phase:
+            changed = replace(obj, status=replace(obj.status, phase="Pending"))
+    return cast(AnyObject, changed)
 
 
 def default_containers(

@@ -1,0 +1,60 @@
+"""Protection: claims that pods on nodes use, and volumes that are bound, are deleted only when that is over.
+
+Mirrors pkg/controller/volume/{pvcprotection,pvprotection}: until then the object is terminating.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...api.pod import Pod
+from ...api.storage import PersistentVolume, PersistentVolumeClaim
+from ...api.volumes import claim_name_of
+from .store import MemoryCluster
+
+
+class Protection:
+    """Holds deletions back. Told of changes by `on_update` and `on_delete`; `run` deletes what nobody uses any more."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+        self._leaving: dict[tuple[str, str, str], None] = {}
+        self.is_due = False
+        """Whether something may have become free."""
+
+    def delete(self, obj: PersistentVolume | PersistentVolumeClaim, now: str) -> None:
+        """Delete `obj` if nobody uses it, else say that it is on its way out since `now`."""
+        if not self._is_used(obj):
+            self._cluster.delete(obj)
+        elif not obj.is_terminating:
+            self._leaving[obj.kind, obj.namespace, obj.name] = None
+            metadata = replace(obj.metadata, deletion_timestamp=now)
+            self._cluster.update(replace(obj, metadata=metadata))
+
+    def on_update(self, new: Any) -> None:
+        """A volume may not be bound any more."""
+        self.is_due |= (new.kind, new.namespace, new.name) in self._leaving
+
+    def on_delete(self, obj: Any) -> None:
+        """A pod uses its claims no longer."""
+        self._leaving.pop((obj.kind, obj.namespace, obj.name), None)
+        self.is_due |= isinstance(obj, Pod) and bool(self._leaving)
+
+    def run(self) -> None:
+        """Delete what is free by now."""
+        self.is_due = False
+        for key in list(self._leaving):
+            obj = self._cluster.get(*key)
+            if obj is not None and not self._is_used(obj):
+                self._cluster.delete(obj)
+
+    def _is_used(self, obj: PersistentVolume | PersistentVolumeClaim) -> bool:
+        if isinstance(obj, PersistentVolume):
+            return obj.status.phase == "Bound"
+        return any(
+            pod.node_name and claim_name_of(volume, pod.name) == obj.name
+            for pod in self._cluster.list("Pod", obj.namespace)
+            for volume in pod.spec.volumes or ()
+        )

@@ -1,0 +1,157 @@
+"""Topology: where a volume can be made, and from where it can be reached then.
+
+Plays pkg/controller/topology.go of the CSI external-provisioner: a volume is made in the topology segment of the node
+that was selected, or, when no pod is waited for, in one that is picked by the name of the claim, so that the claims of
+a StatefulSet spread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from msgspec.structs import replace
+
+from ...api.migration import PLUGIN_NAMED
+from ...api.node import ZONE, Node
+from ...api.quantity import format_quantity, parse_value
+from ...api.selectors import NodeSelector, NodeSelectorTerm, Requirement
+from ...api.storage import (
+    CSIStorageCapacity,
+    PersistentVolumeClaim,
+    StorageClass,
+    TopologySelectorTerm,
+)
+from .store import MemoryCluster
+
+Segment = tuple[tuple[str, str], ...]
+"""Labels and their values that tell one part of the cluster from another."""
+
+_NUMBERED = re.compile(r"(.*)-(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a volume is made: from which nodes it is reached (None: all), and out of which room it is taken."""
+
+    selector: NodeSelector | None
+    room: CSIStorageCapacity | None = None
+
+
+def find_place(
+    cluster: MemoryCluster,
+    storage_class: StorageClass,
+    claim: PersistentVolumeClaim,
+    node_name: str,
+) -> Place | None:
+    """Where the volume of `claim` can be made: for the node that was selected, if one was; None: nowhere."""
+    node = cluster.get("Node", "", node_name) if node_name else None
+    if node_name and node is None:
+        return None
+    segments = _segments(cluster, storage_class, [node] if node else cluster.list("Node"))
+    tracks_room = claim.requests_storage and _tracks_room(cluster, storage_class.provisioner)
+    for segment in _in_turn(segments, claim.name):
+        room = None
+        if tracks_room:
+            labels = node.labels if node is not None else dict(segment)
+            room = _find_room(cluster, storage_class, labels, claim.requested_bytes)
+            if room is None:
+                continue
+        return Place(_selector(segment), room)
+    return None
+
+
+def with_room(room: CSIStorageCapacity, more_bytes: int) -> CSIStorageCapacity:
+    """The capacity with so much more, or less, of it; no volume can be larger than what is left."""
+    left = None
+    if room.capacity is not None:
+        left = max(parse_value(room.capacity) + more_bytes, 0)
+        room = replace(room, capacity=format_quantity(left, "storage"))
+    if room.maximum_volume_size is not None and left is not None:
+        largest = min(parse_value(room.maximum_volume_size), left)
+        room = replace(room, maximum_volume_size=format_quantity(largest, "storage"))
+    return room
+
+
+def _segments(
+    cluster: MemoryCluster, storage_class: StorageClass, nodes: Iterable[Node]
+) -> list[Segment]:
+    """The distinct parts that the nodes are in and that the class allows, sorted."""
+    found = set()
+    for node in nodes:
+        if not _is_allowed(storage_class.allowed_topologies, node.labels):
+            continue
+        keys = _topology_keys(cluster, storage_class, node)
+        found.add(tuple((key, node.labels[key]) for key in keys if key in node.labels))
+    return sorted(found)
+
+
+def _topology_keys(cluster: MemoryCluster, storage_class: StorageClass, node: Node) -> list[str]:
+    """The labels the driver goes by: as it says on the node, else those the class allows by, else the zone."""
+    driver = driver_of(storage_class)
+    csi_node = cluster.get("CSINode", "", node.name)
+    for installed in csi_node.drivers if csi_node is not None else ():
+        if installed.name == driver and installed.topology_keys is not None:
+            return sorted(installed.topology_keys)
+    terms = storage_class.allowed_topologies or ()
+    keys = {wanted.key for term in terms for wanted in term.match_label_expressions or ()}
+    return sorted(keys) or [ZONE]
+
+
+def _is_allowed(terms: Iterable[TopologySelectorTerm] | None, labels: Mapping[str, str]) -> bool:
+    """Whether volumes may be made for a node with these labels."""
+    alternatives = [term.match_label_expressions or () for term in terms or ()]
+    if not alternatives:
+        return True
+    return any(
+        wanted and all(labels.get(one.key) in (one.values or ()) for one in wanted)
+        for wanted in alternatives
+    )
+
+
+def _tracks_room(cluster: MemoryCluster, provisioner: str) -> bool:
+    """Whether the driver tells how much room it has."""
+    driver = cluster.get("CSIDriver", "", provisioner)
+    return driver is not None and bool(driver.spec.storage_capacity)
+
+
+def _find_room(
+    cluster: MemoryCluster, storage_class: StorageClass, labels: Mapping[str, str], size_bytes: int
+) -> CSIStorageCapacity | None:
+    for room in cluster.list("CSIStorageCapacity"):
+        assert isinstance(room, CSIStorageCapacity), "the cluster keeps kinds apart"
+        if room.storage_class_name != storage_class.name or room.node_topology is None:
+            continue
+        limit = room.limit_bytes
+        if limit is not None and limit >= size_bytes and room.node_topology.matches(labels):
+            return room
+    return None
+
+
+def _in_turn(segments: list[Segment], claim_name: str) -> list[Segment]:
+    """The segments, beginning with that of the claim: claims that differ by their number have one after the other."""
+    if not segments:
+        return []
+    numbered = _NUMBERED.fullmatch(claim_name)
+    stem, number = (numbered[1], int(numbered[2])) if numbered else (claim_name, 0)
+    first = int.from_bytes(blake2b(stem.encode(), digest_size=4).digest()) + number
+    first %= len(segments)
+    return segments[first:] + segments[:first]
+
+
+def _selector(segment: Segment) -> NodeSelector | None:
+    """Picks the nodes of the segment; one without labels is the whole cluster."""
+    if not segment:
+        return None
+    conditions = (Requirement(key=key, operator="In", values=(value,)) for key, value in segment)
+    return NodeSelector(
+        node_selector_terms=(NodeSelectorTerm(match_expressions=tuple(conditions)),)
+    )
+
+
+def driver_of(storage_class: StorageClass) -> str:
+    """The driver that makes the volumes of the class; of an in-tree kind, the one that took it over."""
+    plugin = PLUGIN_NAMED.get(storage_class.provisioner)
+    return storage_class.provisioner if plugin is None else plugin.driver

@@ -1,0 +1,449 @@
+"""Whole runs with storage that misbehaves: after each, nothing is kept for a pod that does not have it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from mooring.api.pod import Pod
+from mooring.api.storage import (
+    BIND_COMPLETED,
+    SELECTED_NODE,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    with_annotation,
+)
+from mooring.cluster.memory import admit_storage
+from mooring.errors import ConflictError
+from mooring.plugins.volume_binding import VolumeBinding
+from mooring.testing.builders import make_node, make_pod
+from mooring.testing.scenarios_storage import StorageScenario as Life
+from mooring.testing.storage import (
+    claim_volume,
+    ephemeral_volume,
+    make_claim,
+    make_storage_class,
+    make_volume,
+)
+
+DRIVER = "disk.example.com"
+PRE_BIND = 'running PreBind plugin "VolumeBinding": '
+
+
+def check(life: Life) -> None:
+    """Nothing is kept that nobody has; volumes and claims are pairs."""
+    assert life.scheduler is not None
+    (profile,) = life.scheduler.profiles.values()
+    plugin = profile.plugins["VolumeBinding"]
+    assert isinstance(plugin, VolumeBinding)
+    kept = plugin._keep()
+    for claim in life.claims():
+        if "assumed" not in users(life, claim):
+            assert kept.claims.get(claim.namespace, claim.name) is claim
+        if claim.is_fully_bound and claim.status.phase != "Lost":
+            assert life.volume(claim.spec.volume_name).is_bound_to(claim)
+    for volume in life.cluster.list("PersistentVolume"):
+        reference = volume.spec.claim_ref
+        if reference is None:
+            assert kept.volumes.get("", volume.name) is volume
+        elif volume.status.phase != "Released":
+            assert life.claim(reference.name).spec.volume_name == volume.name
+    check_pairs(life)
+
+
+def check_pairs(life: Life) -> None:
+    """No volume has two claims, and no claim two volumes."""
+    taken: dict[str, str] = {}
+    for claim in life.claims():
+        name = claim.spec.volume_name
+        assert not name or taken.setdefault(name, claim.name) == claim.name
+    owners: dict[tuple[str, str], str] = {}
+    for volume in life.cluster.list("PersistentVolume"):
+        kept_for = volume.spec.claim_ref
+        if kept_for is not None:
+            key = kept_for.namespace, kept_for.name
+            assert owners.setdefault(key, volume.name) == volume.name
+
+
+def users(life: Life, claim: PersistentVolumeClaim) -> list[str]:
+    """Where the pods are that use the claim."""
+    pods = [pod for pod in life.cluster.list("Pod") if claim.name in claim_names(pod)]
+    return [place for pod in pods for place in life.place(pod.name)]
+
+
+def claim_names(pod: Pod) -> list[str]:
+    sources = [volume.persistent_volume_claim for volume in pod.spec.volumes or ()]
+    return [source.claim_name for source in sources if source is not None]
+
+
+def make_class(name: str = "late", waits: bool = True, **notes: str) -> Any:
+    made = make_storage_class(name, provisioner=DRIVER, waits=waits)
+    said = {f"mooring.dev/provision-{key.replace('_', '-')}": v for key, v in notes.items()}
+    return admit_storage(replace(made, metadata=replace(made.metadata, annotations=said)))
+
+
+def uses(*claims: str, name: str = "pod", **fields: Any) -> Pod:
+    return make_pod(name, cpu="1", spec={"volumes": [claim_volume(c) for c in claims]}, **fields)
+
+
+def zones(cpu: str = "4") -> list[Any]:
+    return [make_node("n-a", zone="a", cpu=cpu), make_node("n-b", zone="b", cpu=cpu)]
+
+
+def conflict(obj: Any) -> None:
+    raise ConflictError(f"the object {obj.name} has been modified")
+
+
+# No fault
+
+
+@pytest.mark.parametrize("delay_s", [0, 5, 5.5, 90])
+def test_a_pod_is_bound_when_its_volume_was_made_and_the_scheduler_looks(delay_s: float) -> None:
+    life = Life(*zones(), make_class(delay=f"{delay_s}s"), make_claim(), uses("claim"))
+
+    looked = max(-(-delay_s // 1), 1)
+    life.advance(looked - 0.001)
+    assert life.place() == ["assumed"]
+    life.advance(0.001)
+    assert life.pod().node_name == "n-a"
+    check(life)
+
+
+def test_an_ephemeral_volume_is_made_for_its_pod() -> None:
+    volume = ephemeral_volume("tmp")
+    volume["ephemeral"]["volumeClaimTemplate"]["spec"] = {"storageClassName": "late"}
+    life = Life(*zones(), make_class())
+    life.add(make_pod(spec={"volumes": [volume]}))
+
+    life.advance(1)
+
+    assert life.pod().node_name == "n-a"
+    assert life.claim("pod-tmp").is_fully_bound
+
+
+# The claim went elsewhere
+
+
+def test_a_claim_that_is_bound_to_another_volume_meanwhile_keeps_that_one() -> None:
+    ours, other = make_volume("ours", zones=["a"]), make_volume("other", size="5Gi", zones=["b"])
+    life = Life(*zones(), make_storage_class(), ours, other, make_claim(), uses("claim"))
+
+    def somebody_binds_the_claim(obj: Any) -> None:
+        assert obj.name == "ours"
+        claim = replace(life.claim(), spec=replace(life.claim().spec, volume_name="other"))
+        life.cluster.update(with_annotation(claim, BIND_COMPLETED, "yes"))
+        life.cluster.update(life.volume("other").bound_to(life.claim()))
+
+    life.api.before_write.append(somebody_binds_the_claim)
+    life.advance(1)
+    assert life.messages == [f'{PRE_BIND}binding volumes: ClaimRef got reset for pv "ours"']
+    assert life.place() == ["backoff"]
+    check(life)
+
+    life.advance(10)
+    assert life.pod().node_name == "n-b"
+    assert life.volume("ours").status.phase == "Available"
+    check(life)
+
+
+def test_a_volume_that_another_claim_took_meanwhile_is_that_ones() -> None:
+    volumes = make_volume("first", zones=["a"]), make_volume("second", size="2Gi", zones=["b"])
+    claims = make_claim(), make_claim("rival")
+    life = Life(*zones(), make_storage_class(), *volumes, *claims, uses("claim"))
+
+    def rival_takes_it(obj: Any) -> None:
+        life.cluster.update(life.volume(obj.name).bound_to(life.claim("rival")))
+
+    life.api.before_write.append(rival_takes_it)
+    life.advance(0)
+    assert life.messages == [f'{PRE_BIND}PersistentVolume "first" was changed by somebody else']
+    check(life)
+
+    life.advance(10)
+    assert life.claim("rival").spec.volume_name == "first"
+    assert life.claim().spec.volume_name == "second"
+    assert life.pod().node_name == "n-b"
+    check(life)
+
+
+def test_a_volume_made_where_the_node_cannot_reach_it_is_not_used() -> None:
+    life = Life(*zones(), make_class(delay="30s"), make_claim(), uses("claim"))
+    life.advance(0)
+    life.add(make_volume("far", zones=["b"], claim=life.claim()))
+
+    life.advance(1)
+
+    (message,) = life.messages
+    assert message.startswith(f'{PRE_BIND}binding volumes: pv "far" node affinity doesn\'t match')
+    life.advance(10)
+    assert life.pod().node_name == "n-b"
+    check(life)
+
+
+# The provisioner fails
+
+
+def test_a_pod_whose_volume_could_not_be_made_is_tried_again() -> None:
+    life = Life(*zones(), make_class(delay="5s", failures="1"), make_claim(), uses("claim"))
+
+    life.advance(5)
+    assert life.messages == [f'{PRE_BIND}binding volumes: provisioning failed for PVC "claim"']
+    assert life.place() == ["backoff"]
+    assert SELECTED_NODE not in life.claim().annotations
+    check(life)
+
+    life.advance(10)
+    assert life.pod().node_name
+    check(life)
+
+
+def test_a_pod_whose_volume_cannot_be_made_keeps_being_tried() -> None:
+    life = Life(*zones(), make_class(failures="100%"), make_claim(), uses("claim"))
+
+    life.advance(120)
+
+    assert len(life.messages) > 10
+    assert set(life.messages) == {f'{PRE_BIND}binding volumes: provisioning failed for PVC "claim"'}
+    assert life.place() in (["backoff"], ["assumed"])
+    check(life)
+
+
+@pytest.mark.parametrize("timeout_s", [30, 600])
+def test_a_provisioner_that_never_answers_is_waited_for_until_the_timeout(timeout_s: int) -> None:
+    never = make_class(failures="100%", on_failure="retry")
+    life = Life(*zones(), never, make_claim(), uses("claim"), bind_timeout_s=timeout_s)
+
+    life.advance(timeout_s - 0.001)
+    assert life.messages == []
+    life.advance(0.001)
+    assert life.messages == [f"{PRE_BIND}binding volumes: context deadline exceeded"]
+    assert life.place() == ["backoff"]
+    condition = life.pod().status.condition("PodScheduled")
+    assert condition is not None
+    assert condition.reason == "SchedulerError"
+    check(life)
+
+
+# Writes that conflict
+
+
+@pytest.mark.parametrize("times", [1, 6])
+@pytest.mark.parametrize("kind", ["made", "there"])
+def test_conflicts_send_the_pod_back_until_a_write_succeeds(times: int, kind: str) -> None:
+    volumes = [make_volume("v", zones=["b"])] if kind == "there" else []
+    life = Life(*zones(), make_class(), *volumes, make_claim(), uses("claim"))
+    life.api.before_write += [conflict] * times
+
+    for number in range(times):
+        while len(life.messages) == number:
+            life.advance(1)
+            assert life.clock.monotonic() < 120
+        assert life.messages[-1].startswith(PRE_BIND)
+        assert life.messages[-1].endswith("has been modified")
+        assert "assumed" not in life.place()
+        check(life)
+    life.advance(20)
+
+    assert life.pod().node_name
+    assert len(life.messages) == times + 1
+    check(life)
+
+
+def test_what_was_written_before_a_conflict_is_used_by_the_next_attempt() -> None:
+    volumes = make_volume("v", zones=["a"]), make_volume("w", size="2Gi", zones=["a"])
+    claims = make_claim("one"), make_claim("two", size="2Gi")
+    life = Life(*zones(), make_storage_class(), *volumes, *claims, uses("one", "two"))
+    life.api.before_write += [lambda obj: None, conflict]
+
+    life.advance(0)
+    assert life.claim("one").spec.volume_name == "v"
+    assert not life.claim("two").spec.volume_name
+    check(life)
+
+    life.advance(10)
+    assert life.pod().node_name == "n-a"
+    assert [write.name for write in life.api.writes] == ["v", "w"]
+    check(life)
+
+
+# The pod goes
+
+
+def test_a_pod_that_is_deleted_while_its_volume_is_made_leaves_the_claim_to_the_next() -> None:
+    life = Life(*zones(), make_class(delay="10s"), make_claim(), uses("claim"))
+    life.advance(3)
+    assert life.place() == ["assumed"]
+
+    life.cluster.delete(life.pod())
+    life.advance(1)
+    assert life.messages[-1].startswith(f"{PRE_BIND}binding volumes: pod does not exist any more")
+    check(life)
+    life.advance(10)
+    assert life.claim().is_fully_bound
+    assert life.scheduler is not None
+    assert not len(life.scheduler.queue)
+
+    life.add(uses("claim", name="next"))
+    life.advance(1)
+    assert life.pod("next").node_name == "n-a"
+    check(life)
+
+
+def test_a_pod_that_is_deleted_before_anything_was_written_leaves_nothing() -> None:
+    life = Life(*zones(), make_storage_class(), make_volume("v"), make_claim(), uses("claim"))
+    life.api.delay_s = 5
+    life.api.before_write.append(conflict)
+    life.advance(1)
+    life.cluster.delete(life.pod())
+
+    life.advance(10)
+
+    check(life)
+    assert life.volume("v").spec.claim_ref is None
+    life.add(make_claim("other"), uses("other", name="other"))
+    life.advance(10)
+    assert life.claim("other").spec.volume_name == "v"
+
+
+# The scheduler goes
+
+
+@pytest.mark.parametrize(
+    "dies_at",
+    [
+        pytest.param(1, id="nothing is written"),
+        pytest.param(3, id="the first of two volumes is written"),
+        pytest.param(5, id="all is written, nothing is bound"),
+        pytest.param(13, id="a volume was made, the scheduler did not look yet"),
+    ],
+)
+@pytest.mark.parametrize("down_s", [0.0, 60.0])
+def test_a_scheduler_that_starts_again_finishes_what_was_begun(
+    dies_at: float, down_s: float
+) -> None:
+    there = make_volume("v", zones=["a"], class_name="local")
+    local = make_storage_class("local")
+    claims = make_claim("one", class_name="local"), make_claim("two")
+    objects = *zones(), local, make_class(delay="9.5s"), there, *claims
+    life = Life(*objects, uses("one", "two"))
+    life.api.delay_s = 2
+    life.advance(dies_at)
+    assert life.place() == ["assumed"]
+
+    life.stop()
+    life.advance(down_s)
+    life.api.delay_s = 0
+    life.start()
+    life.advance(30)
+
+    assert life.pod().node_name == "n-a"
+    assert life.claim("one").spec.volume_name == "v"
+    assert life.cluster.count("PersistentVolume") == 2
+    check(life)
+
+
+def test_a_scheduler_that_starts_again_goes_to_the_node_where_the_volume_is_made() -> None:
+    life = Life(*zones(), make_class(delay="20s"), make_claim(), uses("claim"))
+    life.advance(5)
+    life.stop()
+    life.add(make_node("a-better-one", zone="b", cpu="64"))
+
+    life.start()
+    life.advance(30)
+
+    assert life.pod().node_name == "n-a"
+    check(life)
+
+
+# Anything
+
+SIZES = st.sampled_from(["1Gi", "2Gi", "4Gi"])
+ZONES = st.sampled_from(["a", "b"])
+KINDS = "Pod", "PersistentVolumeClaim", "PersistentVolume"
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("volume"), SIZES, ZONES),
+        st.tuples(st.just("claim"), SIZES, st.sampled_from(["late", "now", "local"])),
+        st.tuples(st.just("pod"), st.integers(0, 5), st.integers(0, 5)),
+        st.tuples(st.just("wait"), st.sampled_from([0, 1, 3, 7]), st.none()),
+        st.tuples(st.just("conflict"), st.none(), st.none()),
+        st.tuples(st.just("restart"), st.none(), st.none()),
+        st.tuples(st.just("delete"), st.sampled_from(KINDS), st.integers(0, 5)),
+    ),
+    max_size=16,
+)
+
+
+def do(life: Life, number: int, step: tuple[str, Any, Any]) -> None:
+    """One thing that happens."""
+    match step:
+        case "volume", size, zone:
+            life.add(make_volume(f"v-{number}", size=size, zones=[zone], class_name="local"))
+        case "claim", size, class_name:
+            life.add(make_claim(f"c-{number}", size=size, class_name=class_name))
+        case "pod", first, second:
+            names = [claim.name for claim in life.claims()]
+            chosen = {names[i % len(names)] for i in (first, second)} if names else set()
+            life.add(uses(*sorted(chosen), name=f"p-{number}"))
+        case "wait", seconds, _:
+            life.advance(seconds)
+        case "conflict", _, _:
+            life.api.before_write.append(conflict)
+        case "restart", _, _:
+            life.stop()
+            life.start()
+        case "delete", kind, index:
+            objects = list(life.cluster.list(kind))
+            if objects:
+                life.cluster.delete(objects[index % len(objects)])
+                life.volumes.run()
+
+
+def could_run(life: Life, pod: Pod) -> bool:
+    """Whether nothing keeps the pod from a node: each claim has, or can get, a volume, and all in one zone."""
+    reached = {"a", "b"}
+    for name in claim_names(pod):
+        claim = life.cluster.get("PersistentVolumeClaim", "default", name)
+        if claim is None or claim.status.phase == "Lost":
+            return False
+        if claim.spec.volume_name:
+            reached &= reach(life.volume(claim.spec.volume_name))
+        elif claim.storage_class_name == "local":
+            free = [
+                volume
+                for volume in life.cluster.list("PersistentVolume")
+                if volume.spec.claim_ref is None and volume.capacity_bytes >= claim.requested_bytes
+            ]
+            reached &= {zone for volume in free for zone in reach(volume)}
+    return bool(reached)
+
+
+def reach(volume: PersistentVolume) -> set[str]:
+    affinity = volume.spec.node_affinity
+    assert affinity is not None
+    assert affinity.required is not None
+    return {v for t in affinity.required.terms for e in t.expressions for v in e.values or ()}
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps=STEPS)
+def test_volumes_and_claims_are_pairs_and_who_can_run_runs(steps: list[Any]) -> None:
+    classes = (
+        make_class("late", delay="2s", failures="1"),
+        make_class("now", waits=False, delay="1s"),
+        make_storage_class("local"),
+    )
+    life = Life(*zones(cpu="64"), *classes)
+    for number, step in enumerate(steps):
+        do(life, number, step)
+        check_pairs(life)
+
+    life.api.before_write.clear()
+    life.advance(900)  # pods that nothing brought back are tried again after five minutes
+
+    check(life)
+    waiting = [pod for pod in life.cluster.list("Pod") if not pod.node_name]
+    several = [pod for pod in waiting if len(claim_names(pod)) > 1]
+    assert [pod.name for pod in waiting if pod not in several and could_run(life, pod)] == []
