@@ -458,8 +458,9 @@ def make_day() -> list[Any]:
     ]
     events = [
         {"at": f"{i}h", "remove": [f"node/n{i}"], "add": [node_tree(f"m{i}", "16")]}
-        for i in range(1, 9)
+        for i in range(1, 10)
     ]
+    events.append({"at": "10h", "remove": ["node/m1"]})
     return [*(make_node(f"n{i}", "16") for i in range(10)), *jobs, make_timeline(*events)]
 
 
@@ -474,8 +475,8 @@ def test_ten_hours_with_thousands_of_pods_pass_in_seconds_and_twice_the_same() -
 
     assert runs[0] == runs[1]
     assert len(report.placed) >= 3000
-    assert report.time_s >= 5 * 3600
-    assert seconds < 60  # on a machine that is busy with other things; about 2 s on an idle one
+    assert report.time_s >= 10 * 3600
+    assert seconds < 60  # both runs together; generous, as the machine may be busy
 
 
 # The examples
