@@ -112,7 +112,10 @@ class MemoryCluster:
         node, another resource version: whoever wrote it knew more.
         """
         old = self._find(obj)
-        if obj.kind not in UNVERSIONED_KINDS and obj.resource_version not in ("", old.resource_version):
+        if obj.kind not in UNVERSIONED_KINDS and obj.resource_version not in (
+            "",
+            old.resource_version,
+        ):
             raise ConflictError(f"{describe(obj)} was changed by somebody else")
         changes = {"uid": old.uid, "resource_version": self._next_resource_version()}
         stored = _with_meta(obj, changes)
