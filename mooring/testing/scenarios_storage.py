@@ -166,3 +166,16 @@ class StorageScenario:
         """All claims."""
         found: Iterable[PersistentVolumeClaim] = self.cluster.list("PersistentVolumeClaim")
         return found
+
+    def check_pairs(self) -> None:
+        """No volume has two claims, and no claim two volumes."""
+        taken: dict[str, str] = {}
+        for claim in self.claims():
+            name = claim.spec.volume_name
+            assert not name or taken.setdefault(name, claim.name) == claim.name
+        owners: dict[tuple[str, str], str] = {}
+        for volume in self.cluster.list("PersistentVolume"):
+            kept_for = volume.spec.claim_ref
+            if kept_for is not None:
+                key = kept_for.namespace, kept_for.name
+                assert owners.setdefault(key, volume.name) == volume.name

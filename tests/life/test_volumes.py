@@ -50,21 +50,7 @@ def check(life: Life) -> None:
             assert kept.volumes.get("", volume.name) is volume
         elif volume.status.phase != "Released":
             assert life.claim(reference.name).spec.volume_name == volume.name
-    check_pairs(life)
-
-
-def check_pairs(life: Life) -> None:
-    """No volume has two claims, and no claim two volumes."""
-    taken: dict[str, str] = {}
-    for claim in life.claims():
-        name = claim.spec.volume_name
-        assert not name or taken.setdefault(name, claim.name) == claim.name
-    owners: dict[tuple[str, str], str] = {}
-    for volume in life.cluster.list("PersistentVolume"):
-        kept_for = volume.spec.claim_ref
-        if kept_for is not None:
-            key = kept_for.namespace, kept_for.name
-            assert owners.setdefault(key, volume.name) == volume.name
+    life.check_pairs()
 
 
 def users(life: Life, claim: PersistentVolumeClaim) -> list[str]:
@@ -307,6 +293,61 @@ def test_a_pod_that_is_deleted_before_anything_was_written_leaves_nothing() -> N
     assert life.claim("other").spec.volume_name == "v"
 
 
+# Claim, volume or node go
+
+
+def test_a_claim_that_is_deleted_while_its_volume_is_made_is_missed() -> None:
+    life = Life(*zones(), make_class(delay="10s"), make_claim(), uses("claim"))
+    life.advance(3)
+
+    life.cluster.delete(life.claim())
+    life.advance(1)
+    missing = 'persistentvolumeclaims "default/claim" not found'
+    assert life.messages == [
+        f"{PRE_BIND}binding volumes: failed to check provisioning pvc: {missing}"
+    ]
+    life.advance(30)
+    assert life.place() == ["unschedulable"]
+    assert 'persistentvolumeclaim "claim" not found' in life.messages[-1]
+    assert life.cluster.count("PersistentVolume") == 0
+    check(life)
+
+    life.add(make_claim())
+    life.advance(60)
+    assert life.pod().node_name
+    check(life)
+
+
+def test_a_volume_that_is_deleted_before_it_is_bound_is_replaced_by_another() -> None:
+    volumes = make_volume("v", zones=["a"]), make_volume("w", size="2Gi", zones=["b"])
+    life = Life(*zones(), make_storage_class(), *volumes, make_claim(), uses("claim"))
+    life.api.delay_s = 5
+    life.advance(2)
+    life.cluster.delete(life.volume("v"))
+
+    life.advance(4)
+    assert life.messages == [f'{PRE_BIND}PersistentVolume "v" is not there']
+    check(life)
+    life.advance(20)
+    assert life.claim().spec.volume_name == "w"
+    assert life.pod().node_name == "n-b"
+    check(life)
+
+
+def test_a_node_that_goes_while_a_volume_is_made_for_it_gives_the_claim_back() -> None:
+    life = Life(*zones(), make_class(delay="10s"), make_claim(), uses("claim"))
+    life.advance(3)
+
+    life.cluster.delete(life.cluster.get("Node", "", "n-a"))
+    life.advance(1)
+    assert life.messages[0].startswith(f'{PRE_BIND}binding volumes: failed to get node "n-a"')
+    assert life.messages[0].endswith('node "n-a" not found')
+    check(life)
+    life.advance(60)
+    assert life.pod().node_name == "n-b"
+    check(life)
+
+
 # The scheduler goes
 
 
@@ -438,7 +479,7 @@ def test_volumes_and_claims_are_pairs_and_who_can_run_runs(steps: list[Any]) -> 
     life = Life(*zones(cpu="64"), *classes)
     for number, step in enumerate(steps):
         do(life, number, step)
-        check_pairs(life)
+        life.check_pairs()
 
     life.api.before_write.clear()
     life.advance(900)  # pods that nothing brought back are tried again after five minutes
