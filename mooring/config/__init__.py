@@ -8,8 +8,10 @@ arguments from it, sim and cli load files with it.
 """
 
 from .defaults import DEFAULT_PLUGINS, default_config, default_profile
+from .encode import encode_args, encode_config
 from .expand import ExpandedPlugins, check_same_queue_sort, expand_plugins
-from .load import load_config, parse_config
+from .gates import GATES, FeatureGates, is_gate_on, parse_feature_gates
+from .load import load_config, load_reading, parse_config, parse_reading
 from .plugin_args import (
     ARGS_TYPES,
     LEGACY_ARGS_TYPES,
@@ -33,6 +35,7 @@ from .plugin_args import (
     VolumeBindingArgs,
 )
 from .problems import Problem, ProblemKind
+from .reading import Reading
 from .types import (
     DEFAULT_SCHEDULER_NAME,
     POINT_NAMES,
@@ -61,6 +64,8 @@ __all__ = [
     "ExpandedPlugins",
     "Extender",
     "ExtenderTLS",
+    "FeatureGates",
+    "GATES",
     "InterPodAffinityArgs",
     "LEGACY_ARGS_TYPES",
     "LeaderElection",
@@ -78,6 +83,7 @@ __all__ = [
     "Problem",
     "ProblemKind",
     "Profile",
+    "Reading",
     "RequestedToCapacityRatio",
     "RequestedToCapacityRatioArgs",
     "ResourceSpec",
@@ -89,8 +95,14 @@ __all__ = [
     "check_same_queue_sort",
     "default_config",
     "default_profile",
+    "encode_args",
+    "encode_config",
     "expand_plugins",
+    "is_gate_on",
     "load_config",
+    "load_reading",
     "parse_config",
+    "parse_feature_gates",
+    "parse_reading",
     "validate_config",
 ]
