@@ -7,9 +7,11 @@ its arguments. Who calls it: runtime and scheduler build profiles from it, plugi
 arguments from it, sim and cli load files with it.
 """
 
+from .convert import Converted, convert_config
 from .defaults import DEFAULT_PLUGINS, default_config, default_profile
-from .encode import encode_args, encode_config
+from .encode import encode_args, encode_config, encode_plugin_set, encode_struct
 from .expand import ExpandedPlugins, check_same_queue_sort, expand_plugins
+from .extenders import extender_order, with_ignored_resources
 from .gates import GATES, FeatureGates, is_gate_on, parse_feature_gates
 from .load import load_config, load_reading, parse_config, parse_reading
 from .plugin_args import (
@@ -34,6 +36,7 @@ from .plugin_args import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
+from .policy import PROVIDERS, provider_config, provider_reading
 from .problems import Problem, ProblemKind
 from .reading import Reading
 from .types import (
@@ -56,6 +59,7 @@ __all__ = [
     "ARGS_TYPES",
     "Args",
     "ClientConnection",
+    "Converted",
     "DEFAULT_PLUGINS",
     "DEFAULT_SCHEDULER_NAME",
     "DefaultPreemptionArgs",
@@ -80,6 +84,7 @@ __all__ = [
     "PluginSet",
     "Plugins",
     "PodTopologySpreadArgs",
+    "PROVIDERS",
     "Problem",
     "ProblemKind",
     "Profile",
@@ -93,10 +98,14 @@ __all__ = [
     "UtilizationShapePoint",
     "VolumeBindingArgs",
     "check_same_queue_sort",
+    "convert_config",
     "default_config",
     "default_profile",
     "encode_args",
     "encode_config",
+    "encode_plugin_set",
+    "encode_struct",
+    "extender_order",
     "expand_plugins",
     "is_gate_on",
     "load_config",
@@ -104,5 +113,8 @@ __all__ = [
     "parse_config",
     "parse_feature_gates",
     "parse_reading",
+    "provider_config",
+    "provider_reading",
     "validate_config",
+    "with_ignored_resources",
 ]

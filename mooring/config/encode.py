@@ -70,14 +70,17 @@ def encode_plugin_set(plugin_set: PluginSet) -> dict[str, Any]:
     return _filled({"enabled": enabled, "disabled": [{"name": n} for n in plugin_set.disabled]})
 
 
-def encode_struct(value: msgspec.Struct) -> dict[str, Any]:
-    """Returns a part of the configuration under the names it has in a file."""
+def encode_struct(value: msgspec.Struct, *, keep_empty: bool = False) -> dict[str, Any]:
+    """Returns a part of the configuration under the names it has in a file.
+
+    What is empty is left out, unless `keep_empty` asks for it.
+    """
     plain = {}
     for name, written in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
         member = getattr(value, name)
         if name.endswith("_s"):
             member = format_go_duration(member)
-        if member is not None and member not in ("", b"", ()):
+        if keep_empty or (member is not None and member not in ("", b"", ())):
             plain[written] = _plain(member)
     return plain
 

@@ -23,6 +23,7 @@ from .plugin_args import (
     fill_in,
 )
 from .policy_files import (
+    API_VERSION,
     CONFIG_MAP_KEY,
     ConfigMapFile,
     LegacyExtender,
@@ -59,7 +60,7 @@ PROVIDERS = {
 _MAX_WEIGHT = 2**31 - 1
 
 
-def provider_config(name: str, gates: FeatureGates | None = None) -> SchedulerConfiguration:
+def provider_reading(name: str, gates: FeatureGates | None = None) -> Reading:
     """Returns the configuration of algorithm provider `name`; raises ConfigError if there is no
     such provider."""
     if name not in PROVIDERS:
@@ -68,7 +69,12 @@ def provider_config(name: str, gates: FeatureGates | None = None) -> SchedulerCo
     plugins = PROVIDERS[name]
     if not is_gate_on(gates or {}, DEFAULT_POD_TOPOLOGY_SPREAD):
         plugins = with_selector_spread(plugins)
-    return SchedulerConfiguration(profiles=(_profile(plugins, {}),))
+    return Reading(SchedulerConfiguration(profiles=(_profile(plugins, {}),)), API_VERSION)
+
+
+def provider_config(name: str, gates: FeatureGates | None = None) -> SchedulerConfiguration:
+    """Returns the configuration of algorithm provider `name`; see provider_reading."""
+    return provider_reading(name, gates).config
 
 
 def read_config_map(data: dict[str, Any], problems: Problems, gates: FeatureGates) -> Reading:
@@ -79,12 +85,12 @@ def read_config_map(data: dict[str, Any], problems: Problems, gates: FeatureGate
     found = Problems()
     if not isinstance(text, str):
         problems.add(path, "a policy in JSON or YAML", text, ProblemKind.TYPE)
-        return Reading(SchedulerConfiguration())
+        return Reading(SchedulerConfiguration(), API_VERSION)
     tree = parse_text(text, found)
     if not isinstance(tree, dict):
         if not found:
             found.add("", "a mapping", tree, ProblemKind.SYNTAX)
-        reading = Reading(SchedulerConfiguration())
+        reading = Reading(SchedulerConfiguration(), API_VERSION)
     else:
         reading = read_policy(tree, found, gates)
     for problem in found:
@@ -118,7 +124,7 @@ def read_policy(data: dict[str, Any], problems: Problems, gates: FeatureGates) -
         always_check_all_predicates=file.always_check_all_predicates,
     )
     _validate(config, reader, problems)
-    return Reading(config, notes=tuple(notes))
+    return Reading(config, API_VERSION, notes=tuple(notes))
 
 
 class _PolicyReader:

@@ -42,11 +42,12 @@ _ADDRESSES = {
 class Reading:
     """A configuration, and what only matters to someone who looks at the file.
 
-    `entries` has pluginConfig per profile as a list, in which a name can come twice. `notes` tell
-    what was read and has no effect.
+    `api_version` is that of the file. `entries` has pluginConfig per profile as a list, in which a
+    name can come twice. `notes` tell what was read and has no effect.
     """
 
     config: SchedulerConfiguration
+    api_version: str
     entries: tuple[Entries, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -87,7 +88,8 @@ def read_component(
     found = validate_config(config, reader.args_paths, generation.removed, generation.api_version)
     found += reader.found_in_repeated
     problems.extend(problem for problem in found if not unreadable.cover(problem.path))
-    return Reading(config, tuple(reader.entries), tuple(_notes(file)))
+    notes = tuple(_notes(file))
+    return Reading(config, generation.api_version, tuple(reader.entries), notes)
 
 
 class _ProfileReader:
