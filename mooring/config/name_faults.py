@@ -43,7 +43,7 @@ def key_faults(text: str) -> tuple[str, ...]:
     name = parts[-1]
     if not name:
         faults.append("name part must be non-empty")
-    elif len(name.encode()) > _MAX_NAME:
+    elif _bytes(name) > _MAX_NAME:
         faults.append(f"name part {_too_long(_MAX_NAME)}")
     if not _NAME.fullmatch(name):
         faults.append(f"name part {_NAME_RULE}")
@@ -53,7 +53,7 @@ def key_faults(text: str) -> tuple[str, ...]:
 def value_faults(text: str) -> tuple[str, ...]:
     """Returns everything that is wrong with `text` as a label value, nothing if it is one."""
     faults = []
-    if len(text.encode()) > _MAX_NAME:
+    if _bytes(text) > _MAX_NAME:
         faults.append(_too_long(_MAX_NAME))
     if text and not _NAME.fullmatch(text):
         faults.append(_VALUE_RULE)
@@ -63,8 +63,13 @@ def value_faults(text: str) -> tuple[str, ...]:
 def _prefix_faults(prefix: str) -> list[str]:
     if not prefix:
         return ["must be non-empty"]
-    faults = [_too_long(_MAX_SUBDOMAIN)] if len(prefix.encode()) > _MAX_SUBDOMAIN else []
+    faults = [_too_long(_MAX_SUBDOMAIN)] if _bytes(prefix) > _MAX_SUBDOMAIN else []
     return faults if _SUBDOMAIN.fullmatch(prefix) else [*faults, _SUBDOMAIN_RULE]
+
+
+def _bytes(text: str) -> int:
+    """Returns the length of `text` in UTF-8; a broken character counts as one replaced."""
+    return len(text.encode(errors="replace"))
 
 
 def _too_long(limit: int) -> str:

@@ -50,7 +50,7 @@ from .policy_plugins import (
 from .problems import Problem, ProblemKind, Problems, one_of
 from .reading import Reading
 from .text import parse_text
-from .types import Plugins, Profile, SchedulerConfiguration
+from .types import PluginRef, Plugins, PluginSet, Profile, SchedulerConfiguration
 from .validation import validate_config
 
 PROVIDERS = {
@@ -258,6 +258,15 @@ def _members(argument: Any) -> list[str]:
 
 
 def _profile(plugins: Plugins, given: dict[str, Any]) -> Profile:
+    """Returns a profile with these plugins.
+
+    VolumeRestrictions had no preFilter in v1.20. Today its filter does not work without, so one
+    brings the other along.
+    """
+    listed = {ref.name for ref in plugins.pre_filter.enabled}
+    if "VolumeRestrictions" in {ref.name for ref in plugins.filter.enabled} - listed:
+        pre_filters = (*plugins.pre_filter.enabled, PluginRef("VolumeRestrictions"))
+        plugins = structs.replace(plugins, pre_filter=PluginSet(pre_filters))
     args = default_plugin_config(plugins, given, V1BETA1.args_types)
     return Profile(plugins=plugins, plugin_config=args)
 
@@ -292,7 +301,7 @@ def _with_known_extender_fields(data: dict[str, Any], notes: list[str]) -> dict[
         if not isinstance(extender, dict):
             spelled.append(extender)
             continue
-        unknown = [name for name in extender if name.lower() not in known]
+        unknown = [name for name in extender if str(name).lower() not in known]
         notes += [f"extenders[{i}].{name}: left out; there is no such field" for name in unknown]
         spelled.append(
             {known[n.lower()]: value for n, value in extender.items() if n not in unknown}
