@@ -76,11 +76,17 @@ def encode_struct(value: msgspec.Struct, *, keep_empty: bool = False) -> dict[st
     What is empty is left out, unless `keep_empty` asks for it.
     """
     plain = {}
+    defaults = dict(
+        zip(reversed(value.__struct_fields__), reversed(value.__struct_defaults__), strict=False)
+    )
     for name, written in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
         member = getattr(value, name)
         if name.endswith("_s"):
             member = format_go_duration(member)
-        if keep_empty or (member is not None and member not in ("", b"", ())):
+        # An empty list is not the same as none where the default is none.
+        is_empty_list = member == () and defaults.get(name) is not None
+        is_empty = member is None or is_empty_list or member in ("", b"")
+        if keep_empty or not is_empty:
             plain[written] = _plain(member)
     return plain
 
