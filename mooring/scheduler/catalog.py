@@ -5,6 +5,7 @@ For those who look at a configuration without building a scheduler from it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from ..config import (
     expand_plugins,
 )
 from ..errors import ConfigError
+from ..framework import Plugin
 from ..plugins.registry import IN_TREE
 from ..runtime import Registry
 
@@ -91,11 +93,10 @@ def make_registry(plugin_files: Iterable[str] = ()) -> Registry:
 
 def _describe(name: str, registry: Registry, weights: dict[str, int]) -> PluginDescription:
     plugin = registry.get(name)
-    lines = (plugin.__doc__ or "").strip().splitlines()
     args_type = ARGUMENTS.get(name)
     return PluginDescription(
         name=name,
-        summary=lines[0] if lines else "",
+        summary=_summary(plugin),
         source=registry.source(name),
         points=tuple(
             written for point, written in POINT_NAMES.items() if registry.implements(name, point)
@@ -104,3 +105,11 @@ def _describe(name: str, registry: Registry, weights: dict[str, int]) -> PluginD
         weight=weights.get(name, 0) or 1,
         args=None if args_type is None else encode_struct(args_type(), keep_empty=True),
     )
+
+
+def _summary(plugin: type[Plugin]) -> str:
+    """The first line about a plugin: of its class, else of its module without the name before it."""
+    module = sys.modules.get(plugin.__module__)
+    text = plugin.__doc__ or getattr(module, "__doc__", None) or ""
+    first = text.strip().partition("\n")[0]
+    return first if plugin.__doc__ else first.partition(": ")[2] or first
