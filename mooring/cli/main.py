@@ -9,6 +9,8 @@ import typer
 from mooring import __version__
 
 from .bench import bench
+from .config import app as config_app
+from .plugins import plugins
 from .simulate import SimulateCommand, simulate
 
 app = typer.Typer(
@@ -19,6 +21,8 @@ app = typer.Typer(
 )
 app.command(cls=SimulateCommand)(simulate)
 app.command()(bench)
+app.command()(plugins)
+app.add_typer(config_app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -7,26 +7,38 @@ its arguments. Who calls it: runtime and scheduler build profiles from it, plugi
 arguments from it, sim and cli load files with it.
 """
 
+from .convert import Converted, convert_config
 from .defaults import DEFAULT_PLUGINS, default_config, default_profile
+from .encode import encode_args, encode_config, encode_plugin_set, encode_struct
 from .expand import ExpandedPlugins, check_same_queue_sort, expand_plugins
-from .load import load_config, parse_config
+from .extenders import extender_order, with_ignored_resources
+from .gates import GATES, FeatureGates, is_gate_on, parse_feature_gates
+from .load import load_config, load_reading, parse_config, parse_reading
 from .plugin_args import (
     ARGS_TYPES,
+    LEGACY_ARGS_TYPES,
     Args,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
     NodeAffinityArgs,
+    NodeLabelArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    NodeResourcesLeastAllocatedArgs,
+    NodeResourcesMostAllocatedArgs,
     PodTopologySpreadArgs,
     RequestedToCapacityRatio,
+    RequestedToCapacityRatioArgs,
     ResourceSpec,
     ScoringStrategy,
+    ServiceAffinityArgs,
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
+from .policy import PROVIDERS, provider_config, provider_reading
 from .problems import Problem, ProblemKind
+from .reading import Reading
 from .types import (
     DEFAULT_SCHEDULER_NAME,
     POINT_NAMES,
@@ -47,6 +59,7 @@ __all__ = [
     "ARGS_TYPES",
     "Args",
     "ClientConnection",
+    "Converted",
     "DEFAULT_PLUGINS",
     "DEFAULT_SCHEDULER_NAME",
     "DefaultPreemptionArgs",
@@ -55,30 +68,53 @@ __all__ = [
     "ExpandedPlugins",
     "Extender",
     "ExtenderTLS",
+    "FeatureGates",
+    "GATES",
     "InterPodAffinityArgs",
+    "LEGACY_ARGS_TYPES",
     "LeaderElection",
     "ManagedResource",
     "NodeAffinityArgs",
+    "NodeLabelArgs",
     "NodeResourcesBalancedAllocationArgs",
     "NodeResourcesFitArgs",
+    "NodeResourcesLeastAllocatedArgs",
+    "NodeResourcesMostAllocatedArgs",
     "PluginRef",
     "PluginSet",
     "Plugins",
     "PodTopologySpreadArgs",
+    "PROVIDERS",
     "Problem",
     "ProblemKind",
     "Profile",
+    "Reading",
     "RequestedToCapacityRatio",
+    "RequestedToCapacityRatioArgs",
     "ResourceSpec",
     "SchedulerConfiguration",
     "ScoringStrategy",
+    "ServiceAffinityArgs",
     "UtilizationShapePoint",
     "VolumeBindingArgs",
     "check_same_queue_sort",
+    "convert_config",
     "default_config",
     "default_profile",
+    "encode_args",
+    "encode_config",
+    "encode_plugin_set",
+    "encode_struct",
+    "extender_order",
     "expand_plugins",
+    "is_gate_on",
     "load_config",
+    "load_reading",
     "parse_config",
+    "parse_feature_gates",
+    "parse_reading",
+    "provider_config",
+    "provider_reading",
     "validate_config",
+    "with_ignored_resources",
 ]

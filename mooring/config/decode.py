@@ -27,6 +27,8 @@ Duration = Annotated[float, msgspec.Meta(extra={"written": "duration"})]
 _DURATION = re.compile(r"[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
 _DURATION_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+_MAX_SECONDS = 2**63 // 10**9  # Go counts nanoseconds in 64 bits
+_MAX_FLOAT32 = 3.4028235677973366e38
 _INT64_LIMITS = (-(2**63), 2**63 - 1)
 
 
@@ -81,8 +83,9 @@ def _struct(info: inspect.StructType, data: Any, path: str, problems: Problems) 
         problems.add(path, "a mapping", data, ProblemKind.TYPE)
         return _WRONG
     fields = {field.encode_name: field for field in info.fields}
-    for name in data.keys() - fields.keys():
-        _unknown_field(name, tuple(fields), path, problems)
+    for name in data:
+        if name not in fields:
+            _unknown_field(str(name), tuple(fields), path, problems)
     values = {}
     for name, field in fields.items():
         value = _WRONG
@@ -147,6 +150,7 @@ def _scalar(info: inspect.Type, data: Any, path: str, problems: Problems) -> Any
         case inspect.FloatType():
             expected = "a number"
             fits = isinstance(data, int | float) and not isinstance(data, bool)
+            fits = fits and abs(data) <= _MAX_FLOAT32
         case inspect.IntType():
             return _integer(info, data, path, problems)
         case _:
@@ -192,6 +196,9 @@ def _duration(data: Any, path: str, problems: Problems) -> Any:
         problems.add(path, expected, data, ProblemKind.VALUE)
         return _WRONG
     seconds = sum(float(n) * _SECONDS[unit] for n, unit in _DURATION_PART.findall(data))
+    if seconds > _MAX_SECONDS:
+        problems.add(path, f"a duration up to {_MAX_SECONDS}s", data, ProblemKind.VALUE)
+        return _WRONG
     return -seconds if data.startswith("-") else seconds
 
 

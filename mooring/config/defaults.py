@@ -49,24 +49,26 @@ DEFAULT_PLUGINS = Plugins(
 )
 
 
-def merge_plugins(defaults: Plugins, custom: Plugins) -> Plugins:
+def merge_plugins(defaults: Plugins, custom: Plugins, *, replaces: bool = True) -> Plugins:
     """Returns `defaults` changed by what `custom` enables and disables, point by point."""
-    points = (*POINT_NAMES, "multi_point")
     return Plugins(
-        **{point: merge_plugin_set(defaults.at(point), custom.at(point)) for point in points}
+        **{
+            point: merge_plugin_set(defaults.at(point), custom.at(point), replaces=replaces)
+            for point in (*POINT_NAMES, "multi_point")
+        }
     )
 
 
-def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
+def merge_plugin_set(default: PluginSet, custom: PluginSet, *, replaces: bool = True) -> PluginSet:
     """Returns one point's set: the defaults that stay, then what `custom` adds.
 
-    A default that `custom` enables again takes its weight and keeps its place. One that `custom`
-    disables and enables moves to the end. A plugin enabled twice stays there twice; building the
-    profile refuses it.
+    A default that `custom` enables again takes its weight and keeps its place if it `replaces`;
+    else it is there twice. One that `custom` disables and enables moves to the end. A plugin
+    enabled twice stays there twice; building the profile refuses it.
     """
     disabled = custom.disabled + default.disabled
     # Of a plugin that is listed twice, the last entry replaces the default.
-    position = {ref.name: i for i, ref in enumerate(custom.enabled)}
+    position = {ref.name: i for i, ref in enumerate(custom.enabled)} if replaces else {}
     enabled: list[PluginRef] = []
     placed: set[int] = set()
     for ref in () if ALL in disabled else default.enabled:
@@ -81,11 +83,13 @@ def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
 
 
 def default_plugin_config(
-    plugins: Plugins, given: Mapping[str, Args | dict[str, Any] | None]
+    plugins: Plugins,
+    given: Mapping[str, Args | dict[str, Any] | None],
+    args_types: Mapping[str, type[Args]] = ARGS_TYPES,
 ) -> dict[str, Args | dict[str, Any] | None]:
     """Returns `given` followed by the default arguments of the other enabled plugins, by name."""
-    missing = sorted(plugins.names() & ARGS_TYPES.keys() - given.keys())
-    return {**given, **{name: ARGS_TYPES[name]() for name in missing}}
+    missing = sorted(plugins.names() & args_types.keys() - given.keys())
+    return {**given, **{name: args_types[name]() for name in missing}}
 
 
 def default_profile(scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Profile:

@@ -9,31 +9,57 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import ConfigError
-from . import v1
 from .defaults import default_config
+from .files import KIND
+from .gates import FeatureGates, check_feature_gates
+from .generations import GENERATIONS
+from .policy import read_config_map, read_policy
+from .policy_files import API_VERSION as POLICY_VERSION
+from .policy_files import CONFIG_MAP_KIND
+from .policy_files import KIND as POLICY_KIND
 from .problems import ProblemKind, Problems, one_of
+from .reading import Reading, read_component
 from .text import parse_text
 from .types import SchedulerConfiguration
 
 T = TypeVar("T")
-Reader = Callable[[dict[str, Any], Problems], SchedulerConfiguration]
-
-# Who reads which format, by kind and apiVersion. Older formats are added here.
-READERS: dict[str, dict[str, Reader]] = {v1.KIND: {v1.API_VERSION: v1.read_v1}}
+Reader = Callable[[dict[str, Any], Problems, FeatureGates], Reading]
 
 
-def load_config(path: str | Path) -> SchedulerConfiguration:
+def _component_reader(data: dict[str, Any], problems: Problems, gates: FeatureGates) -> Reading:
+    generation = next(g for g in GENERATIONS if g.api_version == data["apiVersion"])
+    return read_component(data, problems, generation, gates)
+
+
+# Who reads which format, by kind and apiVersion.
+READERS: dict[str, dict[str, Reader]] = {
+    KIND: dict.fromkeys((generation.api_version for generation in GENERATIONS), _component_reader),
+    POLICY_KIND: {POLICY_VERSION: read_policy},
+    CONFIG_MAP_KIND: {POLICY_VERSION: read_config_map},
+}
+
+
+def load_config(
+    path: str | Path, feature_gates: FeatureGates | None = None
+) -> SchedulerConfiguration:
     """Returns the configuration in the file at `path`; raises ConfigError if it is wrong."""
+    return load_reading(path, feature_gates).config
+
+
+def load_reading(path: str | Path, feature_gates: FeatureGates | None = None) -> Reading:
+    """Returns the configuration in the file at `path` with notes on what has no effect."""
     source = str(path)
     try:
         text = Path(path).read_bytes()
     except OSError as error:
         raise ConfigError(f"{source}: expected a readable file; got {error.strerror}") from error
-    return parse_config(text, source)
+    return parse_reading(text, source, feature_gates)
 
 
 def parse_config(
-    data: dict[str, Any] | bytes | str | None, source: str = "scheduler.yaml"
+    data: dict[str, Any] | bytes | str | None,
+    source: str = "scheduler.yaml",
+    feature_gates: FeatureGates | None = None,
 ) -> SchedulerConfiguration:
     """Returns the configuration in `data`: YAML or JSON text, the mapping it holds, or None for
     the default configuration.
@@ -42,15 +68,26 @@ def parse_config(
     """
     if data is None:
         return default_config()
+    return parse_reading(data, source, feature_gates).config
+
+
+def parse_reading(
+    data: dict[str, Any] | bytes | str,
+    source: str = "scheduler.yaml",
+    feature_gates: FeatureGates | None = None,
+) -> Reading:
+    """Returns the configuration in `data` with notes on what has no effect; see parse_config."""
+    gates = feature_gates or {}
+    check_feature_gates(gates)
     problems = Problems()
     tree = parse_text(data, problems) if isinstance(data, bytes | str) else data
-    config = None if tree is None and problems else _read(tree, problems)
-    if problems or config is None:
+    reading = None if tree is None and problems else _read(tree, problems, gates)
+    if problems or reading is None:
         raise ConfigError("\n".join(f"{source}: {problem}" for problem in problems))
-    return config
+    return reading
 
 
-def _read(tree: Any, problems: Problems) -> SchedulerConfiguration | None:
+def _read(tree: Any, problems: Problems, gates: FeatureGates) -> Reading | None:
     """Returns the configuration in `tree`, read the way its kind and apiVersion say."""
     tree = {} if tree is None else tree
     if not isinstance(tree, dict):
@@ -60,7 +97,7 @@ def _read(tree: Any, problems: Problems) -> SchedulerConfiguration | None:
     if versions is None:
         return None
     reader = _choice(versions, tree.get("apiVersion"), "apiVersion", problems)
-    return None if reader is None else reader(tree, problems)
+    return None if reader is None else reader(tree, problems, gates)
 
 
 def _choice(choices: dict[str, T], name: Any, field: str, problems: Problems) -> T | None:

@@ -1,9 +1,12 @@
-"""Problems: what is wrong with a configuration, collected instead of raised one by one."""
+"""Problems: what is wrong with a configuration, collected instead of raised one by one.
+
+Mirrors staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go.
+"""
 
 import json
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,28 +27,74 @@ class ProblemKind(Enum):
     FORBIDDEN = "forbidden"
 
 
+class Upstream(NamedTuple):
+    """How kube-scheduler words a problem: in one detail or several, and with which value if that
+    is not the one that was found."""
+
+    details: tuple[str, ...]
+    value: object = None
+
+
 @dataclass(frozen=True)
 class Problem:
-    """One mistake: where it is, what was expected there, what was found."""
+    """One mistake: where it is, what was expected there, what was found.
+
+    `details` are the words of kube-scheduler, which makes an error of each; `bad_value` is what it
+    prints as the value, None where it prints none.
+    """
 
     path: str
     expected: str
     got: str
     kind: ProblemKind = ProblemKind.INVALID
+    details: tuple[str, ...] = ()
+    bad_value: str | None = None
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""
         return f"{where}expected {self.expected}; got {self.got}"
+
+    def upstream_texts(self) -> list[str]:
+        """Returns the errors of kube-scheduler for this mistake."""
+        words = _UPSTREAM_WORDS[self.kind]
+        if self.kind in _VALUELESS:
+            start = f"{self.path}: {words}"
+        else:
+            start = f"{self.path}: {words}: {self.bad_value}"
+        return [f"{start}: {detail}" if detail else start for detail in self.details]
+
+
+_VALUELESS = frozenset({ProblemKind.REQUIRED, ProblemKind.FORBIDDEN})
+_UPSTREAM_WORDS = {
+    ProblemKind.INVALID: "Invalid value",
+    ProblemKind.REQUIRED: "Required value",
+    ProblemKind.DUPLICATE: "Duplicate value",
+    ProblemKind.UNSUPPORTED: "Unsupported value",
+    ProblemKind.FORBIDDEN: "Forbidden",
+}
 
 
 class Problems(list[Problem]):
     """The problems found so far, in the order they were found."""
 
     def add(
-        self, path: str, expected: str, got: object, kind: ProblemKind = ProblemKind.INVALID
+        self,
+        path: str,
+        expected: str,
+        got: object,
+        kind: ProblemKind = ProblemKind.INVALID,
+        upstream: Upstream | str = "",
     ) -> None:
-        """Notes that `path` should be as `expected` says and is `got`, a value of the file."""
-        self.append(Problem(path, expected, show(got), kind))
+        """Notes that `path` should be as `expected` says and is `got`, a value of the file.
+
+        `upstream` has the words of kube-scheduler for the same mistake.
+        """
+        if isinstance(upstream, str):
+            upstream = Upstream((upstream,))
+        bad_value = None
+        if kind not in _VALUELESS:
+            bad_value = _as_json(got if upstream.value is None else upstream.value)
+        self.append(Problem(path, expected, show(got), kind, upstream.details, bad_value))
 
     def cover(self, path: str) -> bool:
         """Whether something at or above `path` is known to be wrong already."""
@@ -65,6 +114,16 @@ def show(value: Any) -> str:
             return f"a list of {len(value)}" if value else "an empty list"
         case _:
             return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def supported(choices: tuple[str, ...]) -> str:
+    """Returns how kube-scheduler names the values a field may have."""
+    return "supported values: " + ", ".join(f'"{choice}"' for choice in choices)
+
+
+def _as_json(value: object) -> str:
+    """Returns a value as kube-scheduler prints it."""
+    return json.dumps(value, ensure_ascii=False, default=lambda _: {})
 
 
 class Literally(str):

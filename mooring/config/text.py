@@ -24,12 +24,19 @@ _TIMESTAMP_TAG = "tag:yaml.org,2002:timestamp"
 _EXPONENT = re.compile(r"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$")
 
 
+# A small text with references to references can stand for a very large tree.
+_MAX_NODES = 1_000_000
+_MAX_DEPTH = 300
+
+
 class _Pairs(list[tuple[str, Any]]):
     """A mapping before its keys are known to be distinct."""
 
 
 class _Loader(_SafeLoader):
     """The safe loader, asked for nodes and scalars only."""
+
+    nodes_left = _MAX_NODES
 
 
 _Loader.add_implicit_resolver(_FLOAT_TAG, _EXPONENT, list("-+0123456789."))
@@ -41,31 +48,56 @@ def parse_text(text: str | bytes, problems: Problems) -> Any:
     try:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         tree = _read_json(decoded) if decoded.lstrip().startswith("{") else _read_yaml(decoded)
-    except UnicodeDecodeError as error:
+        return _plain(tree, "", problems)
+    except UnicodeError as error:
         problems.add("", "UTF-8 text", Literally(error), ProblemKind.SYNTAX)
     except json.JSONDecodeError as error:
         where = Literally(f"{error.msg} (line {error.lineno}, column {error.colno})")
         problems.add("", "JSON", where, ProblemKind.SYNTAX)
     except yaml.YAMLError as error:
         problems.add("", "YAML", _yaml_fault(error), ProblemKind.SYNTAX)
-    else:
-        return _plain(tree, "", problems)
+    except ValueError as error:  # such as a number of very many digits
+        problems.add("", "JSON or YAML", Literally(error), ProblemKind.SYNTAX)
+    except RecursionError:
+        problems.add("", "less nesting", Literally("too much of it"), ProblemKind.SYNTAX)
     return None
 
 
 def _read_json(text: str) -> Any:
     """Returns JSON `text` as a tree of _Pairs, lists and scalars."""
-    return json.loads(text, object_pairs_hook=_Pairs)
+    return json.loads(text, object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> None:
+    """Refuses NaN and the infinities, which Python reads although JSON does not have them."""
+    raise ValueError(f"{name} is not JSON")
 
 
 def _read_yaml(text: str) -> Any:
     """Returns the first document of YAML `text` as a tree of _Pairs, lists and scalars."""
+    _check_depth(text)
     loader = _Loader(text)
     try:
         node = loader.get_node() if loader.check_node() else None
         return None if node is None else _tree(node, loader)
     finally:
         loader.dispose()
+
+
+def _check_depth(text: str) -> None:
+    """Raises RecursionError when the first document is nested so deep that libyaml, which calls
+    itself for each level, would bring the program down."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        match event:
+            case yaml.CollectionStartEvent():
+                depth += 1
+                if depth > _MAX_DEPTH:
+                    raise RecursionError
+            case yaml.CollectionEndEvent():
+                depth -= 1
+            case yaml.DocumentEndEvent():
+                return
 
 
 def _yaml_fault(error: yaml.YAMLError) -> Literally:
@@ -78,6 +110,11 @@ def _yaml_fault(error: yaml.YAMLError) -> Literally:
 
 def _tree(node: yaml.Node, loader: _Loader) -> Any:
     """Returns a YAML node as a tree of _Pairs, lists and scalars."""
+    loader.nodes_left -= 1
+    if loader.nodes_left < 0:
+        raise yaml.MarkedYAMLError(
+            problem="the references stand for too much", problem_mark=node.start_mark
+        )
     if isinstance(node, yaml.MappingNode):
         return _Pairs(_pairs(node, loader))
     if isinstance(node, yaml.SequenceNode):
@@ -87,8 +124,9 @@ def _tree(node: yaml.Node, loader: _Loader) -> Any:
         return node.value
     try:
         return loader.construct_object(node)
-    except ValueError as error:  # such as !!int with letters
-        raise yaml.MarkedYAMLError(problem=str(error), problem_mark=node.start_mark) from error
+    except (ValueError, LookupError, TypeError) as error:  # such as !!int with letters
+        problem = f"{node.value} is not what its tag says"
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
 
 
 def _pairs(node: yaml.MappingNode, loader: _Loader) -> list[tuple[str, Any]]:

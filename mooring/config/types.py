@@ -160,7 +160,8 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
 
     `percentage_of_nodes_to_score` None, the value when the file says nothing, means that every node
     is judged. kube-scheduler would take that for 0; an explicit 0 asks for its formula, which
-    judges fewer nodes the larger the cluster is.
+    judges fewer nodes the larger the cluster is. `always_check_all_predicates` comes from a Policy
+    only: a node is judged by every filter, even when one has refused it.
     """
 
     parallelism: int = 16
@@ -174,6 +175,7 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
     enable_profiling: bool = True
     enable_contention_profiling: bool = True
     delay_cache_until_active: bool = False
+    always_check_all_predicates: bool = False
 
     def profile_named(self, scheduler_name: str) -> Profile | None:
         """Returns the profile of pods with this `spec.schedulerName`, None if there is none."""

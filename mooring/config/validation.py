@@ -5,12 +5,13 @@ can be compared with that of kube-scheduler.
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from ..api.names import is_qualified_name
 from ..api.resources import is_extended
 from .args_validation import seconds, validate_args
-from .plugin_args import ARGS_TYPES
-from .problems import Literally, ProblemKind, Problems
+from .name_faults import key_faults
+from .plugin_args import ARGS_TYPES, Args
+from .problems import Literally, ProblemKind, Problems, Upstream
 from .types import (
     POINT_NAMES,
     ClientConnection,
@@ -27,42 +28,63 @@ ArgsPaths = dict[tuple[str, str], str]
 # Plugins that earlier versions had. They are refused by name at single extension points; under
 # multiPoint and at the placement points they are unknown plugins like any other.
 REMOVED_PLUGINS = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
+CURRENT = "kubescheduler.config.k8s.io/v1"
 _POINTS_WITHOUT_REMOVED = frozenset(POINT_NAMES) - {"placement_generate", "placement_score"}
 
 
+class _Removed(NamedTuple):
+    """The plugins that a version refuses, and the words of kube-scheduler for it."""
+
+    plugins: frozenset[str]
+    upstream: str
+
+
 def validate_config(
-    config: SchedulerConfiguration, args_paths: Mapping[tuple[str, str], str] | None = None
+    config: SchedulerConfiguration,
+    args_paths: Mapping[tuple[str, str], str] | None = None,
+    removed: frozenset[str] = REMOVED_PLUGINS,
+    api_version: str = CURRENT,
 ) -> Problems:
     """Returns everything that is wrong with `config`, nothing if it is good.
 
     `args_paths` says where the file has the arguments of plugins; without it they are counted in
-    the order of `plugin_config`.
+    the order of `plugin_config`. `removed` are the plugins that the version of the file refuses.
     """
     problems = Problems()
+    refusal = (
+        f'was invalid in version "{api_version.rpartition("/")[2]}" '
+        f'(KubeSchedulerConfiguration is version "{api_version}")'
+    )
+    rules = _Removed(removed, refusal)
     _client_connection(config.client_connection, problems)
     _leader_election(config.leader_election, problems)
     if config.parallelism <= 0:
-        problems.add("parallelism", "a number above 0", config.parallelism)
-    _profiles(config.profiles, args_paths or {}, problems)
+        upstream = "should be an integer value greater than zero"
+        problems.add("parallelism", "a number above 0", config.parallelism, upstream=upstream)
+    _profiles(config.profiles, args_paths or {}, rules, problems)
     _percentage(config.percentage_of_nodes_to_score, "percentageOfNodesToScore", problems)
     initial, longest = config.pod_initial_backoff_s, config.pod_max_backoff_s
     if initial <= 0:
-        problems.add("podInitialBackoffSeconds", "a number above 0", initial)
+        path, expected = "podInitialBackoffSeconds", "a number above 0"
+        problems.add(path, expected, initial, upstream="must be greater than 0")
     if longest < initial:
         expected = f"a number not below podInitialBackoffSeconds, which is {initial}"
-        problems.add("podMaxBackoffSeconds", expected, longest)
+        upstream = "must be greater than or equal to PodInitialBackoffSeconds"
+        problems.add("podMaxBackoffSeconds", expected, longest, upstream=upstream)
     _extenders(config.extenders, problems)
     return problems
 
 
 def _percentage(percentage: int | None, path: str, problems: Problems) -> None:
     if percentage is not None and not 0 <= percentage <= 100:
-        problems.add(path, "a percentage from 0 to 100", percentage)
+        expected, upstream = "a percentage from 0 to 100", "not in valid range [0-100]"
+        problems.add(path, expected, percentage, upstream=upstream)
 
 
 def _client_connection(connection: ClientConnection, problems: Problems) -> None:
     if connection.burst < 0:
-        problems.add("clientConnection.burst", "a number not below 0", connection.burst)
+        path, expected = "clientConnection.burst", "a number not below 0"
+        problems.add(path, expected, connection.burst, upstream="must be non-negative")
 
 
 def _leader_election(election: LeaderElection, problems: Problems) -> None:
@@ -75,13 +97,17 @@ def _leader_election(election: LeaderElection, problems: Problems) -> None:
     }
     for name, duration in durations.items():
         if duration <= 0:
-            problems.add(f"leaderElection.{name}", "a duration above 0s", seconds(duration))
+            path, upstream = f"leaderElection.{name}", "must be greater than zero"
+            problems.add(path, "a duration above 0s", seconds(duration), upstream=upstream)
+    lease, renew = seconds(election.lease_duration_s), seconds(election.renew_deadline_s)
     if election.lease_duration_s <= election.renew_deadline_s:
-        expected = f"a duration above renewDeadline, which is {seconds(election.renew_deadline_s)}"
-        got = seconds(election.lease_duration_s)
-        problems.add("leaderElection.leaseDuration", expected, got)
+        expected = f"a duration above renewDeadline, which is {renew}"
+        # kube-scheduler names the wrong one of the two values.
+        swapped = Upstream(("must be greater than `RenewDeadline`",), renew)
+        problems.add("leaderElection.leaseDuration", expected, lease, upstream=swapped)
     if election.resource_lock != "leases":
-        problems.add("leaderElection.resourceLock", "leases", election.resource_lock)
+        path, upstream = "leaderElection.resourceLock", 'resourceLock value must be "leases"'
+        problems.add(path, "leases", election.resource_lock, upstream=upstream)
     names = {
         "resourceName": election.resource_name,
         "resourceNamespace": election.resource_namespace,
@@ -92,7 +118,10 @@ def _leader_election(election: LeaderElection, problems: Problems) -> None:
 
 
 def _profiles(
-    profiles: tuple[Profile, ...], args_paths: Mapping[tuple[str, str], str], problems: Problems
+    profiles: tuple[Profile, ...],
+    args_paths: Mapping[tuple[str, str], str],
+    removed: _Removed,
+    problems: Problems,
 ) -> None:
     if not profiles:
         problems.add("profiles", "at least one profile", profiles, ProblemKind.REQUIRED)
@@ -105,39 +134,48 @@ def _profiles(
         _percentage(
             profile.percentage_of_nodes_to_score, f"{path}.percentageOfNodesToScore", problems
         )
-        _removed_plugins(profile, path, problems)
-        _plugin_config(profile, path, args_paths, problems)
+        _removed_plugins(profile, path, removed, problems)
+        _plugin_config(profile, path, args_paths, removed, problems)
         if name in seen:
             expected = "a name no other profile has"
-            problems.add(f"{path}.schedulerName", expected, name, ProblemKind.DUPLICATE)
+            upstream = Upstream(("",), {})
+            problems.add(f"{path}.schedulerName", expected, name, ProblemKind.DUPLICATE, upstream)
         seen.add(name)
     _common_queue_sort(profiles, problems)
 
 
-def _removed_plugins(profile: Profile, path: str, problems: Problems) -> None:
+def _removed_plugins(profile: Profile, path: str, removed: _Removed, problems: Problems) -> None:
     for point, name in POINT_NAMES.items():
         if point in _POINTS_WITHOUT_REMOVED:
             for i, ref in enumerate(profile.plugins.at(point).enabled):
-                if ref.name in REMOVED_PLUGINS:
+                if ref.name in removed.plugins:
                     where = f"{path}.plugins.{name}.enabled[{i}]"
-                    problems.add(where, "a plugin that still exists", ref.name)
+                    expected = "a plugin that still exists"
+                    problems.add(where, expected, ref.name, upstream=removed.upstream)
 
 
 def _plugin_config(
-    profile: Profile, path: str, args_paths: Mapping[tuple[str, str], str], problems: Problems
+    profile: Profile,
+    path: str,
+    args_paths: Mapping[tuple[str, str], str],
+    removed: _Removed,
+    problems: Problems,
 ) -> None:
     enabled = profile.plugins.names()
     for i, (name, args) in enumerate(profile.plugin_config.items()):
         where = args_paths.get((path, name), f"{path}.pluginConfig[{i}]")
-        if name in REMOVED_PLUGINS:
-            problems.add(where, "a plugin that still exists", name)
+        if name in removed.plugins:
+            problems.add(where, "a plugin that still exists", name, upstream=removed.upstream)
             continue
         args_type = ARGS_TYPES.get(name)
         if args_type is None:
+            if isinstance(args, Args):
+                validate_args(args, f"{where}.args", problems)
             continue
         if not isinstance(args, args_type):
             got = Literally(type(args).__name__)
-            problems.add(f"{where}.args", args_type.__name__, got)
+            upstream = "has to match plugin args"
+            problems.add(f"{where}.args", args_type.__name__, got, upstream=upstream)
         # kube-scheduler looks at these arguments only when it makes the plugin.
         elif name != "NodeResourcesFit" or name in enabled:
             validate_args(args, f"{where}.args", problems)
@@ -148,17 +186,21 @@ def _common_queue_sort(profiles: tuple[Profile, ...], problems: Problems) -> Non
     first = profiles[0].plugins.queue_sort
     if len(first.enabled) > 1:
         path = "profiles[0].plugins.queueSort.Enabled"
-        problems.add(path, "one queue sort plugin", len(first.enabled))
+        expected, upstream = "one queue sort plugin", "only one queue sort plugin can be enabled"
+        problems.add(path, expected, len(first.enabled), upstream=upstream)
     name = first.enabled[0].name if first.enabled else ""
     args = profiles[0].plugin_config.get(name)
     for i, profile in enumerate(profiles[1:], start=1):
         if profile.plugins.queue_sort != first:
             got = Literally("something else")
-            problems.add(f"profiles[{i}].plugins.queueSort", "the same as in profiles[0]", got)
+            path, expected = f"profiles[{i}].plugins.queueSort", "the same as in profiles[0]"
+            words = Upstream(("must be the same for all profiles",), {})
+            problems.add(path, expected, got, upstream=words)
         if name in profile.plugin_config and profile.plugin_config[name] != args:
             expected = f"the same args for {name} as in profiles[0]"
             got = Literally("something else")
-            problems.add(f"profiles[{i}].pluginConfig.args", expected, got)
+            words = Upstream(("queueSort must be the same for all profiles",), {})
+            problems.add(f"profiles[{i}].pluginConfig.args", expected, got, upstream=words)
 
 
 def _extenders(extenders: tuple[Extender, ...], problems: Problems) -> None:
@@ -167,19 +209,29 @@ def _extenders(extenders: tuple[Extender, ...], problems: Problems) -> None:
         path = f"extenders[{i}]"
         if extender.prioritize_verb and extender.weight <= 0:
             expected = "a weight above 0, since prioritizeVerb is set"
-            problems.add(f"{path}.weight", expected, extender.weight)
+            upstream = "must have a positive weight applied to it"
+            problems.add(f"{path}.weight", expected, extender.weight, upstream=upstream)
         for j, resource in enumerate(extender.managed_resources):
             where = f"{path}.managedResources[{j}].name"
             _managed_resource(resource, where, problems)
             if resource.name in managed:
-                problems.add(where, "a resource no extender manages already", resource.name)
+                expected = "a resource no extender manages already"
+                upstream = "duplicate extender managed resource name"
+                problems.add(where, expected, resource.name, upstream=upstream)
             managed.add(resource.name)
     binders = sum(1 for extender in extenders if extender.bind_verb)
     if binders > 1:
         got = Literally(f"{binders} of them")
-        problems.add("extenders", "at most one extender with a bindVerb", got)
+        expected = "at most one extender with a bindVerb"
+        found = f"found {binders} extenders implementing bind"
+        words = Upstream(("only one extender can implement bind",), found)
+        problems.add("extenders", expected, got, upstream=words)
 
 
 def _managed_resource(resource: ManagedResource, path: str, problems: Problems) -> None:
-    if not is_qualified_name(resource.name) or not is_extended(resource.name):
-        problems.add(path, "an extended resource such as example.com/gpu", resource.name)
+    faults = key_faults(resource.name)
+    if not faults and not is_extended(resource.name):
+        faults = ("is an invalid extended resource name",)
+    if faults:
+        expected = "an extended resource such as example.com/gpu"
+        problems.add(path, expected, resource.name, upstream=Upstream(faults))

@@ -7,6 +7,7 @@ Must not happen: a placement rule (those are plugins), I/O. Called by: `sim`, `c
 
 from .attempt import Attempt, Explanation, Outcome, PluginScore
 from .build import build_scheduler
+from .catalog import PluginDescription, describe_plugins, effective_plugins
 from .cycle import Scheduler
 from .parts import Cluster, Observer
 from .select_host import FirstByName, FirstFound, RandomTies, TieBreak
@@ -19,9 +20,12 @@ __all__ = [
     "FirstFound",
     "Observer",
     "Outcome",
+    "PluginDescription",
     "PluginScore",
     "RandomTies",
     "Scheduler",
     "TieBreak",
     "build_scheduler",
+    "describe_plugins",
+    "effective_plugins",
 ]

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import InputError
 from .conformance_cases import Disagreement, run_case
+from .conformance_config import is_config_case, run_config_case
 from .conformance_hints import is_event_case, run_event_case
 from .conformance_queue import is_queue_script, run_queue_script
 
@@ -77,6 +78,7 @@ RUNNERS: tuple[
     (is_placement, run_placement),
     (is_event_case, run_event),
     (is_queue_script, run_script),
+    (is_config_case, run_config_case),
 )
 """The kinds of cases: how to tell one, and what yields, for each decision of the case, where we disagree."""
 

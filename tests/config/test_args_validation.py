@@ -289,7 +289,7 @@ def spread(**constraint: Any) -> dict[str, Any]:
         pytest.param(
             "DynamicResources",
             {"bindingTimeout": "999ms"},
-            "bindingTimeout: expected a duration of at least 1s; got 0.999s",
+            "bindingTimeout: expected a duration of at least 1s; got 999ms",
             id="dynamic resources: a binding timeout too short",
         ),
     ],

@@ -18,6 +18,10 @@ from mooring.config import (
 from mooring.errors import ConfigError
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+VERSIONS = (
+    "kubescheduler.config.k8s.io/v1, kubescheduler.config.k8s.io/v1beta3, "
+    "kubescheduler.config.k8s.io/v1beta2 or kubescheduler.config.k8s.io/v1beta1"
+)
 JSON_HEAD = (
     '{"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", '
 )
@@ -171,25 +175,22 @@ def test_numbers_and_notations(text: str | bytes, parallelism: int) -> None:
     [
         pytest.param(
             "",
-            ["kind: expected KubeSchedulerConfiguration; got nothing"],
+            ["kind: expected KubeSchedulerConfiguration, Policy or ConfigMap; got nothing"],
             id="an empty file is not the default",
         ),
         pytest.param(
-            "kind: Policy\napiVersion: v1",
-            ['kind: expected KubeSchedulerConfiguration; got "Policy"'],
+            "kind: Pod\napiVersion: v1",
+            ['kind: expected KubeSchedulerConfiguration, Policy or ConfigMap; got "Pod"'],
             id="another kind",
         ),
         pytest.param(
             "kind: KubeSchedulerConfiguration",
-            ["apiVersion: expected kubescheduler.config.k8s.io/v1; got nothing"],
+            [f"apiVersion: expected {VERSIONS}; got nothing"],
             id="no version",
         ),
         pytest.param(
-            "kind: KubeSchedulerConfiguration\napiVersion: kubescheduler.config.k8s.io/v1beta1",
-            [
-                "apiVersion: expected kubescheduler.config.k8s.io/v1; "
-                'got "kubescheduler.config.k8s.io/v1beta1"'
-            ],
+            "kind: KubeSchedulerConfiguration\napiVersion: kubescheduler.config.k8s.io/v1alpha1",
+            [f'apiVersion: expected {VERSIONS}; got "kubescheduler.config.k8s.io/v1alpha1"'],
             id="another version",
         ),
         pytest.param("[]", ["expected a mapping; got an empty list"], id="a list"),

@@ -1,0 +1,101 @@
+"""Generations: the versions of KubeSchedulerConfiguration, and in what they differ.
+
+Mirrors pkg/scheduler/apis/config/{v1,v1beta3,v1beta2,v1beta1}/defaults.go. The defaults of an
+older version are those of the release that brought it, or, for v1beta1, of the last that had it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .defaults import DEFAULT_PLUGINS
+from .files import (
+    API_VERSION,
+    GROUP,
+    ConfigurationFile,
+    ConfigurationV1,
+    ConfigurationV1Beta1,
+    ConfigurationV1Beta2,
+)
+from .gates import (
+    DEFAULT_POD_TOPOLOGY_SPREAD,
+    GANG_SCHEDULING,
+    NODE_DECLARED_FEATURES,
+    FeatureGates,
+    is_gate_on,
+)
+from .older_plugins import (
+    V1BETA1_PLUGINS,
+    V1BETA2_PLUGINS,
+    V1BETA3_PLUGINS,
+    with_selector_spread,
+)
+from .plugin_args import ARGS_TYPES, LEGACY_ARGS_TYPES, Args
+from .types import PluginRef, Plugins, PluginSet
+
+_ALL_ARGS_TYPES = {**ARGS_TYPES, **LEGACY_ARGS_TYPES}
+LIMITS = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
+_SCORERS_OF_V1BETA1 = frozenset(
+    {
+        "NodeLabel",
+        "NodePreferAvoidPods",
+        "NodeResourcesLeastAllocated",
+        "NodeResourcesMostAllocated",
+        "RequestedToCapacityRatio",
+        "ServiceAffinity",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One version of the format.
+
+    `args_types` are the plugins whose arguments are typed. `removed` are the plugins it refuses
+    because earlier versions had them. In a generation that `replaces`, enabling a default plugin
+    again changes it in its place; in the others it is then there twice, which is an error.
+    `guesses_defaulting` is of v1beta1: PodTopologySpread takes a list of constraints as a wish to
+    use it.
+    """
+
+    name: str
+    file: type[ConfigurationFile]
+    plugins: Plugins
+    args_types: Mapping[str, type[Args]]
+    removed: frozenset[str] = frozenset()
+    replaces: bool = True
+    guesses_defaulting: bool = False
+
+    @property
+    def api_version(self) -> str:
+        """The apiVersion of its files."""
+        return f"{GROUP}/{self.name}"
+
+    def default_plugins(self, gates: FeatureGates) -> Plugins:
+        """Returns the plugins that are on when the file says nothing."""
+        if self.api_version != API_VERSION:
+            spreads = is_gate_on(gates, DEFAULT_POD_TOPOLOGY_SPREAD)
+            return self.plugins if spreads else with_selector_spread(self.plugins)
+        enabled = list(self.plugins.multi_point.enabled)
+        if not is_gate_on(gates, NODE_DECLARED_FEATURES):
+            enabled.remove(PluginRef(NODE_DECLARED_FEATURES))
+        if is_gate_on(gates, GANG_SCHEDULING):
+            enabled.append(PluginRef(GANG_SCHEDULING))
+        return Plugins(multi_point=PluginSet(tuple(enabled)))
+
+
+V1 = Generation("v1", ConfigurationV1, DEFAULT_PLUGINS, _ALL_ARGS_TYPES, removed=LIMITS)
+V1BETA3 = Generation(
+    "v1beta3", ConfigurationV1Beta2, V1BETA3_PLUGINS, _ALL_ARGS_TYPES, removed=_SCORERS_OF_V1BETA1
+)
+V1BETA2 = Generation(
+    "v1beta2", ConfigurationV1Beta2, V1BETA2_PLUGINS, _ALL_ARGS_TYPES, removed=_SCORERS_OF_V1BETA1
+)
+V1BETA1 = Generation(
+    "v1beta1",
+    ConfigurationV1Beta1,
+    V1BETA1_PLUGINS,
+    _ALL_ARGS_TYPES,
+    replaces=False,
+    guesses_defaulting=True,
+)
+GENERATIONS = (V1, V1BETA3, V1BETA2, V1BETA1)

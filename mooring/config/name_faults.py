@@ -1,0 +1,76 @@
+"""NameFaults: what kube-scheduler says about a label key or label value that is none.
+
+Mirrors staging/src/k8s.io/apimachinery/pkg/api/validate/content/kube.go. The texts are those of
+Kubernetes, which people search for.
+"""
+
+import re
+
+_CHARACTERS = (
+    "must consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character"
+)
+_NAME_FORM = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_NAME_RULE = (
+    f"{_CHARACTERS} (e.g. 'MyName',  or 'my.name',  or '123-abc', "
+    f"regex used for validation is '{_NAME_FORM}')"
+)
+_LABEL_FORM = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN_FORM = f"{_LABEL_FORM}(\\.{_LABEL_FORM})*"
+_SUBDOMAIN_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', "
+    f"regex used for validation is '{_SUBDOMAIN_FORM}')"
+)
+_VALUE_RULE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or "
+    f"'my_value',  or '12345', regex used for validation is '({_NAME_FORM})?')"
+)
+_NAME = re.compile(_NAME_FORM)
+_SUBDOMAIN = re.compile(_SUBDOMAIN_FORM)
+_MAX_NAME = 63
+_MAX_SUBDOMAIN = 253
+
+
+def key_faults(text: str) -> tuple[str, ...]:
+    """Returns everything that is wrong with `text` as a label key, nothing if it is one."""
+    parts = text.split("/")
+    if len(parts) > 2:
+        prefix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return (f"a valid label key {_NAME_RULE} {prefix}",)
+    faults = [f"prefix part {fault}" for prefix in parts[:-1] for fault in _prefix_faults(prefix)]
+    name = parts[-1]
+    if not name:
+        faults.append("name part must be non-empty")
+    elif _bytes(name) > _MAX_NAME:
+        faults.append(f"name part {_too_long(_MAX_NAME)}")
+    if not _NAME.fullmatch(name):
+        faults.append(f"name part {_NAME_RULE}")
+    return tuple(faults)
+
+
+def value_faults(text: str) -> tuple[str, ...]:
+    """Returns everything that is wrong with `text` as a label value, nothing if it is one."""
+    faults = []
+    if _bytes(text) > _MAX_NAME:
+        faults.append(_too_long(_MAX_NAME))
+    if text and not _NAME.fullmatch(text):
+        faults.append(_VALUE_RULE)
+    return tuple(faults)
+
+
+def _prefix_faults(prefix: str) -> list[str]:
+    if not prefix:
+        return ["must be non-empty"]
+    faults = [_too_long(_MAX_SUBDOMAIN)] if _bytes(prefix) > _MAX_SUBDOMAIN else []
+    return faults if _SUBDOMAIN.fullmatch(prefix) else [*faults, _SUBDOMAIN_RULE]
+
+
+def _bytes(text: str) -> int:
+    """Returns the length of `text` in UTF-8; a broken character counts as one replaced."""
+    return len(text.encode(errors="replace"))
+
+
+def _too_long(limit: int) -> str:
+    return f"must be no more than {limit} bytes"

@@ -1,0 +1,115 @@
+"""Catalog: which plugins there are, and which of them a configuration runs.
+
+For those who look at a configuration without building a scheduler from it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..config import (
+    ARGS_TYPES,
+    DEFAULT_PLUGINS,
+    LEGACY_ARGS_TYPES,
+    POINT_NAMES,
+    ExpandedPlugins,
+    SchedulerConfiguration,
+    check_same_queue_sort,
+    encode_struct,
+    expand_plugins,
+)
+from ..errors import ConfigError
+from ..framework import Plugin
+from ..plugins.registry import IN_TREE
+from ..runtime import Registry
+
+ARGUMENTS = {**ARGS_TYPES, **LEGACY_ARGS_TYPES}
+
+
+@dataclass(frozen=True)
+class PluginDescription:
+    """What there is to know about a plugin before using it.
+
+    `points` are named as in a configuration. `args` are its arguments with their defaults, None
+    if it takes none or takes what it likes. `source` is `in-tree`, a package, or a file.
+    """
+
+    name: str
+    summary: str
+    source: str
+    points: tuple[str, ...]
+    is_default: bool
+    weight: int
+    args: dict[str, Any] | None
+
+
+def describe_plugins(plugin_files: Iterable[str] = ()) -> tuple[PluginDescription, ...]:
+    """All plugins a configuration can name, in the order in which they were registered."""
+    registry = make_registry(plugin_files)
+    weights = {ref.name: ref.weight for ref in DEFAULT_PLUGINS.multi_point.enabled}
+    return tuple(_describe(name, registry, weights) for name in registry)
+
+
+def effective_plugins(
+    config: SchedulerConfiguration, plugin_files: Iterable[str] = ()
+) -> tuple[ExpandedPlugins, ...]:
+    """The plugins of each profile by extension point, in the order of execution.
+
+    Raises ConfigError, with a line for each profile that cannot be built.
+    """
+    registry = make_registry(plugin_files)
+    faults: list[str] = []
+    expanded: list[ExpandedPlugins] = []
+    for i, profile in enumerate(config.profiles):
+        try:
+            expanded.append(expand_plugins(profile, list(registry), registry.implements))
+        except ConfigError as error:
+            faults.append(f"profiles[{i}]: {error}")
+    if not faults:
+        by_name = {
+            profile.scheduler_name: own
+            for profile, own in zip(config.profiles, expanded, strict=True)
+        }
+        try:
+            check_same_queue_sort(config.profiles, by_name)
+        except ConfigError as error:
+            faults.append(f"profiles: {error}")
+    if faults:
+        raise ConfigError("\n".join(faults))
+    return tuple(expanded)
+
+
+def make_registry(plugin_files: Iterable[str] = ()) -> Registry:
+    """The plugins in the tree, of installed packages and of the given files."""
+    registry = Registry(IN_TREE)
+    registry.load_entry_points()
+    for path in plugin_files:
+        registry.load_file(path)
+    return registry
+
+
+def _describe(name: str, registry: Registry, weights: dict[str, int]) -> PluginDescription:
+    plugin = registry.get(name)
+    args_type = ARGUMENTS.get(name)
+    return PluginDescription(
+        name=name,
+        summary=_summary(plugin),
+        source=registry.source(name),
+        points=tuple(
+            written for point, written in POINT_NAMES.items() if registry.implements(name, point)
+        ),
+        is_default=name in weights,
+        weight=weights.get(name, 0) or 1,
+        args=None if args_type is None else encode_struct(args_type(), keep_empty=True),
+    )
+
+
+def _summary(plugin: type[Plugin]) -> str:
+    """The first line about a plugin: of its class, else of its module without the name before it."""
+    module = sys.modules.get(plugin.__module__)
+    text = plugin.__doc__ or getattr(module, "__doc__", None) or ""
+    first = text.strip().partition("\n")[0]
+    return first if plugin.__doc__ else first.partition(": ")[2] or first

@@ -1,0 +1,299 @@
+"""`mooring config`: what is printed where, and how it ends."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from mooring.cli.config import complete_providers
+from mooring.cli.main import app
+from mooring.plugins.registry import IN_TREE
+
+GROUP = "kubescheduler.config.k8s.io"
+needs_older_plugins = pytest.mark.skipif(
+    "NodeResourcesLeastAllocated" not in {plugin.name for plugin in IN_TREE},
+    reason="the plugins of earlier generations are not there",
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory; output is as wide as it likes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    return tmp_path
+
+
+def write(name: str, data: dict[str, Any]) -> str:
+    Path(name).write_text(json.dumps(data) if name.endswith("json") else yaml.safe_dump(data))
+    return name
+
+
+def component(version: str = "v1", **fields: Any) -> dict[str, Any]:
+    head = {"apiVersion": f"{GROUP}/{version}", "kind": "KubeSchedulerConfiguration"}
+    return {**head, **fields}
+
+
+def policy(**fields: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Policy", **fields}
+
+
+MINE = """
+from mooring.framework import SUCCESS, FilterPlugin
+
+
+class Mine(FilterPlugin):
+    name = "Mine"
+
+    def filter_node(self, state, pod, node):
+        return SUCCESS
+"""
+SMALL_POLICY = policy(
+    predicates=[{"name": "HostName"}], priorities=[{"name": "ImageLocalityPriority", "weight": 4}]
+)
+
+
+def run(*args: str, code: int = 0, stdin: str | None = None) -> tuple[str, str]:
+    """Run the command within this process; returns what it printed and its complaints."""
+    result = CliRunner().invoke(app, ["config", *args], input=stdin)
+    assert result.exit_code == code, result.output
+    return result.stdout, result.stderr
+
+
+def test_show_prints_settings_plugins_and_arguments() -> None:
+    out, err = run("show")
+
+    assert err == ""
+    rows = [line.split() for line in out.splitlines()]
+    assert ["parallelism", "16"] in rows
+    assert ["leaderElection.leaseDuration", "15s"] in rows
+    assert ["PROFILE", "default-scheduler"] in rows
+    assert ["queueSort", "PrioritySort"] in rows
+    assert ["score", "TaintToleration", "3"] in rows
+    assert ["VolumeBinding", "bindTimeoutSeconds", "600"] in rows
+
+
+@pytest.mark.parametrize(
+    ("form", "load"), [pytest.param("yaml", yaml.safe_load, id="YAML"), ("json", json.loads)]
+)
+def test_show_as_a_document(form: str, load: Any) -> None:
+    score = {"enabled": [{"name": "ImageLocality", "weight": 8}]}
+    file = write("s.yaml", component(profiles=[{"plugins": {"score": score}}]))
+
+    out, _ = run("show", "--config", file, "-o", form)
+
+    document = load(out)
+    assert document["kind"] == "EffectiveConfiguration"
+    assert document["configuration"]["parallelism"] == 16
+    (profile,) = document["profiles"]
+    assert profile["plugins"]["score"][0] == {"name": "ImageLocality", "weight": 8}
+    assert profile["plugins"]["bind"] == [{"name": "DefaultBinder"}]
+    assert profile["pluginConfig"]["VolumeBinding"]["bindTimeoutSeconds"] == 600
+
+
+def test_show_orders_extenders_and_names_what_they_look_after() -> None:
+    managed = [{"name": "example.com/a", "ignoredByScheduler": True}]
+    extenders = [
+        {"urlPrefix": "http://late", "ignorable": True, "managedResources": managed},
+        {"urlPrefix": "http://early"},
+    ]
+    file = write("s.yaml", component(extenders=extenders))
+
+    out, _ = run("show", "--config", file, "-o", "json")
+
+    document = json.loads(out)
+    assert document["extenders"] == ["http://early", "http://late"]
+    fit = document["profiles"][0]["pluginConfig"]["NodeResourcesFit"]
+    assert fit["ignoredResources"] == ["example.com/a"]
+    table, _ = run("show", "--config", file)
+    assert table.splitlines()[-3:] == ["EXTENDERS", "http://early", "http://late"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "scorers"),
+    [
+        pytest.param("s.yaml", component("v1beta2"), 7, id="v1beta2"),
+        pytest.param("s.yaml", component("v1beta3"), 8, id="v1beta3"),
+        pytest.param("p.json", SMALL_POLICY, 1, id="a policy"),
+        pytest.param(
+            "m.yaml",
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "data": {"policy.cfg": json.dumps(SMALL_POLICY)},
+            },
+            1,
+            id="a ConfigMap",
+        ),
+        pytest.param("s.yaml", component("v1beta1"), 8, id="v1beta1", marks=needs_older_plugins),
+    ],
+)
+def test_show_takes_every_generation(name: str, data: dict[str, Any], scorers: int) -> None:
+    out, _ = run("show", "--config", write(name, data), "-o", "json")
+
+    assert len(json.loads(out)["profiles"][0]["plugins"]["score"]) == scorers
+
+
+def test_show_reads_standard_input() -> None:
+    out, _ = run("show", "--config", "-", "-o", "json", stdin=json.dumps(component(parallelism=3)))
+
+    assert json.loads(out)["configuration"]["parallelism"] == 3
+
+
+@needs_older_plugins
+@pytest.mark.parametrize("provider", ["DefaultProvider", "ClusterAutoscalerProvider"])
+def test_show_takes_a_provider(provider: str) -> None:
+    out, _ = run("show", "--algorithm-provider", provider, "-o", "json")
+
+    scorers = [ref["name"] for ref in json.loads(out)["profiles"][0]["plugins"]["score"]]
+    kind = "Least" if provider == "DefaultProvider" else "Most"
+    assert f"NodeResources{kind}Allocated" in scorers
+
+
+def test_show_takes_feature_gates() -> None:
+    out, _ = run("show", "--feature-gates", "GangScheduling=true", "-o", "json")
+
+    plugins = json.loads(out)["profiles"][0]["plugins"]
+    assert {"name": "GangScheduling"} in plugins["permit"]
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        pytest.param(
+            ["show", "--algorithm-provider", "Best"],
+            "error: algorithm provider: expected DefaultProvider or ClusterAutoscalerProvider; "
+            'got "Best"',
+            id="no such provider",
+        ),
+        pytest.param(
+            ["show", "--config", "absent.yaml"],
+            "error: absent.yaml: expected a readable file; got No such file or directory",
+            id="no such file",
+        ),
+        pytest.param(
+            ["show", "--config", "x", "--algorithm-provider", "DefaultProvider"],
+            "error: expected a file or --algorithm-provider; got both",
+            id="two sources",
+        ),
+        pytest.param(
+            ["show", "--feature-gates", "SidecarContainers=false"],
+            "error: --feature-gates: SidecarContainers: expected true, to which the gate is locked; "
+            "got false",
+            id="a locked gate",
+        ),
+        pytest.param(
+            ["convert"], "error: expected a FILE or --algorithm-provider; got neither", id="nothing"
+        ),
+    ],
+)
+def test_what_is_refused(args: list[str], error: str) -> None:
+    out, err = run(*args, code=2)
+
+    assert out == ""
+    assert err.splitlines() == [error]
+
+
+def test_check_names_all_problems_of_all_files() -> None:
+    good = write("good.yaml", component())
+    bad = write("bad.yaml", component(parallelism=0, podInitialBackoffSeconds=-1, foo=1))
+    worse = write("worse.json", policy(priorities=[{"name": "NodeAffinityPriority", "weight": 0}]))
+
+    out, err = run("check", good, bad, worse, "absent.yaml", code=2)
+
+    assert out == "good.yaml: good\n"
+    assert sorted(
+        line.removeprefix("error: ").partition(": expected")[0] for line in err.splitlines()
+    ) == [
+        "absent.yaml",
+        "bad.yaml: foo",
+        "bad.yaml: parallelism",
+        "bad.yaml: podInitialBackoffSeconds",
+        "worse.json: priorities[0].weight",
+    ]
+
+
+def test_check_finds_plugins_that_cannot_be_run() -> None:
+    enabled = {"filter": {"enabled": [{"name": "Best"}]}}
+    doubled = {"multiPoint": {"enabled": [{"name": "NodeName"}, {"name": "NodeName"}]}}
+    profiles = [
+        {"schedulerName": "a", "plugins": enabled},
+        {"schedulerName": "b"},
+        {"schedulerName": "c", "plugins": doubled},
+    ]
+    file = write("s.yaml", component(profiles=profiles))
+
+    _, err = run("check", file, code=2)
+
+    assert err.splitlines() == [
+        'error: s.yaml: profiles[0]: FilterPlugin "Best" does not exist',
+        'error: s.yaml: profiles[2]: plugin "NodeName" already registered as "FilterPlugin"',
+    ]
+
+
+def test_check_knows_plugins_of_a_file() -> None:
+    Path("mine.py").write_text(MINE)
+    enabled = {"filter": {"enabled": [{"name": "Mine"}]}}
+    file = write("s.yaml", component(profiles=[{"plugins": enabled}]))
+
+    out, _ = run("check", file, "--plugins", "mine.py")
+
+    assert out == "s.yaml: good\n"
+
+
+def test_convert_writes_the_current_format_and_notes_the_rest() -> None:
+    file = write("old.yaml", component("v1beta3", healthzBindAddress="0.0.0.0:10251"))
+
+    out, err = run("convert", file)
+
+    document = yaml.safe_load(out)
+    assert document["apiVersion"] == f"{GROUP}/v1"
+    assert document["profiles"][0]["plugins"]["multiPoint"] == {"disabled": [{"name": "*"}]}
+    assert "&id" not in out
+    assert [line.partition(";")[0] for line in err.splitlines()] == [
+        "note: healthzBindAddress: left out",
+        "note: profile default-scheduler: EBSLimits: left out",
+        "note: profile default-scheduler: GCEPDLimits: left out",
+        "note: profile default-scheduler: AzureDiskLimits: left out",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        pytest.param("a.yaml", component("v1beta2"), id="v1beta2"),
+        pytest.param("a.yaml", component("v1beta3"), id="v1beta3"),
+        pytest.param("a.yaml", component(), id="v1"),
+        pytest.param("a.json", SMALL_POLICY, id="a policy"),
+        pytest.param("a.json", policy(), id="the default policy", marks=needs_older_plugins),
+    ],
+)
+def test_the_converted_file_shows_the_same_plugins(name: str, data: dict[str, Any]) -> None:
+    def plugins_of(file: str) -> dict[str, list[str]]:
+        out, _ = run("show", "--config", file, "-o", "json")
+        points = json.loads(out)["profiles"][0]["plugins"]
+        gone = {"EBSLimits", "GCEPDLimits", "AzureDiskLimits"}
+        return {p: [ref for ref in refs if ref["name"] not in gone] for p, refs in points.items()}
+
+    old = write(name, data)
+    out, _ = run("convert", old)
+    Path("new.yaml").write_text(out)
+
+    assert plugins_of("new.yaml") == plugins_of(old)
+    good, _ = run("check", "new.yaml")
+    assert good == "new.yaml: good\n"
+
+
+@pytest.mark.parametrize("command", [[], ["show"], ["check"], ["convert"]])
+def test_help_has_an_example(command: list[str]) -> None:
+    out, _ = run(*command, "--help")
+
+    assert "Example: mooring config" in out
+
+
+def test_providers_are_completed() -> None:
+    assert complete_providers("") == ["DefaultProvider", "ClusterAutoscalerProvider"]
+    assert complete_providers("C") == ["ClusterAutoscalerProvider"]

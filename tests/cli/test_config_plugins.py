@@ -1,0 +1,98 @@
+"""`mooring plugins`: every plugin with its points, arguments and origin."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from mooring.cli.main import app
+from mooring.plugins.registry import IN_TREE
+
+MINE = '''
+from mooring.framework import FilterPlugin, SUCCESS
+
+
+class Mine(FilterPlugin):
+    """Likes all nodes."""
+
+    name = "Mine"
+
+    def filter_node(self, state, pod, node):
+        return SUCCESS
+'''
+
+
+def run(*args: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["plugins", *args])
+    assert result.exit_code == code, result.output
+    return result.stdout if code == 0 else result.stderr
+
+
+def test_the_table_has_a_line_for_each_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    lines = run().splitlines()
+
+    assert len(lines) == len(IN_TREE) + 1
+    taints = next(line.split() for line in lines if line.startswith("TaintToleration "))
+    assert taints == ["TaintToleration", "yes", "3", "filter", "preScore", "score", "in-tree"]
+    limits = next(line.split() for line in lines if line.startswith("EBSLimits "))
+    assert limits[1:] == ["filter", "in-tree"] or limits[1:] == ["preFilter", "filter", "in-tree"]
+
+
+def test_wide_has_the_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    lines = run("-o", "wide").splitlines()
+
+    volumes = next(line for line in lines if line.startswith("VolumeBinding "))
+    assert '{"bindTimeoutSeconds":600,"shape":null}' in volumes
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_a_document(form: str) -> None:
+    document = json.loads(run("-o", form)) if form == "json" else yaml.safe_load(run("-o", form))
+
+    assert document["kind"] == "PluginList"
+    items = {item["name"]: item for item in document["items"]}
+    assert items["PodTopologySpread"]["args"] == {
+        "defaultConstraints": [],
+        "defaultingType": "System",
+    }
+    assert items["DynamicResources"]["args"] == {"bindingTimeout": "10m0s", "filterTimeout": "10s"}
+    assert items["NodeName"]["args"] is None
+    assert items["NodeName"]["default"] is True
+    assert items["GangScheduling"]["default"] is False
+    assert all(item["extensionPoints"] and item["summary"] for item in items.values())
+
+
+def test_names() -> None:
+    assert run("-o", "name").split() == [plugin.name for plugin in IN_TREE]
+
+
+def test_plugins_of_a_file_are_listed(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(MINE)
+
+    items = json.loads(run("--plugins", str(file), "-o", "json"))["items"]
+
+    assert items[-1] == {
+        "name": "Mine",
+        "summary": "Likes all nodes.",
+        "source": str(file),
+        "extensionPoints": ["filter"],
+        "default": False,
+        "weight": None,
+        "args": None,
+    }
+
+
+def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "bad.py"
+    file.write_text("import nowhere_to_be_found")
+
+    assert "bad.py: ModuleNotFoundError: " in run("--plugins", str(file), code=2)
+
+
+def test_help_has_an_example() -> None:
+    assert "Example: mooring plugins" in run("--help")

@@ -1,0 +1,213 @@
+"""Whatever a file holds, reading it ends in a configuration or in an error that names places."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.config import (
+    ARGS_TYPES,
+    LEGACY_ARGS_TYPES,
+    POINT_NAMES,
+    SchedulerConfiguration,
+    parse_config,
+)
+from mooring.config.policy_plugins import PREDICATES, PRIORITIES
+from mooring.errors import ConfigError
+
+GROUP = "kubescheduler.config.k8s.io"
+ARGUMENTS = {**ARGS_TYPES, **LEGACY_ARGS_TYPES}
+FIELDS = sorted(
+    {
+        "apiVersion", "kind", "profiles", "plugins", "pluginConfig", "schedulerName", "args", "name",
+        "weight", "enabled", "disabled", "extenders", "urlPrefix", "tlsConfig", "caData", "argument",
+        "managedResources", "httpTimeout", "leaderElection", "leaseDuration", "qps", "parallelism",
+        "percentageOfNodesToScore", "podMaxBackoffSeconds", "predicates", "priorities", "data",
+        "labelPreference", "serviceAffinity", "requestedToCapacityRatioArguments", "shape",
+        "policy.cfg", "multiPoint", *POINT_NAMES.values(),
+        *(field for args in ARGUMENTS.values() for field in args.__struct_encode_fields__),
+    }
+)  # fmt: skip
+NAMES = [*ARGUMENTS, *PREDICATES, *PRIORITIES, "*", "PrioritySort", "EBSLimits", "DefaultBinder"]
+
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 200),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=6),
+    st.sampled_from(["", "*", "1s", "-5m", "System", "List", "LeastAllocated", "In", *NAMES]),
+)
+trees = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(st.sampled_from(FIELDS), inner, max_size=5),
+        st.dictionaries(st.text(max_size=4), inner, max_size=2),
+    ),
+    max_leaves=25,
+)
+plugin_sets = st.fixed_dictionaries(
+    {},
+    optional={
+        name: st.lists(
+            st.fixed_dictionaries({"name": st.sampled_from(NAMES)}, optional={"weight": scalars}),
+            max_size=3,
+        )
+        for name in ("enabled", "disabled")
+    },
+)
+plugin_configs = st.lists(
+    st.sampled_from(sorted(ARGUMENTS)).flatmap(
+        lambda name: st.fixed_dictionaries(
+            {
+                "name": st.just(name),
+                "args": st.dictionaries(
+                    st.sampled_from(ARGUMENTS[name].__struct_encode_fields__), trees, max_size=3
+                ),
+            }
+        )
+    ),
+    max_size=3,
+)
+profiles = st.fixed_dictionaries(
+    {},
+    optional={
+        "schedulerName": st.sampled_from(["a", "b", ""]),
+        "plugins": st.dictionaries(
+            st.sampled_from([*POINT_NAMES.values(), "multiPoint"]), plugin_sets, max_size=3
+        ),
+        "pluginConfig": plugin_configs,
+    },
+)
+files = st.one_of(
+    st.fixed_dictionaries(
+        {
+            "apiVersion": st.sampled_from(
+                [f"{GROUP}/{v}" for v in ("v1", "v1beta1", "v1beta2", "v1beta3")]
+            ),
+            "kind": st.just("KubeSchedulerConfiguration"),
+        },
+        optional={
+            "profiles": st.one_of(st.lists(profiles, max_size=3), trees),
+            "extenders": trees,
+            "leaderElection": trees,
+            "clientConnection": trees,
+            "parallelism": scalars,
+            "percentageOfNodesToScore": scalars,
+        },
+    ),
+    st.fixed_dictionaries(
+        {"apiVersion": st.just("v1"), "kind": st.sampled_from(["Policy", "ConfigMap"])},
+        optional={
+            "predicates": st.one_of(
+                trees,
+                st.lists(
+                    st.fixed_dictionaries(
+                        {"name": st.sampled_from([*PREDICATES, "own"])},
+                        optional={"argument": trees},
+                    ),
+                    max_size=4,
+                ),
+            ),
+            "priorities": st.one_of(
+                trees,
+                st.lists(
+                    st.fixed_dictionaries(
+                        {"name": st.sampled_from([*PRIORITIES, "own"]), "weight": scalars},
+                        optional={"argument": trees},
+                    ),
+                    max_size=4,
+                ),
+            ),
+            "extenders": trees,
+            "data": st.one_of(trees, st.fixed_dictionaries({"policy.cfg": st.text()})),
+        },
+    ),
+)
+
+
+def check_ends_well(data: Any) -> None:
+    """Reading gives a configuration, or an error each line of which says where, what and why."""
+    try:
+        config = parse_config(data, "file")
+    except ConfigError as error:
+        lines = str(error).split("\nfile: ")
+        assert lines[0].startswith("file: ")
+        assert all("expected " in line and "; got " in line for line in lines)
+    else:
+        assert isinstance(config, SchedulerConfiguration)
+        assert config.profiles
+
+
+@given(files)
+@settings(max_examples=300, deadline=None)
+def test_a_mapping_that_looks_like_a_configuration(data: dict[str, Any]) -> None:
+    check_ends_well(data)
+
+
+@given(trees)
+@settings(max_examples=200, deadline=None)
+def test_any_tree(data: Any) -> None:
+    if data is not None and not isinstance(data, str):
+        check_ends_well(data)
+
+
+@given(files)
+@settings(max_examples=100, deadline=None)
+def test_text_gives_what_the_mapping_gives(data: dict[str, Any]) -> None:
+    def outcome(source: Any) -> Any:
+        try:
+            return parse_config(source, "file")
+        except ConfigError as error:
+            return str(error)
+
+    check_ends_well(yaml.safe_dump(data, allow_unicode=True))
+    text = json.dumps(data)
+    if not any(word in text for word in ("NaN", "Infinity")):
+        assert outcome(text) == outcome(json.loads(text))
+
+
+@given(st.one_of(st.text(), st.text(alphabet="{}[]:,-&*!|>'\"#%@ \n\tab01")))
+@settings(max_examples=400, deadline=None)
+def test_any_text(text: str) -> None:
+    check_ends_well(text)
+
+
+@given(st.binary())
+@settings(max_examples=200, deadline=None)
+def test_any_bytes(data: bytes) -> None:
+    check_ends_well(data)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" * 100_000, id="deep YAML"),
+        pytest.param('{"a":' * 50_000, id="deep JSON"),
+        pytest.param("a: &x [*x]", id="a list within itself"),
+        pytest.param(
+            "a: &a [0,0,0,0,0,0,0,0]\n"
+            + "".join(
+                f"{chr(98 + i)}: &{chr(98 + i)} [{','.join([f'*{chr(97 + i)}'] * 8)}]\n"
+                for i in range(9)
+            ),
+            id="references to references",
+        ),
+        pytest.param('{"a": NaN}', id="not a number"),
+        pytest.param('{"a": ' + "1" * 5000 + "}", id="many digits in JSON"),
+        pytest.param("a: " + "1" * 5000, id="many digits in YAML"),
+        pytest.param("\ud800", id="half a character"),
+        pytest.param('{"kind": "\\ud800"}', id="half a character, escaped"),
+        pytest.param("a: !!bool 5", id="a tag that lies"),
+        pytest.param("a: !!int ''", id="a tag on nothing"),
+        pytest.param("a: !!python/object:os.system x", id="a tag of Python"),
+        pytest.param("? [a]\n: b", id="a list as key"),
+    ],
+)
+def test_texts_that_broke_something_once(text: str) -> None:
+    check_ends_well(text)
