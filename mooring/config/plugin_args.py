@@ -110,6 +110,41 @@ class DynamicResourcesArgs(Args, frozen=True, rename="camel"):
     binding_timeout_s: Duration = field(default=600.0, name="bindingTimeout")
 
 
+class NodeResourcesLeastAllocatedArgs(Args, frozen=True, rename="camel"):
+    """The resources whose free share counts. A weight of 0 stays 0."""
+
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+
+
+class NodeResourcesMostAllocatedArgs(Args, frozen=True, rename="camel"):
+    """The resources whose used share counts. A weight of 0 stays 0."""
+
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+
+
+class RequestedToCapacityRatioArgs(Args, frozen=True, rename="camel"):
+    """The broken line from utilization to score, and the resources it is applied to."""
+
+    shape: tuple[UtilizationShapePoint, ...] = ()
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+
+
+class ServiceAffinityArgs(Args, frozen=True, rename="camel"):
+    """Node labels that pods of one service must share, and labels to spread them over."""
+
+    affinity_labels: tuple[str, ...] = ()
+    anti_affinity_labels_preference: tuple[str, ...] = ()
+
+
+class NodeLabelArgs(Args, frozen=True, rename="camel"):
+    """Labels a node must have or must not have, and those that are liked or disliked."""
+
+    present_labels: tuple[str, ...] = ()
+    absent_labels: tuple[str, ...] = ()
+    present_labels_preference: tuple[str, ...] = ()
+    absent_labels_preference: tuple[str, ...] = ()
+
+
 ARGS_TYPES: dict[str, type[Args]] = {
     "DefaultPreemption": DefaultPreemptionArgs,
     "DynamicResources": DynamicResourcesArgs,
@@ -119,6 +154,15 @@ ARGS_TYPES: dict[str, type[Args]] = {
     "NodeResourcesFit": NodeResourcesFitArgs,
     "PodTopologySpread": PodTopologySpreadArgs,
     "VolumeBinding": VolumeBindingArgs,
+}
+
+# The plugins of earlier generations, which kube-scheduler v1.36 does not know.
+LEGACY_ARGS_TYPES: dict[str, type[Args]] = {
+    "NodeLabel": NodeLabelArgs,
+    "NodeResourcesLeastAllocated": NodeResourcesLeastAllocatedArgs,
+    "NodeResourcesMostAllocated": NodeResourcesMostAllocatedArgs,
+    "RequestedToCapacityRatio": RequestedToCapacityRatioArgs,
+    "ServiceAffinity": ServiceAffinityArgs,
 }
 
 
@@ -132,6 +176,12 @@ def fill_in(args: Args) -> Args:
             return msgspec.structs.replace(args, scoring_strategy=strategy)
         case NodeResourcesBalancedAllocationArgs():
             return msgspec.structs.replace(args, resources=_with_weights(args.resources))
+        case (
+            NodeResourcesLeastAllocatedArgs()
+            | NodeResourcesMostAllocatedArgs()
+            | RequestedToCapacityRatioArgs()
+        ):
+            return msgspec.structs.replace(args, resources=args.resources or DEFAULT_RESOURCES)
         case PodTopologySpreadArgs(defaulting_type=""):
             return msgspec.structs.replace(args, defaulting_type=SYSTEM_DEFAULTING)
         case _:
