@@ -12,10 +12,10 @@ from functools import partial
 import numpy as np
 
 from ..api.pod import Pod
-from ..framework import CLUSTER, Code, CycleState, PreScorePlugin, ScorePlugin
+from ..framework import CLUSTER, Code, CycleState, NodeInfo, PreScorePlugin, ScorePlugin
 from ..table import Ints, NodeTable, Rows
 from .failing import failed
-from .kept import Kept, KeptSum, check_range, has_own, score_rows
+from .kept import Kept, KeptSum, check_range, has_own, score_nodes, score_rows
 from .plans import Plan, Plans, by_scope_and_key
 
 PRE_SCORING = "running PreScore plugin {}"
@@ -98,13 +98,35 @@ class Scoring:
                 total = total + self._weighted(plan, plugin, weight, state, pod, table, rows)
         return total
 
+    def run_scores_of(
+        self,
+        nodes: Sequence[NodeInfo],
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        rows: Rows,
+    ) -> Ints:
+        """The same for `nodes` that stand for `rows` but are not quite what the table knows."""
+        total = np.zeros(len(nodes), dtype=np.int64)
+        for scored in self.each_score(state, pod, table, rows, nodes):
+            total += scored.normalized * scored.weight
+        return total
+
     def each_score(
-        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
+        self,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        rows: Rows,
+        nodes: Sequence[NodeInfo] | None = None,
     ) -> Iterator[Scored]:
-        """What each plugin that was not skipped gives, in order."""
+        """What each plugin that was not skipped gives `rows`, or the `nodes` that stand for them, in order."""
         for plugin, weight in self.scores:
             if plugin.name not in state.skip_score:
-                raw = score_rows(plugin, state, pod, table, rows)
+                if nodes is None:
+                    raw = score_rows(plugin, state, pod, table, rows)
+                else:
+                    raw = score_nodes(plugin, state, pod, nodes)
                 yield Scored(
                     plugin, weight, raw, self._normalized(plugin, raw, state, pod, table, rows)
                 )
