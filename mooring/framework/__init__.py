@@ -66,6 +66,7 @@ from .interface import (
     ScorePlugin,
     Victims,
 )
+from .plugin_args import typed_args
 from .registration import declared_events, registered_events
 from .scores import MAX_SCORE, MIN_SCORE, broken_line, divide, scale_to_max
 from .status import (
@@ -159,6 +160,7 @@ __all__ = [
     "registered_events",
     "scale_to_max",
     "services_of",
+    "typed_args",
     "unresolvable",
     "unschedulable",
     "wait",

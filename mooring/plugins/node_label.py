@@ -21,6 +21,7 @@ from ..framework import (
     Handle,
     ScorePlugin,
     Verdict,
+    typed_args,
 )
 from ..table import Ints, NodeTable, Rows
 
@@ -43,7 +44,7 @@ class NodeLabel(FilterPlugin, ScorePlugin):
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls(args)
+        plugin = cls(typed_args(NodeLabelArgs, args))
         plugin.handle = handle
         return plugin
 

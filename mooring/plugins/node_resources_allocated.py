@@ -23,7 +23,15 @@ from ..config.plugin_args import (
     ResourceSpec,
 )
 from ..errors import InputError
-from ..framework import MAX_SCORE, NODE_ROW, CycleState, Handle, ScorePlugin, broken_line
+from ..framework import (
+    MAX_SCORE,
+    NODE_ROW,
+    CycleState,
+    Handle,
+    ScorePlugin,
+    broken_line,
+    typed_args,
+)
 from ..table import Ints, NodeTable, Rows
 
 MAX_UTILIZATION = 100
@@ -79,7 +87,7 @@ class NodeResourcesLeastAllocated(AllocationScorer):
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls(weights_of((args or NodeResourcesLeastAllocatedArgs()).resources))
+        plugin = cls(weights_of(typed_args(NodeResourcesLeastAllocatedArgs, args).resources))
         plugin.handle = handle
         return plugin
 
@@ -96,7 +104,7 @@ class NodeResourcesMostAllocated(AllocationScorer):
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls(weights_of((args or NodeResourcesMostAllocatedArgs()).resources))
+        plugin = cls(weights_of(typed_args(NodeResourcesMostAllocatedArgs, args).resources))
         plugin.handle = handle
         return plugin
 
@@ -121,9 +129,9 @@ class RequestedToCapacityRatio(AllocationScorer):
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
-        args = args or RequestedToCapacityRatioArgs()
-        shape = [(point.utilization, point.score) for point in args.shape]
-        plugin = cls(weights_of(args.resources), shape)
+        given = typed_args(RequestedToCapacityRatioArgs, args)
+        shape = [(point.utilization, point.score) for point in given.shape]
+        plugin = cls(weights_of(given.resources), shape)
         plugin.handle = handle
         return plugin
 

@@ -30,6 +30,7 @@ from ..framework import (
     Verdict,
     failure,
     services_of,
+    typed_args,
     unschedulable,
 )
 from ..table import ABSENT, Ints, NodeTable, PodTerm, Rows
@@ -92,7 +93,7 @@ class ServiceAffinity(PreFilterPlugin, PreFilterExtensions, FilterPlugin, ScoreP
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls(args)
+        plugin = cls(typed_args(ServiceAffinityArgs, args))
         plugin.handle = handle
         return plugin
 

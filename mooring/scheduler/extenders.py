@@ -118,12 +118,12 @@ class Extenders:
             except ExtenderError as error:
                 log.info("extender %s gives pod %s no scores: %s", extender.name, pod.key, error)
                 continue
-            known = {}
+            known = dict.fromkeys(names, 0)
             for host, score in given:
                 if host in position:
                     totals[position[host]] += score * weight * SCALE
                     is_scored[position[host]] = True
-                    known[host] = score
+                    known[host] += score
             if extender.config.prioritize_verb:
                 each[extender.name] = (weight, known)
         total = np.array([_wrap_int64(total) for total in totals], dtype=np.int64)

@@ -165,3 +165,20 @@ def test_simulate_with_the_files_of_the_folder(serve: Callable[..., int], tmp_pa
     placed = {name: pod.get("node") for name, pod in pods.items()}
     assert placed == {"drawing": "many", "film": "render-only", "web": "none", "song": None}
     assert "3 node(s) had no licence for music" in json.dumps(pods["song"])
+
+
+def test_the_explanation_shows_what_the_extender_gave(
+    serve: Callable[..., int], tmp_path: Path
+) -> None:
+    url = f"http://127.0.0.1:{serve()}"
+    config = yaml.safe_load((FOLDER / "config.yaml").read_text())
+    config["extenders"][0]["urlPrefix"] = url
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump(config))
+
+    result = CliRunner().invoke(
+        app, ["simulate", "--config", str(file), "-f", str(FOLDER / "cluster.yaml"), "--explain"]
+    )
+
+    assert result.exit_code == 1
+    assert url in result.stdout

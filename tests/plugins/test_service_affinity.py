@@ -228,9 +228,9 @@ def test_only_the_first_service_counts() -> None:
 
 def test_a_whole_service_ends_in_one_region() -> None:
     plugins = {"multiPoint": {"enabled": [{"name": "ServiceAffinity"}]}}
-    scenario = Scenario(SERVICE, *NODES[:3], profile={"plugins": plugins})
-    plugin = scenario.plugin(ServiceAffinity)
-    plugin._wanted = ServiceAffinityArgs(("region",), ("rack",))
+    args = {"affinityLabels": ["region"], "antiAffinityLabelsPreference": ["rack"]}
+    config = [{"name": "ServiceAffinity", "args": args}]
+    scenario = Scenario(SERVICE, *NODES[:3], profile={"plugins": plugins, "pluginConfig": config})
     scenario.add(*(make_pod(f"p{i}", labels=APP, cpu="1") for i in range(4)))
 
     placed = [attempt.node_name for attempt in scenario.run()]

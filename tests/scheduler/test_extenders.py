@@ -252,8 +252,8 @@ def test_scores_are_weighted_and_added() -> None:
     assert (attempt.node_name, attempt.score) == ("b", totals["b"])
     by_extender = {s.plugin: (s.weight, s.raw) for s in attempt.explanation.scores[-2:]}
     assert by_extender == {
-        "http://extender-0": (1, {"a": 5, "b": 1}),
-        "http://extender-1": (3, {"b": 2}),
+        "http://extender-0": (1, {"a": 5, "b": 1, "c": 0}),
+        "http://extender-1": (3, {"a": 0, "b": 2, "c": 0}),
     }
 
 
