@@ -59,7 +59,7 @@ def explain_extenders(
     table: NodeTable,
 ) -> None:
     """Add what the extenders gave, each under its address, and the totals with it."""
-    for address, (weight, scores) in given.each.items():
+    for address, weight, scores in given.each:
         scaled = {name: score * SCALE for name, score in scores.items()}
         explanation.scores.append(PluginScore(address, weight, scores, scaled))
     names = [table.names[row] for row in table.numbers(search.rows)]

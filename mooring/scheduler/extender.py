@@ -24,7 +24,6 @@ from ..api.go_json import (
 )
 from ..api.node import Node
 from ..api.pod import Pod
-from ..cluster.http_transport import HttpTransport, TlsOptions
 from ..config.types import Extender as ExtenderConfig
 from ..errors import ApiError, DecodeError, ExtenderError
 from ..framework import Victims
@@ -45,8 +44,11 @@ class ExtenderTransport(Protocol):
 MakeTransport: TypeAlias = Callable[[ExtenderConfig], ExtenderTransport]
 
 
-def make_http_transport(config: ExtenderConfig) -> HttpTransport:
+def make_http_transport(config: ExtenderConfig) -> ExtenderTransport:
     """The transport an extender's configuration asks for. HTTPS without a CA to trust means: trust anyone."""
+    # Only who has extenders pays for loading TLS and HTTP.
+    from ..cluster.http_transport import HttpTransport, TlsOptions
+
     given = config.tls_config
     tls = TlsOptions(**msgspec.structs.asdict(given)) if given is not None else TlsOptions()
     if config.enable_https and not (tls.ca_file or tls.ca_data):

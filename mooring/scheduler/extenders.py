@@ -55,8 +55,8 @@ class ExtenderScores:
     total: Ints
     is_scored: Bools
     """Which nodes some extender named at all, be it with 0."""
-    each: dict[str, tuple[int, dict[str, int]]]
-    """By extender: its weight, and what it gave by node name."""
+    each: list[tuple[str, int, dict[str, int]]]
+    """Of every extender that scores: its address, its weight, and what it gave by node name."""
 
 
 class Extenders:
@@ -110,7 +110,7 @@ class Extenders:
         position = {name: i for i, name in enumerate(names)}
         totals = [0] * len(names)
         is_scored = np.zeros(len(names), dtype=np.bool_)
-        each: dict[str, tuple[int, dict[str, int]]] = {}
+        each: list[tuple[str, int, dict[str, int]]] = []
         for extender in self._interested(pod):
             weight = extender.config.weight if extender.config.prioritize_verb else 0
             try:
@@ -125,7 +125,7 @@ class Extenders:
                     is_scored[position[host]] = True
                     known[host] += score
             if extender.config.prioritize_verb:
-                each[extender.name] = (weight, known)
+                each.append((extender.name, weight, known))
         total = np.array([_wrap_int64(total) for total in totals], dtype=np.int64)
         return ExtenderScores(total, is_scored, each)
 

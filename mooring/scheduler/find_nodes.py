@@ -96,7 +96,7 @@ class NodeFinder:
             diagnosis.refuse_all(pre.status)
             return search
         if pod.nominated_node_name:
-            search.nominated_row = self._try_nominated(profile, state, pod, diagnosis)
+            search.nominated_row = self._try_nominated(profile, state, pod)
             if search.nominated_row is not None and not everything:
                 search.rows = np.array([search.nominated_row])
                 return search
@@ -183,9 +183,7 @@ class NodeFinder:
         extenders = self._extenders
         return extenders is not None and (extenders.can_filter or extenders.can_prioritize)
 
-    def _try_nominated(
-        self, profile: ProfileRuntime, state: CycleState, pod: Pod, diagnosis: Diagnosis
-    ) -> int | None:
+    def _try_nominated(self, profile: ProfileRuntime, state: CycleState, pod: Pod) -> int | None:
         """The row of the nominated node, if the pod fits there; an error means a full search."""
         table = self._table
         row = table.row_of.get(pod.nominated_node_name)
@@ -194,7 +192,8 @@ class NodeFinder:
         try:
             status = profile.filtering.filter_with_nominated(state, pod, table.node_at(row))
             if status.is_success and self._extenders is not None:
-                left = self._extenders.filter(pod, np.array([row]), diagnosis)
+                # What they say of it here must not keep it out of the full search that follows.
+                left = self._extenders.filter(pod, np.array([row]), Diagnosis(table))
                 return row if len(left.rows) else None
         except (PluginRunError, ExtenderError) as error:
             log.warning("pod %s: nominated node %s: %s", pod.key, pod.nominated_node_name, error)

@@ -220,11 +220,14 @@ def test_the_nominated_node_is_tried_with_the_extenders() -> None:
 
 @pytest.mark.parametrize("first", [{"NodeNames": []}, DEAD])
 def test_a_nominated_node_that_extenders_refuse_means_a_full_search(first: Any) -> None:
-    answers = [first, {"NodeNames": ["c"]}]
+    answers = [first, {"NodeNames": ["b"]}]
     fake = FakeExtender(filter=lambda args: answers.pop(0))
     bench = Bench(*NODES, extenders=[(FILTER, fake)])
 
-    assert bench.place(make_pod("p", nominated_node_name="b")).node_name == "c"
+    attempt = bench.place(make_pod("p", nominated_node_name="b"))
+
+    assert (attempt.node_name, attempt.from_nomination) == ("b", False)
+    assert [asked.args["NodeNames"] for asked in fake.asked] == [["b"], ["a", "b", "c"]]
 
 
 # Scores
