@@ -30,6 +30,10 @@ class PluginError(MooringError):
     """A plugin cannot be used, or failed."""
 
 
+class ExtenderError(MooringError):
+    """An extender failed, or answered what has no meaning."""
+
+
 class ApiError(MooringError):
     """The API server refused or failed; `code` is its HTTP status, 0 when there was none."""
 

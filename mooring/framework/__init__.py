@@ -6,6 +6,7 @@ Called by: plugins (in-tree and others), `runtime`, `scheduler`.
 """
 
 from ..table import NodeInfo
+from .belonging import default_selector, services_of
 from .changes import node_update_events, pod_update_events
 from .cycle_state import PODS_TO_ACTIVATE, CycleState, StateData
 from .diagnosis import Diagnosis, Judgement, no_node_available
@@ -33,6 +34,7 @@ from .handle import (
     NoNominations,
     PodEvent,
     PreBinding,
+    PreemptionExtenders,
     WaitingPod,
     WaitingPods,
 )
@@ -64,8 +66,9 @@ from .interface import (
     ScorePlugin,
     Victims,
 )
+from .plugin_args import typed_args
 from .registration import declared_events, registered_events
-from .scores import MAX_SCORE, MIN_SCORE, divide, scale_to_max
+from .scores import MAX_SCORE, MIN_SCORE, broken_line, divide, scale_to_max
 from .status import (
     SKIP,
     SUCCESS,
@@ -132,6 +135,7 @@ __all__ = [
     "PreFilterResult",
     "PreScorePlugin",
     "Preemption",
+    "PreemptionExtenders",
     "QueueSortPlugin",
     "QueuedPod",
     "ReservePlugin",
@@ -143,8 +147,10 @@ __all__ = [
     "Victims",
     "WaitingPod",
     "WaitingPods",
+    "broken_line",
     "declared_events",
     "default_events",
+    "default_selector",
     "divide",
     "failure",
     "no_node_available",
@@ -153,6 +159,8 @@ __all__ = [
     "pod_update_events",
     "registered_events",
     "scale_to_max",
+    "services_of",
+    "typed_args",
     "unresolvable",
     "unschedulable",
     "wait",

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from ..api.meta import KubeObject
 from ..api.pod import Pod, PodCondition
 from ..clock import Clock, SystemClock
-from ..table import NodeInfo, NodeTable
+from ..table import Ints, NodeInfo, NodeTable
 from ..table.what_if import WhatIf
 from .cycle_state import CycleState
 from .status import Status
 
 if TYPE_CHECKING:
-    from .interface import Demands
+    from .interface import Demands, Victims
 
 
 Object = TypeVar("Object", bound=KubeObject)
@@ -162,6 +162,16 @@ class PreBinding(Protocol):
         """Stop a pod before it is bound; False when it is not in PreBind, or past it."""
 
 
+class PreemptionExtenders(Protocol):
+    """The web services that have a say in whom a pod may push out."""
+
+    def have_a_say(self, pod: Pod) -> bool:
+        """Whether one of them wants to be asked about `pod`."""
+
+    def choose_victims(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:
+        """What they leave of the candidates, by node name; ExtenderError when one fails that must not."""
+
+
 class Executor(Protocol):
     """Where slow work runs, beside the scheduling of other pods."""
 
@@ -242,3 +252,7 @@ class Handle:
     """Wait so many seconds of the loop's time, real or virtual; only within `async def` PreBind and Bind."""
     filters: FilterRunner | None = None
     """Set once the profile's plugins are made."""
+    extenders: PreemptionExtenders | None = None
+    """None when no extender takes part in preemption."""
+    node_order: Callable[[], Ints] | None = None
+    """The rows of all nodes in the order in which kube-scheduler would list them; None: in their own."""

@@ -247,6 +247,12 @@ class ScorePlugin(Plugin):
         """Bring the raw scores of all feasible nodes into MIN_SCORE..MAX_SCORE."""
         return scores
 
+    def normalize_rows(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, scores: Ints
+    ) -> Ints:
+        """The same for plugins that must know which nodes the scores belong to: `rows`, in their order."""
+        return self.normalize(scores)
+
 
 class ReservePlugin(Plugin):
     """Claims what the pod needs on the chosen node; `unreserve` takes it back and may be called twice."""

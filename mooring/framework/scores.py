@@ -1,6 +1,9 @@
-"""Scores: the range of a score, and the normalisation that several plugins share."""
+"""Scores: the range of a score, and the arithmetic that several plugins share."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -28,3 +31,13 @@ def divide(numerator: Ints, denominator: int | Ints) -> Ints:
         return np.where(numerator < 0, -(-numerator // denominator), numerator // denominator)
     quotient: Ints = numerator // denominator
     return quotient
+
+
+def broken_line(shape: Sequence[tuple[int, int]], at: Ints) -> Ints:
+    """int64 per entry of `at`: the height of the line through the (position, height) points of `shape`."""
+    heights = np.full_like(at, shape[-1][1])
+    for (left, low), (right, high) in reversed(list(pairwise(shape))):
+        # A falling line gives negative numerators: divide truncates toward zero as Go does.
+        inside = low + divide((high - low) * (at - left), right - left)
+        heights = np.where(at <= right, inside, heights)
+    return np.where(at <= shape[0][0], shape[0][1], heights)

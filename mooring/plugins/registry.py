@@ -10,8 +10,15 @@ from .image_locality import ImageLocality
 from .inter_pod_affinity import InterPodAffinity
 from .node_affinity import NodeAffinity
 from .node_declared_features import NodeDeclaredFeatures
+from .node_label import NodeLabel
 from .node_name import NodeName
 from .node_ports import NodePorts
+from .node_prefer_avoid_pods import NodePreferAvoidPods
+from .node_resources_allocated import (
+    NodeResourcesLeastAllocated,
+    NodeResourcesMostAllocated,
+    RequestedToCapacityRatio,
+)
 from .node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from .node_resources_fit import NodeResourcesFit
 from .node_unschedulable import NodeUnschedulable
@@ -20,6 +27,8 @@ from .node_volume_limits.clouds import AzureDiskLimits, CinderLimits, EBSLimits,
 from .pod_topology_spread import PodTopologySpread
 from .priority_sort import PrioritySort
 from .scheduling_gates import SchedulingGates
+from .selector_spread import SelectorSpread
+from .service_affinity import ServiceAffinity
 from .taint_toleration import TaintToleration
 from .volume_binding import VolumeBinding
 from .volume_restrictions import VolumeRestrictions
@@ -53,4 +62,12 @@ IN_TREE: tuple[type[Plugin], ...] = (
     GCEPDLimits,
     AzureDiskLimits,
     CinderLimits,
+    # Of earlier generations.
+    SelectorSpread,
+    ServiceAffinity,
+    NodeLabel,
+    NodePreferAvoidPods,
+    NodeResourcesLeastAllocated,
+    NodeResourcesMostAllocated,
+    RequestedToCapacityRatio,
 )

@@ -228,6 +228,17 @@ def score_rows(
         raise failed(SCORING, plugin, error) from error
 
 
+def score_nodes(
+    plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
+) -> Ints:
+    """Ask one Score plugin about one node after the other; whatever goes wrong is raised with its name."""
+    try:
+        scores = [plugin.score_node(state, pod, node) for node in nodes]
+    except Exception as error:
+        raise failed(SCORING, plugin, error) from error
+    return np.array(scores, dtype=np.int64)
+
+
 def check_range(plugin: ScorePlugin, scores: Ints) -> None:
     """Raise when a normalised score is below 0 or above 100."""
     if scores.size and (scores.min() < 0 or scores.max() > 100):

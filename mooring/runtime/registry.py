@@ -74,8 +74,9 @@ class Registry:
             try:
                 plugin = entry.load()
             except Exception as error:
+                reason = f"{type(error).__name__}: {error}"
                 raise PluginError(
-                    f"{source}: plugin {entry.name} cannot be loaded: {error}"
+                    f"{source}: plugin {entry.name} ({entry.value}) cannot be loaded: {reason}"
                 ) from error
             if not (isinstance(plugin, type) and issubclass(plugin, Plugin)):
                 raise PluginError(f"{source}: {entry.value} is not a Plugin class")

@@ -5,17 +5,17 @@ Mirrors RunPreScorePlugins and RunScorePlugins of pkg/scheduler/framework/runtim
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from ..api.pod import Pod
-from ..framework import CLUSTER, Code, CycleState, PreScorePlugin, ScorePlugin
+from ..framework import CLUSTER, Code, CycleState, NodeInfo, PreScorePlugin, ScorePlugin
 from ..table import Ints, NodeTable, Rows
 from .failing import failed
-from .kept import Kept, KeptSum, check_range, has_own, score_rows
+from .kept import Kept, KeptSum, check_range, has_own, score_nodes, score_rows
 from .plans import Plan, Plans, by_scope_and_key
 
 PRE_SCORING = "running PreScore plugin {}"
@@ -49,7 +49,10 @@ class Scoring:
         self.pre_scores = tuple(pre_scores)
         self.scores = tuple(scores)
         self._of_nothing: dict[tuple[str, int], Ints | int] = {}
-        final = [w for w in scores if not has_own(w[0], ScorePlugin, "normalize")]
+        self._knows_rows = {
+            plugin.name for plugin, _ in scores if has_own(plugin, ScorePlugin, "normalize_rows")
+        }
+        final = [w for w in scores if not self._is_normalized(w[0])]
         self._others = [w for w in scores if w not in final or w[0].scope is CLUSTER]
         self._sums: list[Kept[KeptSum]] = []
         for positions in by_scope_and_key([plugin for plugin, _ in final]):
@@ -95,14 +98,38 @@ class Scoring:
                 total = total + self._weighted(plan, plugin, weight, state, pod, table, rows)
         return total
 
+    def run_scores_of(
+        self,
+        nodes: Sequence[NodeInfo],
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        rows: Rows,
+    ) -> Ints:
+        """The same for `nodes` that stand for `rows` but are not quite what the table knows."""
+        total = np.zeros(len(nodes), dtype=np.int64)
+        for scored in self.each_score(state, pod, table, rows, nodes):
+            total += scored.normalized * scored.weight
+        return total
+
     def each_score(
-        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
+        self,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        rows: Rows,
+        nodes: Sequence[NodeInfo] | None = None,
     ) -> Iterator[Scored]:
-        """What each plugin that was not skipped gives, in order."""
+        """What each plugin that was not skipped gives `rows`, or the `nodes` that stand for them, in order."""
         for plugin, weight in self.scores:
             if plugin.name not in state.skip_score:
-                raw = score_rows(plugin, state, pod, table, rows)
-                yield Scored(plugin, weight, raw, self._normalized(plugin, raw))
+                if nodes is None:
+                    raw = score_rows(plugin, state, pod, table, rows)
+                else:
+                    raw = score_nodes(plugin, state, pod, nodes)
+                yield Scored(
+                    plugin, weight, raw, self._normalized(plugin, raw, state, pod, table, rows)
+                )
 
     def _answer(
         self,
@@ -136,31 +163,49 @@ class Scoring:
         """The weighted, normalised scores of one plugin; one number when it gives all rows the same."""
         if plugin.name not in self._kept:
             raw = score_rows(plugin, state, pod, table, rows)
-            return self._normalized(plugin, raw) * weight
+            return self._normalized(plugin, raw, state, pod, table, rows) * weight
         kept, position = self._kept[plugin.name]
         total = self._answer(plan, position, kept, state, pod, table).total
-        if not total.any():
+        if plugin.name not in self._knows_rows and not total.any():
             return self._score_of_nothing(plugin, table.count(rows)) * weight
-        return self._normalized(plugin, total[rows]) * weight
+        return self._normalized(plugin, total[rows], state, pod, table, rows) * weight
 
     def _score_of_nothing(self, plugin: ScorePlugin, size: int) -> Ints | int:
         """What normalising makes of `size` zeros: mostly the same number for all, and asked for often."""
         known = self._of_nothing.get((plugin.name, size))
         if known is None:
-            scores = self._normalized(plugin, np.zeros(size, dtype=np.int64))
+            nothing = np.zeros(size, dtype=np.int64)
+            scores = _checked(plugin, lambda: plugin.normalize(nothing))
             known = int(scores[0]) if size and (scores == scores[0]).all() else scores
             if len(self._of_nothing) > REMEMBERED_SIZES:
                 self._of_nothing.clear()
             self._of_nothing[plugin.name, size] = known
         return known
 
-    def _normalized(self, plugin: ScorePlugin, raw: Ints) -> Ints:
-        try:
-            scores = plugin.normalize(raw)
-        except Exception as error:
-            raise failed(NORMALIZING, plugin, error) from error
-        check_range(plugin, scores)
-        return scores
+    def _is_normalized(self, plugin: ScorePlugin) -> bool:
+        """Whether the raw scores are not yet the scores."""
+        return plugin.name in self._knows_rows or has_own(plugin, ScorePlugin, "normalize")
+
+    def _normalized(
+        self,
+        plugin: ScorePlugin,
+        raw: Ints,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        rows: Rows,
+    ) -> Ints:
+        return _checked(plugin, lambda: plugin.normalize_rows(state, pod, table, rows, raw))
+
+
+def _checked(plugin: ScorePlugin, normalize: Callable[[], Ints]) -> Ints:
+    """The normalised scores, in range; whatever goes wrong is raised with the plugin's name."""
+    try:
+        scores = normalize()
+    except Exception as error:
+        raise failed(NORMALIZING, plugin, error) from error
+    check_range(plugin, scores)
+    return scores
 
 
 def _make_sum(group: Sequence[WeightedPlugin], active: Sequence[int]) -> KeptSum:

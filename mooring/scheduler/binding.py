@@ -17,6 +17,7 @@ from ..runtime import ProfileRuntime
 from ..runtime.committing import Answer, then
 from ..runtime.waiting import WaitingPod, WaitingPods
 from .attempt import Attempt
+from .extenders import Extenders
 
 
 class PreBindingPods:
@@ -55,6 +56,8 @@ class BindingTools:
     """The pod (by uid) no longer counts as being scheduled: events need not be kept for it."""
     bound: Callable[[Binding], None]
     failed: Callable[[Binding, Status], None]
+    extenders: Extenders | None = None
+    """Those that bind pods come before the Bind plugins."""
 
 
 class Binding:
@@ -117,6 +120,11 @@ class Binding:
         cancelled = self._tools.pre_binding.finish(self.assumed.uid)
         if cancelled is not None:
             return Status(Code.Error, (cancelled,))
+        extenders = self._tools.extenders
+        if extenders is not None:
+            status = extenders.bind(self.assumed, self.assumed.node_name)
+            if status is not None:
+                return status
         return self.profile.committing.run_bind(self.state, self.assumed, self.assumed.node_name)
 
     def _finished(self, status: Status) -> None:

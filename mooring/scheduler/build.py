@@ -13,6 +13,7 @@ from ..clock import Clock, SystemClock, Timers
 from ..config.expand import check_same_queue_sort
 from ..config.types import PluginRef, PluginSet, Profile, SchedulerConfiguration
 from ..framework import SUCCESS, Executor, Handle, Plugin, Status
+from ..framework.events import EXTENDER, default_events
 from ..framework.registration import registered_events
 from ..plugins.registry import IN_TREE
 from ..queue import PodNominator, QueuedPodInfo, QueueSettings, Registration, SchedulingQueue
@@ -22,6 +23,8 @@ from ..runtime.waiting import WaitingPods
 from .attempt import Attempt
 from .binding import PreBindingPods
 from .cycle import Scheduler
+from .extender import MakeTransport, make_http_transport
+from .extenders import Extenders, leave_to_extenders
 from .parts import Cluster, Observer, Parts, unheard, unobserved
 from .select_host import RandomTies, TieBreak
 
@@ -42,10 +45,13 @@ def build_scheduler(
     observer: Observer = unobserved,
     ended: Callable[[Attempt], None] = unheard,
     assume_ttl_s: float = 0,
+    extender_transport: MakeTransport = make_http_transport,
+    bound_by_extender: Callable[[Pod, str], None] | None = None,
 ) -> Scheduler:
     """A scheduler with one runtime per profile, all sharing one cache and one queue.
 
     Plugins handed over as classes or files run in every profile, unless the configuration names them somewhere.
+    `bound_by_extender` is told about pods that an extender has bound: a cluster that no extender can write to needs it.
     """
     clock = clock or SystemClock()
     timers = timers or Timers(clock)
@@ -54,6 +60,9 @@ def build_scheduler(
     executor = executor or InlineExecutor(clock, timers)
     registry, given = _make_registry(plugins, plugin_files)
     nominator = PodNominator(lambda namespace, name: cluster.get("Pod", namespace, name))
+    extenders = None
+    if config.extenders:
+        extenders = Extenders(config.extenders, extender_transport, cache.table, bound_by_extender)
     shared = Handle(
         cache.table,
         clock=clock,
@@ -66,10 +75,12 @@ def build_scheduler(
         pre_binding=pre_binding,
         executor=executor,
         activate=lambda pods: queue.activate(pods),
+        extenders=extenders,
+        node_order=lambda: cache.snapshot.order,
     )
     profiles = {
         profile.scheduler_name: _make_profile(config, profile, registry, shared, seed)
-        for profile in _with_plugins(config.profiles, given)
+        for profile in leave_to_extenders(_with_plugins(config.profiles, given), config.extenders)
     }
     points = {name: runtime.points for name, runtime in profiles.items()}
     check_same_queue_sort(config.profiles, points)
@@ -87,6 +98,7 @@ def build_scheduler(
         ties=ties or RandomTies(seed or 0),
         observer=observer,
         ended=ended,
+        extenders=extenders,
     )
     return Scheduler(parts, explain)
 
@@ -138,12 +150,14 @@ def _make_queue(
 
 
 def _registrations(profile: ProfileRuntime) -> list[Registration]:
-    """Which plugin waits for which events."""
-    return [
-        (wanted.event, plugin.name, wanted.hint)
-        for plugin in profile.plugins.values()
-        for wanted in registered_events(plugin)
-    ]
+    """Which plugin waits for which events; extenders cannot say, and so wait for any."""
+    registrations: list[Registration] = []
+    if profile.handle.extenders is not None:
+        events = default_events(profile.handle.feature_gates)
+        registrations += [(wanted.event, EXTENDER, wanted.hint) for wanted in events]
+    for plugin in profile.plugins.values():
+        registrations += [(w.event, plugin.name, w.hint) for w in registered_events(plugin)]
+    return registrations
 
 
 def _with_plugins(profiles: Iterable[Profile], given: Iterable[str]) -> list[Profile]:

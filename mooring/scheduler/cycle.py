@@ -8,9 +8,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
+import numpy as np
+
 from ..api.pod import Pod
 from ..cache import CacheError
-from ..errors import ApiError
+from ..errors import ApiError, ExtenderError
 from ..framework import (
     PODS_TO_ACTIVATE,
     SUCCESS,
@@ -26,14 +28,15 @@ from ..framework import (
 from ..framework.events import ASSIGNED_POD_DELETE
 from ..queue import QueuedPodInfo
 from ..runtime import PluginRunError, ProfileRuntime
+from ..table import Bools, Ints
 from .attempt import Attempt, Explanation, Outcome
 from .binding import Binding, BindingTools
 from .event_handlers import EventHandlers
-from .explain import explain_refusal, explain_scores, explain_search
+from .explain import explain_extenders, explain_refusal, explain_scores, explain_search
 from .failure import FailureHandler, scheduled_event, skip_event
 from .find_nodes import NodeFinder, Search
 from .parts import Parts
-from .select_host import best_positions
+from .select_host import select_host
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +53,8 @@ class Scheduler(EventHandlers):
     def __init__(self, parts: Parts, explain: bool = False) -> None:
         super().__init__(parts)
         self._explain = explain
-        self._finder = NodeFinder(parts.cache.table, parts.cache.snapshot)
+        self._extenders = parts.extenders
+        self._finder = NodeFinder(parts.cache.table, parts.cache.snapshot, parts.extenders)
         self._failure = FailureHandler(parts.queue, parts.cluster, parts.cluster)
         self._binding = BindingTools(
             cache=parts.cache,
@@ -62,6 +66,7 @@ class Scheduler(EventHandlers):
             leave_queue=parts.queue.done,
             bound=self._bound,
             failed=self._binding_failed,
+            extenders=parts.extenders,
         )
 
     # The road
@@ -91,6 +96,8 @@ class Scheduler(EventHandlers):
                 self._commit(profile, state, queued, attempt)
         except PluginRunError as failed:
             attempt.fail(failed.status, nominated_node_name="")
+        except ExtenderError as error:
+            attempt.fail(failure(error), nominated_node_name="")
         return attempt
 
     def _find_node(self, profile: ProfileRuntime, state: CycleState, attempt: Attempt) -> None:
@@ -126,13 +133,33 @@ class Scheduler(EventHandlers):
             return int(table.numbers(rows)[0])
         if attempt.explanation is None:
             profile.scoring.run_pre_scores(state, pod, table, rows)
-        totals = profile.scoring.run_scores(state, pod, table, rows)
-        best = best_positions(totals)
-        winner = int(best[0])
-        if len(best) > 1:
-            winner = self.ties.choose(best, table.numbers(rows), table, search)
+        nodes, is_scored = search.bare_nodes(table), None
+        if nodes is None:
+            totals = profile.scoring.run_scores(state, pod, table, rows)
+        else:
+            totals = profile.scoring.run_scores_of(nodes, state, pod, table, rows)
+        if self._extenders is not None:
+            totals, is_scored = self._ask_for_scores(profile, attempt, search, totals)
+        winner = select_host(totals, table.numbers(rows), table, search, self.ties, is_scored)
         attempt.score = int(totals[winner])
         return winner if isinstance(rows, slice) else int(rows[winner])
+
+    def _ask_for_scores(
+        self, profile: ProfileRuntime, attempt: Attempt, search: Search, totals: Ints
+    ) -> tuple[Ints, Bools]:
+        """`totals` with what the extenders give, and which nodes they gave something."""
+        assert self._extenders is not None, "asked only when there are extenders"
+        table, found = self.cache.table, search.found(self.cache.table)
+        given = self._extenders.score(attempt.pod, found)
+        positions = np.searchsorted(table.numbers(search.rows), found)
+        # Without Score plugins every node has 1, but only as long as there are no extenders.
+        totals = totals.copy() if profile.scoring.scores else np.zeros_like(totals)
+        totals[positions] += given.total
+        is_scored = np.zeros(len(totals), dtype=np.bool_)
+        is_scored[positions] = given.is_scored
+        if attempt.explanation is not None:
+            explain_extenders(attempt.explanation, given, search, totals, table)
+        return totals, is_scored
 
     def _make_room(
         self, profile: ProfileRuntime, state: CycleState, attempt: Attempt, diagnosis: Diagnosis

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from ..api.pod import Pod
 from ..framework import SUCCESS, CycleState
+from ..framework.events import EXTENDER, default_events
 from ..framework.registration import registered_events
 from ..runtime import ProfileRuntime
-from ..table import NodeTable
+from ..table import Ints, NodeTable
 from .attempt import Explanation, PluginScore
+from .extenders import SCALE, ExtenderScores
 from .find_nodes import Search
 
 
@@ -35,12 +39,30 @@ def explain_scores(
 ) -> None:
     """Add what every Score plugin gave every feasible node; PreScore has run."""
     names = [table.names[row] for row in table.numbers(search.rows)]
-    for scored in profile.scoring.each_score(state, pod, table, search.rows):
+    nodes, total = search.bare_nodes(table), np.zeros(len(names), dtype=np.int64)
+    for scored in profile.scoring.each_score(state, pod, table, search.rows, nodes):
+        total += scored.normalized * scored.weight
         raw = dict(zip(names, scored.raw.tolist(), strict=True))
         normalized = dict(zip(names, scored.normalized.tolist(), strict=True))
         explanation.scores.append(PluginScore(scored.plugin.name, scored.weight, raw, normalized))
     explanation.skipped_score = sorted(state.skip_score)
-    totals = profile.scoring.run_scores(state, pod, table, search.rows)
+    if not profile.scoring.scores:
+        total += 1
+    explanation.totals = dict(zip(names, total.tolist(), strict=True))
+
+
+def explain_extenders(
+    explanation: Explanation,
+    given: ExtenderScores,
+    search: Search,
+    totals: Ints,
+    table: NodeTable,
+) -> None:
+    """Add what the extenders gave, each under its address, and the totals with it."""
+    for address, weight, scores in given.each:
+        scaled = {name: score * SCALE for name, score in scores.items()}
+        explanation.scores.append(PluginScore(address, weight, scores, scaled))
+    names = [table.names[row] for row in table.numbers(search.rows)]
     explanation.totals = dict(zip(names, totals.tolist(), strict=True))
 
 
@@ -51,5 +73,9 @@ def explain_refusal(
     for name in sorted(plugins):
         plugin = profile.plugins.get(name)
         if plugin is not None:
-            events = (str(wanted.event) for wanted in registered_events(plugin))
-            explanation.waits_for[name] = sorted(set(events))
+            waited_for = registered_events(plugin)
+        elif name == EXTENDER:
+            waited_for = default_events(profile.handle.feature_gates)
+        else:
+            continue
+        explanation.waits_for[name] = sorted({str(wanted.event) for wanted in waited_for})

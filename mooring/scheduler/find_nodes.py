@@ -5,15 +5,22 @@ Mirrors findNodesThatFitPod, evaluateNominatedNode and findNodesThatPassFilters 
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..api.pod import Pod
 from ..cache import Snapshot
-from ..framework import CycleState, Diagnosis, unresolvable
+from ..errors import ExtenderError
+from ..framework import CycleState, Diagnosis, NodeInfo, unresolvable
+from ..framework.events import EXTENDER
 from ..runtime import PluginRunError, PreFiltered, ProfileRuntime
 from ..table import ALL, Ints, NodeTable, Rows
+from ..table.what_if import bare_node
+from .extenders import Extenders
+
+log = logging.getLogger(__name__)
 
 MIN_FEASIBLE_NODES = 100
 MIN_PERCENTAGE = 5
@@ -31,11 +38,26 @@ class Search:
     nodes: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     start: int = 0
     """The search went through `nodes` in order, beginning at this position."""
+    are_bare: bool = False
+    """The feasible nodes are to be scored as if no pods were on them."""
 
     @property
     def order(self) -> Ints:
         """Rows in the order in which they were looked at."""
         return np.concatenate((self.nodes[self.start :], self.nodes[: self.start]))
+
+    def found(self, table: NodeTable) -> Ints:
+        """The feasible rows in the order in which they were found."""
+        is_feasible = np.zeros(len(table), dtype=np.bool_)
+        is_feasible[self.rows] = True
+        order = self.order
+        return order[is_feasible[order]]
+
+    def bare_nodes(self, table: NodeTable) -> list[NodeInfo] | None:
+        """What stands for the feasible rows when they are scored; None: the rows themselves."""
+        if not self.are_bare:
+            return None
+        return [bare_node(table, row) for row in table.numbers(self.rows).tolist()]
 
 
 def num_feasible_nodes_to_find(percentage: int, nodes: int) -> int:
@@ -50,15 +72,21 @@ def num_feasible_nodes_to_find(percentage: int, nodes: int) -> int:
 class NodeFinder:
     """Looks for feasible nodes; remembers where the last search stopped, so that all get their turn."""
 
-    def __init__(self, table: NodeTable, snapshot: Snapshot) -> None:
+    def __init__(
+        self, table: NodeTable, snapshot: Snapshot, extenders: Extenders | None = None
+    ) -> None:
         self._table = table
         self._snapshot = snapshot
+        self._extenders = extenders
         self._next_start = 0
 
     def find(
         self, profile: ProfileRuntime, state: CycleState, pod: Pod, everything: bool = False
     ) -> Search:
-        """Run PreFilter and Filter. With `everything` all nodes are judged, also when not needed."""
+        """Run PreFilter and Filter, and ask the extenders. ExtenderError when one fails that must not.
+
+        With `everything` all nodes are judged, also when not needed.
+        """
         table = self._table
         diagnosis = Diagnosis(table, node_count=table.node_count)
         pre = profile.filtering.run_pre_filters(state, pod, table)
@@ -74,7 +102,21 @@ class NodeFinder:
                 return search
         rows = self._rows_to_look_at(pre, diagnosis)
         self._filter(profile, state, pod, rows, search, everything)
+        if self._extenders is not None and self._extenders.can_filter:
+            self._ask_extenders(self._extenders, pod, search)
+            if table.count(search.rows) == 0 and not diagnosis.judgements:
+                profile.filtering.diagnose(state, pod, table, rows, diagnosis)
         return search
+
+    def _ask_extenders(self, extenders: Extenders, pod: Pod, search: Search) -> None:
+        """Leave of the feasible rows what the extenders leave, in the order in which they give them."""
+        found = search.found(self._table)
+        left = extenders.filter(pod, found, search.diagnosis)
+        search.nodes, search.start = left.rows, 0
+        search.are_bare = left.are_bare
+        if len(left.rows) != len(found):
+            search.rows = np.sort(left.rows)
+            search.diagnosis.unschedulable_plugins.add(EXTENDER)
 
     def _filter(
         self,
@@ -97,7 +139,7 @@ class NodeFinder:
         processed = table.node_count if isinstance(rows, slice) else len(rows)
         if profile.percentage is not None:
             enough = num_feasible_nodes_to_find(profile.percentage, processed)
-            if not profile.scoring.scores:
+            if not profile.scoring.scores and not self._extenders_matter:
                 enough = 1
             if table.count(found) > enough:
                 found, processed = self._first(enough, table.numbers(found), rows, search)
@@ -135,6 +177,12 @@ class NodeFinder:
         diagnosis.absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
         return rows
 
+    @property
+    def _extenders_matter(self) -> bool:
+        """Whether more than one feasible node can make a difference to the extenders."""
+        extenders = self._extenders
+        return extenders is not None and (extenders.can_filter or extenders.can_prioritize)
+
     def _try_nominated(self, profile: ProfileRuntime, state: CycleState, pod: Pod) -> int | None:
         """The row of the nominated node, if the pod fits there; an error means a full search."""
         table = self._table
@@ -143,6 +191,11 @@ class NodeFinder:
             return None
         try:
             status = profile.filtering.filter_with_nominated(state, pod, table.node_at(row))
-        except PluginRunError:
+            if status.is_success and self._extenders is not None:
+                # What they say of it here must not keep it out of the full search that follows.
+                left = self._extenders.filter(pod, np.array([row]), Diagnosis(table))
+                return row if len(left.rows) else None
+        except (PluginRunError, ExtenderError) as error:
+            log.warning("pod %s: nominated node %s: %s", pod.key, pod.nominated_node_name, error)
             return None
         return row if status.is_success else None

@@ -15,6 +15,7 @@ from ..runtime import ProfileRuntime
 from ..runtime.waiting import WaitingPods
 from .attempt import Attempt
 from .binding import PreBindingPods
+from .extenders import Extenders
 from .select_host import TieBreak
 
 
@@ -51,3 +52,5 @@ class Parts:
     observer: Observer = unobserved
     ended: Callable[[Attempt], None] = unheard
     """Called once for every attempt, when it has ended: bound, refused or failed."""
+    extenders: Extenders | None = None
+    """None when the configuration names none."""

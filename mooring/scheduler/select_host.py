@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..table import Ints, NodeTable
+from ..table import Bools, Ints, NodeTable
 
 
 class Ordered(Protocol):
@@ -31,6 +31,10 @@ class TieBreak(ABC):
         `search.order` has the rows in the order in which the cycle looked at them.
         """
 
+    def choose_scored(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
+        """The same for nodes that an extender scored."""
+        return self.choose(tied, rows, table, search)
+
 
 class RandomTies(TieBreak):
     """Any of them, by a seeded generator: what kube-scheduler did up to v1.34."""
@@ -48,7 +52,15 @@ class FirstFound(TieBreak):
     A heap made of a list has, of several equal maxima, the first in pre-order of the heap's tree on top: the root
     before its left subtree before its right. Position i of the list sits in the tree where the binary digits of i+1,
     after the leading one, lead: 0 is left, 1 is right. Pre-order compares these paths digit by digit.
+
+    Nodes that an extender scored have a random number beside their total there, and the highest wins.
     """
+
+    def __init__(self, seed: int = 0) -> None:
+        self._random = random.Random(seed)
+
+    def choose_scored(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
+        return int(tied[self._random.randrange(len(tied))])
 
     def choose(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
         found = np.zeros(len(table), dtype=np.int64)
@@ -80,6 +92,24 @@ class FirstByName(TieBreak):
             self._rank[by_name] = np.arange(len(table))
             self._version = table.node_changes.version
         return int(tied[np.argmin(self._rank[rows[tied]])])
+
+
+def select_host(
+    totals: Ints,
+    rows: Ints,
+    table: NodeTable,
+    search: Ordered,
+    ties: TieBreak,
+    is_scored: Bools | None = None,
+) -> int:
+    """Position in `rows` of the best; `is_scored` says which of them an extender scored: of equal ones, those win."""
+    best = best_positions(totals)
+    if len(best) == 1:
+        return int(best[0])
+    scored = best[is_scored[best]] if is_scored is not None else best[:0]
+    if len(scored):
+        return ties.choose_scored(scored, rows, table, search)
+    return ties.choose(best, rows, table, search)
 
 
 def best_positions(totals: Ints) -> Ints:

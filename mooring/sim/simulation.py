@@ -61,6 +61,7 @@ class Simulation:
             explain=explain,
             observer=self._tracer.observe if self._tracer is not None else unobserved,
             ended=self._ended,
+            bound_by_extender=self.cluster.bind,
         )
 
     def run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..api.pod import Pod
+from .images import ImageStates
 from .node_table import NodeInfo, NodeTable
 from .writer import TableWriter
 
@@ -24,3 +25,13 @@ class WhatIf:
     def remove_pod(self, pod: Pod) -> None:
         """Take `pod` off the node."""
         self._writer.remove_pod(self.node.table.pods[0][pod.uid])
+
+
+def bare_node(table: NodeTable, row: int) -> NodeInfo:
+    """The node as if it were known by its object alone: without its pods, and without what is known of images."""
+    what_if = WhatIf(table, row)
+    for pod in what_if.node.pods:
+        what_if.remove_pod(pod)
+    bare = what_if.node.table
+    bare.images = ImageStates(bare.size)
+    return what_if.node

@@ -173,7 +173,8 @@ def check_score_range(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     state, rows = CycleState(), table.live_rows
     if not _pre_scored(plugin, state, pod, table):
         return
-    scores = plugin.normalize(plugin.score_rows(state, pod, table, rows))
+    raw = plugin.score_rows(state, pod, table, rows)
+    scores = plugin.normalize_rows(state, pod, table, rows, raw)
     for node, score in zip(table.nodes_at(rows), scores.tolist(), strict=True):
         assert MIN_SCORE <= score <= MAX_SCORE, (
             f"{plugin.name}: node {node.name} for pod {pod.key}: expected a normalised score from "

@@ -36,7 +36,8 @@ MAX_STEPS = 1_000_000
 class Scenario:
     """A scheduler, its cluster and its clock. Nothing happens before `run`, `advance` or `settle`.
 
-    `profile` is one profile of a KubeSchedulerConfiguration in Kubernetes' own form. Ties go to the smallest name.
+    `profile` is one profile of a KubeSchedulerConfiguration in Kubernetes' own form, and so are `extenders`. Ties go to
+    the smallest name.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Scenario:
         profile: dict[str, Any] | None = None,
         plugins: Iterable[type[Plugin]] = (),
         cluster: Any = None,
+        extenders: Iterable[dict[str, Any]] = (),
         **options: Any,
     ) -> None:
         self.clock = ManualClock()
@@ -56,7 +58,7 @@ class Scenario:
         """What the observer was told: the word and the pod's name."""
         options.setdefault("ties", FirstByName())
         self.scheduler: Scheduler = build_scheduler(
-            make_config(profile),
+            make_config(profile, extenders),
             self.cluster,
             clock=self.clock,
             plugins=plugins,
@@ -135,14 +137,18 @@ class Scenario:
         return [event for event in self.cluster.events if event.regarding.name == name]
 
 
-def make_config(profile: dict[str, Any] | None = None) -> SchedulerConfiguration:
-    """A configuration with one profile."""
-    if profile is None:
+def make_config(
+    profile: dict[str, Any] | None = None, extenders: Iterable[dict[str, Any]] = ()
+) -> SchedulerConfiguration:
+    """A configuration with one profile, and perhaps extenders."""
+    listed = list(extenders)
+    if profile is None and not listed:
         return default_config()
     tree = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "profiles": [profile],
+        "profiles": [profile or {}],
+        "extenders": listed,
     }
     return parse_config(tree, "scenario")
 

@@ -14,9 +14,8 @@ from mooring.config.plugin_args import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from mooring.framework import SUCCESS, CycleState
+from mooring.framework import SUCCESS, CycleState, broken_line
 from mooring.plugins.node_resources_fit import NodeResourcesFit
-from mooring.plugins.node_resources_fit.strategies import broken_line
 from mooring.table import ALL, NodeTable
 from mooring.testing.builders import make_handle, make_node, make_pod, make_table
 from mooring.testing.conformance import check_rows_agree

@@ -14,11 +14,14 @@ from mooring.config.plugin_args import (
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
     InterPodAffinityArgs,
+    NodeLabelArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     RequestedToCapacityRatio,
+    RequestedToCapacityRatioArgs,
     ResourceSpec,
     ScoringStrategy,
+    ServiceAffinityArgs,
     UtilizationShapePoint,
 )
 from mooring.framework import FilterPlugin, Plugin, ScorePlugin
@@ -236,8 +239,14 @@ def strategy(kind: str, shape: RequestedToCapacityRatio | None = None) -> NodeRe
 
 
 JUDGES = [plugin for plugin in IN_TREE if issubclass(plugin, FilterPlugin | ScorePlugin)]
+ARGS = {
+    "NodeLabel": NodeLabelArgs(("app",), ("tier",), ("tier", ZONE), ("app",)),
+    "RequestedToCapacityRatio": RequestedToCapacityRatioArgs(SHAPE, RESOURCES),
+    "ServiceAffinity": ServiceAffinityArgs(("app", ZONE), (ZONE, "tier")),
+}
+"""For plugins that say nothing, or cannot be, without."""
 CASES: list[tuple[type[Plugin], Any]] = [
-    *((plugin, None) for plugin in JUDGES),
+    *((plugin, ARGS.get(plugin.name)) for plugin in JUDGES),
     (NodeResourcesFit, strategy(MOST_ALLOCATED)),
     (
         NodeResourcesFit,

@@ -248,7 +248,8 @@ def test_entry_points_of_the_group_are_taken(monkeypatch: pytest.MonkeyPatch) ->
     [
         pytest.param(
             ImportError("no module named gpu"),
-            "a-package: plugin mine cannot be loaded: no module named gpu",
+            "a-package: plugin mine (package.module:Class) cannot be loaded: "
+            "ImportError: no module named gpu",
             id="it cannot be imported",
         ),
         pytest.param(

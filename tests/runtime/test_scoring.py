@@ -207,3 +207,48 @@ def test_each_score_says_raw_normalised_and_weight() -> None:
     assert [(s.plugin.name, s.weight) for s in found] == [("A", 4), ("B", 1)]
     assert found[0].raw.tolist() == [1, 2, 3]
     assert found[0].normalized.tolist() == [0, 50, 100]
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("given", [[1, 2, 3], [0, 0, 0]])
+def test_normalising_may_ask_which_nodes_the_scores_belong_to(
+    scope: Scope, given: list[int]
+) -> None:
+    class ByRow(ScorePlugin):
+        def score_rows(self, state: CycleState, pod: Pod, table: Any, rows: Any) -> Ints:
+            return np.array(given, dtype=np.int64)[rows]
+
+        def normalize_rows(
+            self, state: CycleState, pod: Pod, table: Any, rows: Any, scores: Ints
+        ) -> Ints:
+            assert scores.tolist() == [given[row] for row in table.numbers(rows)]
+            return table.numbers(rows) * 10
+
+    ByRow.name, ByRow.scope = "ByRow", scope
+    scoring, rows = Scoring([], [(ByRow(), 2)]), np.array([0, 2])
+
+    assert scoring.run_scores(CycleState(), make_pod(), TABLE, rows).tolist() == [0, 40]
+    (found,) = scoring.each_score(CycleState(), make_pod(), TABLE, rows)
+    assert found.normalized.tolist() == [0, 20]
+
+
+def test_nodes_may_stand_for_rows() -> None:
+    first = normalized("A", [1, 2, 3], [0, 50, 100], CLUSTER)
+    plugins = [(first, 4), (score("B", [5, 6, 7]), 1)]
+    nodes = [TABLE.node_at(row) for row in (2, 2, 2)]
+    scoring = Scoring([], plugins)
+
+    found = list(scoring.each_score(CycleState(), make_pod(), TABLE, ALL, nodes))
+    total = scoring.run_scores_of(nodes, CycleState(), make_pod(), TABLE, ALL)
+
+    assert found[1].raw.tolist() == [5, 5, 5], "each a table of its own"
+    assert total.tolist() == [5, 205, 405]
+
+
+def test_a_score_of_a_node_that_raises_is_named() -> None:
+    nodes = [TABLE.node_at(0)]
+
+    with pytest.raises(PluginRunError, match='plugin "A" failed with: boom'):
+        Scoring([], [(score("A", BOOM), 1)]).run_scores_of(
+            nodes, CycleState(), make_pod(), TABLE, np.array([0])
+        )

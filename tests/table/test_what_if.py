@@ -6,7 +6,7 @@ import numpy as np
 
 from mooring.api.selectors import LabelSelector
 from mooring.table import ALL, FIRST_ROW, NodeTable, PodTerm
-from mooring.table.what_if import WhatIf
+from mooring.table.what_if import WhatIf, bare_node
 from mooring.testing.builders import make_node, make_pod, make_table
 
 ANYONE = PodTerm(None, LabelSelector())
@@ -107,3 +107,19 @@ def test_two_what_ifs_do_not_know_of_each_other() -> None:
 
     assert two.node.requested == {}
     assert np.array_equal(two.node.table.requested["cpu"], [0])
+
+
+def test_a_bare_node_is_what_its_object_says() -> None:
+    table = make_table(
+        make_node("a", labels={"zone": "x"}, images={"i:1": 90}),
+        pods=[make_pod("p", cpu="1", node_name="a", host_ports=[80])],
+    )
+
+    bare = bare_node(table, 0)
+
+    assert (bare.name, bare.labels["zone"]) == ("a", "x")
+    assert (bare.pods, bare.requested) == ([], {})
+    assert bare.table.pod_count.tolist() == [0]
+    assert bare.table.images.total(["i:1"], 1).tolist() == [0]
+    assert table.node_at(0).requested == {"cpu": 1000}
+    assert table.images.total(["i:1"], 1).tolist() == [90]

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...api.pod import Pod
 from ...config.plugin_args import DefaultPreemptionArgs
+from ...errors import ExtenderError
 from ...framework import (
     SUCCESS,
     Code,
@@ -25,9 +26,11 @@ from ...framework import (
     PostFilterPlugin,
     PostFilterResult,
     Preemption,
+    PreemptionExtenders,
     PreEnqueuePlugin,
     Status,
     Victims,
+    failure,
     no_node_available,
     unresolvable,
     unschedulable,
@@ -35,13 +38,14 @@ from ...framework import (
 from ...framework.events import POD, ActionType, EventWithHint, Hint, wait_for
 from ...table import Ints
 from ...table.pod_matrix import PodMatrix
-from .candidates import best_row
+from .candidates import best_candidate, best_row
 from .dry_run import DryRun, dry_run
 from .victims import NO_VICTIMS, OneByOne
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 SMALLEST_CHUNK = 256
 IN_PROGRESS = "waiting for the preemption for this pod to be finished"
+NO_CANDIDATE = "no candidate node for preemption"
 NEVER = "not eligible due to preemptionPolicy=Never."
 TERMINATING = "not eligible due to a terminating pod on the nominated node."
 
@@ -125,7 +129,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         """Find the node of `rows` whose victims are missed least; None when there is none, a Status for an error.
 
         Nodes without a pod of lower priority are refused together. When the filters only add up, the others are tried
-        together, too; otherwise one by one, and no more of them than the arguments ask for.
+        together, too; otherwise one by one, and no more of them than the arguments ask for. Extenders want to see the
+        victims on every candidate, so for them it is one by one.
         """
         table, filters = self.handle.table, self.handle.filters
         assert filters is not None, "the profile sets handle.filters before the first pod"
@@ -138,9 +143,14 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         wanted = min(max(len(rows) * self._min_percentage // 100, self._min_absolute), len(rows))
         budgets = list(self.handle.lister.list("PodDisruptionBudget"))
         one_by_one = OneByOne(filters, state, pod, table, budgets, wanted)
-        demands = filters.demands(state, pod)
+        extenders = self.handle.extenders
+        if extenders is not None and not extenders.have_a_say(pod):
+            extenders = None
+        demands = filters.demands(state, pod) if extenders is None else None
         if demands is None:
             chosen = one_by_one.search(order, hopeless, account)
+            if extenders is not None and isinstance(chosen, Victims):
+                chosen = _ask(extenders, pod, account)
         else:
             chosen = self._search_together(pod, order, demands, one_by_one, account)
             account.complete = lambda: one_by_one.fill_in(order, hopeless, account)
@@ -231,6 +241,15 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         if stopped:
             self.handle.client.record_event(preempted_event(victim, pod, in_memory=True))
         return stopped
+
+
+def _ask(extenders: PreemptionExtenders, pod: Pod, account: Preemption) -> Victims | Status:
+    """The best of what the extenders leave of the candidates, which may be other victims on other nodes."""
+    try:
+        left = extenders.choose_victims(pod, account.candidates)
+    except ExtenderError as error:
+        return failure(error)
+    return best_candidate(left.values()) if left else unschedulable(NO_CANDIDATE)
 
 
 def preempted_event(victim: Pod, pod: Pod, in_memory: bool = False) -> PodEvent:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ...api.resources import is_scalar
 from ...config.plugin_args import MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO, ScoringStrategy
-from ...framework import MAX_SCORE, NodeInfo, divide
+from ...framework import MAX_SCORE, NodeInfo, broken_line
 from ...table import Ints, NodeTable, Rows
 
 MAX_UTILIZATION = 100
@@ -126,16 +125,6 @@ class RequestedToCapacityRatio(Strategy):
     def mean(self, total: Any, weight_sum: Any) -> Any:
         # Rounds half up, where the other strategies truncate.
         return (2 * total + weight_sum) // (2 * weight_sum)
-
-
-def broken_line(shape: Sequence[tuple[int, int]], at: Ints) -> Ints:
-    """int64 per entry of `at`: the height of the line through the (position, height) points of `shape`."""
-    heights = np.full_like(at, shape[-1][1])
-    for (left, low), (right, high) in reversed(list(pairwise(shape))):
-        # A falling line gives negative numerators: divide truncates toward zero as Go does.
-        inside = low + divide((high - low) * (at - left), right - left)
-        heights = np.where(at <= right, inside, heights)
-    return np.where(at <= shape[0][0], shape[0][1], heights)
 
 
 def make_strategy(wanted: ScoringStrategy | None) -> Strategy:

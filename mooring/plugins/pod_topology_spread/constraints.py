@@ -1,7 +1,6 @@
 """The constraints of a pod: its own, or those every pod has that brings none.
 
-Mirrors pkg/scheduler/framework/plugins/podtopologyspread/common.go and DefaultSelector of
-pkg/scheduler/framework/plugins/helper/spread.go.
+Mirrors pkg/scheduler/framework/plugins/podtopologyspread/common.go.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ from typing import NamedTuple
 from ...api.affinity import HONOR, SCHEDULE_ANYWAY, TopologySpreadConstraint
 from ...api.node import HOSTNAME, ZONE
 from ...api.pod import Pod, PodSpec
-from ...api.selectors import LabelSelector, Requirement
-from ...api.workloads import ReplicaSet, ReplicationController, StatefulSet
+from ...api.selectors import LabelSelector
 from ...errors import InputError
-from ...framework import Lister
+from ...framework import Lister, default_selector
 from ...table import PodTerm
 from ...table.terms import NO_POD
 
@@ -23,7 +21,6 @@ SYSTEM_CONSTRAINTS = (
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY),
     TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY),
 )
-CONTROLLERS = {kind.kind: kind for kind in (ReplicationController, ReplicaSet, StatefulSet)}
 MAX_KEPT = 4096
 
 
@@ -85,27 +82,6 @@ class ConstraintsCache:
             found = tuple(_constraint(c, selector, pod.namespace) for c in given)
             self._given[key] = found
         return found
-
-
-def default_selector(pod: Pod, lister: Lister) -> LabelSelector:
-    """The pods that belong with `pod`: those its Services and its controller select."""
-    labels: dict[str, str] = {}
-    for service in lister.list("Service", pod.namespace):
-        selector = service.spec.selector or {}
-        if all(pod.labels.get(key) == value for key, value in selector.items()):
-            labels.update(selector)
-    more: tuple[Requirement, ...] = ()
-    owner = pod.controller
-    kind = CONTROLLERS.get(owner.kind) if owner is not None else None
-    if owner is not None and kind is not None and owner.api_version == kind.api_version:
-        found = lister.get(owner.kind, pod.namespace, owner.name)
-        selector = found.spec.selector if found is not None else None
-        if isinstance(selector, LabelSelector):
-            usable = next(selector.problems(), None) is None
-            more = selector.requirements if usable else ()
-        else:
-            labels.update(selector or {})
-    return LabelSelector(match_labels=labels, match_expressions=more)
 
 
 def _own_constraints(pod: Pod, action: str) -> Iterator[Constraint]:

@@ -1,0 +1,44 @@
+"""Belonging: which pods belong with a pod, by the Services and the controller that select it.
+
+Mirrors pkg/scheduler/framework/plugins/helper/spread.go. It stands in `framework` because several plugins spread or
+gather the pods of a Service, and plugins do not import one another.
+"""
+
+from __future__ import annotations
+
+from ..api.pod import Pod
+from ..api.selectors import LabelSelector, Requirement
+from ..api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from .handle import Lister
+
+CONTROLLERS = {kind.kind: kind for kind in (ReplicationController, ReplicaSet, StatefulSet)}
+
+
+def services_of(pod: Pod, lister: Lister) -> list[Service]:
+    """The Services that select `pod`, in the order of the lister; one without a selector selects nothing."""
+    labels = pod.labels
+    return [
+        service
+        for service in lister.list("Service", pod.namespace)
+        if service.spec.selector is not None
+        and all(labels.get(key) == value for key, value in service.spec.selector.items())
+    ]
+
+
+def default_selector(pod: Pod, lister: Lister) -> LabelSelector:
+    """The pods that belong with `pod`: those its Services and its controller select."""
+    labels: dict[str, str] = {}
+    for service in services_of(pod, lister):
+        labels.update(service.selector)
+    more: tuple[Requirement, ...] = ()
+    owner = pod.controller
+    kind = CONTROLLERS.get(owner.kind) if owner is not None else None
+    if owner is not None and kind is not None and owner.api_version == kind.api_version:
+        found = lister.get(owner.kind, pod.namespace, owner.name)
+        selector = found.spec.selector if found is not None else None
+        if isinstance(selector, LabelSelector):
+            usable = next(selector.problems(), None) is None
+            more = selector.requirements if usable else ()
+        else:
+            labels.update(selector or {})
+    return LabelSelector(match_labels=labels, match_expressions=more)

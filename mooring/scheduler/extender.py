@@ -1,0 +1,247 @@
+"""Extender: one web service that is asked during scheduling: what is sent to it, and what its answers mean.
+
+Mirrors pkg/scheduler/extender.go and staging/src/k8s.io/kube-scheduler/extender/v1/types.go. The names of fields are
+sent as Go writes them and read in any case. How a request gets there and back is the transport's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from ..api.encode import to_dict
+from ..api.go_json import (
+    decode_json,
+    find,
+    int_member,
+    list_member,
+    member,
+    text_member,
+    texts_by_name,
+)
+from ..api.node import Node
+from ..api.pod import Pod
+from ..config.types import Extender as ExtenderConfig
+from ..errors import ApiError, DecodeError, ExtenderError
+from ..framework import Victims
+from ..table import NodeTable
+
+DEFAULT_TIMEOUT_S = 5.0
+INT64 = range(-(2**63), 2**63)
+Tree: TypeAlias = dict[str, Any]
+
+
+class ExtenderTransport(Protocol):
+    """The way to an extender."""
+
+    def post(self, url: str, body: bytes, timeout_s: float) -> bytes:
+        """The body of the answer; raises ApiError, with the HTTP status as its code when there is one."""
+
+
+MakeTransport: TypeAlias = Callable[[ExtenderConfig], ExtenderTransport]
+
+
+def make_http_transport(config: ExtenderConfig) -> ExtenderTransport:
+    """The transport an extender's configuration asks for. HTTPS without a CA to trust means: trust anyone."""
+    # Only who has extenders pays for loading TLS and HTTP.
+    from ..cluster.http_transport import HttpTransport, TlsOptions
+
+    given = config.tls_config
+    tls = TlsOptions(**msgspec.structs.asdict(given)) if given is not None else TlsOptions()
+    if config.enable_https and not (tls.ca_file or tls.ca_data):
+        tls = replace(tls, insecure=True)
+    return HttpTransport(tls)
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """What is left of the nodes, in the extender's order, and what it says of others, by name."""
+
+    names: list[str]
+    failed: Mapping[str, str]
+    unresolvable: Mapping[str, str]
+    by_name: bool = True
+    """False when the extender sent whole nodes back: all that was known besides is then lost to scoring."""
+
+
+class Extender:
+    """Asks one extender. Every method raises ExtenderError when it fails or its answer makes no sense."""
+
+    def __init__(self, config: ExtenderConfig, transport: ExtenderTransport) -> None:
+        self.config = config
+        self._transport = transport
+        self._timeout_s = config.http_timeout_s or DEFAULT_TIMEOUT_S
+        self._managed = frozenset(resource.name for resource in config.managed_resources)
+        self._encoded: dict[str, tuple[Node, msgspec.Raw]] = {}
+
+    @property
+    def name(self) -> str:
+        """Its address."""
+        return self.config.url_prefix
+
+    @property
+    def is_ignorable(self) -> bool:
+        """Whether scheduling goes on without it when it fails."""
+        return self.config.ignorable
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Whether it wants to be asked about `pod`: it manages a resource of one of its containers, or none at all."""
+        if not self._managed:
+            return True
+        for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
+            resources = container.resources
+            if resources is not None and not (
+                self._managed.isdisjoint(resources.requests or ())
+                and self._managed.isdisjoint(resources.limits or ())
+            ):
+                return True
+        return False
+
+    def filter(self, pod: Pod, nodes: Sequence[Node]) -> Filtered:
+        """Which of `nodes` the extender would take."""
+        given = {node.name for node in nodes}
+        if not self.config.filter_verb:
+            return Filtered([node.name for node in nodes], {}, {})
+        answer = self._send(self.config.filter_verb, self._about(pod, nodes))
+        with _Reading(self.name):
+            problem = text_member(answer, "Error")
+            if problem:
+                raise ExtenderError(problem)
+            by_name = self.config.node_cache_capable and find(answer, "NodeNames") is not None
+            names = _names(answer) if by_name else _names_of_nodes(answer)
+            filtered = Filtered(
+                list(dict.fromkeys(names)),
+                texts_by_name(answer, "FailedNodes"),
+                texts_by_name(answer, "FailedAndUnresolvableNodes"),
+                by_name,
+            )
+        for name in filtered.names:
+            if name not in given:
+                raise ExtenderError(
+                    f'extender "{self.name}" claims a filtered node "{name}" which is not found in '
+                    "the input node list"
+                )
+        return filtered
+
+    def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> list[tuple[str, int]]:
+        """Node names with their scores, mostly from 0 to 10; not weighted yet."""
+        if not self.config.prioritize_verb:
+            return [(node.name, 0) for node in nodes]
+        answer = self._send(self.config.prioritize_verb, self._about(pod, nodes))
+        with _Reading(self.name):
+            entries = list_member({"scores": answer}, "scores")
+            scores = [(text_member(e, "Host"), int_member(e, "Score")) for e in entries]
+            for host, score in scores:
+                if score not in INT64:
+                    raise DecodeError(host, f"expected a score of 64 bits; got {score}")
+            return scores
+
+    def process_preemption(
+        self, pod: Pod, candidates: Mapping[str, Victims], table: NodeTable
+    ) -> dict[str, Victims]:
+        """What the extender leaves of the candidates, which may be other victims on other nodes."""
+        cached = self.config.node_cache_capable
+        described = {name: _describe(found, cached) for name, found in candidates.items()}
+        args = {
+            "Pod": to_dict(pod),
+            "NodeNameToVictims": None if cached else described,
+            "NodeNameToMetaVictims": described if cached else None,
+        }
+        answer = self._send(self.config.preempt_verb, args)
+        with _Reading(self.name):
+            chosen = member(answer, "NodeNameToMetaVictims")
+            return {name: self._victims(name, said, table) for name, said in chosen.items()}
+
+    def bind(self, pod: Pod, node_name: str) -> None:
+        """Have the extender bind the pod."""
+        args = {
+            "PodName": pod.name,
+            "PodNamespace": pod.namespace,
+            "PodUID": pod.uid,
+            "Node": node_name,
+        }
+        answer = self._send(self.config.bind_verb, args)
+        with _Reading(self.name):
+            problem = text_member(answer, "Error")
+        if problem:
+            raise ExtenderError(problem)
+
+    def _about(self, pod: Pod, nodes: Sequence[Node]) -> Tree:
+        """What is sent about a pod and nodes: names only for an extender that knows the nodes."""
+        if self.config.node_cache_capable:
+            names = [node.name for node in nodes]
+            return {"Pod": to_dict(pod), "Nodes": None, "NodeNames": names}
+        items = {"metadata": {}, "items": [self._encode(node) for node in nodes]}
+        return {"Pod": to_dict(pod), "Nodes": items, "NodeNames": None}
+
+    def _encode(self, node: Node) -> msgspec.Raw:
+        """The node as JSON, made once as long as the node does not change."""
+        known = self._encoded.get(node.name)
+        if known is None or known[0] is not node:
+            raw = msgspec.Raw(msgspec.json.encode(to_dict(node)))
+            known = self._encoded[node.name] = (node, raw)
+        return known[1]
+
+    def _victims(self, node_name: str, said: Any, table: NodeTable) -> Victims:
+        """The victims on one node that an answer means by their uids."""
+        row = table.row_of.get(node_name)
+        if row is None or not table.live[row]:
+            raise ExtenderError(f'nodeinfo not found for node name "{node_name}"')
+        pods = []
+        for entry in list_member(said, "Pods"):
+            uid = text_member(entry, "UID")
+            pod = table.pods[row].get(uid)
+            if pod is None:
+                raise ExtenderError(
+                    f"extender: {self.name} claims to preempt pod (UID: {uid}) on node: {node_name}, "
+                    "but the pod is not found on that node"
+                )
+            pods.append(pod)
+        return Victims(node_name, pods, int_member(said, "NumPDBViolations"))
+
+    def _send(self, verb: str, args: Tree) -> Any:
+        """Post `args` and return the decoded answer."""
+        url = f"{self.name.rstrip('/')}/{verb}"
+        try:
+            body = self._transport.post(url, msgspec.json.encode(args), self._timeout_s)
+        except ApiError as error:
+            if error.code:
+                raise ExtenderError(
+                    f"failed {verb} with extender at URL {url}, code {error.code}"
+                ) from error
+            raise ExtenderError(str(error)) from error
+        with _Reading(url):
+            return decode_json(body)
+
+
+class _Reading:
+    """Turns a fault in an answer into an ExtenderError that says whose answer it was."""
+
+    def __init__(self, whose: str) -> None:
+        self._whose = whose
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, DecodeError):
+            raise ExtenderError(f"answer of extender {self._whose}: {error}") from error
+
+
+def _names(answer: Any) -> list[str]:
+    """The names of the nodes in an answer by name."""
+    return [text_member({"name": name}, "name") for name in list_member(answer, "NodeNames")]
+
+
+def _names_of_nodes(answer: Any) -> list[str]:
+    """The names of the nodes in an answer that has whole nodes; none when it has nothing."""
+    items = list_member(find(answer, "Nodes"), "items")
+    return [text_member(member(item, "metadata"), "name") for item in items]
+
+
+def _describe(victims: Victims, by_uid: bool) -> Tree:
+    pods = [{"UID": pod.uid} if by_uid else to_dict(pod) for pod in victims.pods]
+    return {"Pods": pods, "NumPDBViolations": victims.pdb_violations}

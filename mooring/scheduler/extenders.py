@@ -1,0 +1,220 @@
+"""Extenders: all extenders of a configuration, at each step of a pod's road where they have a say.
+
+Mirrors findNodesThatPassExtenders, prioritizeNodes and extendersBinding of pkg/scheduler/schedule_one.go, callExtenders
+of pkg/scheduler/framework/preemption/preemption.go and buildExtenders of pkg/scheduler/scheduler.go.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from ..api.node import Node
+from ..api.pod import Pod
+from ..config.plugin_args import NodeResourcesFitArgs
+from ..config.types import Extender as ExtenderConfig
+from ..config.types import Profile
+from ..errors import ConfigError, ExtenderError
+from ..framework import (
+    MAX_SCORE,
+    SUCCESS,
+    Diagnosis,
+    Status,
+    Victims,
+    failure,
+    unresolvable,
+    unschedulable,
+)
+from ..table import Bools, Ints, NodeTable
+from .extender import Extender, MakeTransport
+
+log = logging.getLogger(__name__)
+
+SCALE = MAX_SCORE // 10
+"""An extender gives 0 to 10 where a plugin gives 0 to 100."""
+FIT = "NodeResourcesFit"
+
+
+@dataclass(frozen=True, slots=True)
+class RowsLeft:
+    """The rows that extenders left over, in the order in which they gave them."""
+
+    rows: Ints
+    are_bare: bool
+    """Whole nodes came back, not names: kube-scheduler goes on with those, and so scores nodes without their pods."""
+
+
+@dataclass(slots=True)
+class ExtenderScores:
+    """What extenders gave the nodes they were asked about, one entry per node, weighted and added up."""
+
+    total: Ints
+    is_scored: Bools
+    """Which nodes some extender named at all, be it with 0."""
+    each: list[tuple[str, int, dict[str, int]]]
+    """Of every extender that scores: its address, its weight, and what it gave by node name."""
+
+
+class Extenders:
+    """Asks the extenders in order: first those that must not fail, then the ignorable ones."""
+
+    def __init__(
+        self,
+        configs: Iterable[ExtenderConfig],
+        make_transport: MakeTransport,
+        table: NodeTable,
+        bound_by_extender: Callable[[Pod, str], None] | None = None,
+    ) -> None:
+        made = [Extender(config, make_transport(config)) for config in configs]
+        self._all = sorted(made, key=lambda extender: extender.is_ignorable)
+        self._table = table
+        self._bound_by_extender = bound_by_extender
+        self.can_filter = any(extender.config.filter_verb for extender in made)
+        self.can_prioritize = any(extender.config.prioritize_verb for extender in made)
+
+    def filter(self, pod: Pod, rows: Ints, diagnosis: Diagnosis) -> RowsLeft:
+        """What is left of `rows` when all extenders have been asked.
+
+        Says in `diagnosis` what became of the others. ExtenderError when one fails that must not.
+        """
+        left, are_bare = rows, False
+        for extender in self._interested(pod):
+            if not len(left):
+                break
+            if not extender.config.filter_verb:
+                continue
+            try:
+                answer = extender.filter(pod, self._nodes(left))
+            except ExtenderError as error:
+                if not extender.is_ignorable:
+                    raise
+                log.info("skipping extender %s: %s", extender.name, error)
+                continue
+            self._note(diagnosis, answer.failed, unschedulable)
+            self._note(diagnosis, answer.unresolvable, unresolvable)
+            left = np.array([self._table.row_of[name] for name in answer.names], dtype=np.int64)
+            are_bare = are_bare or not answer.by_name
+        dropped = np.setdiff1d(rows, left)
+        for row in dropped.tolist():
+            # Whoever is left out without a word counts as not looked at: preemption keeps off.
+            diagnosis.alone.setdefault(row, diagnosis.absent)
+        return RowsLeft(left, are_bare)
+
+    def score(self, pod: Pod, rows: Ints) -> ExtenderScores:
+        """What the extenders give `rows`; one that fails gives nothing."""
+        names = [self._table.names[row] for row in rows]
+        position = {name: i for i, name in enumerate(names)}
+        totals = [0] * len(names)
+        is_scored = np.zeros(len(names), dtype=np.bool_)
+        each: list[tuple[str, int, dict[str, int]]] = []
+        for extender in self._interested(pod):
+            weight = extender.config.weight if extender.config.prioritize_verb else 0
+            try:
+                given = extender.prioritize(pod, self._nodes(rows))
+            except ExtenderError as error:
+                log.info("extender %s gives pod %s no scores: %s", extender.name, pod.key, error)
+                continue
+            known = dict.fromkeys(names, 0)
+            for host, score in given:
+                if host in position:
+                    totals[position[host]] += score * weight * SCALE
+                    is_scored[position[host]] = True
+                    known[host] += score
+            if extender.config.prioritize_verb:
+                each.append((extender.name, weight, known))
+        total = np.array([_wrap_int64(total) for total in totals], dtype=np.int64)
+        return ExtenderScores(total, is_scored, each)
+
+    def bind(self, pod: Pod, node_name: str) -> Status | None:
+        """What came of the binding by the first extender that binds such pods; None when there is none."""
+        for extender in self._interested(pod):
+            if not extender.config.bind_verb:
+                continue
+            try:
+                extender.bind(pod, node_name)
+            except ExtenderError as error:
+                if not extender.is_ignorable:
+                    return failure(error)
+                log.info("skipping extender %s in bind: %s", extender.name, error)
+                continue
+            if self._bound_by_extender is not None:
+                self._bound_by_extender(pod, node_name)
+            return SUCCESS
+        return None
+
+    def have_a_say(self, pod: Pod) -> bool:
+        """Whether one of them takes part in preemption for `pod`."""
+        return any(extender.config.preempt_verb for extender in self._interested(pod))
+
+    def choose_victims(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:
+        """What they leave of the candidates, one after the other; ExtenderError when one fails that must not."""
+        for extender in self._interested(pod):
+            if not candidates:
+                break
+            if not extender.config.preempt_verb:
+                continue
+            try:
+                chosen = extender.process_preemption(pod, candidates, self._table)
+                candidates = _with_victims(chosen, extender.is_ignorable)
+            except ExtenderError as error:
+                if not extender.is_ignorable:
+                    raise
+                log.info("skipping extender %s in preemption: %s", extender.name, error)
+        return candidates
+
+    def _interested(self, pod: Pod) -> list[Extender]:
+        return [extender for extender in self._all if extender.is_interested(pod)]
+
+    def _nodes(self, rows: Ints) -> list[Node]:
+        nodes = (self._table.nodes[row] for row in rows.tolist())
+        return [node for node in nodes if node is not None]
+
+    def _note(
+        self, diagnosis: Diagnosis, failed: Mapping[str, str], status: Callable[[str], Status]
+    ) -> None:
+        """Remember what an extender says of nodes; names that no node has say nothing."""
+        for name, reason in failed.items():
+            row = self._table.row_of.get(name)
+            if row is not None and self._table.live[row]:
+                diagnosis.alone[row] = status(reason)
+
+
+def _with_victims(chosen: dict[str, Victims], ignorable: bool) -> dict[str, Victims]:
+    """The nodes with victims; one without is left out, or the fault of an extender that must not fail."""
+    for node_name, victims in chosen.items():
+        if not victims.pods and not ignorable:
+            raise ExtenderError(f'expected at least one victim pod on node "{node_name}"')
+    return {name: victims for name, victims in chosen.items() if victims.pods}
+
+
+def _wrap_int64(value: int) -> int:
+    """`value` as 64 bits hold it."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def leave_to_extenders(
+    profiles: Sequence[Profile], extenders: Iterable[ExtenderConfig]
+) -> list[Profile]:
+    """The profiles, their NodeResourcesFit ignoring what extenders look after instead; that replaces its own list."""
+    ignored = tuple(
+        resource.name
+        for extender in extenders
+        for resource in extender.managed_resources
+        if resource.ignored_by_scheduler
+    )
+    return [_ignoring(profile, ignored) for profile in profiles] if ignored else list(profiles)
+
+
+def _ignoring(profile: Profile, ignored: tuple[str, ...]) -> Profile:
+    args = profile.plugin_config.get(FIT)
+    if not isinstance(args, NodeResourcesFitArgs):
+        raise ConfigError(
+            "couldn't build extenders: can't find NodeResourcesFitArgs in plugin config"
+        )
+    changed = msgspec.structs.replace(args, ignored_resources=ignored)
+    plugin_config = {**profile.plugin_config, FIT: changed}
+    return msgspec.structs.replace(profile, plugin_config=plugin_config)
