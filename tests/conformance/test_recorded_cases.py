@@ -23,11 +23,10 @@ COMPLETE = [
     "volumes",
     "mixed",
 ]
-OTHER_KINDS = ["queue", "hints"]
+OTHER_KINDS = ["queue", "hints", "config"]
 LEFT_OUT = {
     "dra": "DynamicResources does not judge yet",
     "long-run": "another kind of case: a whole history",
-    "config": "another kind of case: reading a configuration",
 }
 FAMILIES = sorted(file.name.removesuffix(SUFFIX) for file in FOLDER.glob(f"*{SUFFIX}"))
 
