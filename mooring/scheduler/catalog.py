@@ -108,8 +108,14 @@ def _describe(name: str, registry: Registry, weights: dict[str, int]) -> PluginD
 
 
 def _summary(plugin: type[Plugin]) -> str:
-    """The first line about a plugin: of its class, else of its module without the name before it."""
-    module = sys.modules.get(plugin.__module__)
-    text = plugin.__doc__ or getattr(module, "__doc__", None) or ""
-    first = text.strip().partition("\n")[0]
-    return first if plugin.__doc__ else first.partition(": ")[2] or first
+    """What a plugin is for: what its module or package says after its name, else its class."""
+    package = plugin.__module__.rpartition(".")[0]
+    for module in (plugin.__module__, package):
+        first = _first_line(sys.modules.get(module))
+        if first.startswith(f"{plugin.name}: "):
+            return first.partition(": ")[2]
+    return _first_line(plugin) or _first_line(sys.modules.get(plugin.__module__))
+
+
+def _first_line(thing: object) -> str:
+    return (getattr(thing, "__doc__", None) or "").strip().partition("\n")[0]

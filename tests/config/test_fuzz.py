@@ -187,7 +187,9 @@ def test_any_bytes(data: bytes) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("[" * 100_000, id="deep YAML"),
+        pytest.param("[" * 100_000, id="deep YAML without an end"),
+        pytest.param("[" * 50_000 + "]" * 50_000, id="deep YAML"),
+        pytest.param("a: " + "[" * 400 + "]" * 400, id="YAML a little too deep"),
         pytest.param('{"a":' * 50_000, id="deep JSON"),
         pytest.param("a: &x [*x]", id="a list within itself"),
         pytest.param(
