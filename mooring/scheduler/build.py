@@ -11,6 +11,7 @@ from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import Clock, SystemClock, Timers
 from ..config.expand import check_same_queue_sort
+from ..config.extenders import with_ignored_resources
 from ..config.types import PluginRef, PluginSet, Profile, SchedulerConfiguration
 from ..framework import SUCCESS, Executor, Handle, Plugin, Status
 from ..framework.events import EXTENDER, default_events
@@ -24,7 +25,7 @@ from .attempt import Attempt
 from .binding import PreBindingPods
 from .cycle import Scheduler
 from .extender import MakeTransport, make_http_transport
-from .extenders import Extenders, leave_to_extenders
+from .extenders import Extenders
 from .parts import Cluster, Observer, Parts, unheard, unobserved
 from .select_host import RandomTies, TieBreak
 
@@ -53,6 +54,7 @@ def build_scheduler(
     Plugins handed over as classes or files run in every profile, unless the configuration names them somewhere.
     `bound_by_extender` is told about pods that an extender has bound: a cluster that no extender can write to needs it.
     """
+    config = with_ignored_resources(config)
     clock = clock or SystemClock()
     timers = timers or Timers(clock)
     cache = Cache(clock, assume_ttl_s)
@@ -80,7 +82,7 @@ def build_scheduler(
     )
     profiles = {
         profile.scheduler_name: _make_profile(config, profile, registry, shared, seed)
-        for profile in leave_to_extenders(_with_plugins(config.profiles, given), config.extenders)
+        for profile in _with_plugins(config.profiles, given)
     }
     points = {name: runtime.points for name, runtime in profiles.items()}
     check_same_queue_sort(config.profiles, points)

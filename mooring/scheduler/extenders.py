@@ -7,18 +7,15 @@ of pkg/scheduler/framework/preemption/preemption.go and buildExtenders of pkg/sc
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 
 from ..api.node import Node
 from ..api.pod import Pod
-from ..config.plugin_args import NodeResourcesFitArgs
 from ..config.types import Extender as ExtenderConfig
-from ..config.types import Profile
-from ..errors import ConfigError, ExtenderError
+from ..errors import ExtenderError
 from ..framework import (
     MAX_SCORE,
     SUCCESS,
@@ -194,27 +191,3 @@ def _with_victims(chosen: dict[str, Victims], ignorable: bool) -> dict[str, Vict
 def _wrap_int64(value: int) -> int:
     """`value` as 64 bits hold it."""
     return (value + 2**63) % 2**64 - 2**63
-
-
-def leave_to_extenders(
-    profiles: Sequence[Profile], extenders: Iterable[ExtenderConfig]
-) -> list[Profile]:
-    """The profiles, their NodeResourcesFit ignoring what extenders look after instead; that replaces its own list."""
-    ignored = tuple(
-        resource.name
-        for extender in extenders
-        for resource in extender.managed_resources
-        if resource.ignored_by_scheduler
-    )
-    return [_ignoring(profile, ignored) for profile in profiles] if ignored else list(profiles)
-
-
-def _ignoring(profile: Profile, ignored: tuple[str, ...]) -> Profile:
-    args = profile.plugin_config.get(FIT)
-    if not isinstance(args, NodeResourcesFitArgs):
-        raise ConfigError(
-            "couldn't build extenders: can't find NodeResourcesFitArgs in plugin config"
-        )
-    changed = msgspec.structs.replace(args, ignored_resources=ignored)
-    plugin_config = {**profile.plugin_config, FIT: changed}
-    return msgspec.structs.replace(profile, plugin_config=plugin_config)
