@@ -174,7 +174,12 @@ class Pod:
 
     def with_node(self, name: str) -> "Pod":
         """This pod on the node called `name`; empty: on none."""
-        # Every scheduled pod is copied here: no detour over a dict.
+        copy = self._copy()
+        copy.node_name = name
+        return copy
+
+    def _copy(self) -> "Pod":
+        """The same pod once more; every scheduled pod is copied a few times: no detour over a dict."""
         copy = Pod.__new__(Pod)
         copy.name = self.name
         copy.namespace = self.namespace
@@ -187,7 +192,7 @@ class Pod:
         copy.resource_version = self.resource_version
         copy.generation = self.generation
         copy.generate_name = self.generate_name
-        copy.node_name = name
+        copy.node_name = self.node_name
         copy.spec = self.spec
         copy.status = self.status
         copy._usage = self._usage
@@ -203,8 +208,14 @@ class Pod:
 
     def replace(self, **changes: Any) -> "Pod":
         """A copy of this pod with some fields changed."""
-        fields = {name: getattr(self, name) for name in _FIELDS}
-        return Pod(**(fields | changes))
+        copy = self._copy()
+        for name, value in changes.items():
+            if name not in _FIELDS:
+                raise TypeError(f"a pod has no field {name!r}")
+            setattr(copy, name, value)
+        if "spec" in changes or "status" in changes:
+            copy._usage = None
+        return copy
 
     def _usages(self) -> tuple[dict[str, int], dict[str, int]]:
         if self._usage is None:
@@ -216,7 +227,7 @@ class Pod:
         return f"<Pod {self.key}{place}>"
 
 
-_FIELDS = tuple(name for name in Pod.__slots__ if not name.startswith("_"))
+_FIELDS = frozenset(name for name in Pod.__slots__ if not name.startswith("_"))
 
 __all__ = [
     "DO_NOT_SCHEDULE",

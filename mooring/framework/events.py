@@ -128,17 +128,45 @@ It is called once per waiting pod and event, so it must be cheap. One that raise
 """
 
 
+Doubt = Callable[[Pod, Any, Any], bool]
+"""(waiting pod, object before, object after) -> whether a new attempt is sure to fail all the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class EventWithHint:
-    """An event a plugin waits for; without a hint every such event is worth a new attempt."""
+    """An event a plugin waits for; without a hint every such event is worth a new attempt.
+
+    `hint` is kube-scheduler's. Where it says Queue and we know better, `in_vain` says so: it must be certain, as the
+    pod is then left waiting.
+    """
 
     event: ClusterEvent
     hint: HintFunction | None = None
+    in_vain: Doubt | None = None
+
+    @property
+    def answer(self) -> HintFunction | None:
+        """What the queue asks: the hint, and then whether it would be in vain; None for always."""
+        hint, in_vain = self.hint, self.in_vain
+        if in_vain is None:
+            return hint
+
+        def ask(pod: Pod, old: Any, new: Any) -> Hint:
+            if hint is not None and hint(pod, old, new) is Hint.SKIP:
+                return Hint.SKIP
+            return Hint.SKIP if in_vain(pod, old, new) else Hint.QUEUE
+
+        return ask
 
 
-def wait_for(resource: str, action: ActionType, hint: HintFunction | None = None) -> EventWithHint:
+def wait_for(
+    resource: str,
+    action: ActionType,
+    hint: HintFunction | None = None,
+    in_vain: Doubt | None = None,
+) -> EventWithHint:
     """What a plugin lists in `events_to_register`: an event, and whether it is worth a new attempt."""
-    return EventWithHint(ClusterEvent(resource, action), hint)
+    return EventWithHint(ClusterEvent(resource, action), hint, in_vain)
 
 
 def typed(kind: type[T], obj: Any) -> T | None:

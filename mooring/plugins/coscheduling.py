@@ -65,10 +65,11 @@ class Coscheduling(
         self._did_not_fit: dict[GroupKey, Situation] = {}
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        update = ActionType.UpdatePodLabel | ActionType.UpdatePodScaleDown
+        change = ActionType.UpdatePodLabel | ActionType.UpdatePodScaleDown
         return (
             wait_for(POD, ActionType.Add, self._after_pod_added),
-            wait_for(POD, ActionType.Delete | update, self._after_pod_made_room),
+            wait_for(POD, ActionType.Delete, self._after_pod_left),
+            wait_for(POD, change | ActionType.UpdatePodToleration, self._after_pod_changed),
             wait_for(NODE, ActionType.Add | ActionType.Update),
         )
 
@@ -76,8 +77,14 @@ class Coscheduling(
         """Another member may be the one that was missing."""
         return Hint.QUEUE if _group(new) == _group(pod) else Hint.SKIP
 
-    def _after_pod_made_room(self, pod: Pod, old: Any, new: Any) -> Hint:
-        """A pod left its node, or asks for less. What a group held for its turn only is no news to anyone."""
+    def _after_pod_changed(self, pod: Pod, old: Any, new: Any) -> Hint:
+        """A member may fit better now; a pod on a node may leave more room."""
+        changed = required(Pod, new)
+        helps = changed.node_name or _group(changed) == _group(pod)
+        return Hint.QUEUE if helps else Hint.SKIP
+
+    def _after_pod_left(self, pod: Pod, old: Any, new: Any) -> Hint:
+        """A pod left its node. What a group held for its turn only is no news to anyone."""
         gone = required(Pod, old)
         group = _group(gone)
         if group is not None:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..api.pod import Pod
+from ..api.pod import Pod, PodSpec
 from ..api.resources import is_scalar
 from ..framework import (
     MAX_SCORE,
@@ -55,6 +55,10 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         return SUCCESS if self._asks_for_something(pod) else SKIP
 
+    def pre_score_spec(self, spec: PodSpec) -> Status:
+        asks = any(spec.requests.get(resource) for resource in self._resources)
+        return SUCCESS if asks else SKIP
+
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         if not self._asks_for_something(pod):
             return np.zeros(table.count(rows), dtype=np.int64)
@@ -76,13 +80,13 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
             capacity = allocatable.get(resource, 0)
             if capacity and (amount or not is_scalar(resource)):
                 used = requested.get(resource, 0)
-                before.append(min(used / capacity, 1.0))
-                after.append(min((used + amount) / capacity, 1.0))
+                before.append(used / capacity if used < capacity else 1.0)
+                used += amount
+                after.append(used / capacity if used < capacity else 1.0)
         if not asks:
             return 0
-        return MAX_SCORE // 2 + int(
-            (MAX_SCORE // 2 + balance_of_one(after) - balance_of_one(before)) / 2
-        )
+        gain = balance_of_one(after) - balance_of_one(before)  # -50 to 50
+        return MAX_SCORE // 2 + (MAX_SCORE // 2 + gain) // 2
 
     def _asks_for_something(self, pod: Pod) -> bool:
         wanted = pod.balanced_requests

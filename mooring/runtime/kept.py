@@ -40,10 +40,10 @@ SCORING = "running Score plugins: plugin {} failed with"
 class KeptAnswer(ABC):
     """An answer over all rows, as of `version` of a change log."""
 
-    __slots__ = ("_stamp", "_version", "one_by_one")
+    __slots__ = ("_stamp", "one_by_one", "version")
 
     def __init__(self, one_by_one: bool) -> None:
-        self._version = -1
+        self.version = -1
         self._stamp: Hashable = None
         self.one_by_one = one_by_one
 
@@ -56,10 +56,10 @@ class KeptAnswer(ABC):
     ) -> None:
         """Bring the answer up to date; another `stamp` than last time makes all of it stale."""
         if stamp != self._stamp:
-            self._version, self._stamp = -1, stamp
-        if self._version == log.version:
+            self.version, self._stamp = -1, stamp
+        if self.version == log.version:
             return
-        changed = log.since(self._version) if self._version >= 0 else None
+        changed = log.since(self.version) if self.version >= 0 else None
         if changed is None or 4 * len(changed) > len(table):
             self.judge(state, pod, table, table.live_rows)
         else:
@@ -71,7 +71,7 @@ class KeptAnswer(ABC):
                     self.judge_row(state, pod, table.node_at(row))
             else:
                 self.judge(state, pod, table, np.array(changed, dtype=np.int64))
-        self._version = log.version
+        self.version = log.version
 
     @abstractmethod
     def judge_row(self, state: CycleState, pod: Pod, node: NodeInfo) -> None:
@@ -198,7 +198,8 @@ class Kept(Generic[T]):
         if self._on_cluster:
             stamp = tuple([plugin.cluster_key(table) for plugin in self._on_cluster])
         log = table.node_changes if self.scope is NODE_OBJECT else table.row_changes
-        answer.follow(state, pod, table, log, stamp)
+        if stamp is not None or answer.version != log.version:
+            answer.follow(state, pod, table, log, stamp)
 
     def _make_room(self, rows: int) -> None:
         while self._answers and (len(self._answers) + 1) * rows > MAX_CELLS:

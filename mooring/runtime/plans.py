@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from ..api.pod import Pod, PodSpec
+from ..api.pod import EMPTY_STATUS, Pod, PodSpec
 from ..framework import Code, Plugin, Status
 from .kept import MAX_CELLS, Kept, KeptAnswer
 
@@ -53,8 +53,10 @@ class Plans(Generic[A, T]):
 
     def get(self, pod: Pod, rows: int) -> Plan[A, T]:
         """The plan for `pod`; `rows` is the size of the table, which decides how many plans are kept."""
-        if pod.node_name:
-            return self._make(pod.spec, settled=False)
+        if pod.node_name or (pod.status is not EMPTY_STATUS and pod.status.has_resources):
+            return Plan(
+                frozenset(), tuple(self._asked), len(self._groups)
+            )  # more than the spec counts
         plan = self._plans.pop(pod.spec, None)
         if plan is None:
             plan = self._make(pod.spec)
@@ -63,7 +65,7 @@ class Plans(Generic[A, T]):
         self._plans[pod.spec] = plan
         return plan
 
-    def _make(self, spec: PodSpec, settled: bool = True) -> Plan[A, T]:
+    def _make(self, spec: PodSpec) -> Plan[A, T]:
         skip: set[str] = set()
         ask: list[A] = []
         for plugin in self._asked:
@@ -75,7 +77,7 @@ class Plans(Generic[A, T]):
         plan: Plan[A, T] = Plan(frozenset(skip), tuple(ask), len(self._groups))
         unsettled = {plugin.name for plugin in ask}
         for position, group in enumerate(self._groups):
-            plan.is_settled[position] = settled and all(
+            plan.is_settled[position] = all(
                 plugin.key_is_spec and plugin.name not in unsettled for plugin in group.plugins
             )
         return plan

@@ -158,7 +158,7 @@ def _registrations(profile: ProfileRuntime) -> list[Registration]:
         events = default_events(profile.handle.feature_gates)
         registrations += [(wanted.event, EXTENDER, wanted.hint) for wanted in events]
     for plugin in profile.plugins.values():
-        registrations += [(w.event, plugin.name, w.hint) for w in registered_events(plugin)]
+        registrations += [(w.event, plugin.name, w.answer) for w in registered_events(plugin)]
     return registrations
 
 

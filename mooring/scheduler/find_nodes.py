@@ -26,6 +26,9 @@ MIN_FEASIBLE_NODES = 100
 MIN_PERCENTAGE = 5
 
 
+NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
+
+
 @dataclass(slots=True)
 class Search:
     """The feasible rows (ALL, or ascending numbers) and what happened to the others."""
@@ -35,7 +38,7 @@ class Search:
     pre_filtered: PreFiltered
     nominated_row: int | None = None
     """The row the pod is nominated to, when it is feasible: taken without scoring."""
-    nodes: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    nodes: Ints = field(default_factory=lambda: NO_ROWS)
     start: int = 0
     """The search went through `nodes` in order, beginning at this position."""
     are_bare: bool = False
@@ -91,7 +94,7 @@ class NodeFinder:
         diagnosis = Diagnosis(table, node_count=table.node_count)
         pre = profile.filtering.run_pre_filters(state, pod, table)
         diagnosis.unschedulable_plugins |= pre.narrowed_by
-        search = Search(np.zeros(0, dtype=np.int64), diagnosis, pre)
+        search = Search(NO_ROWS, diagnosis, pre)
         if not pre.status.is_success:
             diagnosis.refuse_all(pre.status)
             return search

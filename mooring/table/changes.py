@@ -12,19 +12,17 @@ KEEP = 65_536
 class ChangeLog:
     """An append-only log of row numbers; `version` is its length since the beginning."""
 
-    __slots__ = ("_dropped", "_rows")
+    __slots__ = ("_dropped", "_rows", "version")
 
     def __init__(self) -> None:
         self._rows: list[int] = []
         self._dropped = 0
-
-    @property
-    def version(self) -> int:
-        return self._dropped + len(self._rows)
+        self.version = 0
 
     def mark(self, row: int) -> None:
         """Note that `row` changed."""
         self._rows.append(row)
+        self.version += 1
         if len(self._rows) > 2 * KEEP:
             del self._rows[:KEEP]
             self._dropped += KEEP

@@ -111,6 +111,8 @@ class ImageStates:
 
     def refresh(self) -> None:
         """A snapshot is taken: rows that changed since the last one see the current counts."""
+        if self._moment == 0:
+            self._touched.clear()  # no node has ever had an image
         if self._touched:
             if (self._seen.data[self._touched] != self._moment).any():
                 self._seen.data[self._touched] = self._moment

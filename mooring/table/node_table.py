@@ -104,6 +104,8 @@ class NodeTable:
 
     def count(self, rows: Rows) -> int:
         """How many rows `rows` stands for."""
+        if rows is ALL:
+            return self.size.rows
         return len(range(*rows.indices(len(self)))) if isinstance(rows, slice) else len(rows)
 
     def numbers(self, rows: Rows) -> Ints:

@@ -29,6 +29,12 @@ class PriorityColumns:
                 total += column.view
         return total
 
+    def has_below(self, row: int, priority: int) -> bool:
+        """Whether a pod with a lower priority than `priority` is at `row`."""
+        return any(
+            known < priority and column.view[row] > 0 for known, column in self._columns.items()
+        )
+
     def fork(self, size: Size, row: int) -> PriorityColumns:
         """The counts of one row, copied."""
         copy = PriorityColumns(size)

@@ -271,6 +271,32 @@ def test_a_pod_that_takes_the_name_of_another_is_another() -> None:
     assert [info.pod.uid for info in told.scheduler.queue.active.heap] == ["another"]
 
 
+def test_a_pod_that_takes_the_name_and_another_node() -> None:
+    told = Told(make_node("a"), make_node("b"))
+    told.add(make_pod("p", node_name="a"))
+    another = make_pod("p", uid="another", node_name="b").replace(resource_version="99")
+
+    told.scheduler.on_update(told.pod("p"), another)
+    assert told.counts() == {"a": 0, "b": 1}
+
+    told.scheduler.on_delete(another)
+    assert told.counts() == {"a": 0, "b": 0}
+
+
+def test_a_pod_that_takes_the_name_of_one_that_waits_starts_anew() -> None:
+    told = Told(make_node("a", cpu="1"))
+    told.add(make_pod("p", cpu="2"))
+    told.run()
+    another = make_pod("p", uid="another", cpu="2").replace(resource_version="99")
+
+    told.scheduler.on_update(told.pod("p"), another)
+
+    info = told.scheduler.queue.get(another)
+    assert info is not None
+    assert (info.pod, info.attempts) == (another, 0)
+    assert another.key in told.scheduler.queue.active.heap
+
+
 # Pods that are assumed
 
 

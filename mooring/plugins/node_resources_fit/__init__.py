@@ -64,7 +64,27 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
         return pod.spec
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        return self._hints.events(lambda: self.handle.lister)
+        return self._hints.events(lambda: self.handle.lister, self._is_too_little)
+
+    def _is_too_little(self, pod: Pod, old: Any, new: Any) -> bool:
+        """Whether the pod that left its node did not use what `pod` lacks there, and nobody else can be pushed out.
+
+        kube-scheduler tries again after any pod has left. The other nodes are as they were, so that is in vain; unless
+        this is the node that was being cleared for `pod`, which may now look for another.
+        """
+        if new is not None or pod.nominated_node_name == old.node_name:
+            return False
+        table = self.handle.table
+        row = table.row_of.get(old.node_name)
+        if row is None or not table.live[row]:
+            return False
+        offered, used = table.allocatable.rows[row], table.requested.rows[row]
+        is_short = any(
+            wanted > offered.get(resource, 0) - used.get(resource, 0)
+            for resource, wanted in pod.requests.items()
+            if resource not in old.usage and not self._is_ignored(resource)
+        )
+        return is_short and not table.priorities.has_below(row, pod.priority)
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         return SUCCESS

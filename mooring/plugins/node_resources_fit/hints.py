@@ -18,6 +18,7 @@ from ...framework.events import (
     NODE,
     POD,
     ActionType,
+    Doubt,
     EventWithHint,
     Hint,
     required,
@@ -34,15 +35,19 @@ class FitHints:
         self._lister_version = -1
         self._device_resources: frozenset[str] = frozenset()
 
-    def events(self, lister_of: Callable[[], Lister]) -> Sequence[EventWithHint]:
-        """What the plugin waits for; `lister_of` says where device classes are looked up."""
+    def events(self, lister_of: Callable[[], Lister], in_vain: Doubt) -> Sequence[EventWithHint]:
+        """What the plugin waits for; `lister_of` says where device classes are looked up.
+
+        `in_vain` says that a pod which left its node did not make room for another.
+        """
 
         def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
             return self.after_node_change(pod, old, new, lister_of())
 
         node_changes = ActionType.Add | ActionType.UpdateNodeAllocatable
+        less = ActionType.Delete | ActionType.UpdatePodScaleDown
         return (
-            wait_for(POD, ActionType.Delete | ActionType.UpdatePodScaleDown, after_pod_event),
+            wait_for(POD, less, after_pod_event, in_vain),
             wait_for(NODE, node_changes, after_node_change),
             wait_for(DEVICE_CLASS, ActionType.Add | ActionType.Update, after_device_class_event),
         )

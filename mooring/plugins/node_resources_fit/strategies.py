@@ -87,6 +87,20 @@ class LeastAllocated(Strategy):
     def points_of_one(self, requested: int, capacity: int) -> int:
         return max(capacity - requested, 0) * MAX_SCORE // capacity
 
+    def score_node(self, wanted: Mapping[str, int], node: NodeInfo) -> int:
+        # The default strategy, asked about every changed row: the same sum without a call per resource.
+        allocatable, used = node.allocatable, node.scoring_usage
+        total = weight_sum = 0
+        for resource, weight, extended in self._resources:
+            amount = wanted.get(resource, 0)
+            capacity = allocatable.get(resource, 0)
+            if capacity and (amount or not extended):
+                free = capacity - used.get(resource, 0) - amount
+                if free > 0:
+                    total += free * MAX_SCORE // capacity * weight
+                weight_sum += weight
+        return total // weight_sum if weight_sum else 0
+
 
 class MostAllocated(Strategy):
     """Favours full nodes."""

@@ -1,0 +1,201 @@
+"""Coscheduling: what it says at each point, and which events bring back whom it refused."""
+
+from typing import Any
+
+import pytest
+
+from mooring.api.pod import Pod
+from mooring.api.pod_groups import MIN_AVAILABLE_LABEL, NAME_LABEL
+from mooring.framework import Code, Hint
+from mooring.plugins.coscheduling import Coscheduling
+from mooring.testing.builders import make_node, make_pod
+from mooring.testing.scenarios import Scenario
+
+PROFILE = {"plugins": {"multiPoint": {"enabled": [{"name": "Coscheduling"}]}}}
+GPU = "example.com/gpu"
+
+
+def member(name: str, group: str = "g", needed: int | str = 2, **wishes: Any) -> Pod:
+    labels = {NAME_LABEL: group, MIN_AVAILABLE_LABEL: str(needed)}
+    return make_pod(name, labels=labels, **{"cpu": "1", **wishes})
+
+
+def make_scenario(*objects: Any) -> Scenario:
+    return Scenario(*(objects or (make_node("a", cpu="4"),)), profile=PROFILE)
+
+
+def plugin_of(scenario: Scenario) -> Coscheduling:
+    return scenario.plugin(Coscheduling)
+
+
+def test_off_unless_enabled() -> None:
+    scenario = Scenario(make_node("a"))
+    scenario.add(member("p0"))
+
+    scenario.run()
+
+    assert scenario.part_of("p0") == "bound"
+
+
+def test_a_pod_without_a_group_is_none_of_its_business() -> None:
+    scenario = make_scenario()
+    scenario.add(member("p0", needed=3), make_pod("single"))
+
+    scenario.run()
+
+    assert scenario.part_of("single") == "bound"
+
+
+def test_pre_enqueue_says_how_many_are_missing() -> None:
+    scenario = make_scenario()
+    scenario.add(member("p0", needed=3), member("p1", needed=3))
+
+    for attempt in scenario.scheduler.gated():
+        assert attempt.status is not None
+        assert attempt.status.code is Code.UnschedulableAndUnresolvable
+        assert attempt.status.plugin == "Coscheduling"
+    last = plugin_of(scenario).pre_enqueue(scenario.pod("p1"))
+    assert last.reasons == ("group g needs 3 pods; 2 are there",)
+
+
+@pytest.mark.parametrize("needed", ["", "0", "-3", "many"])
+def test_a_number_that_makes_no_sense_counts_as_one(needed: str) -> None:
+    scenario = make_scenario()
+    scenario.add(member("p0", needed=needed))
+
+    scenario.run()
+
+    assert scenario.part_of("p0") == "bound"
+
+
+def test_groups_of_the_same_name_in_two_namespaces_are_two() -> None:
+    scenario = make_scenario()
+    scenario.add(member("p0"), member("p1", namespace="other"))
+
+    assert scenario.run() == []
+    assert len(scenario.scheduler.gated()) == 2
+
+
+def test_the_message_of_those_that_wait_for_their_turn() -> None:
+    scenario = make_scenario()
+    scenario.add(member("x0", "x"), member("x1", "x", gates=["later"]))
+    scenario.run()
+    scenario.add(member("y0", "y"), member("y1", "y"))
+    scenario.run()
+
+    (condition,) = scenario.pod("y0").status.conditions or ()
+    assert "group x is being placed" in condition.message
+    info = scenario.scheduler.queue.get(scenario.pod("y0"))
+    assert info is not None
+    assert info.unschedulable_plugins == {"Coscheduling"}
+
+
+def test_the_messages_of_those_that_give_up_and_of_those_that_know_better() -> None:
+    scenario = make_scenario(make_node("a", cpu="2"))
+    scenario.add(*(member(f"p{number}", needed=3) for number in range(3)))
+
+    scenario.settle()
+
+    said = {event.note for number in range(3) for event in scenario.events_of(f"p{number}")}
+    assert any("of group g finds no node" in note for note in said)
+    assert any("group g did not fit, and nothing has changed since" in note for note in said)
+
+
+def test_a_group_that_did_not_fit_is_tried_again_after_a_while() -> None:
+    """Should something have changed that it cannot see."""
+    scenario = make_scenario(make_node("a", cpu="2"))
+    scenario.add(*(member(f"p{number}", needed=3) for number in range(3)))
+    scenario.settle()
+    before = len(scenario.events_of("p0"))
+
+    scenario.advance(6 * 60)
+
+    assert len(scenario.events_of("p0")) > before
+    assert scenario.scheduler.is_settled
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda s: s.add(make_node("b", cpu="1")), id="a node comes"),
+        pytest.param(lambda s: s.cluster.update(make_node("a", cpu="4")), id="a node grows"),
+        pytest.param(
+            lambda s: s.cluster.delete(s.pod("single")), id="a pod that is no member goes"
+        ),
+        pytest.param(lambda s: s.add(member("small", needed=3, cpu="0")), id="a member comes"),
+        pytest.param(
+            lambda s: s.change("p2", spec=make_pod(cpu="0").spec), id="a member asks for less"
+        ),
+    ],
+)
+def test_a_group_that_did_not_fit_is_tried_again_when_the_cluster_changed(change: Any) -> None:
+    scenario = make_scenario(make_node("a", cpu="3"), make_pod("single", node_name="a", cpu="1"))
+    scenario.add(*(member(f"p{number}", needed=3) for number in range(3)))
+    scenario.settle()
+    assert scenario.part_of("p0") == "unschedulable"
+
+    change(scenario)
+    scenario.settle()
+
+    bound = [pod.name for pod in scenario.cluster.list("Pod") if pod.node_name]
+    assert len([name for name in bound if name != "single"]) >= 3
+
+
+# Hints
+
+
+@pytest.mark.parametrize(
+    ("wishes", "gone", "expected"),
+    [
+        pytest.param({}, make_pod("x", node_name="a", cpu="1"), Hint.QUEUE, id="any other pod"),
+        pytest.param({}, member("p9", node_name="a"), Hint.SKIP, id="one of its own"),
+        pytest.param(
+            {"requests": {GPU: 1}},
+            make_pod("x", node_name="a", cpu="1"),
+            Hint.SKIP,
+            id="a pod without what it is short of",
+        ),
+        pytest.param(
+            {"requests": {GPU: 1}},
+            make_pod("x", node_name="a", requests={GPU: 1}),
+            Hint.QUEUE,
+            id="a pod with what it is short of",
+        ),
+        pytest.param({}, member("q9", "q", node_name="a"), Hint.QUEUE, id="of a gang, deleted"),
+    ],
+)
+def test_hint_after_a_pod_left(wishes: dict[str, Any], gone: Pod, expected: Hint) -> None:
+    scenario = make_scenario()
+    (hint,) = (
+        wanted.hint
+        for wanted in plugin_of(scenario).events_to_register()
+        if str(wanted.event).startswith("PodDelete")
+    )
+
+    assert hint is not None
+    assert hint(member("p0", **wishes), gone, None) is expected
+
+
+def test_what_another_gang_held_for_its_turn_is_no_news() -> None:
+    scenario = make_scenario(make_node("a", cpu="2"))
+    scenario.add(*(member(f"x{number}", "x", 3) for number in range(3)))
+    scenario.settle()
+    scenario.add(*(member(f"y{number}", "y", 3) for number in range(3)))
+
+    attempts = scenario.settle()
+
+    assert {attempt.pod.name[0] for attempt in attempts} == {"y"}
+
+
+def test_hint_after_a_pod_came() -> None:
+    scenario = make_scenario()
+    (hint,) = (
+        wanted.hint
+        for wanted in plugin_of(scenario).events_to_register()
+        if str(wanted.event) == "PodAdd"
+    )
+
+    assert hint is not None
+    assert hint(member("p0"), None, member("p1")) is Hint.QUEUE
+    assert hint(member("p0"), None, member("p1", "other")) is Hint.SKIP
+    assert hint(member("p0"), None, make_pod("x")) is Hint.SKIP
