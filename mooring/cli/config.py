@@ -234,20 +234,25 @@ def effective_document(effective: Effective) -> dict[str, Any]:
 def _effective(
     config: Path | None, provider: str | None, feature_gates: str, plugins: list[Path] | None
 ) -> Effective:
+    """What a file, a provider or, with neither, the default gives, and the plugins that run."""
+    reading = read_configuration(config, provider, parse_feature_gates(feature_gates))
+    return Effective(reading, _expand(config, reading, plugins))
+
+
+def read_configuration(
+    config: Path | None, provider: str | None, gates: dict[str, bool]
+) -> Reading:
     """What a file, a provider or, with neither, the default gives."""
-    gates = parse_feature_gates(feature_gates)
     if config is not None and provider is not None:
         raise ConfigError("expected a file or --algorithm-provider; got both")
     if provider is not None:
-        reading = provider_reading(provider, gates)
-    elif config is not None:
-        reading = _read(config, gates)
-    elif gates:
+        return provider_reading(provider, gates)
+    if config is not None:
+        return _read(config, gates)
+    if gates:
         head = {"apiVersion": CURRENT_VERSION, "kind": "KubeSchedulerConfiguration"}
-        reading = parse_reading(head, "default", gates)
-    else:
-        reading = Reading(default_config(), CURRENT_VERSION)
-    return Effective(reading, _expand(config, reading, plugins))
+        return parse_reading(head, "default", gates)
+    return Reading(default_config(), CURRENT_VERSION)
 
 
 def _read(path: Path, gates: dict[str, bool]) -> Reading:

@@ -11,9 +11,10 @@ import typer
 from typer.core import TyperCommand
 
 from ..api.durations import EXPECTED, parse_duration
-from ..config import load_config
+from ..config import parse_feature_gates
 from ..errors import InputError
 from ..sim import Simulation, SimulationReport, read_manifests
+from .config import FeatureGatesOption, ProviderOption, read_configuration
 from .consoles import stderr_console, stdout_console, written_to_stdout
 from .failures import reports_failures
 from .output import print_json, print_names, print_yaml
@@ -77,8 +78,14 @@ def simulate(
     ] = False,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration file.", show_default=False),
+        typer.Option(
+            metavar="FILE",
+            help="A KubeSchedulerConfiguration or Policy file of any generation.",
+            show_default=False,
+        ),
     ] = None,
+    algorithm_provider: ProviderOption = None,
+    feature_gates: FeatureGatesOption = "",
     plugins: Annotated[
         list[Path] | None,
         typer.Option(
@@ -123,7 +130,8 @@ def simulate(
     Example: mooring simulate -f cluster.yaml -f workload.yaml --explain
     """
     until_s = _parse_until(until)
-    settings = load_config(config) if config else None
+    gates = parse_feature_gates(feature_gates)
+    settings = read_configuration(config, algorithm_provider, gates).config
     with progress_bar("reading") as on_bytes:
         manifests = read_manifests(filename, on_bytes)
     _note_unused(manifests.unused)
@@ -132,6 +140,7 @@ def simulate(
             manifests.objects,
             settings,
             seed=seed,
+            feature_gates=gates,
             plugins=[str(path) for path in plugins or ()],
             explain=explain,
             place_of=manifests.place_of,

@@ -32,9 +32,9 @@ class Judgement:
 class Diagnosis:
     """What happened to each node in one attempt.
 
-    A row's status is that of the first plugin that refused it. `outside` are rows that PreFilter narrowed away or
-    that were not reached: they have the status `absent`. `alone` holds rows judged one by one, with the pods
-    nominated to them.
+    A row's status is that of the first plugin that refused it, or, with `every_reason`, what all of them said.
+    `outside` are rows that PreFilter narrowed away or that were not reached: they have the status `absent`. `alone`
+    holds rows judged one by one, with the pods nominated to them.
     """
 
     table: NodeTable
@@ -49,6 +49,8 @@ class Diagnosis:
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
     node_count: int = 0
+    every_reason: bool = False
+    """Every filter was asked about every node (alwaysCheckAllPredicates of a Policy)."""
 
     def refuse_all(self, status: Status) -> None:
         """PreFilter refused the pod: no node was looked at."""
@@ -66,7 +68,7 @@ class Diagnosis:
 
     def note_rejectors(self) -> None:
         """Collect the rejecting plugins from what was judged."""
-        for judgement, refused in self._first_refusals():
+        for judgement, refused in self._refusals():
             if refused.any():
                 self.unschedulable_plugins.add(judgement.plugin)
                 if (judgement.verdict.codes[refused] == Code.Pending).any():
@@ -84,11 +86,14 @@ class Diagnosis:
             return self.alone[row]
         if self.refused_all or self.is_outside(row):
             return self.absent
+        merged = SUCCESS
         for judgement in self.judgements:
             position = _position(judgement.rows, row)
             if position is not None and judgement.verdict.codes[position]:
-                return judgement.verdict.status(position).by(judgement.plugin)
-        return SUCCESS
+                merged = merged.merged(judgement.verdict.status(position).by(judgement.plugin))
+                if not self.every_reason:
+                    break
+        return merged
 
     def codes(self) -> NDArray[np.int8]:
         """int8 per row of the table: the code of each node's status."""
@@ -97,8 +102,9 @@ class Diagnosis:
             return np.full(len(table), self.absent.code, dtype=np.int8)
         codes = np.zeros(len(table), dtype=np.int8)
         for judgement in self.judgements:
-            part = codes[judgement.rows]
-            codes[judgement.rows] = np.where(part == 0, judgement.verdict.codes, part)
+            part, said = codes[judgement.rows], judgement.verdict.codes
+            both = np.maximum(part, said) if self.every_reason else part
+            codes[judgement.rows] = np.where(part == 0, said, both)
         for row, status in self.alone.items():
             codes[row] = status.code
         if self.outside is not None:
@@ -108,7 +114,7 @@ class Diagnosis:
     def histogram(self) -> Counter[str]:
         """On how many nodes each reason was given."""
         counts: Counter[str] = Counter()
-        for judgement, refused in self._first_refusals():
+        for judgement, refused in self._refusals():
             counts.update(judgement.verdict.histogram(refused))
         for status in self.alone.values():
             counts.update(status.reasons)
@@ -128,8 +134,8 @@ class Diagnosis:
             return f"0/{self.node_count} nodes are available: {self.pre_filter_message}."
         return no_node_available(self.node_count, self.histogram())
 
-    def _first_refusals(self) -> list[tuple[Judgement, Bools]]:
-        """For each judgement, which of its rows it was the first to refuse."""
+    def _refusals(self) -> list[tuple[Judgement, Bools]]:
+        """For each judgement, which of its rows it was the first to refuse; with `every_reason`, all it refused."""
         undecided = np.array(self.table.live)
         undecided[list(self.alone)] = False
         if self.outside is not None:
@@ -138,7 +144,8 @@ class Diagnosis:
         for judgement in self.judgements:
             refused = (judgement.verdict.codes != 0) & undecided[judgement.rows]
             first.append((judgement, refused))
-            undecided[judgement.rows] &= ~refused
+            if not self.every_reason:
+                undecided[judgement.rows] &= ~refused
         return first
 
 

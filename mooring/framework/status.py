@@ -58,6 +58,13 @@ class Status:
         """The same status, said by `plugin`."""
         return Status(self.code, self.reasons, plugin, self.error)
 
+    def merged(self, other: Status) -> Status:
+        """Both rejections in one: the graver code, all reasons, the first plugin."""
+        if self.is_success:
+            return other
+        code = max(self.code, other.code)
+        return Status(code, (*self.reasons, *other.reasons), self.plugin, self.error or other.error)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Status):
             return NotImplemented

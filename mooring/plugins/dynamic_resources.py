@@ -15,12 +15,16 @@ from ..api.pod import Pod, PodSpec
 from ..framework import (
     NODE_OBJECT,
     SKIP,
+    SUCCESS,
     CycleState,
     Diagnosis,
     FilterPlugin,
     PostFilterPlugin,
     PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
     PreFilterPlugin,
+    ReservePlugin,
     ScorePlugin,
     Status,
     Verdict,
@@ -46,12 +50,36 @@ from ..table import Ints, NodeTable, Rows
 NOT_THERE = "DynamicResources does not allocate resource claims yet"
 
 
-class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, ScorePlugin):
-    """Harmless to pods without claims."""
+class DynamicResources(
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    FilterPlugin,
+    PostFilterPlugin,
+    ScorePlugin,
+    ReservePlugin,
+    PreBindPlugin,
+):
+    """Harmless to pods without claims; those with claims come no further than PreFilter."""
 
     name = "DynamicResources"
     scope = NODE_OBJECT
     key_is_spec = True
+    allow_parallel = True
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        return SUCCESS
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        pass
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        return SKIP
+
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        return SUCCESS
 
     def pod_key(self, pod: Pod) -> Hashable:
         return bool(pod.spec.resource_claims)

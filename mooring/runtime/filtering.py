@@ -63,11 +63,13 @@ class Filtering:
         filters: Sequence[FilterPlugin],
         post_filters: Sequence[PostFilterPlugin],
         nominator: Nominator,
+        check_all: bool = False,
     ) -> None:
         self.pre_filters = tuple(pre_filters)
         self.filters = tuple(filters)
         self.post_filters = tuple(post_filters)
         self._nominator = nominator
+        self._check_all = check_all
         self._anywhere = [p for p in self.filters if p.scope is CLUSTER]
         self._kept: list[Kept[KeptFeasible]] = []
         for positions in by_scope_and_key(self.filters):
@@ -155,17 +157,21 @@ class Filtering:
     ) -> None:
         """Judge `rows` once more in the order of the plugins, and note who refused which."""
         rows = table.live_rows if isinstance(rows, slice) else rows
+        diagnosis.every_reason = self._check_all
         for plugin in self.filters:
             if plugin.name in state.skip_filter:
                 continue
             verdict = judge_rows(plugin, state, pod, table, rows)
             diagnosis.judgements.append(Judgement(plugin.name, verdict, rows))
+            if self._check_all:
+                continue
             rows = _among(rows, verdict.feasible)
             if table.count(rows) == 0:
                 break
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        """Judge one node, possibly a what-if; the first refusal counts."""
+        """Judge one node, possibly a what-if; the first refusal counts, or all of them when all are asked for."""
+        merged = SUCCESS
         for plugin in self.filters:
             if plugin.name in state.skip_filter:
                 continue
@@ -174,10 +180,12 @@ class Filtering:
             except Exception as error:
                 raise failed(FILTERING, plugin, error) from error
             if status.is_rejected:
-                return status.by(plugin.name)
-            if not status.is_success:
+                merged = merged.merged(status.by(plugin.name))
+                if not self._check_all:
+                    break
+            elif not status.is_success:
                 raise failed(FILTERING, plugin, status)
-        return SUCCESS
+        return merged
 
     def filter_nominated(
         self, state: CycleState, pod: Pod, table: NodeTable, diagnosis: Diagnosis

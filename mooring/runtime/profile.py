@@ -42,11 +42,16 @@ class ProfileRuntime:
     """Runs the extension points of one profile.
 
     `filtering`, `scoring` and `committing` hold the three stretches of a pod's road; `percentage` is the share of
-    nodes to look at (None: all of them).
+    nodes to look at (None: all of them); `check_all` has every filter say what it thinks of a node.
     """
 
     def __init__(
-        self, profile: Profile, registry: Registry, handle: Handle, percentage: int | None = None
+        self,
+        profile: Profile,
+        registry: Registry,
+        handle: Handle,
+        percentage: int | None = None,
+        check_all: bool = False,
     ) -> None:
         self.name = profile.scheduler_name
         self.percentage = percentage
@@ -60,6 +65,7 @@ class ProfileRuntime:
             self._at("filter", FilterPlugin),
             self._at("post_filter", PostFilterPlugin),
             handle.nominator,
+            check_all,
         )
         handle.filters = self.filtering
         weights = [ref.weight for ref in self.points["score"]]

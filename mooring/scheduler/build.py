@@ -127,7 +127,8 @@ def _make_profile(
 ) -> ProfileRuntime:
     own = {"profile_name": profile.scheduler_name, "random": random.Random(seed or 0)}
     handle = Handle(**{**vars(shared), **own})
-    return ProfileRuntime(profile, registry, handle, config.percentage_for(profile))
+    percentage, check_all = config.percentage_for(profile), config.always_check_all_predicates
+    return ProfileRuntime(profile, registry, handle, percentage, check_all)
 
 
 def _make_queue(

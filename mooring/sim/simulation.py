@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from ..clock import SystemClock
@@ -39,6 +39,7 @@ class Simulation:
         config: SchedulerConfiguration | None = None,
         *,
         seed: int | None = None,
+        feature_gates: Mapping[str, bool] | None = None,
         plugins: Iterable[str] = (),
         explain: bool = False,
         provisioning: Provisioning | None = None,
@@ -57,6 +58,7 @@ class Simulation:
             clock=self.clock,
             timers=self._world.timers,
             seed=seed,
+            feature_gates=feature_gates,
             plugin_files=tuple(plugins),
             explain=explain,
             observer=self._tracer.observe if self._tracer is not None else unobserved,

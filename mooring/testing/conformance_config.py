@@ -52,11 +52,8 @@ OURS_ONLY = {
     "SelectorSpread",
     "ServiceAffinity",
 }
-# Points at which we have no plugins, or at which one of ours need not do anything.
+# Points of pod-group placement, which upstream has behind a gate and we do not have.
 BEYOND_OURS = {
-    ("DynamicResources", "pre_bind"),
-    ("DynamicResources", "pre_enqueue"),
-    ("DynamicResources", "reserve"),
     ("NodeResourcesFit", "placement_score"),
     ("PodGroupPodsCount", "placement_score"),
     ("TopologyPlacementGenerator", "placement_generate"),
