@@ -10,13 +10,8 @@ from typer.testing import CliRunner
 
 from mooring.cli.config import complete_providers
 from mooring.cli.main import app
-from mooring.plugins.registry import IN_TREE
 
 GROUP = "kubescheduler.config.k8s.io"
-needs_older_plugins = pytest.mark.skipif(
-    "NodeResourcesLeastAllocated" not in {plugin.name for plugin in IN_TREE},
-    reason="the plugins of earlier generations are not there",
-)
 
 
 @pytest.fixture(autouse=True)
@@ -128,7 +123,7 @@ def test_show_orders_extenders_and_names_what_they_look_after() -> None:
             1,
             id="a ConfigMap",
         ),
-        pytest.param("s.yaml", component("v1beta1"), 8, id="v1beta1", marks=needs_older_plugins),
+        pytest.param("s.yaml", component("v1beta1"), 8, id="v1beta1"),
     ],
 )
 def test_show_takes_every_generation(name: str, data: dict[str, Any], scorers: int) -> None:
@@ -143,7 +138,6 @@ def test_show_reads_standard_input() -> None:
     assert json.loads(out)["configuration"]["parallelism"] == 3
 
 
-@needs_older_plugins
 @pytest.mark.parametrize("provider", ["DefaultProvider", "ClusterAutoscalerProvider"])
 def test_show_takes_a_provider(provider: str) -> None:
     out, _ = run("show", "--algorithm-provider", provider, "-o", "json")
@@ -268,7 +262,7 @@ def test_convert_writes_the_current_format_and_notes_the_rest() -> None:
         pytest.param("a.yaml", component("v1beta3"), id="v1beta3"),
         pytest.param("a.yaml", component(), id="v1"),
         pytest.param("a.json", SMALL_POLICY, id="a policy"),
-        pytest.param("a.json", policy(), id="the default policy", marks=needs_older_plugins),
+        pytest.param("a.json", policy(), id="the default policy"),
     ],
 )
 def test_the_converted_file_shows_the_same_plugins(name: str, data: dict[str, Any]) -> None:
