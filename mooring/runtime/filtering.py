@@ -39,7 +39,7 @@ from ..table import Bools, NodeInfo, NodeTable, Rows
 from ..table.what_if import WhatIf
 from .failing import failed
 from .kept import FILTERING, Kept, KeptFeasible, judge_rows
-from .plans import Plan, Plans, by_scope_and_key
+from .plans import Plans, by_scope_and_key
 
 POD_COUNT = "pods"
 PRE_FILTERING = "running PreFilter plugin {}"
@@ -76,7 +76,10 @@ class Filtering:
             group = [self.filters[position] for position in positions]
             self._kept.append(Kept(group, partial(_make_feasible, group)))
         self._plans: Plans[PreFilterPlugin, KeptFeasible] = Plans(
-            self.pre_filters, lambda plugin, spec: plugin.pre_filter_spec(spec), self._kept
+            self.pre_filters,
+            lambda plugin, spec: plugin.pre_filter_spec(spec),
+            self._kept,
+            lambda state: state.skip_filter,
         )
 
     def run_pre_filters(self, state: CycleState, pod: Pod, table: NodeTable) -> PreFiltered:
@@ -119,7 +122,7 @@ class Filtering:
             feasible: Bools | None = None if isinstance(table.live_rows, slice) else table.live
             plan = self._plans.get(pod, len(table))
             for position in range(len(self._kept)):
-                answer = self._answer(plan, position, state, pod, table)
+                answer = self._plans.answer(plan, position, state, pod, table)
                 if answer.refused:
                     feasible = answer.feasible if feasible is None else feasible & answer.feasible
             if feasible is not None:
@@ -128,24 +131,6 @@ class Filtering:
             if plugin.name not in state.skip_filter and (isinstance(rows, slice) or len(rows)):
                 rows = _among(rows, judge_rows(plugin, state, pod, table, rows).feasible)
         return rows
-
-    def _answer(
-        self,
-        plan: Plan[PreFilterPlugin, KeptFeasible],
-        position: int,
-        state: CycleState,
-        pod: Pod,
-        table: NodeTable,
-    ) -> KeptFeasible:
-        """What one group of kept plugins says, up to date."""
-        kept, answer = self._kept[position], plan.answers[position]
-        if answer is not None:
-            kept.follow(answer, state, pod, table)
-            return answer
-        answer = kept.get(state, pod, table, state.skip_filter)
-        if plan.is_settled[position]:
-            plan.answers[position] = answer
-        return answer
 
     def _after(self, plugin: PreFilterPlugin) -> frozenset[str]:
         """The plugins whose turn in PreFilter comes after `plugin`."""
@@ -228,7 +213,7 @@ class Filtering:
         plan = self._plans.get(pod, len(table))
         for position, kept in enumerate(self._kept):
             if kept.scope is NODE_OBJECT:
-                feasible = self._answer(plan, position, state, pod, table).feasible
+                feasible = self._plans.answer(plan, position, state, pod, table).feasible
                 accepted = feasible if accepted is None else accepted & feasible
         return accepted
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from ..api.pod import EMPTY_STATUS, Pod, PodSpec
-from ..framework import Code, Plugin, Status
+from ..framework import Code, CycleState, Plugin, Status
+from ..table import NodeTable
 from .kept import MAX_CELLS, Kept, KeptAnswer
 
 
@@ -45,18 +46,19 @@ class Plans(Generic[A, T]):
         asked: Sequence[A],
         settle: Callable[[A, PodSpec], Status | None],
         groups: Sequence[Kept[T]],
+        skipped: Callable[[CycleState], set[str]],
     ) -> None:
         self._asked = asked
         self._settle = settle
         self._groups = groups
+        self._skipped = skipped
         self._plans: dict[PodSpec, Plan[A, T]] = {}  # in order of last use
 
     def get(self, pod: Pod, rows: int) -> Plan[A, T]:
         """The plan for `pod`; `rows` is the size of the table, which decides how many plans are kept."""
         if pod.node_name or (pod.status is not EMPTY_STATUS and pod.status.has_resources):
-            return Plan(
-                frozenset(), tuple(self._asked), len(self._groups)
-            )  # more than the spec counts
+            # More than the spec counts: nothing is settled.
+            return Plan(frozenset(), tuple(self._asked), len(self._groups))
         plan = self._plans.pop(pod.spec, None)
         if plan is None:
             plan = self._make(pod.spec)
@@ -64,6 +66,19 @@ class Plans(Generic[A, T]):
                 del self._plans[next(iter(self._plans))]
         self._plans[pod.spec] = plan
         return plan
+
+    def answer(
+        self, plan: Plan[A, T], position: int, state: CycleState, pod: Pod, table: NodeTable
+    ) -> T:
+        """What one group of kept plugins says about `pod`, up to date; PreFilter or PreScore has run."""
+        group, answer = self._groups[position], plan.answers[position]
+        if answer is not None:
+            group.follow(answer, state, pod, table)
+            return answer
+        answer = group.get(state, pod, table, self._skipped(state))
+        if plan.is_settled[position]:
+            plan.answers[position] = answer
+        return answer
 
     def _make(self, spec: PodSpec) -> Plan[A, T]:
         skip: set[str] = set()

@@ -58,14 +58,17 @@ class Scoring:
         for positions in by_scope_and_key([plugin for plugin, _ in final]):
             group = [final[position] for position in positions]
             self._sums.append(Kept([plugin for plugin, _ in group], partial(_make_sum, group)))
-        self._kept: dict[str, tuple[Kept[KeptSum], int]] = {}
+        groups = list(self._sums)
+        self._kept: dict[str, int] = {}  # positions among the groups of a plan
         for plugin, _ in self._others:
             if plugin.scope is not CLUSTER:
-                kept = Kept([plugin], partial(_make_raw, plugin))
-                self._kept[plugin.name] = (kept, len(self._sums) + len(self._kept))
-        groups = [*self._sums, *(kept for kept, _ in self._kept.values())]
+                self._kept[plugin.name] = len(groups)
+                groups.append(Kept([plugin], partial(_make_raw, plugin)))
         self._plans: Plans[PreScorePlugin, KeptSum] = Plans(
-            self.pre_scores, lambda plugin, spec: plugin.pre_score_spec(spec), groups
+            self.pre_scores,
+            lambda plugin, spec: plugin.pre_score_spec(spec),
+            groups,
+            lambda state: state.skip_score,
         )
 
     def run_pre_scores(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> None:
@@ -88,8 +91,8 @@ class Scoring:
             return np.ones(table.count(rows), dtype=np.int64)
         total: Ints | None = None
         plan = self._plans.get(pod, len(table))
-        for position, kept in enumerate(self._sums):
-            part = self._answer(plan, position, kept, state, pod, table).total[rows]
+        for position in range(len(self._sums)):
+            part = self._plans.answer(plan, position, state, pod, table).total[rows]
             total = part if total is None else total + part
         if total is None:
             total = np.zeros(table.count(rows), dtype=np.int64)
@@ -131,25 +134,6 @@ class Scoring:
                     plugin, weight, raw, self._normalized(plugin, raw, state, pod, table, rows)
                 )
 
-    def _answer(
-        self,
-        plan: Plan[PreScorePlugin, KeptSum],
-        position: int,
-        kept: Kept[KeptSum],
-        state: CycleState,
-        pod: Pod,
-        table: NodeTable,
-    ) -> KeptSum:
-        """What one group of kept plugins says, up to date."""
-        answer = plan.answers[position]
-        if answer is not None:
-            kept.follow(answer, state, pod, table)
-            return answer
-        answer = kept.get(state, pod, table, state.skip_score)
-        if plan.is_settled[position]:
-            plan.answers[position] = answer
-        return answer
-
     def _weighted(
         self,
         plan: Plan[PreScorePlugin, KeptSum],
@@ -164,8 +148,8 @@ class Scoring:
         if plugin.name not in self._kept:
             raw = score_rows(plugin, state, pod, table, rows)
             return self._normalized(plugin, raw, state, pod, table, rows) * weight
-        kept, position = self._kept[plugin.name]
-        total = self._answer(plan, position, kept, state, pod, table).total
+        position = self._kept[plugin.name]
+        total = self._plans.answer(plan, position, state, pod, table).total
         if plugin.name not in self._knows_rows and not total.any():
             return self._score_of_nothing(plugin, table.count(rows)) * weight
         return self._normalized(plugin, total[rows], state, pod, table, rows) * weight
