@@ -85,7 +85,7 @@ def preempt(case: tuple[NodeTable, list[Any], dict[str, list[Pod]], Pod], togeth
         filtering.run_pre_filters(state, pod, table)
         filtering.filter_nominated(state, pod, table, diagnosis)
         filtering.diagnose(state, pod, table, ALL, diagnosis)
-        if (diagnosis.codes() == 0).any():
+        if (diagnosis.codes() == 0).any():  # codes of nodes judged with nominated pods included
             return None
         result, status = plugin.post_filter(state, pod, diagnosis)
     statuses = [diagnosis.status_of(row) for row in range(len(table))]
@@ -109,3 +109,16 @@ def test_together_and_one_by_one_decide_alike(
     case: tuple[NodeTable, list[Any], dict[str, list[Pod]], Pod],
 ) -> None:
     assert preempt(case, together=True) == preempt(case, together=False)
+
+
+def test_the_last_place_on_a_node_is_the_nominated_pods() -> None:
+    """One pod more or less decides: a node for two pods, one there, one nominated."""
+    there = make_pod("there", node_name="node-0", cpu="1", priority=500)
+    table = make_table(make_node("node-0", cpu="4", pods=2), pods=[there])
+    rivals = {"node-0": [make_pod("rival", cpu="1", priority=300)]}
+    case = (table, [], rivals, make_pod("wanted", cpu="1", priority=200))
+
+    together = preempt(case, together=True)
+
+    assert together is not None, "the pod must not fit"
+    assert together == preempt(case, together=False)
