@@ -5,6 +5,7 @@ are all to be had from here.
 """
 
 from typing import Any
+from weakref import WeakValueDictionary
 
 from .affinity import (
     DO_NOT_SCHEDULE,
@@ -36,10 +37,27 @@ from .volumes import Volume
 FINISHED_PHASES = ("Succeeded", "Failed")
 
 
+class PodClass:
+    """Pods that only their names, annotations and status tell apart: one object for all of them."""
+
+    __slots__ = ("__weakref__", "labels", "namespace", "owner_references", "spec")
+
+    def __init__(self, pod: "Pod") -> None:
+        self.spec = pod.spec
+        self.namespace = pod.namespace
+        self.labels = pod.labels
+        self.owner_references = pod.owner_references
+
+
+_ClassKey = tuple[PodSpec, str, frozenset[tuple[str, str]], tuple[OwnerReference, ...]]
+_CLASSES: WeakValueDictionary[_ClassKey, PodClass] = WeakValueDictionary()
+
+
 class Pod:
     """A pod. Never changed in place: `with_node`, `with_status` and `replace` make copies."""
 
     __slots__ = (
+        "_class",
         "_usage",
         "annotations",
         "creation_timestamp",
@@ -93,6 +111,20 @@ class Pod:
         self.spec = spec
         self.status = status
         self._usage: tuple[dict[str, int], dict[str, int]] | None = None
+        self._class: PodClass | None = None
+
+    @property
+    def pod_class(self) -> PodClass:
+        """What stands for all pods like this one; the same object for equal spec, namespace, labels and owners."""
+        found = self._class
+        if found is None:
+            labels = frozenset(self.labels.items())
+            key = (self.spec, self.namespace, labels, self.owner_references)
+            found = _CLASSES.get(key)
+            if found is None:
+                found = _CLASSES[key] = PodClass(self)
+            self._class = found
+        return found
 
     @property
     def key(self) -> str:
@@ -196,6 +228,7 @@ class Pod:
         copy.spec = self.spec
         copy.status = self.status
         copy._usage = self._usage
+        copy._class = self._class
         return copy
 
     def with_status(self, status: PodStatus) -> "Pod":
@@ -215,6 +248,8 @@ class Pod:
             setattr(copy, name, value)
         if "spec" in changes or "status" in changes:
             copy._usage = None
+        if not changes.keys().isdisjoint(_CLASS_FIELDS):
+            copy._class = None
         return copy
 
     def _usages(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -228,6 +263,7 @@ class Pod:
 
 
 _FIELDS = frozenset(name for name in Pod.__slots__ if not name.startswith("_"))
+_CLASS_FIELDS = frozenset({"spec", "namespace", "labels", "owner_references"})
 
 __all__ = [
     "DO_NOT_SCHEDULE",
@@ -244,6 +280,7 @@ __all__ = [
     "PodAffinity",
     "PodAffinityTerm",
     "PodAntiAffinity",
+    "PodClass",
     "PodCondition",
     "PodResourceClaim",
     "PodSchedulingGate",

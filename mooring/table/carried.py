@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
-from ..api.pod import Pod, PodAffinityTerm, PodSpec
+from ..api.pod import Pod, PodAffinityTerm, PodClass, PodSpec
 from .columns import Size
 from .terms import DomainCounts
 
@@ -59,7 +59,7 @@ def term_selects(
 
 
 TermKey = tuple[TermKind, str, PodAffinityTerm, int]
-NO_TERMS: tuple[CarriedTerm, ...] = ()
+MAX_CLASSES = 4096
 
 
 class CarriedTerms:
@@ -70,6 +70,7 @@ class CarriedTerms:
         self._terms: dict[TermKey, CarriedTerm] = {}
         self._by_label: dict[tuple[str, str], set[TermKey]] = {}
         self._anywhere: set[TermKey] = set()
+        self._by_class: dict[PodClass, tuple[int, list[CarriedTerm]]] = {}
         self.version = 0
         """Changes when a distinct term appears or vanishes."""
 
@@ -77,11 +78,22 @@ class CarriedTerms:
         """A pod came (`change` 1) or went (-1) at `row` (writer only)."""
         if pod.spec.affinity is None:
             return
-        for key in _keys(pod.spec, pod.namespace):
-            carried = self._terms.get(key) or self._register(key)
+        for carried in self._carried_by(pod):
             carried.carriers.add(row, change)
             if carried.carriers.total == 0:
-                self._forget(key)
+                self._forget(carried)
+
+    def _carried_by(self, pod: Pod) -> list[CarriedTerm]:
+        """The terms of `pod`, known from now on; looked up once per class of pods."""
+        known = self._by_class.get(pod.pod_class)
+        if known is not None and known[0] == self.version:
+            return known[1]
+        keys = _keys(pod.spec, pod.namespace)
+        terms = [self._terms.get(key) or self._register(key) for key in keys]
+        if len(self._by_class) >= MAX_CLASSES:
+            self._by_class.clear()
+        self._by_class[pod.pod_class] = (self.version, terms)
+        return terms
 
     def matching(self, pod: Pod, namespace_labels: Mapping[str, str]) -> list[CarriedTerm]:
         """The carried terms that select `pod`."""
@@ -101,9 +113,10 @@ class CarriedTerms:
         self.version += 1
         return carried
 
-    def _forget(self, key: TermKey) -> None:
+    def _forget(self, carried: CarriedTerm) -> None:
+        key = (carried.kind, carried.namespace, carried.term, carried.weight)
         del self._terms[key]
-        for bucket in self._buckets(key[2]):
+        for bucket in self._buckets(carried.term):
             bucket.discard(key)
         self.version += 1
 

@@ -5,7 +5,7 @@ A column is written by `table/writer.py` (through `data`) and read by everyone e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -67,22 +67,52 @@ class Column:
         return copy
 
 
+class LateColumn(Column):
+    """A column that is written when it is read: a row that changes is only noted.
+
+    Rows change one by one, and whole columns are read seldom. `value_of` gives the value of a row at that time.
+    """
+
+    __slots__ = ("_stale", "_value_of")
+
+    def __init__(self, size: Size, value_of: Callable[[int], int]) -> None:
+        super().__init__(size)
+        self._value_of = value_of
+        self._stale: set[int] = set()
+
+    def touch(self, row: int) -> None:
+        """The value at `row` changed (writer only)."""
+        self._stale.add(row)
+
+    @property
+    def view(self) -> NDArray[Any]:
+        """The values of the table's rows, read-only."""
+        if self._stale:
+            rows = list(self._stale)
+            self._stale.clear()
+            self.data[rows] = [self._value_of(row) for row in rows]
+        return super().view
+
+
 class ResourceColumns(Mapping[str, Ints]):
     """One int64 column per resource name; a resource nobody has is a column of zeros.
 
-    cpu is in millicores, every other resource in its own unit. `rows` has the same amounts once more as plain
-    numbers, row by row and without the zeros: judging a single row is quicker on those.
+    cpu is in millicores, every other resource in its own unit. `rows` has the amounts as plain numbers, row by row and
+    without the zeros: judging a single row is quicker on those. The columns follow when they are read.
     """
 
-    __slots__ = ("_columns", "_size", "_zeros", "rows")
+    __slots__ = ("_columns", "_size", "_stale", "_zeros", "rows")
 
     def __init__(self, size: Size) -> None:
         self._size = size
         self._columns: dict[str, Column] = {}
         self._zeros = Column(size)
+        self._stale: set[int] = set()
         self.rows: list[dict[str, int]] = []
 
     def __getitem__(self, resource: str) -> Ints:
+        if self._stale:
+            self._catch_up()
         return self._columns.get(resource, self._zeros).view
 
     def __contains__(self, resource: object) -> bool:
@@ -102,29 +132,37 @@ class ResourceColumns(Mapping[str, Ints]):
         """Add `amounts` (or take them away, with sign -1) at `row` (writer only)."""
         here = self.rows[row]
         for resource, amount in amounts.items():
-            self._put(row, here, resource, here.get(resource, 0) + sign * amount)
+            amount = here.get(resource, 0) + sign * amount
+            if amount:
+                here[resource] = amount
+            else:
+                here.pop(resource, None)
+            if resource not in self._columns:
+                self._columns[resource] = Column(self._size)
+        self._stale.add(row)
 
     def set(self, row: int, amounts: Mapping[str, int]) -> None:
         """Make the values at `row` exactly `amounts` (writer only)."""
         here = self.rows[row]
-        for resource in here.keys() - amounts.keys():
-            self._put(row, here, resource, 0)
+        here.clear()
         for resource, amount in amounts.items():
-            self._put(row, here, resource, amount)
+            if amount:
+                here[resource] = amount
+            if resource not in self._columns:
+                self._columns[resource] = Column(self._size)
+        self._stale.add(row)
 
     def fork(self, size: Size, row: int) -> ResourceColumns:
         """The same columns for one row, copied."""
         copy = ResourceColumns(size)
-        copy._columns = {name: column.fork(size, row) for name, column in self._columns.items()}
+        copy._columns = {name: Column(size) for name in self._columns}
         copy.rows = [dict(self.rows[row])]
+        copy._stale = {0}
         return copy
 
-    def _put(self, row: int, here: dict[str, int], resource: str, amount: int) -> None:
-        column = self._columns.get(resource)
-        if column is None:
-            column = self._columns[resource] = Column(self._size)
-        column.data[row] = amount
-        if amount:
-            here[resource] = amount
-        else:
-            here.pop(resource, None)
+    def _catch_up(self) -> None:
+        rows = list(self._stale)
+        self._stale.clear()
+        amounts = [self.rows[row] for row in rows]
+        for resource, column in self._columns.items():
+            column.data[rows] = [here.get(resource, 0) for here in amounts]

@@ -15,7 +15,7 @@ from ..api.pod import Pod
 from ..api.taints import Taint
 from .carried import CarriedTerms
 from .changes import ChangeLog
-from .columns import ALL, Bools, Column, Ints, ResourceColumns, Rows, Size
+from .columns import ALL, Bools, Column, Ints, LateColumn, ResourceColumns, Rows, Size
 from .images import ImageStates
 from .labels import LabelColumns
 from .ports import PortColumns
@@ -57,7 +57,7 @@ class NodeTable:
         self.carried = CarriedTerms(self.size)
         self.live_column = Column(self.size, np.bool_, False)
         self.unschedulable_column = Column(self.size, np.bool_, False)
-        self.pod_count_column = Column(self.size)
+        self.pod_count_column = LateColumn(self.size, lambda row: len(self.pods[row]))
         self.max_pods_column = Column(self.size)
         self._live_rows: tuple[int, Rows, int] = (-1, ALL, 0)
 
@@ -142,6 +142,8 @@ class NodeTable:
             setattr(fork, name, getattr(self, name).fork(size, row))
         fork.terms = TermCounts(size, fork.labels)
         fork.carried = CarriedTerms(size)
+        fork.pod_count_column = LateColumn(size, lambda row: len(fork.pods[row]))
+        fork.pod_count_column.touch(0)
         fork._live_rows = (0, ALL, self.node_count)  # the cluster keeps its size
         return fork
 
@@ -159,7 +161,6 @@ FORKED = (
     "volumes",
     "live_column",
     "unschedulable_column",
-    "pod_count_column",
     "max_pods_column",
 )
 

@@ -7,12 +7,11 @@ touches the counts of the terms its class matches.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
 
-from ..api.pod import Pod
+from ..api.pod import Pod, PodClass
 from ..api.selectors import LabelSelector
 from .columns import Bools, Column, Ints, Size
 from .labels import ABSENT, LabelColumn, LabelColumns
@@ -112,11 +111,12 @@ def sum_by_domain(label: LabelColumn, per_row: Ints, among: Bools | None = None)
 class LabelClass:
     """Pods that no selector can tell apart: one namespace, equal labels, terminating or not."""
 
-    __slots__ = ("counts", "rows", "sample")
+    __slots__ = ("aliases", "counts", "rows", "sample")
 
     def __init__(self, sample: Pod) -> None:
         self.sample = sample
-        self.rows: Counter[int] = Counter()
+        self.aliases: list[tuple[PodClass, bool]] = []
+        self.rows: dict[int, int] = {}
         self.counts: list[DomainCounts] = []
 
 
@@ -127,6 +127,7 @@ class TermCounts:
         self._size = size
         self._labels = labels
         self._classes: dict[tuple[str, frozenset[tuple[str, str]], bool], LabelClass] = {}
+        self._by_alias: dict[tuple[PodClass, bool], LabelClass] = {}
         self._by_label: dict[tuple[str, str], set[LabelClass]] = {}
         self._terms: dict[PodTerm, DomainCounts] = {}  # in order of last use
 
@@ -146,11 +147,16 @@ class TermCounts:
 
     def add_pod(self, row: int, pod: Pod, change: int) -> None:
         """A pod came (`change` 1) or went (-1) at `row` (writer only)."""
-        label_class = self._class_of(pod)
-        label_class.rows[row] += change
-        if label_class.rows[row] == 0:
-            del label_class.rows[row]
-            if not label_class.rows:
+        label_class = self._by_alias.get((pod.pod_class, pod.deletion_timestamp is not None))
+        if label_class is None:
+            label_class = self._class_of(pod)
+        rows = label_class.rows
+        here = rows.get(row, 0) + change
+        if here:
+            rows[row] = here
+        else:
+            del rows[row]
+            if not rows:
                 self._drop_class(pod)
         for counts in label_class.counts:
             counts.add(row, change)
@@ -163,12 +169,17 @@ class TermCounts:
             for item in key[1]:
                 self._by_label.setdefault(item, set()).add(label_class)
             label_class.counts = [c for term, c in self._terms.items() if term.matches(pod)]
+        alias = (pod.pod_class, pod.is_terminating)
+        label_class.aliases.append(alias)
+        self._by_alias[alias] = label_class
         return label_class
 
     def _drop_class(self, pod: Pod) -> None:
         label_class = self._classes.pop(
             (pod.namespace, frozenset(pod.labels.items()), pod.is_terminating)
         )
+        for alias in label_class.aliases:
+            del self._by_alias[alias]
         for item in pod.labels.items():
             members = self._by_label[item]
             members.discard(label_class)

@@ -123,7 +123,7 @@ class TableWriter:
     def _count(self, row: int, pod: Pod, change: int) -> None:
         table = self.table
         usage = pod.usage
-        table.pod_count_column.data[row] += change
+        table.pod_count_column.touch(row)
         table.requested.add(row, usage, change)
         table.scoring_usage.add(row, pod.scoring_usage, change)
         if pod.spec.host_ports:
