@@ -93,6 +93,11 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
         """What NodeResourcesFit scores with; cpu and memory are never left at nothing."""
         return scoring_units(self)
 
+    @cached_property
+    def resource_key(self) -> tuple[frozenset[tuple[str, int]], frozenset[tuple[str, int]]]:
+        """The same for specs that ask for the same amounts, whatever else they say."""
+        return frozenset(self.requests.items()), frozenset(self.scoring_requests.items())
+
     @property
     def balanced_requests(self) -> dict[str, int]:
         """What NodeResourcesBalancedAllocation scores with: the real requests."""

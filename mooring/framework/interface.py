@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cmp_to_key
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -41,6 +41,9 @@ class Scope(Enum):
 
 CLUSTER, NODE_ROW, NODE_OBJECT = Scope.CLUSTER, Scope.NODE_ROW, Scope.NODE_OBJECT
 
+RowFilter: TypeAlias = Callable[[int], bool]
+RowScore: TypeAlias = Callable[[int], int]
+
 
 class Plugin:
     """What every plugin has. `handle` is set before the first call."""
@@ -66,6 +69,18 @@ class Plugin:
 
     def cluster_key(self, table: NodeTable) -> Hashable:
         """What beyond the row a NODE_ROW or NODE_OBJECT answer depends on; when it changes, all rows are stale."""
+        return None
+
+    def concerns(self, pod: Pod, table: NodeTable) -> bool:
+        """Whether the plugin may have something to say about pods of the class of `pod`, as things stand.
+
+        Asked of CLUSTER plugins, once per class until `concern_key` changes: when none of them is concerned, and all
+        others look at rows only, the best node is known without asking anybody (`runtime/leaders.py`).
+        """
+        return True
+
+    def concern_key(self, table: NodeTable) -> Hashable:
+        """What `concerns` depends on besides the class of the pod."""
         return None
 
     def events_to_register(self) -> Sequence[EventWithHint]:
@@ -149,6 +164,13 @@ class FilterPlugin(Plugin):
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         """Judge one node. A what-if calls this on an edited copy of a node."""
         return self.filter_rows(state, pod, node.as_table(), FIRST_ROW).status(0)
+
+    def row_filter(self, pod: Pod, table: NodeTable) -> RowFilter | None:
+        """For NODE_ROW: a quick way to say, row by row, whether a pod with the key of `pod` fits; None: there is none.
+
+        It is asked about every row that changed, so it must be cheap; it looks at `table` as it is then.
+        """
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +264,13 @@ class ScorePlugin(Plugin):
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         """Score one node."""
         return int(self.score_rows(state, pod, node.as_table(), FIRST_ROW)[0])
+
+    def row_score(self, pod: Pod, table: NodeTable) -> RowScore | None:
+        """For NODE_ROW: a quick way to score, row by row, a pod with the key of `pod`; None: there is none."""
+        return None
+
+    normalizes_by_bounds: ClassVar[bool] = False
+    """`normalize` makes of a score what the score, the lowest and the highest one say, and nothing else."""
 
     def normalize(self, scores: Ints) -> Ints:
         """Bring the raw scores of all feasible nodes into MIN_SCORE..MAX_SCORE."""
@@ -348,6 +377,8 @@ __all__ = [
     "QueueSortPlugin",
     "QueuedPod",
     "ReservePlugin",
+    "RowFilter",
+    "RowScore",
     "Scope",
     "ScorePlugin",
     "Victims",

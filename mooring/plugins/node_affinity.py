@@ -47,6 +47,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     name = "NodeAffinity"
     scope = NODE_OBJECT
     key_is_spec = True
+    normalizes_by_bounds = True
 
     def __init__(self, added_affinity: Affinity | None = None) -> None:
         self._added_required = added_affinity.required if added_affinity else None
@@ -85,10 +86,12 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return Hint.QUEUE if helps else Hint.SKIP
 
     def pre_filter_spec(self, spec: PodSpec) -> Status | None:
-        unwanted = spec.required_node_selector is None and self._added_required is None
-        if not unwanted:
+        required = spec.required_node_selector
+        if required is None and spec.node_selector is None and self._added_required is None:
+            return SKIP
+        if required is not None and any(term.fields for term in required.terms):
             return None  # it may narrow the nodes
-        return SKIP if spec.node_selector is None else SUCCESS
+        return SUCCESS
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
@@ -111,8 +114,11 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def pre_score_spec(self, spec: PodSpec) -> Status | None:
         affinity = spec.affinity.node_affinity if spec.affinity else None
-        wished = self._added_preferred or (affinity and affinity.preferred)
-        return None if wished else SKIP
+        preferred = affinity.preferred if affinity else ()
+        if not preferred and not self._added_preferred:
+            return SKIP
+        has_problems = any(any(term.preference.problems()) for term in preferred if term.weight)
+        return None if has_problems else SUCCESS
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         scores = np.zeros(table.count(rows), dtype=np.int64)

@@ -23,6 +23,7 @@ from ..framework import (
     Handle,
     NodeInfo,
     PreScorePlugin,
+    RowScore,
     ScorePlugin,
     Status,
     divide,
@@ -87,6 +88,33 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
             return 0
         gain = balance_of_one(after) - balance_of_one(before)  # -50 to 50
         return MAX_SCORE // 2 + (MAX_SCORE // 2 + gain) // 2
+
+    def row_score(self, pod: Pod, table: NodeTable) -> RowScore | None:
+        wanted = pod.balanced_requests
+        counted = [r for r in self._resources if wanted.get(r, 0) or not is_scalar(r)]
+        if len(counted) != 2 or not self._asks_for_something(pod):
+            return None
+        first, second = counted
+        more_first, more_second = wanted.get(first, 0), wanted.get(second, 0)
+        allocatable, requested = table.allocatable.rows, table.requested.rows
+        half = MAX_SCORE // 2
+
+        def score(row: int) -> int:
+            offered, used = allocatable[row], requested[row]
+            here, there = offered.get(first, 0), offered.get(second, 0)
+            if not here or not there:
+                return half + half // 2  # one resource alone is always in balance
+            a, b = used.get(first, 0), used.get(second, 0)
+            x = a / here if a < here else 1.0
+            y = b / there if b < there else 1.0
+            before = int((1 - abs((x - y) / 2)) * MAX_SCORE)
+            a += more_first
+            b += more_second
+            x = a / here if a < here else 1.0
+            y = b / there if b < there else 1.0
+            return half + (half + int((1 - abs((x - y) / 2)) * MAX_SCORE) - before) // 2
+
+        return score
 
     def _asks_for_something(self, pod: Pod) -> bool:
         wanted = pod.balanced_requests

@@ -50,6 +50,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     name = "TaintToleration"
     scope = NODE_OBJECT
     key_is_spec = True
+    normalizes_by_bounds = True
 
     def __init__(self, comparison_operators: bool = False) -> None:
         self._comparison_operators = comparison_operators

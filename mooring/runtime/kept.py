@@ -40,10 +40,12 @@ SCORING = "running Score plugins: plugin {} failed with"
 class KeptAnswer(ABC):
     """An answer over all rows, as of `version` of a change log."""
 
-    __slots__ = ("_stamp", "one_by_one", "version")
+    __slots__ = ("_stamp", "epoch", "one_by_one", "version")
 
     def __init__(self, one_by_one: bool) -> None:
         self.version = -1
+        self.epoch = 0
+        """How often all rows were judged."""
         self._stamp: Hashable = None
         self.one_by_one = one_by_one
 
@@ -62,6 +64,7 @@ class KeptAnswer(ABC):
         changed = log.since(self.version) if self.version >= 0 else None
         if changed is None or 4 * len(changed) > len(table):
             self.judge(state, pod, table, table.live_rows)
+            self.epoch += 1
         else:
             nodes = table.nodes
             changed = [row for row in changed if nodes[row] is not None]

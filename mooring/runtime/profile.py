@@ -32,6 +32,7 @@ from ..framework import (
 from .committing import Committing
 from .failing import failed
 from .filtering import Filtering
+from .leaders import Leaders
 from .registry import Registry
 from .scoring import Scoring
 
@@ -72,6 +73,12 @@ class ProfileRuntime:
         self.scoring = Scoring(
             self._at("pre_score", PreScorePlugin),
             list(zip(self._at("score", ScorePlugin), weights, strict=True)),
+        )
+        self.leaders = Leaders(
+            self.filtering.pre_filters,
+            self.filtering.filters,
+            self.scoring.pre_scores,
+            self.scoring.scores,
         )
         self.committing = Committing(
             self._at("reserve", ReservePlugin),

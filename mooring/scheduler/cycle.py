@@ -54,6 +54,7 @@ class Scheduler(EventHandlers):
         super().__init__(parts)
         self._explain = explain
         self._extenders = parts.extenders
+        self._may_be_led = not explain and parts.extenders is None
         self._finder = NodeFinder(parts.cache.table, parts.cache.snapshot, parts.extenders)
         self._failure = FailureHandler(parts.queue, parts.cluster, parts.cluster)
         self._binding = BindingTools(
@@ -107,6 +108,8 @@ class Scheduler(EventHandlers):
         if table.node_count == 0:
             attempt.fail(unresolvable(NO_NODES), nominated_node_name="")
             return
+        if self._is_led(profile, attempt):
+            return
         search = self._finder.find(profile, state, pod, everything=self._explain)
         if self._explain:
             attempt.explanation = explain_search(search, state, table)
@@ -117,6 +120,27 @@ class Scheduler(EventHandlers):
             return
         row = self._choose(profile, state, attempt, search)
         attempt.node_name = table.names[row]
+
+    def _is_led(self, profile: ProfileRuntime, attempt: Attempt) -> bool:
+        """Whether the best node was known without asking anybody; the attempt then says which one it is."""
+        pod, table = attempt.pod, self.cache.table
+        if not self._may_be_led or profile.percentage is not None:
+            return False
+        if pod.status.nominated_node_name or self.queue.nominator:
+            return False  # room is kept for some
+        standing = profile.leaders.find(pod, table)
+        if standing is None or not standing.feasible:
+            return False
+        leaders = standing.leaders
+        row = next(iter(leaders)) if len(leaders) == 1 else self.ties.choose_row(leaders, table)
+        if row is None:
+            return False
+        attempt.node_name = table.names[row]
+        attempt.feasible_nodes = standing.feasible
+        attempt.evaluated_nodes = table.node_count
+        if standing.feasible > 1:
+            attempt.score = standing.best
+        return True
 
     def _choose(
         self, profile: ProfileRuntime, state: CycleState, attempt: Attempt, search: Search

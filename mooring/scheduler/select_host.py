@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Set
 from typing import Protocol
 
 import numpy as np
@@ -35,15 +36,33 @@ class TieBreak(ABC):
         """The same for nodes that an extender scored."""
         return self.choose(tied, rows, table, search)
 
+    def choose_row(self, tied: Set[int], table: NodeTable) -> int | None:
+        """The row that `choose` would take of the rows `tied`; None when that takes more than the rows."""
+        return None
+
 
 class RandomTies(TieBreak):
-    """Any of them, by a seeded generator: what kube-scheduler did up to v1.34."""
+    """Any of them, by a seeded generator: what kube-scheduler did up to v1.34.
+
+    Of many, rows are drawn until one of them is hit; of few, one is drawn by its place. Both ways to ask come to the
+    same row.
+    """
 
     def __init__(self, seed: int = 0) -> None:
-        self._random = random.Random(seed)
+        self._draw = random.Random(seed).random
 
     def choose(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
-        return int(tied[self._random.randrange(len(tied))])
+        among = rows[tied]
+        row = self.choose_row(set(among.tolist()), table)
+        return int(tied[np.searchsorted(among, row)])
+
+    def choose_row(self, tied: Set[int], table: NodeTable) -> int:
+        count, size = len(tied), len(table)
+        if count * count < 4 * size:
+            return sorted(tied)[int(self._draw() * count)]
+        while (row := int(self._draw() * size)) not in tied:
+            pass
+        return row
 
 
 class FirstFound(TieBreak):
@@ -86,12 +105,19 @@ class FirstByName(TieBreak):
         self._rank: Ints = np.zeros(0, dtype=np.int64)
 
     def choose(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
+        return int(tied[np.argmin(self._ranks(table)[rows[tied]])])
+
+    def choose_row(self, tied: Set[int], table: NodeTable) -> int:
+        return min(tied, key=table.names.__getitem__)
+
+    def _ranks(self, table: NodeTable) -> Ints:
+        """int64 per row: its place by name."""
         if self._version != table.node_changes.version:
             by_name = sorted(range(len(table)), key=table.names.__getitem__)
             self._rank = np.empty(len(table), dtype=np.int64)
             self._rank[by_name] = np.arange(len(table))
             self._version = table.node_changes.version
-        return int(tied[np.argmin(self._rank[rows[tied]])])
+        return self._rank
 
 
 def select_host(

@@ -5,7 +5,7 @@ Mirrors pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scori
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -147,6 +147,15 @@ class InterPodAffinity(
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return affinity_events()
+
+    def concerns(self, pod: Pod, table: NodeTable) -> bool:
+        affinity = pod.spec.affinity
+        if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity):
+            return True
+        return bool(table.carried.matching(pod, table.namespace_labels(pod.namespace)))
+
+    def concern_key(self, table: NodeTable) -> Hashable:
+        return table.carried.version, table.namespaces_version
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
         own = self._own_terms.get(pod, table)

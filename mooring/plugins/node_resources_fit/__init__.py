@@ -22,6 +22,8 @@ from ...framework import (
     NodeInfo,
     PreFilterPlugin,
     PreScorePlugin,
+    RowFilter,
+    RowScore,
     ScorePlugin,
     Status,
     Verdict,
@@ -61,7 +63,7 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
         return plugin
 
     def pod_key(self, pod: Pod) -> Hashable:
-        return pod.spec
+        return pod.spec.resource_key
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return self._hints.events(lambda: self.handle.lister, self._is_too_little)
@@ -119,6 +121,22 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
                     code = Code.UnschedulableAndUnresolvable
         return Status(code, tuple(reasons)) if reasons else SUCCESS
 
+    def row_filter(self, pod: Pod, table: NodeTable) -> RowFilter:
+        wants = [(r, n) for r, n in pod.requests.items() if not self._is_ignored(r)]
+        pods, allocatable, requested = table.pods, table.allocatable.rows, table.requested.rows
+
+        def fits(row: int) -> bool:
+            offered = allocatable[row]
+            if len(pods[row]) >= offered.get("pods", 0):
+                return False
+            used = requested[row]
+            for resource, wanted in wants:  # noqa: SIM110  # a generator takes longer than this
+                if wanted > offered.get(resource, 0) - used.get(resource, 0):
+                    return False
+            return True
+
+        return fits
+
     def demands(self, pod: Pod) -> Demands:
         amounts, reasons = {"pods": 1}, {"pods": TOO_MANY_PODS}
         for resource, wanted in pod.requests.items():
@@ -135,6 +153,9 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         return self._strategy.score_node(pod.scoring_requests, node)
+
+    def row_score(self, pod: Pod, table: NodeTable) -> RowScore | None:
+        return self._strategy.row_score(pod.scoring_requests, table)
 
     def _is_ignored(self, resource: str) -> bool:
         """Extended resources that the configuration leaves to somebody else."""

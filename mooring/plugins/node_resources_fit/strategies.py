@@ -14,7 +14,7 @@ import numpy as np
 
 from ...api.resources import is_scalar
 from ...config.plugin_args import MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO, ScoringStrategy
-from ...framework import MAX_SCORE, NodeInfo, broken_line
+from ...framework import MAX_SCORE, NodeInfo, RowScore, broken_line
 from ...table import Ints, NodeTable, Rows
 
 MAX_UTILIZATION = 100
@@ -60,6 +60,10 @@ class Strategy(ABC):
                 weight_sum += weight
         return int(self.mean(total, max(weight_sum, 1)))
 
+    def row_score(self, wanted: Mapping[str, int], table: NodeTable) -> RowScore | None:
+        """The same row by row, for a pod asking for `wanted`; None: `score_node` does as well."""
+        return None
+
     @abstractmethod
     def points(self, requested: Ints, capacity: Ints, divisor: Ints) -> Ints:
         """Points for one resource; `divisor` is `capacity`, or 1 where that is 0."""
@@ -100,6 +104,29 @@ class LeastAllocated(Strategy):
                     total += free * MAX_SCORE // capacity * weight
                 weight_sum += weight
         return total // weight_sum if weight_sum else 0
+
+    def row_score(self, wanted: Mapping[str, int], table: NodeTable) -> RowScore:
+        # The default strategy, asked about every changed row.
+        wants = [
+            (resource, wanted.get(resource, 0), weight)
+            for resource, weight, extended in self._resources
+            if wanted.get(resource, 0) or not extended
+        ]
+        allocatable, usage = table.allocatable.rows, table.scoring_usage.rows
+
+        def score(row: int) -> int:
+            offered, used = allocatable[row], usage[row]
+            total = weight_sum = 0
+            for resource, amount, weight in wants:
+                capacity = offered.get(resource)
+                if capacity:
+                    free = capacity - used.get(resource, 0) - amount
+                    if free > 0:
+                        total += free * MAX_SCORE // capacity * weight
+                    weight_sum += weight
+            return total // weight_sum if weight_sum else 0
+
+        return score
 
 
 class MostAllocated(Strategy):

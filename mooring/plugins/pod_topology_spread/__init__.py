@@ -6,7 +6,7 @@ Mirrors pkg/scheduler/framework/plugins/podtopologyspread/{plugin,filtering,scor
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -113,6 +113,15 @@ class PodTopologySpread(
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return spread_events(lambda pod: self._constraints_of(pod, DO_NOT_SCHEDULE))
+
+    def concerns(self, pod: Pod, table: NodeTable) -> bool:
+        if pod.spec.topology_spread_constraints:
+            return True
+        actions = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
+        return any(self._constraints_of(pod, action) for action in actions)
+
+    def concern_key(self, table: NodeTable) -> Hashable:
+        return self.handle.lister.version
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
         try:

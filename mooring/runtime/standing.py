@@ -1,0 +1,338 @@
+"""Standing: how the nodes stand for pods of one kind, and who is ahead.
+
+For pods about whom only row-scoped plugins have something to say, the total of a node changes only when its row does.
+So totals are kept, rows of equal total together; a row that changed is judged again and moves, and the best rows are
+at hand without looking at the others.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from ..api.pod import Pod
+from ..framework import CycleState, FilterPlugin, NodeInfo, RowFilter, RowScore, ScorePlugin
+from ..table import Bools, Ints, NodeTable, Rows
+from .failing import failed
+from .kept import FILTERING, SCORING, KeptFeasible, KeptSum, check_range, judge_rows, score_rows
+
+INFEASIBLE = -1
+FEW_ROWS = 16
+"""Up to here judging row by row is quicker than judging all of them at once."""
+
+Weighted = tuple[ScorePlugin, int]
+
+STATE = CycleState()
+"""Plugins that look at rows only, and whose PreFilter is settled by the spec, keep nothing in it."""
+
+
+class Standing:
+    """The total of every row for pods like `pod`, INFEASIBLE where it does not fit.
+
+    `filters` and `scores` look at the row, `accepted` and `given` are what the plugins say that look at node objects
+    only. `normalized` are those of the latter whose points depend on the bounds of all feasible rows: while these stay
+    where they are, so do the points.
+    """
+
+    __slots__ = (
+        "_accepted",
+        "_bounds",
+        "_extra",
+        "_filters",
+        "_given",
+        "_nodes_seen",
+        "_pod",
+        "_row_filters",
+        "_row_scores",
+        "_scores",
+        "_seen",
+        "_stamp",
+        "best",
+        "feasible",
+        "rows_by_total",
+        "totals",
+    )
+
+    def __init__(
+        self,
+        pod: Pod,
+        table: NodeTable,
+        filters: Sequence[FilterPlugin],
+        scores: Sequence[Weighted],
+        accepted: KeptFeasible,
+        given: KeptSum,
+        normalized: Sequence[Bounds],
+    ) -> None:
+        self._pod = pod
+        self._filters = filters
+        self._scores = scores
+        self._accepted = accepted
+        self._given = given
+        self._bounds = normalized
+        self._row_filters = [_row_filter(plugin, pod, table) for plugin in filters]
+        self._row_scores = [(_row_score(plugin, pod, table), weight) for plugin, weight in scores]
+        self._seen = -1
+        self._nodes_seen = -1
+        self._stamp: Hashable = None
+        self._extra: array[int] = array("q")
+        self.totals: array[int] = array("q")
+        self.rows_by_total: dict[int, set[int]] = {}
+        self.best = INFEASIBLE
+        self.feasible = 0
+
+    @property
+    def leaders(self) -> set[int]:
+        """The rows with the highest total."""
+        return self.rows_by_total[self.best]
+
+    def follow(self, table: NodeTable, stamp: Hashable) -> None:
+        """Bring the totals up to date; another `stamp` makes what is said about node objects stale."""
+        log = table.row_changes
+        if self._seen == log.version and self._stamp == stamp:
+            return
+        is_stale = self._seen < 0
+        if self._nodes_seen != table.node_changes.version or self._stamp != stamp:
+            is_stale |= self._ask_about_nodes(table, stamp)
+        changed = None if is_stale else log.since(self._seen)
+        if (
+            changed is None
+            or not self._follow_nodes(table)
+            or not self._follow_rows(table, changed)
+        ):
+            self._build(table)
+        self._seen, self._nodes_seen = log.version, table.node_changes.version
+
+    def _ask_about_nodes(self, table: NodeTable, stamp: Hashable) -> bool:
+        """Bring up to date what is said about node objects; True when that is not confined to those that changed."""
+        self._stamp = stamp
+        answers = [self._accepted, self._given, *[bounds.answer for bounds in self._bounds]]
+        before = [answer.epoch for answer in answers]
+        for answer in answers:
+            answer.follow(STATE, self._pod, table, table.node_changes, stamp)
+        return before != [answer.epoch for answer in answers]
+
+    # From scratch
+
+    def _build(self, table: NodeTable) -> None:
+        rows = table.live_rows
+        fits: Bools = np.zeros(len(table), dtype=np.bool_)
+        fits[rows] = self._fits(table, rows)
+        base = np.zeros(len(table), dtype=np.int64)
+        base[rows] = self._base(table, rows)
+        extra = self._given.total.copy()
+        for bounds in self._bounds:
+            extra += bounds.take(fits)
+        totals = np.where(fits, base + extra, INFEASIBLE)
+        self._extra = array("q", extra.tobytes())
+        self.totals = array("q", totals.tobytes())
+        self._sort(totals)
+
+    def _sort(self, totals: Ints) -> None:
+        order = totals.argsort(kind="stable")
+        order = order[int(np.searchsorted(totals[order], 0)) :]
+        self.feasible = len(order)
+        values, starts = np.unique(totals[order], return_index=True)
+        groups = np.split(order, starts[1:]) if len(values) else []
+        self.rows_by_total = {
+            total: set(group.tolist()) for total, group in zip(values.tolist(), groups, strict=True)
+        }
+        self.best = int(values[-1]) if len(values) else INFEASIBLE
+
+    def _fits(self, table: NodeTable, rows: Rows) -> Bools:
+        fits: Bools = self._accepted.feasible[rows]
+        for plugin in self._filters:
+            fits = fits & judge_rows(plugin, STATE, self._pod, table, rows).feasible
+        return fits
+
+    def _base(self, table: NodeTable, rows: Rows) -> Ints:
+        base = np.zeros(table.count(rows), dtype=np.int64)
+        for plugin, weight in self._scores:
+            scores = score_rows(plugin, STATE, self._pod, table, rows)
+            check_range(plugin, scores)
+            base += scores * weight
+        return base
+
+    # What changed; False: the bounds moved, and with them the points of other rows.
+
+    def _follow_nodes(self, table: NodeTable) -> bool:
+        """Take over what is said about the node objects that changed."""
+        log = table.node_changes
+        if self._nodes_seen == log.version:
+            return True
+        changed = log.since(self._nodes_seen)
+        if changed is None:
+            return False
+        missing = len(table) - len(self.totals)
+        self.totals.extend([INFEASIBLE] * missing)
+        self._extra.extend([0] * missing)
+        for row in changed:
+            is_feasible, points = self.totals[row] != INFEASIBLE, self._given.total.item(row)
+            for bounds in self._bounds:
+                found = bounds.change(row, is_feasible)
+                if found is None:
+                    return False
+                points += found
+            self._extra[row] = points
+        return True
+
+    def _follow_rows(self, table: NodeTable, changed: list[int]) -> bool:
+        if len(changed) <= FEW_ROWS:
+            return self._judge_each(table, changed)
+        nodes = table.nodes
+        gone = [row for row in changed if nodes[row] is None]
+        rows = np.array([row for row in changed if nodes[row] is not None], dtype=np.int64)
+        extra = np.frombuffer(self._extra, dtype=np.int64)[rows]
+        totals = np.where(self._fits(table, rows), self._base(table, rows) + extra, INFEASIBLE)
+        moves = [
+            *zip(rows.tolist(), totals.tolist(), strict=True),
+            *((r, INFEASIBLE) for r in gone),
+        ]
+        return all(self._move(row, total) for row, total in moves)
+
+    def _judge_each(self, table: NodeTable, changed: list[int]) -> bool:
+        """Judge the changed rows one after the other."""
+        accepted, extra, nodes = self._accepted.feasible, self._extra, table.nodes
+        for row in changed:
+            total = INFEASIBLE
+            if accepted.item(row) and nodes[row] is not None:
+                for fits in self._row_filters:
+                    if not fits(row):
+                        break
+                else:
+                    total = extra[row]
+                    for score, weight in self._row_scores:
+                        total += score(row) * weight
+            if total != self.totals[row] and not self._move(row, total):
+                return False
+        return True
+
+    def _move(self, row: int, total: int) -> bool:
+        """Note the new total of a row."""
+        groups, old = self.rows_by_total, self.totals[row]
+        if total == old:
+            return True
+        self.totals[row] = total
+        if old == INFEASIBLE or total == INFEASIBLE:
+            change = -1 if total == INFEASIBLE else 1
+            self.feasible += change
+            for bounds in self._bounds:
+                if not bounds.count(row, change):
+                    return False
+        if total != INFEASIBLE:
+            group = groups.get(total)
+            if group is None:
+                groups[total] = {row}
+                if total > self.best:
+                    self.best = total
+            else:
+                group.add(row)
+        if old != INFEASIBLE:
+            group = groups[old]
+            group.discard(row)
+            if not group:
+                del groups[old]
+                if old == self.best:
+                    self.best = max(groups, default=INFEASIBLE)
+        return True
+
+
+class Bounds:
+    """The raw scores of one plugin on the feasible rows, and the points it makes of them."""
+
+    __slots__ = (
+        "_counts",
+        "_highest",
+        "_lowest",
+        "_plugin",
+        "_points",
+        "_raw",
+        "_weight",
+        "answer",
+    )
+
+    def __init__(self, plugin: ScorePlugin, weight: int, answer: KeptSum) -> None:
+        self._plugin = plugin
+        self._weight = weight
+        self.answer = answer
+        self._raw: array[int] = array("q")
+        self._counts: dict[int, int] = {}
+        self._points: dict[int, int] = {}
+        self._lowest = self._highest = 0
+
+    def take(self, fits: Bools) -> Ints:
+        """Count the raw scores of the rows that fit; int64 per row: its weighted points, if it is within the bounds."""
+        raw = self.answer.total
+        values, counts = np.unique(raw[fits], return_counts=True)
+        self._raw = array("q", raw.tobytes())
+        self._counts = dict(zip(values.tolist(), counts.tolist(), strict=True))
+        self._lowest, self._highest = (int(values[0]), int(values[-1])) if len(values) else (0, 0)
+        within, where = np.unique(np.clip(raw, self._lowest, self._highest), return_inverse=True)
+        points = self._points_of(within)
+        self._points = dict(zip(within.tolist(), points.tolist(), strict=True))
+        return points[where]
+
+    def count(self, row: int, change: int) -> bool:
+        """A row became feasible (`change` 1) or no longer is (-1); False when that moves the bounds."""
+        raw, counts = self._raw[row], self._counts
+        number = counts.get(raw, 0) + change
+        if number:
+            counts[raw] = number
+            return self._lowest <= raw <= self._highest
+        del counts[raw]
+        return self._lowest < raw < self._highest
+
+    def change(self, row: int, is_feasible: bool) -> int | None:
+        """The raw score of a row may be another: its weighted points; None when that moves the bounds."""
+        self._raw.extend([0] * (len(self.answer.total) - len(self._raw)))
+        raw = self.answer.total.item(row)
+        if raw != self._raw[row]:
+            stays = self.count(row, -1) if is_feasible else True
+            self._raw[row] = raw
+            if not stays or (is_feasible and not self.count(row, 1)):
+                return None
+        points = self._points.get(raw)
+        if points is None:
+            if not self._lowest <= raw <= self._highest:
+                return 0  # should it become feasible, the bounds move
+            points = self._points[raw] = int(self._points_of(np.array([raw], dtype=np.int64))[0])
+        return points
+
+    def _points_of(self, values: Ints) -> Ints:
+        """The weighted points of raw scores within the bounds."""
+        ends = np.array([self._lowest, self._highest], dtype=np.int64)
+        points = self._plugin.normalize(np.concatenate((ends, values)))
+        check_range(self._plugin, points)
+        weighted: Ints = points[2:] * self._weight
+        return weighted
+
+
+def _row_filter(plugin: FilterPlugin, pod: Pod, table: NodeTable) -> RowFilter:
+    """The plugin's own way to judge row by row, or the one by nodes."""
+    quick = plugin.row_filter(pod, table)
+    if quick is not None:
+        return quick
+
+    def fits(row: int) -> bool:
+        status = plugin.filter_node(STATE, pod, NodeInfo(table, row))
+        if not status.is_success and not status.is_rejected:
+            raise failed(FILTERING, plugin, status)
+        return status.is_success
+
+    return fits
+
+
+def _row_score(plugin: ScorePlugin, pod: Pod, table: NodeTable) -> RowScore:
+    """The plugin's own way to score row by row, or the one by nodes."""
+    quick = plugin.row_score(pod, table)
+    if quick is not None:
+        return quick
+
+    def score(row: int) -> int:
+        points = plugin.score_node(STATE, pod, NodeInfo(table, row))
+        if not 0 <= points <= 100:
+            raise failed(SCORING, plugin, f"score {points} is out of range")
+        return points
+
+    return score
