@@ -246,10 +246,10 @@ class Pod:
             if name not in _FIELDS:
                 raise TypeError(f"a pod has no field {name!r}")
             setattr(copy, name, value)
+            if name in _CLASS_FIELDS:
+                copy._class = None
         if "spec" in changes or "status" in changes:
             copy._usage = None
-        if not changes.keys().isdisjoint(_CLASS_FIELDS):
-            copy._class = None
         return copy
 
     def _usages(self) -> tuple[dict[str, int], dict[str, int]]:

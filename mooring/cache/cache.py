@@ -50,16 +50,19 @@ class Cache:
 
     def assume_pod(self, pod: Pod) -> None:
         """Count `pod`, whose node was just chosen, as if it ran there."""
-        if self._key(pod) in self._pods:
+        uid = pod.uid or self._key(pod)
+        if uid in self._pods:
             raise CacheError(f"pod {_named(pod)} is in the cache, so can't be assumed")
         self._writer.add_pod(pod)
-        self._pods[pod.uid] = PodState(pod, assumed=True)
+        self._pods[uid] = PodState(pod, True)
         self.pod_groups.set_pod(pod)
 
     def finish_binding(self, pod: Pod) -> None:
         """The bind call returned: with a ttl set, the confirmation is awaited no longer than that."""
+        if not self._assume_ttl_s:
+            return
         state = self._pods.get(self._key(pod))
-        if state is not None and state.assumed and self._assume_ttl_s:
+        if state is not None and state.assumed:
             state.expires_at = self._clock.monotonic() + self._assume_ttl_s
             self._expiring[pod.uid] = state.expires_at
 
@@ -98,7 +101,7 @@ class Cache:
         elif state.assumed:
             self._writer.replace_pod(state.pod, pod)
             self._expiring.pop(pod.uid, None)
-            self._pods[pod.uid] = PodState(pod, assumed=False)
+            state.pod, state.assumed, state.expires_at = pod, False, None
         else:
             raise CacheError(f"pod {_named(pod)} was already in added state")
 
@@ -126,7 +129,7 @@ class Cache:
 
     def is_assumed(self, pod: Pod) -> bool:
         """Whether the pod is on a node by our decision only."""
-        state = self._pods.get(self._key(pod))
+        state = self._pods.get(pod.uid or self._key(pod))
         return state is not None and state.assumed
 
     def has_pod(self, pod: Pod) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..api.pod import Pod
-from ..api.pod_groups import labelled_group_of, pod_group_of
+from ..api.pod_groups import NAME_LABEL, labelled_group_of, pod_group_of
 
 GroupKey = tuple[str, str, str]
 """`PodGroup` or `label`, namespace, name."""
@@ -23,6 +23,8 @@ class PodGroups:
 
     def set_pod(self, pod: Pod) -> None:
         """A pod came or changed."""
+        if pod.spec.scheduling_group is None and NAME_LABEL not in pod.labels:
+            return  # as most pods
         for key in group_keys(pod):
             self._members.setdefault(key, {})[pod.uid] = pod
             placed = self._placed.setdefault(key, set())

@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TYPE_CHECKING, TypeVar
 
 from ..api.meta import KubeObject
 from ..api.pod import Pod, PodCondition
@@ -65,8 +65,7 @@ class Client(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class PodEvent:
+class PodEvent(NamedTuple):
     """An event as `kubectl describe pod` shows it (events.k8s.io/v1)."""
 
     regarding: Pod

@@ -71,6 +71,10 @@ class Plugin:
         """What beyond the row a NODE_ROW or NODE_OBJECT answer depends on; when it changes, all rows are stale."""
         return None
 
+    def commits_for(self, spec: PodSpec) -> bool:
+        """Whether Reserve, Permit or PreBind of the plugin may have something to do for pods of this spec."""
+        return True
+
     def concerns(self, pod: Pod, table: NodeTable) -> bool:
         """Whether the plugin may have something to say about pods of the class of `pod`, as things stand.
 

@@ -174,6 +174,10 @@ class SchedulingQueue:
         plan = self._hints.plan(event)
         if not plan.is_of_interest:
             return 0
+        if not self.unschedulable:
+            self.move_request_cycle = self.active.scheduling_cycle
+            self.in_flight.record(event, old, new)
+            return 0
         moving: list[tuple[QueuedPodInfo, Strategy]] = []
         for rejection, waiting in self.unschedulable.groups():
             if not plan.can_open(rejection.gating_plugin):

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any
 
-from ..api.pod import Pod
+from ..api.pod import Pod, PodSpec
 from ..framework import (
     SKIP,
     SUCCESS,
@@ -31,7 +31,26 @@ WAITING = "one or more plugins asked to wait and no plugin rejected pod"
 PRE_BINDING = "running PreBind plugin {}"
 BINDING = "running Bind plugin {}"
 
+MAX_PLANS = 4096
+
 Answer = Status | Awaitable[Status]
+
+
+class CommitPlan:
+    """Who has something to do for pods of one spec once their node is chosen."""
+
+    __slots__ = ("permits", "pre_binds", "reserves")
+
+    def __init__(
+        self,
+        reserves: Sequence[ReservePlugin],
+        permits: Sequence[PermitPlugin],
+        pre_binds: Sequence[PreBindPlugin],
+        spec: PodSpec,
+    ) -> None:
+        self.reserves = [plugin for plugin in reserves if plugin.commits_for(spec)]
+        self.permits = [plugin for plugin in permits if plugin.commits_for(spec)]
+        self.pre_binds = [plugin for plugin in pre_binds if plugin.commits_for(spec)]
 
 
 class Committing:
@@ -50,10 +69,21 @@ class Committing:
         self.pre_binds = tuple(pre_binds)
         self.binds = tuple(binds)
         self.post_binds = tuple(post_binds)
+        self._plans: dict[PodSpec, CommitPlan] = {}
+
+    def plan(self, spec: PodSpec) -> CommitPlan:
+        """Who has something to do for pods of `spec`."""
+        plan = self._plans.get(spec)
+        if plan is None:
+            if len(self._plans) >= MAX_PLANS:
+                self._plans.clear()
+            plan = CommitPlan(self.reserves, self.permits, self.pre_binds, spec)
+            self._plans[spec] = plan
+        return plan
 
     def run_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Run Reserve in order; the first that does not succeed ends it."""
-        for plugin in self.reserves:
+        for plugin in self.plan(pod.spec).reserves:
             try:
                 status = plugin.reserve(state, pod, node_name)
             except Exception as error:
@@ -81,7 +111,7 @@ class Committing:
         """Run Permit in order; with Wait come the seconds each plugin is ready to wait."""
         timeouts: dict[str, float] = {}
         reasons: list[str] = []
-        for plugin in self.permits:
+        for plugin in self.plan(pod.spec).permits:
             try:
                 status, timeout_s = plugin.permit(state, pod, node_name)
             except Exception as error:
@@ -100,7 +130,8 @@ class Committing:
     ) -> tuple[Status, set[str]]:
         """Ask the PreBind plugins whether they have work: SUCCESS, or SKIP if none has; and which have none."""
         skipped: set[str] = set()
-        for plugin in self.pre_binds:
+        pre_binds = self.plan(pod.spec).pre_binds
+        for plugin in pre_binds:
             doing = "running PreBindPreFlight {}"
             try:
                 status = plugin.pre_bind_pre_flight(state, pod, node_name)
@@ -114,7 +145,7 @@ class Committing:
                 text = f'PreBindPreFlight {plugin.name} returned "{status.code.name}", which is unsupported. '
                 text += "It is supposed to return Success, Skip, or Error status"
                 return Status(Code.Error, (text,), plugin.name), skipped
-        return (SKIP if len(skipped) == len(self.pre_binds) else SUCCESS), skipped
+        return (SKIP if len(skipped) == len(pre_binds) else SUCCESS), skipped
 
     def run_pre_bind(
         self, state: CycleState, pod: Pod, node_name: str, skipped: set[str]
@@ -123,15 +154,16 @@ class Committing:
         return _in_turn(
             [
                 lambda group=group: self._run_group(group, state, pod, node_name)  # type: ignore[misc]
-                for group in self._groups(skipped)
+                for group in self._groups(skipped, self.plan(pod.spec))
             ]
         )
 
-    def _groups(self, skipped: set[str]) -> list[list[PreBindPlugin]]:
+    def _groups(self, skipped: set[str], plan: CommitPlan) -> list[list[PreBindPlugin]]:
         """Neighbours that allow it run together; one that does not runs alone, and even skipped parts them."""
         groups: list[list[PreBindPlugin]] = [[]]
         for plugin in self.pre_binds:
-            wanted = [] if plugin.name in skipped else [plugin]
+            is_idle = plugin.name in skipped or plugin not in plan.pre_binds
+            wanted = [] if is_idle else [plugin]
             if plugin.allow_parallel:
                 groups[-1].extend(wanted)
             else:
@@ -158,11 +190,17 @@ class Committing:
 
     def _bind_from(self, first: int, state: CycleState, pod: Pod, node_name: str) -> Answer:
         for position, plugin in enumerate(self.binds[first:], first):
-            answer = _ask(BINDING, plugin, lambda: plugin.bind(state, pod, node_name))  # noqa: B023
+            try:
+                answer = plugin.bind(state, pod, node_name)
+            except Exception as error:
+                return failed(BINDING, plugin, error).status
             if not isinstance(answer, Status):
-                return self._bind_later(answer, position, state, pod, node_name)
-            if answer.code is not Code.Skip:
+                awaited = Awaited(BINDING, plugin, answer)
+                return self._bind_later(awaited, position, state, pod, node_name)
+            if answer.code is Code.Success:
                 return answer
+            if answer.code is not Code.Skip:
+                return _judged(BINDING, plugin, answer)
         return SKIP
 
     async def _bind_later(

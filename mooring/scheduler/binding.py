@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import Timers
-from ..framework import SUCCESS, Code, CycleState, Executor, Status
+from ..framework import Code, CycleState, Executor, Status
 from ..queue import QueuedPodInfo
 from ..runtime import ProfileRuntime
 from ..runtime.committing import Answer, then
@@ -79,20 +79,23 @@ class Binding:
         self.assumed = assumed
         self.attempt = attempt
         self.is_permitted = False
+        self._has_pre_bind = False
         self._skipped: set[str] = set()
 
     def begin(self, timeouts_s: Mapping[str, float]) -> None:
         """Wait on Permit when plugins asked for it (`timeouts_s`), then go on."""
         tools, assumed = self._tools, self.assumed
         committing = self.profile.committing
-        status, self._skipped = committing.run_pre_flight(self.state, assumed, assumed.node_name)
-        if status.code is Code.Error:
-            self._fail(status)
-            return
-        if timeouts_s or status.is_success:
+        if committing.plan(assumed.spec).pre_binds:
+            status, skipped = committing.run_pre_flight(self.state, assumed, assumed.node_name)
+            if status.code is Code.Error:
+                self._fail(status)
+                return
+            self._has_pre_bind, self._skipped = status.is_success, skipped
+        if timeouts_s or self._has_pre_bind:
             tools.expect_node(assumed, assumed.node_name)
         if not timeouts_s:
-            self._permitted(SUCCESS)
+            self._go_on()
             return
         waiting = WaitingPod(assumed, timeouts_s, tools.timers, self._permitted)
         tools.waiting_pods.add(waiting)
@@ -105,21 +108,29 @@ class Binding:
                 status = Status(status.code, (text,), status.plugin)
             self._fail(status)
             return
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Nothing holds the pod back any more."""
         self.is_permitted = True
         self._tools.leave_queue(self.assumed.uid)
-        self._tools.pre_binding.begin(self.assumed.uid)
+        if self._has_pre_bind:
+            self._tools.pre_binding.begin(self.assumed.uid)
         self._tools.executor.run(self._work, self._finished)
 
     def _work(self) -> Answer:
         """PreBind, then Bind: all that may take time. Runs where the executor runs it."""
+        if not self._has_pre_bind:
+            return self._bind()
         committing, assumed = self.profile.committing, self.assumed
         pre_bound = committing.run_pre_bind(self.state, assumed, assumed.node_name, self._skipped)
         return then(pre_bound, self._bind)
 
     def _bind(self) -> Answer:
-        cancelled = self._tools.pre_binding.finish(self.assumed.uid)
-        if cancelled is not None:
-            return Status(Code.Error, (cancelled,))
+        if self._has_pre_bind:
+            cancelled = self._tools.pre_binding.finish(self.assumed.uid)
+            if cancelled is not None:
+                return Status(Code.Error, (cancelled,))
         extenders = self._tools.extenders
         if extenders is not None:
             status = extenders.bind(self.assumed, self.assumed.node_name)
@@ -128,7 +139,8 @@ class Binding:
         return self.profile.committing.run_bind(self.state, self.assumed, self.assumed.node_name)
 
     def _finished(self, status: Status) -> None:
-        self._tools.pre_binding.finish(self.assumed.uid)
+        if self._has_pre_bind:
+            self._tools.pre_binding.finish(self.assumed.uid)
         if not status.is_success:
             self._fail(status)
             return

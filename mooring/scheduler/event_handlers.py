@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..api.node import Node
-from ..api.pod import Pod
+from ..api.pod import FINISHED_PHASES, Pod
 from ..api.workloads import Namespace
 from ..framework import ActionType, ClusterEvent
 from ..framework.changes import node_update_events, pod_update_events
@@ -82,9 +82,10 @@ class EventHandlers:
 
     def on_update(self, old: Any, new: Any) -> None:
         """An object changed."""
+        if isinstance(new, Pod):
+            self._on_pod(old, new)
+            return
         match new:
-            case Pod():
-                self._on_pod(old, new)
             case Node():
                 self.cache.set_node(new)
                 for event in node_update_events(old, new):
@@ -128,26 +129,25 @@ class EventHandlers:
         if old is not None and new is not None and old.uid != new.uid:
             self._on_pod(old, None)
             old = None
-        match self._place(old), self._place(new):
-            case "node", "node" if old is not None and new is not None:
+        was, now = self._place(old), self._place(new)
+        if now == "node":
+            assert new is not None, "a pod that is somewhere is there"
+            if was == "node" and old is not None:
                 self._pod_on_node_changed(old, new)
-            case "node", _ if old is not None:
-                self._pod_left_node(old)
-                if new is not None and self._place(new) == "queue":
-                    self._pod_came(new)
-            case was, "node" if new is not None:
-                self._pod_reached_node(new)
-                if was == "queue":
-                    self.queue.delete(new)
-            case "queue", "queue" if old is not None and new is not None:
-                self._waiting_pod_changed(old, new)
-            case "queue", _ if old is not None:
-                self._waiting_pod_went(old)
-            case _, "queue" if new is not None:
+                return
+            self._pod_reached_node(new)
+            if was == "queue":
+                self.queue.delete(new)
+        elif was == "queue" and now == "queue" and old is not None and new is not None:
+            self._waiting_pod_changed(old, new)
+        else:
+            if old is not None and was:
+                (self._pod_left_node if was == "node" else self._waiting_pod_went)(old)
+            if new is not None and now:
                 self._pod_came(new)
 
     def _place(self, pod: Pod | None) -> str:
-        if pod is None or pod.is_finished:
+        if pod is None or pod.status.phase in FINISHED_PHASES:
             return ""
         if pod.node_name:
             return "node"

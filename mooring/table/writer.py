@@ -153,12 +153,12 @@ class TableWriter:
 def _counts_like(old: Pod, new: Pod) -> bool:
     """Whether every count of the table is the same for both pods."""
     return (
-        old.spec is new.spec
+        old.pod_class is new.pod_class
         and old.node_name == new.node_name
         and old.uid == new.uid
-        and old.namespace == new.namespace
-        and old.is_terminating == new.is_terminating
-        and old.usage == new.usage
-        and old.nonzero_usage == new.nonzero_usage
-        and old.labels == new.labels
+        and (old.deletion_timestamp is None) is (new.deletion_timestamp is None)
+        and (
+            old.status is new.status
+            or (old.usage == new.usage and old.nonzero_usage == new.nonzero_usage)
+        )
     )

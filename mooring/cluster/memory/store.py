@@ -146,17 +146,20 @@ class MemoryCluster:
         or on its way out.
         """
         stored = self._find(pod)
-        if self.get("Node", "", node_name) is None:
+        if ("", node_name) not in self._objects.get("Node", ()):
             raise NotFoundError(f'Node "{node_name}" is not there')
         if stored.is_terminating:
             raise ConflictError(f"{describe(pod)} is being deleted")
         if stored.node_name:
             raise ConflictError(f'{describe(pod)} is on node "{stored.node_name}" already')
-        bound = stored.with_node(node_name)
+        changes: dict[str, Any] = {"node_name": node_name}
         if self._clock is not None:
-            status = pod_life.running(stored, pod_life.timestamp(self._clock))
-            bound = bound.with_status(status)
-        self.update(bound)
+            changes["status"] = pod_life.running(stored, pod_life.timestamp(self._clock))
+        changes["resource_version"] = self._next_resource_version()
+        bound = stored.replace(**changes)
+        self._objects["Pod"][pod.namespace, pod.name] = bound
+        for handler in self._handlers:
+            handler.on_update(stored, bound)
 
     def evict(self, victim: Pod, preemptor: Pod) -> None:
         """Delete `victim`, with its grace period, to make room for `preemptor`; one that is going already is fine."""

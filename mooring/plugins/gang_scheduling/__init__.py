@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...api.pod import Pod
+from ...api.pod import Pod, PodSpec
 from ...api.pod_groups import pod_group_of
 from ...api.workloads import PodGroup
 from ...framework import (
@@ -35,6 +35,9 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return events()
+
+    def commits_for(self, spec: PodSpec) -> bool:
+        return spec.scheduling_group is not None
 
     def pre_enqueue(self, pod: Pod) -> Status:
         name = pod_group_of(pod)

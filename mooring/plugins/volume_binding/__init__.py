@@ -83,11 +83,13 @@ class VolumeBinding(
     def events_to_register(self) -> Sequence[EventWithHint]:
         return events()
 
+    def commits_for(self, spec: PodSpec) -> bool:
+        return any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes or ())
+
     # Filter
 
     def pre_filter_spec(self, spec: PodSpec) -> Status | None:
-        claims = any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes or ())
-        return None if claims else SKIP
+        return None if self.commits_for(spec) else SKIP
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         if not has_claims(pod):
