@@ -7,6 +7,7 @@ A witness leaves the scheduler on its usual way and asks for the rest through wh
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,16 @@ from ..scheduler import Scheduler
 from ..scheduler.find_nodes import NodeFinder
 
 Came = tuple[PostFilterResult, Status]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The total score of every feasible node by name, in two ways that must come to the same."""
+
+    kept: dict[str, int]
+    """What decides: the sums that the profile keeps and follows up."""
+    anew: dict[str, int]
+    """The sum of what each plugin says when it is asked again."""
 
 
 class Witness:
@@ -39,39 +50,32 @@ class Witness:
         """The account of the preemption, if there was one."""
         return None if self.post_filter is None else self.post_filter[0].preemption
 
-    def totals(self, pod: Pod) -> dict[str, int]:
-        """The total of every feasible node by name, from the answers that the scheduler keeps. Nothing is decided.
-
-        Raises AssertionError when the total is not the sum of what each plugin says when it is asked anew.
-        """
+    def totals(self, pod: Pod) -> Totals:
+        """The totals of the feasible nodes, from the answers that the scheduler keeps. Nothing is decided."""
         scheduler = self._scheduler
         scheduler.cache.snapshot.update()
         table, profile = scheduler.cache.table, scheduler.profiles[pod.scheduler_name]
         if table.node_count == 0:
-            return {}
+            return Totals({}, {})
         state = CycleState()
-        finder = NodeFinder(
-            table, scheduler.cache.snapshot
-        )  # its own: where the last search stopped stays
-        everything = bool(
-            pod.nominated_node_name
-        )  # else a nominated node that fits is the only one found
-        rows = finder.find(profile, state, pod, everything).rows
+        # With a finder of our own the scheduler's next search begins where its last one stopped. A nominated node that
+        # fits would be the only one found, unless everything is asked for.
+        finder = NodeFinder(table, scheduler.cache.snapshot)
+        rows = finder.find(profile, state, pod, everything=bool(pod.nominated_node_name)).rows
         if table.count(rows) == 0:
-            return {}
+            return Totals({}, {})
         profile.scoring.run_pre_scores(state, pod, table, rows)
-        totals = profile.scoring.run_scores(state, pod, table, rows)
+        kept = profile.scoring.run_scores(state, pod, table, rows)
+        anew = np.zeros(len(kept), dtype=np.int64)
+        for scored in profile.scoring.each_score(state, pod, table, rows):
+            anew += scored.normalized * scored.weight
+        if not profile.scoring.scores:
+            anew += 1
         names = [table.names[row] for row in table.numbers(rows).tolist()]
-        if profile.scoring.scores:
-            anew = np.zeros(len(names), dtype=np.int64)
-            for scored in profile.scoring.each_score(state, pod, table, rows):
-                anew += scored.normalized * scored.weight
-            wrong = np.flatnonzero(anew != totals).tolist()
-            assert not wrong, (
-                f"pod {pod.key}: node {names[wrong[0]]}: the total kept is {totals[wrong[0]]}; "
-                f"asked anew the plugins give {anew[wrong[0]]}"
-            )
-        return dict(zip(names, totals.tolist(), strict=True))
+        return Totals(
+            dict(zip(names, kept.tolist(), strict=True)),
+            dict(zip(names, anew.tolist(), strict=True)),
+        )
 
     def show_images(self) -> None:
         """Let every node see on how many nodes its images are now.

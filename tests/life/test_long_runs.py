@@ -30,7 +30,7 @@ from mooring.runtime.executor import Finished, InlineExecutor, Work
 from mooring.scheduler import Attempt, FirstByName, Scheduler, build_scheduler
 from mooring.testing.builders import make_node, make_object, make_pod
 from mooring.testing.conformance_cases import CaseCluster, NoBinding, case_config
-from mooring.testing.conformance_witness import Witness
+from mooring.testing.conformance_witness import Totals, Witness
 from mooring.testing.storage import claim_volume, make_claim, make_csi_node, make_volume
 
 EXAMPLES = int(os.environ.get("MOORING_LIFE_EXAMPLES", "0"))
@@ -289,7 +289,7 @@ class World:
         if self.looks:  # not always: to ask brings what is kept up to date before the attempt does
             told = self.expected.explanation
             assert told is not None
-            assert self.witness.totals(pod) == told.totals
+            assert self.witness.totals(pod) == Totals(told.totals, told.totals)
 
     def attempt(self, times: int = 1) -> None:
         """Try pods, and compare."""
