@@ -29,7 +29,8 @@ class NodeTable:
     """Everything a plugin may ask of nodes, one array entry per row.
 
     `row_changes` logs every change of a row, `node_changes` only those of the node object itself (labels, taints,
-    allocatable, ...), not of the pods on it.
+    allocatable, ...), not of the pods on it. That a pod has started counts nowhere, and so is no change of its row:
+    `starts` logs it for who asks which pods to remove.
     """
 
     def __init__(self) -> None:
@@ -42,6 +43,7 @@ class NodeTable:
         self.namespaces_version = 0
         self.row_changes = ChangeLog()
         self.node_changes = ChangeLog()
+        self.starts = ChangeLog()
 
         self.allocatable = ResourceColumns(self.size)
         self.requested = ResourceColumns(self.size)
@@ -137,7 +139,7 @@ class NodeTable:
         fork.pods = [dict(self.pods[row])]
         fork.row_of = {self.names[row]: 0}
         fork.namespaces, fork.namespaces_version = self.namespaces, self.namespaces_version
-        fork.row_changes, fork.node_changes = ChangeLog(), ChangeLog()
+        fork.row_changes, fork.node_changes, fork.starts = ChangeLog(), ChangeLog(), ChangeLog()
         for name in FORKED:
             setattr(fork, name, getattr(self, name).fork(size, row))
         fork.terms = TermCounts(size, fork.labels)

@@ -31,7 +31,7 @@ class PodMatrix:
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
-        self._version = -1
+        self._version = self._starts = -1
         self.resources: dict[str, int] = {POD_COUNT: 0}
         self.pods: list[list[Pod]] = []
         self.priority: Ints = np.zeros((0, 0), dtype=np.int64)
@@ -43,17 +43,23 @@ class PodMatrix:
 
     def refresh(self) -> None:
         """Follow the table."""
-        log = self._table.row_changes
-        changed = log.since(self._version) if self._version >= 0 else None
-        if changed is None:
-            changed = list(range(len(self._table)))
+        changed = self._changed()
         self.pods.extend([] for _ in range(len(self._table) - len(self.pods)))
         for row in changed:
             self.pods[row] = sorted(self._table.pods[row].values(), key=importance)
         self._make_room(changed)
         for row in changed:
             self._fill(row)
-        self._version = log.version
+
+    def _changed(self) -> list[int]:
+        """The rows whose pods are not as they were last time."""
+        log, starts = self._table.row_changes, self._table.starts
+        changed = log.since(self._version) if self._version >= 0 else None
+        started = starts.since(self._starts) if self._starts >= 0 else None
+        self._version, self._starts = log.version, starts.version
+        if changed is None or started is None:
+            return list(range(len(self._table)))
+        return sorted({*changed, *started}) if started else changed
 
     def index_of(self, resource: str) -> int | None:
         """Where `resource` is in `amounts`; None when no pod has asked for it."""

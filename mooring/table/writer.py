@@ -80,6 +80,8 @@ class TableWriter:
             row = table.row_of[old.node_name]
             table.pods[row][old.uid] = new
             table.images.touch(row)
+            if old.status.start_time != new.status.start_time:
+                table.starts.mark(row)
             if old.annotations != new.annotations:
                 table.row_changes.mark(row)  # a plugin may read them
         else:

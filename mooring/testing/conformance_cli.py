@@ -16,6 +16,7 @@ from ..errors import InputError
 from .conformance_cases import Disagreement, run_case
 from .conformance_config import is_config_case, run_config_case
 from .conformance_hints import is_event_case, run_event_case
+from .conformance_long_run import is_long_run, run_long_run
 from .conformance_queue import is_queue_script, run_queue_script
 
 FULL = 20
@@ -71,6 +72,11 @@ def run_script(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
     return (found for _, found in run_queue_script(case))
 
 
+def run_history(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
+    """For each attempt of the case, where we disagree."""
+    return (found for _, found in run_long_run(case))
+
+
 Case = dict[str, Any]
 RUNNERS: tuple[
     tuple[Callable[[Case], bool], Callable[[Case], Iterator[list[Disagreement]]]], ...
@@ -78,6 +84,7 @@ RUNNERS: tuple[
     (is_placement, run_placement),
     (is_event_case, run_event),
     (is_queue_script, run_script),
+    (is_long_run, run_history),
     (is_config_case, run_config_case),
 )
 """The kinds of cases: how to tell one, and what yields, for each decision of the case, where we disagree."""

@@ -7,19 +7,32 @@ import pytest
 
 from mooring.testing.conformance_cases import run_case
 from mooring.testing.conformance_cli import is_placement, main, read_cases
+from mooring.testing.conformance_long_run import is_long_run, run_long_run
 
 FOLDER = Path(__file__).parent / "cases"
-CASES = [case for file in sorted(FOLDER.glob("*.jsonl")) for case in read_cases(file)]
+ALL = [case for file in sorted(FOLDER.glob("*.jsonl")) for case in read_cases(file)]
+CASES = [case for case in ALL if is_placement(case)]
+RUNS = [case for case in ALL if is_long_run(case)]
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])
 def test_every_decision_agrees(case: dict[str, Any]) -> None:
-    assert is_placement(case)
-
     decisions = list(run_case(case))
 
     assert [pod for pod, _ in decisions] == [pod["pod"] for pod in case["expected"]["pods"]]
     assert [str(one) for _, found in decisions for one in found] == []
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in RUNS])
+def test_every_decision_of_a_run_agrees(case: dict[str, Any]) -> None:
+    decisions = list(run_long_run(case))
+
+    assert len(decisions) == sum("schedule" in step for step in case["steps"])
+    assert [str(one) for _, found in decisions for one in found] == []
+
+
+def test_every_case_is_of_a_kind_that_is_run() -> None:
+    assert len(CASES) + len(RUNS) == len(ALL)
 
 
 def test_the_set_covers_what_it_should() -> None:
@@ -45,9 +58,9 @@ def test_the_set_covers_what_it_should() -> None:
 
 
 def test_the_command_agrees(capsys: pytest.CaptureFixture[str]) -> None:
-    decisions = sum(len(case["pods"]) for case in CASES)
+    decisions = sum(len(case["expected"]["pods"]) for case in ALL)
 
     assert main([str(FOLDER)]) == 0
 
     lines = capsys.readouterr().out.splitlines()
-    assert lines == [f"agree {decisions} of {decisions} decisions in {len(CASES)} cases"]
+    assert lines == [f"agree {decisions} of {decisions} decisions in {len(ALL)} cases"]

@@ -1,0 +1,27 @@
+"""Recorded long runs of kube-scheduler v1.36.4: what is kept from pod to pod decides as it would from scratch.
+
+Every other case is run here, `make conformance` runs them all.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from mooring.testing.conformance_cli import read_cases
+from mooring.testing.conformance_long_run import is_long_run, run_long_run
+
+FILE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "long-run.jsonl.gz"
+
+pytestmark = pytest.mark.skipif(not FILE.exists(), reason="the recorded decisions are not here")
+
+
+def test_every_decision_agrees() -> None:
+    decisions, disagreements = 0, []
+    for number, case in enumerate(read_cases(FILE)):
+        assert is_long_run(case), case["id"]
+        for _, found in run_long_run(case) if number % 2 else ():
+            decisions += 1
+            disagreements += [str(one) for one in found]
+
+    assert disagreements == []
+    assert decisions >= 4000, "a case has some two hundred"

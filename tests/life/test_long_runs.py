@@ -1,0 +1,520 @@
+"""A scheduler that has seen a long history decides like one that was built a moment ago.
+
+One scheduler with the default plugins lives through a history: pods, nodes, namespaces, services and budgets come,
+change and go, binds take their time, pods preempt each other. It keeps what it learned from pod to pod. Before each of
+its attempts another scheduler is built from nothing on the same objects; both must come to the same: the feasible nodes
+and the total of each, the node chosen, or else the message, the victims and the nomination.
+
+The scheduler under test does not explain: it is the fast way that is compared. `make life` draws more histories.
+"""
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache as memoized
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from mooring.api.node import Node
+from mooring.api.pod import Pod
+from mooring.clock import ManualClock, Timers
+from mooring.cluster.memory import MemoryCluster
+from mooring.framework import Preemption
+from mooring.queue import QueuedPodInfo
+from mooring.runtime.executor import Finished, InlineExecutor, Work
+from mooring.scheduler import Attempt, FirstByName, Scheduler, build_scheduler
+from mooring.testing.builders import make_node, make_object, make_pod
+from mooring.testing.conformance_cases import CaseCluster, NoBinding, case_config
+from mooring.testing.conformance_witness import Totals, Witness
+from mooring.testing.storage import claim_volume, make_claim, make_csi_node, make_volume
+
+EXAMPLES = int(os.environ.get("MOORING_LIFE_EXAMPLES", "0"))
+CONFIG = case_config(None)
+NODE_COUNT = 26
+MAX_PODS = 110
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+GPU = "example.com/gpu"
+DRIVER = "disk.example.com"
+DELETED = "2000-01-01T00:00:00Z"
+APPS = ["web", "db", "job", ""]
+
+
+def near(app: str, key: str = ZONE, **more: Any) -> dict[str, Any]:
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
+
+
+def even(key: str, action: str, app: str = "web", **more: Any) -> dict[str, Any]:
+    selector = {"matchLabels": {"app": app}}
+    wish = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": action}
+    return {**wish, "labelSelector": selector, **more}
+
+
+def in_team(team: str) -> dict[str, Any]:
+    return {"namespaceSelector": {"matchLabels": {"team": team}}}
+
+
+def weighted(weight: int, term: dict[str, Any]) -> dict[str, Any]:
+    return {"weight": weight, "podAffinityTerm": term}
+
+
+def on_disk(*disks: str) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": "disk", "operator": "In", "values": list(disks)}]}
+
+
+NODES: list[dict[str, Any]] = [
+    {"zone": "z1", "cpu": "3", "memory": "6Gi"},
+    {"zone": "z2", "cpu": "3", "images": {"app:1": 700 << 20}, "labels": {"disk": "ssd"}},
+    {"zone": "z3", "labels": {"disk": "hdd"}, "images": {"app:1": 700 << 20, "app:2": 90 << 20}},
+    {"zone": "z1", "cpu": "4", "memory": "8Gi", "extended": {GPU: 2}},
+    {"zone": "z2", "cpu": "2", "memory": "4Gi", "labels": {"disk": "ssd"}},
+    {"zone": "z2", "taints": ["gpu=yes:NoSchedule"], "labels": {"disk": "hdd"}},
+    {"zone": "z3", "taints": ["slow:PreferNoSchedule"], "images": {"app:2": 90 << 20}},
+    {"zone": "z1", "unschedulable": True, "cpu": "2"},
+    {"cpu": "3", "memory": "2Gi", "pods": 2, "extended": {GPU: 1}},
+    {
+        "zone": "z3",
+        "cpu": "8",
+        "memory": "32Gi",
+        "taints": ["gpu=yes:NoSchedule", "slow:PreferNoSchedule"],
+    },
+]
+TEMPLATES: list[dict[str, Any]] = [
+    {},
+    {"cpu": "1", "memory": "1Gi", "labels": {"app": "web"}, "images": ["app:1"]},
+    {"cpu": "1", "memory": "1Gi", "labels": {"app": "web"}, "images": ["app:2"], "priority": 5},
+    {"cpu": "2", "labels": {"app": "job"}, "priority": 10},
+    {"cpu": "3", "memory": "3Gi", "priority": 20},
+    {"cpu": "2", "tolerations": ["gpu", "slow"], "host_ports": [80]},
+    {"host_ports": [80], "priority": 10, "labels": {"app": "db"}},
+    {"node_selector": {"disk": "ssd"}, "cpu": "500m", "labels": {"app": "db"}},
+    {"requests": {GPU: 1}, "cpu": "1", "priority": 5},
+    {"cpu": "4", "priority": 20, "spec": {"preemptionPolicy": "Never"}},
+    {
+        "labels": {"app": "web"},
+        "cpu": "500m",
+        "spread": [even(ZONE, "DoNotSchedule"), even(HOST, "ScheduleAnyway")],
+        "node_affinity": {PREFERRED: [{"weight": 5, "preference": on_disk("ssd")}]},
+    },
+    {
+        "labels": {"app": "job"},
+        "cpu": "1",
+        "priority": 10,
+        "spread": [even(HOST, "DoNotSchedule", "job", minDomains=3, nodeTaintsPolicy="Honor")],
+    },
+    {
+        "labels": {"app": "web"},
+        "affinity": {
+            "podAffinity": {REQUIRED: [near("web", namespaceSelector={})]},
+            "podAntiAffinity": {PREFERRED: [weighted(3, near("db", HOST))]},
+        },
+    },
+    {
+        "labels": {"app": "db"},
+        "cpu": "1",
+        "affinity": {"podAntiAffinity": {REQUIRED: [near("db", HOST)]}},
+    },
+    {
+        "labels": {"app": "db"},
+        "priority": 10,
+        "affinity": {
+            "podAntiAffinity": {REQUIRED: [near("job"), near("db", HOST, **in_team("x"))]}
+        },
+    },
+    {
+        "namespace": "other",
+        "labels": {"app": "web"},
+        "affinity": {
+            "podAffinity": {PREFERRED: [weighted(7, near("web", **in_team("x")))]},
+            "podAntiAffinity": {
+                PREFERRED: [weighted(9, near("job", HOST, namespaces=["default"]))]
+            },
+        },
+    },
+    {"node_affinity": {REQUIRED: {"nodeSelectorTerms": [on_disk("hdd", "ssd")]}}, "cpu": "1"},
+    {
+        "node_affinity": {
+            REQUIRED: {
+                "nodeSelectorTerms": [
+                    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n3"]}]}
+                ]
+            }
+        },
+        "cpu": "1",
+    },
+    {"spec": {"volumes": [claim_volume("zonal")]}, "cpu": "500m"},
+    {"spec": {"volumes": [claim_volume("attached-0")]}, "cpu": "500m"},
+    {"spec": {"volumes": [claim_volume("attached-1")]}, "labels": {"app": "web"}},
+    {"spec": {"volumes": [claim_volume("alone")]}, "priority": 10},
+]
+# Twins differ in one thing only: an answer kept for one of them must not be given to the other.
+TEMPLATES += [{"tolerations": [key], "cpu": "1"} for key in ("gpu", "slow")]
+TEMPLATES += [{"memory": "3Gi"}, {"memory": "3Gi", "priority": 5}, {"host_ports": [81]}]
+SERVICES = [
+    make_object("Service", app, namespace=where, spec={"selector": {"app": app}})
+    for app, where in (("web", "default"), ("job", "default"), ("web", "other"))
+]
+
+
+def storage() -> Iterable[Any]:
+    """Claims that are bound: to a zone, to volumes of a driver that attaches few, for one pod only."""
+    zonal = make_claim("zonal", volume="zonal")
+    yield from (zonal, make_volume("zonal", zones=["z2"], claim=zonal))
+    for name in ("attached-0", "attached-1"):
+        claim = make_claim(name, volume=name)
+        yield from (claim, make_volume(name, claim=claim, driver=DRIVER))
+    alone = make_claim("alone", volume="alone", access_modes=["ReadWriteOncePod"])
+    yield from (alone, make_volume("alone", claim=alone, access_modes=["ReadWriteOncePod"]))
+    yield from (make_csi_node(f"n{number}", {DRIVER: 1}) for number in range(0, NODE_COUNT, 2))
+
+
+def budget(app: str, allowed: int) -> Any:
+    return make_object(
+        "PodDisruptionBudget",
+        app,
+        namespace="default",
+        spec={"selector": {"matchLabels": {"app": app}}, "minAvailable": 1},
+        status={"disruptionsAllowed": allowed},
+    )
+
+
+@memoized
+def node_of(number: int, variant: int) -> Node:
+    return make_node(f"n{number}", **NODES[variant])
+
+
+class PatientExecutor(InlineExecutor):
+    """Runs work when told to, as if the calls took time; at once while it is not to wait."""
+
+    def __init__(self, clock: ManualClock, timers: Timers) -> None:
+        super().__init__(clock, timers)
+        self.waits = False
+        self._work: list[tuple[Work, Finished]] = []
+
+    def run(self, work: Work, finished: Finished) -> None:
+        if self.waits:
+            self._work.append((work, finished))
+        else:
+            super().run(work, finished)
+
+    def catch_up(self) -> None:
+        """Run what was put off."""
+        work, self._work = self._work, []
+        for each in work:
+            super().run(*each)
+
+
+Step = tuple[str, int, int, int]
+
+
+class World:
+    """A cluster and the scheduler under test; every attempt is compared."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.timers = Timers(self.clock)
+        self.executor = PatientExecutor(self.clock, self.timers)
+        self.cluster = MemoryCluster(self.clock, self.timers)
+        for obj in storage():
+            self.cluster.add(obj)
+        for number in range(NODE_COUNT):
+            self.cluster.add(node_of(number, number % len(NODES)))
+        self.scheduler = build_scheduler(
+            CONFIG,
+            self.cluster,
+            clock=self.clock,
+            timers=self.timers,
+            executor=self.executor,
+            ties=FirstByName(),
+            observer=self.observe,
+        )
+        self.witness = Witness(self.scheduler)
+        self.cluster.watch(self.scheduler)
+        self.made = 0
+        self.looks = False
+        self.expected: Attempt | None = None
+        self.seen: Counter[str] = Counter()
+        """What the attempts came to, to see that histories are worth their time."""
+
+    # The other scheduler
+
+    def build_another(self) -> tuple[Scheduler, Witness]:
+        """A scheduler that knows the same objects and nothing else; what it does has no effect."""
+        scheduler, cache = self.scheduler, self.scheduler.cache
+        pods = [cache.get_pod(p) if cache.is_assumed(p) else p for p in self.cluster.list("Pod")]
+        # Which of two pods that started at the same time is pushed out depends on who came to the node first.
+        arrival = {uid: i for i, uid in enumerate(u for row in cache.table.pods for u in row)}
+        pods.sort(key=lambda pod: arrival.get(pod.uid, -1))
+        others = [
+            obj for kind in self.cluster.kinds() if kind != "Pod" for obj in self.cluster.list(kind)
+        ]
+        another = build_scheduler(
+            CONFIG,
+            CaseCluster([*others, *pods]),
+            clock=self.clock,
+            executor=NoBinding(),
+            ties=FirstByName(),
+            explain=True,
+        )
+        for obj in (*reversed(others), *pods):  # in another order: it makes no difference
+            if obj.kind != "Pod" or obj.node_name:
+                another.on_add(obj)
+        for pod in pods:
+            if not pod.node_name:
+                another.queue.nominator.add(pod)
+        assert {
+            name: sorted(pod.uid for pod in found)
+            for name, found in scheduler.queue.nominator.nominated().items()
+            if name
+        } == {
+            name: sorted(pod.uid for pod in found)
+            for name, found in another.queue.nominator.nominated().items()
+        }
+        return another, Witness(another)
+
+    def observe(self, what: str, pod: Pod, details: str) -> None:
+        """An attempt begins: what would the other scheduler do?"""
+        if what != "popped":
+            return
+        self.witness.show_images()
+        another, _ = self.build_another()
+        self.expected = another.schedule(QueuedPodInfo(pod, 0.0))
+        self.witness.forget()
+        if self.looks:  # not always: to ask brings what is kept up to date before the attempt does
+            told = self.expected.explanation
+            assert told is not None
+            assert self.witness.totals(pod) == Totals(told.totals, told.totals)
+
+    def attempt(self, times: int = 1) -> None:
+        """Try pods, and compare."""
+        for _ in range(times):
+            self.clock.advance(1)  # pods start in different seconds
+            attempt = self.scheduler.schedule_one()
+            if attempt is None:
+                return
+            assert self.expected is not None
+            check_same(attempt, self.witness.preemption, self.expected)
+            self.count(attempt)
+
+    def ask(self, template: int) -> None:
+        """Compare what both think of a pod that does not come."""
+        pod = make_pod("asked", **TEMPLATES[template])
+        self.witness.show_images()
+        assert self.witness.totals(pod) == self.build_another()[1].totals(pod)
+
+    def count(self, attempt: Attempt) -> None:
+        self.seen["placed" if attempt.node_name else "refused"] += 1
+        self.seen["from nomination"] += attempt.from_nomination
+        self.seen["scored"] += attempt.score is not None
+        account = self.witness.preemption
+        if account is not None and account.chosen is not None:
+            self.seen["preempted"] += 1
+            self.seen["several victims"] += len(account.chosen.pods) > 1
+            self.seen["cleared"] += bool(account.cleared)
+
+    # What happens
+
+    def take(self, step: Step) -> None:
+        """One step of a history."""
+        what, first, second, third = step
+        self.looks = third % 2 == 0
+        getattr(self, f"on_{what}")(first, second, third)
+
+    def on_pods(self, template: int, count: int, third: int) -> None:
+        """Copies of a template come and are tried."""
+        copies = 1 + count % 4
+        if self.cluster.count("Pod") + copies > MAX_PODS:
+            for number in range(20):
+                self.on_gone(number, 2, 0)
+        for _ in range(copies):
+            self.add_pod(template)
+        self.attempt(copies + third % 3)
+
+    def on_bound(self, template: int, number: int, _: int) -> None:
+        """A pod comes that somebody else bound, perhaps to a node that is away."""
+        if self.cluster.count("Pod") < MAX_PODS:
+            start = f"2001-01-01T00:{self.made // 60 % 60:02}:{self.made % 60:02}Z"
+            self.add_pod(template, node_name=f"n{number % NODE_COUNT}", start_time=start)
+
+    def add_pod(self, template: int, **more: Any) -> None:
+        self.made += 1
+        given = {**TEMPLATES[template % len(TEMPLATES)], **more}
+        self.cluster.add(make_pod(f"p{self.made}", uid=f"u{self.made}", **given))
+
+    def on_node(self, number: int, variant: int, _: int) -> None:
+        """A node comes, comes back or changes."""
+        node = node_of(number % (NODE_COUNT + 3), variant % len(NODES))
+        if self.cluster.get("Node", "", node.name) is None:
+            self.cluster.add(node)
+        else:
+            self.cluster.update(node)
+
+    def on_away(self, number: int, pods_go: int, _: int) -> None:
+        """A node goes, with or without its pods."""
+        node = self.cluster.get("Node", "", f"n{number % (NODE_COUNT + 3)}")
+        if node is not None and self.cluster.count("Node") > NODE_COUNT // 2:
+            self.cluster.delete(node)
+            for pod in self.pods(placed=True) if pods_go % 2 else ():
+                if pod.node_name == node.name:
+                    self.cluster.delete(pod)
+
+    def on_relabelled(self, number: int, app: int, third: int) -> None:
+        """A pod that runs, or waits, changes its label."""
+        for pod in self.some(number, placed=third % 4 != 0):
+            self.cluster.update(pod.replace(labels={"app": APPS[app % len(APPS)]}))
+
+    def on_terminating(self, number: int, _: int, __: int) -> None:
+        """A pod is on its way out, and stays there for a while."""
+        for pod in self.some(number, placed=True):
+            if not pod.is_terminating:
+                self.cluster.update(pod.replace(deletion_timestamp=DELETED))
+
+    def on_finished(self, number: int, _: int, __: int) -> None:
+        """A pod has run to its end."""
+        for pod in self.some(number, placed=True):
+            self.cluster.update(pod.with_status(replace(pod.status, phase="Succeeded")))
+
+    def on_gone(self, number: int, count: int, third: int) -> None:
+        """Pods are deleted: some that run, sometimes one that waits."""
+        for offset in range(1 + count % 3):
+            for pod in self.some(number + 3 * offset, placed=third % 4 != 1):
+                self.cluster.delete(pod)
+
+    def on_namespace(self, number: int, team: int, _: int) -> None:
+        """A namespace changes its labels, or has none any more."""
+        name = ("default", "other")[number % 2]
+        labels = [{"team": "x"}, {"team": "y"}, {}][team % 3]
+        namespace = make_object("Namespace", name, metadata={"labels": labels})
+        if self.cluster.get("Namespace", "", name) is None:
+            self.cluster.add(namespace)
+        else:
+            self.cluster.update(namespace)
+
+    def on_service(self, number: int, _: int, __: int) -> None:
+        """A service comes or goes."""
+        service = SERVICES[number % len(SERVICES)]
+        if self.cluster.get("Service", service.namespace, service.name) is None:
+            self.cluster.add(service)
+        else:
+            self.cluster.delete(service)
+
+    def on_budget(self, app: int, allowed: int, _: int) -> None:
+        """A budget comes or changes."""
+        wanted = budget(APPS[app % 3], allowed % 3)
+        if self.cluster.get("PodDisruptionBudget", "default", wanted.name) is None:
+            self.cluster.add(wanted)
+        else:
+            self.cluster.update(wanted)
+
+    def on_time(self, seconds: int, _: int, __: int) -> None:
+        """Time passes: pods that are pushed out leave, pods that back off come back."""
+        self.clock.advance((2, 12, 35, 320)[seconds % 4])
+        self.scheduler.run_timers()
+        self.attempt(3)
+
+    def on_retry(self, number: int, attempts: int, _: int) -> None:
+        """Pods that wait are tried again, whatever they wait for."""
+        self.scheduler.queue.activate(self.some(number, placed=False))
+        self.attempt(1 + attempts % 3)
+
+    def on_patience(self, waits: int, _: int, __: int) -> None:
+        """From now on binds and evictions take their time, or no longer do."""
+        self.executor.waits = waits % 2 == 0
+        self.executor.catch_up()
+
+    def on_question(self, template: int, _: int, __: int) -> None:
+        self.ask(template % len(TEMPLATES))
+
+    def pods(self, placed: bool) -> list[Pod]:
+        return [pod for pod in self.cluster.list("Pod") if bool(pod.node_name) == placed]
+
+    def some(self, number: int, placed: bool) -> list[Pod]:
+        """One of the pods that run, or that wait; none if there is none."""
+        pods = self.pods(placed)
+        return [pods[number * 7 % len(pods)]] if pods else []
+
+
+def check_same(attempt: Attempt, preemption: Preemption | None, expected: Attempt) -> None:
+    """The attempt came to what the one that explains came to."""
+    told = expected.explanation
+    assert told is not None, expected.message
+    assert outcome_of(attempt) == outcome_of(expected)
+    if attempt.node_name and not attempt.from_nomination:
+        assert attempt.feasible_nodes == len(told.totals)
+    if attempt.score is not None:
+        assert attempt.score == told.totals[attempt.node_name]
+    account = None if told.post_filter is None else told.post_filter[0].preemption
+    assert victims_of(preemption) == victims_of(account)
+
+
+def outcome_of(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "pod": attempt.pod.key,
+        "node": attempt.node_name,
+        "from nomination": attempt.from_nomination,
+        "fit error": attempt.fit_error,
+        "message": attempt.message,
+        "refused by": sorted(attempt.unschedulable_plugins),
+        "nominated": attempt.nominated_node_name,
+    }
+
+
+def victims_of(account: Preemption | None) -> dict[str, Any] | None:
+    if account is None:
+        return None
+    chosen = account.chosen
+    return {
+        "node": chosen and chosen.node_name,
+        "victims": sorted(pod.key for pod in chosen.pods) if chosen else [],
+        "evicted": sorted(pod.key for pod in chosen.evicted) if chosen else [],
+        "violations": chosen and chosen.pdb_violations,
+        "cleared": sorted(pod.key for pod in account.cleared),
+    }
+
+
+OFTEN = ["pods"] * 12 + ["gone"] * 2 + ["node", "relabelled", "bound", "retry", "time"] * 2
+KINDS = sorted(name.removeprefix("on_") for name in vars(World) if name.startswith("on_"))
+STEPS = st.tuples(
+    st.sampled_from(OFTEN + KINDS),
+    st.integers(0, 59),
+    st.integers(0, 59),
+    st.integers(0, 59),
+)
+
+
+def history_of(seed: int, length: int) -> list[Step]:
+    """A long history."""
+    drawn = random.Random(seed)
+    kinds = OFTEN + KINDS
+    return [
+        (drawn.choice(kinds), drawn.randrange(60), drawn.randrange(60), drawn.randrange(60))
+        for _ in range(length)
+    ]
+
+
+@settings(max_examples=EXAMPLES or 25, suppress_health_check=list(HealthCheck))
+@given(st.lists(STEPS, min_size=5, max_size=25))
+def test_after_any_history_a_scheduler_decides_like_a_new_one(steps: list[Step]) -> None:
+    world = World()
+    for step in steps:
+        world.take(step)
+
+
+@pytest.mark.parametrize("seed", range(max(6, EXAMPLES // 50)))
+def test_after_a_long_history_a_scheduler_decides_like_a_new_one(seed: int) -> None:
+    world = World()
+    for number, step in enumerate(history_of(seed, 250)):
+        try:
+            world.take(step)
+        except AssertionError as error:
+            error.add_note(f"seed {seed}, step {number}: {step}")
+            raise
+    assert world.seen["placed"] >= 100 <= world.seen["scored"]
+    assert world.seen["refused"] >= 50
+    assert world.seen["preempted"] >= 5 <= world.seen["from nomination"], "else it says little"
