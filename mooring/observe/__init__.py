@@ -1,0 +1,22 @@
+"""What a scheduler tells about itself: metrics and logs.
+
+Lives here: the metrics with kube-scheduler's names, their text form for Prometheus, and the set-up of logging.
+May enter: `errors`, `clock`, nothing else of the package; anyone may import from here. Must not happen: a look-up by
+label, a lock or a string on the way of a pod. Called by: everyone who has something to count, and drivers that show it.
+"""
+
+from .profile_metrics import ERROR, UNSCHEDULABLE, ExtensionPoint, ProfileMetrics
+from .scheduler_metrics import SchedulerMetrics
+from .series import Counter, Gauge, Histogram, Tally
+
+__all__ = [
+    "ERROR",
+    "UNSCHEDULABLE",
+    "Counter",
+    "ExtensionPoint",
+    "Gauge",
+    "Histogram",
+    "ProfileMetrics",
+    "SchedulerMetrics",
+    "Tally",
+]

@@ -1,0 +1,138 @@
+"""Families: all series of one metric, told apart by the values of its labels.
+
+`labels` is for set-up, where somebody obtains the series to hold on to. A series shows up once there is something to
+show; one without labels, and a gauge, always do.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from .series import Counter, Distribution, Gauge, Histogram, Tally
+
+LabelValues: TypeAlias = tuple[str, ...]
+Values: TypeAlias = Mapping[LabelValues, int]
+S = TypeVar("S")
+
+
+class Family(ABC):
+    """One metric: its name, what it means, its labels."""
+
+    def __init__(self, name: str, help: str, labels: tuple[str, ...]) -> None:
+        self.name = name
+        self.help = help
+        self.label_names = labels
+
+    @abstractmethod
+    def read(self) -> Mapping[LabelValues, Any]:
+        """What there is to show, by the values of the labels."""
+
+
+class Recorded(Family, Generic[S]):
+    """A metric whose series somebody holds and changes."""
+
+    def __init__(
+        self, name: str, help: str, labels: tuple[str, ...], make: Callable[[], S]
+    ) -> None:
+        super().__init__(name, help, labels)
+        self._make = make
+        self._series: dict[LabelValues, S] = {}
+        self._tallies: dict[tuple[LabelValues, ...], Tally] = {}
+        if not labels:
+            self.labels()
+
+    def labels(self, *values: str) -> S:
+        """The series with these values, in the order of the labels; always the same object."""
+        series = self._series.get(values)
+        if series is None:
+            assert len(values) == len(self.label_names), (
+                f"{self.name} has the labels {self.label_names}; got {values}"
+            )
+            series = self._series[values] = self._make()
+        return series
+
+    def together(self, several: Iterable[LabelValues]) -> Tally:
+        """One counter for several series, for what happens to all of them alike; always the same object."""
+        key = tuple(several)
+        for values in key:
+            self.labels(*values)
+        return self._tallies.setdefault(key, Tally())
+
+    def _tallied(self) -> dict[LabelValues, int]:
+        """What tallies add to each series."""
+        counts = dict.fromkeys(self._series, 0)
+        for key, tally in self._tallies.items():
+            for values in key:
+                counts[values] += tally.count
+        return counts
+
+
+class CounterFamily(Recorded[Counter]):
+    """A metric that only grows."""
+
+    def __init__(self, name: str, help: str, labels: tuple[str, ...] = ()) -> None:
+        super().__init__(name, help, labels, Counter)
+
+    def read(self) -> Values:
+        found = {}
+        for values, tallied in self._tallied().items():
+            count = self._series[values].count + tallied
+            if count or not values:
+                found[values] = count
+        return found
+
+
+class HistogramFamily(Recorded[Histogram]):
+    """A metric that is a distribution."""
+
+    def __init__(
+        self, name: str, help: str, bounds: list[float], labels: tuple[str, ...] = ()
+    ) -> None:
+        self.bounds = bounds
+        super().__init__(name, help, labels, lambda: Histogram(bounds))
+
+    def read(self) -> dict[LabelValues, Distribution]:
+        found = {}
+        for values, zeros in self._tallied().items():
+            seen = self._series[values].read()
+            seen.counts[0] += zeros
+            if seen.count or not values:
+                found[values] = seen
+        return found
+
+    def counts(self) -> Values:
+        """How many observations each series has: a counter that comes for free."""
+        return {values: seen.count for values, seen in self.read().items()}
+
+
+class GaugeFamily(Recorded[Gauge]):
+    """A metric that goes up and down."""
+
+    def __init__(self, name: str, help: str, labels: tuple[str, ...] = ()) -> None:
+        super().__init__(name, help, labels, Gauge)
+
+    def read(self) -> Values:
+        return {values: gauge.value for values, gauge in self._series.items()}
+
+
+class ReadCounter(Family):
+    """A counter that somebody keeps anyway: asked for when it is shown. Its `source` may be set later."""
+
+    def __init__(
+        self,
+        name: str,
+        help: str,
+        labels: tuple[str, ...],
+        source: Callable[[], Values] = dict,
+    ) -> None:
+        super().__init__(name, help, labels)
+        self.source = source
+
+    def read(self) -> Values:
+        return self.source()
+
+
+class ReadGauge(ReadCounter):
+    """A gauge that somebody keeps anyway."""

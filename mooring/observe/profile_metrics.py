@@ -1,0 +1,157 @@
+"""ProfileMetrics: what is recorded for every pod of one profile, ready at hand.
+
+Mirrors pkg/scheduler/metrics/profile_metrics.go. An attempt costs the moments on its way (`times.py`), one call of
+`scheduled` or `failed`, and a tally for the extension points at which nobody had anything to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from .families import CounterFamily, HistogramFamily
+from .series import Counter, Histogram, Tally
+from .times import (
+    ATTEMPTS,
+    BINDING,
+    DECIDED,
+    ENDED,
+    LENGTH,
+    STARTED,
+    STRETCHES,
+    WAITED_S,
+    Floats,
+    Times,
+    as_rows,
+)
+
+SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
+"""How an attempt ends."""
+SUCCESS = "Success"
+
+MANY_ATTEMPTS = 15
+"""Pods with so many attempts, or more, are shown together."""
+FOLD_AFTER = 2048
+"""So many attempts are gathered before their times are sorted into the histograms."""
+
+
+class ExtensionPoint:
+    """The durations of one extension point of one profile; `success` is the usual one."""
+
+    __slots__ = ("_family", "_name", "_profile", "success")
+
+    def __init__(self, family: HistogramFamily, name: str, profile: str) -> None:
+        self._family = family
+        self._name = name
+        self._profile = profile
+        self.success = family.labels(name, SUCCESS, profile)
+
+    def ended(self, status: str, seconds: float) -> None:
+        """All its plugins were run; `status` is the name of the code they came to."""
+        self._family.labels(self._name, status, self._profile).observe(seconds)
+
+
+class AttemptHistograms:
+    """The histograms that all profiles share."""
+
+    def __init__(
+        self,
+        *,
+        attempts: HistogramFamily,
+        algorithm: Histogram,
+        points: HistogramFamily,
+        waited: HistogramFamily,
+        pod_attempts: Histogram,
+    ) -> None:
+        self.attempts = attempts
+        self.algorithm = algorithm
+        self.points = points
+        self.pod_attempts = pod_attempts
+        counted = [str(number) for number in range(1, MANY_ATTEMPTS)]
+        self.waited = [waited.labels(label) for label in (*counted, f"{MANY_ATTEMPTS}+")]
+
+
+class ProfileMetrics:
+    """What the pods of the profile `name` leave behind."""
+
+    def __init__(
+        self,
+        name: str,
+        histograms: AttemptHistograms,
+        evaluations: CounterFamily,
+        after_flush: Counter,
+    ) -> None:
+        self.name = name
+        self._histograms = histograms
+        self._evaluations = evaluations
+        self._after_flush = after_flush
+        self._scheduled: list[float] = []
+        self._failed: dict[str, list[float]] = {UNSCHEDULABLE: [], ERROR: []}
+
+    # Before the first pod
+
+    def point(self, name: str) -> ExtensionPoint:
+        """The durations of an extension point, by kube-scheduler's name for it: `PreFilter`."""
+        return ExtensionPoint(self._histograms.points, name, self.name)
+
+    def idle(self, points: Iterable[str]) -> Tally:
+        """One counter for extension points at which nobody had anything to do: not worth a look at the clock."""
+        return self._histograms.points.together((name, SUCCESS, self.name) for name in points)
+
+    def evaluations(self, plugins: Mapping[str, Iterable[str]]) -> Tally:
+        """One counter for the plugins that have a say about the same pods, by extension point."""
+        return self._evaluations.together(
+            (plugin, point, self.name) for point, names in plugins.items() for plugin in names
+        )
+
+    # For every pod
+
+    def scheduled(
+        self, times: Times, attempts: int, waited_s: float, was_flushed: bool = False
+    ) -> None:
+        """A pod was bound in its how-manieth attempt, so long after it first was active.
+
+        `was_flushed`: it had waited too long, and no event had brought it back.
+        """
+        times[ATTEMPTS] = attempts
+        times[WAITED_S] = waited_s
+        scheduled = self._scheduled
+        scheduled += times
+        if was_flushed:
+            self._after_flush.count += 1
+        if len(scheduled) >= FOLD_AFTER * LENGTH:
+            self.fold()
+
+    def failed(self, times: Times, result: str) -> None:
+        """An attempt ended without a node: UNSCHEDULABLE or ERROR."""
+        failed = self._failed[result]
+        failed += times
+        if len(failed) >= FOLD_AFTER * LENGTH:
+            self.fold()
+
+    def fold(self) -> None:
+        """Sort the times that were gathered into the histograms."""
+        for result, flat in ((SCHEDULED, self._scheduled), *self._failed.items()):
+            if flat:
+                self._fold(result, flat)
+                flat.clear()
+
+    def _fold(self, result: str, flat: list[float]) -> None:
+        shared, rows = self._histograms, as_rows(flat)
+        shared.attempts.labels(result, self.name).observe_all(rows[:, ENDED] - rows[:, STARTED])
+        shared.algorithm.observe_all(rows[:, DECIDED] - rows[:, STARTED])
+        for point, (begin, end) in STRETCHES.items():
+            self._succeeded(point).observe_all(rows[:, end] - rows[:, begin])
+        if result == SCHEDULED:
+            self._succeeded("Bind").observe_all(rows[:, ENDED] - rows[:, BINDING])
+            self._fold_pods(rows[:, ATTEMPTS], rows[:, WAITED_S])
+
+    def _fold_pods(self, attempts: Floats, waited_s: Floats) -> None:
+        self._histograms.pod_attempts.observe_all(attempts)
+        shown = np.minimum(attempts, MANY_ATTEMPTS)
+        for number in np.unique(shown):
+            self._histograms.waited[int(number) - 1].observe_all(waited_s[shown == number])
+
+    def _succeeded(self, point: str) -> Histogram:
+        return self._histograms.points.labels(point, SUCCESS, self.name)

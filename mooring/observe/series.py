@@ -1,0 +1,87 @@
+"""Series: the numbers that are counted, as plain objects.
+
+Whoever counts holds such an object and changes it: no look-up, no lock. That is safe because one thread records and
+reads, the scheduler's; a driver with others has it do the reading between two attempts.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Counter:
+    """Only ever grows: `count += 1`."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+class Tally(Counter):
+    """Stands for several series at once, each of which grows by `count`; in a histogram, by that many zeros."""
+
+    __slots__ = ()
+
+
+class Gauge:
+    """What is so now: `value += 1`, `value -= 1`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0
+
+
+@dataclass(slots=True)
+class Distribution:
+    """What a histogram has seen: observations per bucket, the one without a limit last, and their sum."""
+
+    counts: list[int]
+    sum: float
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+
+class Histogram:
+    """Observations by size. `bounds` are the upper limits of the buckets; a limit belongs to its bucket."""
+
+    __slots__ = ("_bounds", "_counts", "_sum")
+
+    def __init__(self, bounds: list[float]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def observe(self, value: float) -> None:
+        """Note one observation."""
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    def observe_all(self, values: NDArray[np.float64]) -> None:
+        """Note many at once; NaN stands for nothing observed."""
+        values = values[~np.isnan(values)]
+        buckets = np.bincount(np.searchsorted(self._bounds, values), minlength=len(self._counts))
+        self._counts = [
+            seen + new for seen, new in zip(self._counts, buckets.tolist(), strict=True)
+        ]
+        self._sum += float(values.sum())
+
+    def read(self) -> Distribution:
+        """All that was observed so far."""
+        return Distribution(list(self._counts), self._sum)
+
+
+def exponential_buckets(start: float, factor: float, count: int) -> list[float]:
+    """`count` limits, each `factor` times the one before."""
+    bounds = [start]
+    while len(bounds) < count:
+        # Step by step, so that rounding is Go's, and with it the text of the `le` label.
+        bounds.append(bounds[-1] * factor)
+    return bounds
