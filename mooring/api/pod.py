@@ -49,7 +49,7 @@ class PodClass:
         self.owner_references = pod.owner_references
 
 
-_ClassKey = tuple[PodSpec, str, frozenset[tuple[str, str]], tuple[OwnerReference, ...]]
+_ClassKey = tuple[PodSpec, str, tuple[tuple[str, str], ...], tuple[OwnerReference, ...]]
 _CLASSES: WeakValueDictionary[_ClassKey, PodClass] = WeakValueDictionary()
 
 
@@ -115,10 +115,10 @@ class Pod:
 
     @property
     def pod_class(self) -> PodClass:
-        """What stands for all pods like this one; the same object for equal spec, namespace, labels and owners."""
+        """What stands for all pods like this one, of equal spec, namespace, labels and owners."""
         found = self._class
         if found is None:
-            labels = frozenset(self.labels.items())
+            labels = tuple(self.labels.items())  # in another order they make another class: no harm
             key = (self.spec, self.namespace, labels, self.owner_references)
             found = _CLASSES.get(key)
             if found is None:
@@ -229,6 +229,16 @@ class Pod:
         copy.status = self.status
         copy._usage = self._usage
         copy._class = self._class
+        return copy
+
+    def bound(self, node_name: str, status: PodStatus, resource_version: str) -> "Pod":
+        """This pod as it is once it was bound to a node."""
+        copy = self._copy()
+        copy.node_name = node_name
+        copy.resource_version = resource_version
+        if status is not self.status:
+            copy.status = status
+            copy._usage = None
         return copy
 
     def with_status(self, status: PodStatus) -> "Pod":

@@ -93,17 +93,31 @@ class Cache:
 
     def add_pod(self, pod: Pod) -> None:
         """The cluster says that `pod` is on its node; confirms it when it was assumed."""
+        if self.confirm_pod(pod):
+            return
         state = self._pods.get(self._key(pod))
         self.pod_groups.set_pod(pod)
         if state is None:
             self._writer.add_pod(pod)
             self._pods[pod.uid] = PodState(pod, assumed=False)
-        elif state.assumed:
+        elif state.assumed:  # elsewhere than we thought
             self._writer.replace_pod(state.pod, pod)
             self._expiring.pop(pod.uid, None)
             state.pod, state.assumed, state.expires_at = pod, False, None
         else:
             raise CacheError(f"pod {_named(pod)} was already in added state")
+
+    def confirm_pod(self, pod: Pod) -> bool:
+        """The cluster says that `pod` is on its node; False, and nothing happens, unless it was assumed to be there."""
+        state = self._pods.get(pod.uid)
+        if state is None or not state.assumed or state.pod.node_name != pod.node_name:
+            return False
+        self.pod_groups.set_pod(pod)
+        self._writer.replace_pod(state.pod, pod)
+        if state.expires_at is not None:
+            del self._expiring[pod.uid]
+        state.pod, state.assumed, state.expires_at = pod, False, None
+        return True
 
     def update_pod(self, old: Pod, new: Pod) -> None:
         """The cluster says that a pod on a node changed."""

@@ -30,10 +30,12 @@ class CycleState:
         """The plugins whose PreFilter had no turn, because one before them refused the pod for good."""
 
     def read(self, key: str) -> Any:
-        """The value under `key`; KeyError `not found` when nobody wrote it."""
+        """The value under `key`; KeyError `not found` when nobody wrote it. PODS_TO_ACTIVATE is always there."""
         try:
             return self._values[key]
         except KeyError:
+            if key == PODS_TO_ACTIVATE:
+                return self._values.setdefault(key, {})
             raise KeyError("not found") from None
 
     def get(self, key: str) -> Any | None:

@@ -67,6 +67,9 @@ class Plugin:
     key_is_spec: ClassVar[bool] = False
     """`pod_key` depends on `pod.spec` alone (given that the pod names no node): it is then asked once per spec."""
 
+    by_amounts: ClassVar[bool] = False
+    """For NODE_ROW: of a row only its amounts count (`NodeTable.amounts_at`); rows of equal amounts share answers."""
+
     def cluster_key(self, table: NodeTable) -> Hashable:
         """What beyond the row a NODE_ROW or NODE_OBJECT answer depends on; when it changes, all rows are stale."""
         return None

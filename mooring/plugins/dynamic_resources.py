@@ -75,6 +75,9 @@ class DynamicResources(
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         pass
 
+    def commits_for(self, spec: PodSpec) -> bool:
+        return bool(spec.resource_claims)
+
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         return SKIP
 

@@ -39,6 +39,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     name = "NodeResourcesBalancedAllocation"
     scope = NODE_ROW
     key_is_spec = True
+    by_amounts = True
 
     def __init__(self, resources: Sequence[str] = ("cpu", "memory")) -> None:
         self._resources = tuple(resources)

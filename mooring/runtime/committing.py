@@ -39,7 +39,7 @@ Answer = Status | Awaitable[Status]
 class CommitPlan:
     """Who has something to do for pods of one spec once their node is chosen."""
 
-    __slots__ = ("permits", "pre_binds", "reserves")
+    __slots__ = ("is_idle", "permits", "pre_binds", "reserves")
 
     def __init__(
         self,
@@ -51,6 +51,8 @@ class CommitPlan:
         self.reserves = [plugin for plugin in reserves if plugin.commits_for(spec)]
         self.permits = [plugin for plugin in permits if plugin.commits_for(spec)]
         self.pre_binds = [plugin for plugin in pre_binds if plugin.commits_for(spec)]
+        self.is_idle = not (self.reserves or self.permits or self.pre_binds)
+        """Nobody has: the pod can be bound at once."""
 
 
 class Committing:

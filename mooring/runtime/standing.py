@@ -22,6 +22,9 @@ INFEASIBLE = -1
 FEW_ROWS = 16
 """Up to here judging row by row is quicker than judging all of them at once."""
 
+MAX_KNOWN = 4096
+"""Totals of rows with equal amounts that are remembered."""
+
 Weighted = tuple[ScorePlugin, int]
 
 STATE = CycleState()
@@ -39,19 +42,20 @@ class Standing:
     __slots__ = (
         "_accepted",
         "_bounds",
+        "_by_amounts",
+        "_by_row",
         "_extra",
         "_filters",
         "_given",
+        "_groups",
+        "_known",
         "_nodes_seen",
         "_pod",
-        "_row_filters",
-        "_row_scores",
         "_scores",
         "_seen",
         "_stamp",
         "best",
         "feasible",
-        "rows_by_total",
         "totals",
     )
 
@@ -71,21 +75,29 @@ class Standing:
         self._accepted = accepted
         self._given = given
         self._bounds = normalized
-        self._row_filters = [_row_filter(plugin, pod, table) for plugin in filters]
-        self._row_scores = [(_row_score(plugin, pod, table), weight) for plugin, weight in scores]
+        self._by_amounts = RowJudge(
+            pod, table, [p for p in filters if p.by_amounts], [s for s in scores if s[0].by_amounts]
+        )
+        self._by_row = RowJudge(
+            pod,
+            table,
+            [p for p in filters if not p.by_amounts],
+            [s for s in scores if not s[0].by_amounts],
+        )
+        self._known: dict[int, int] = {}
         self._seen = -1
         self._nodes_seen = -1
         self._stamp: Hashable = None
         self._extra: array[int] = array("q")
         self.totals: array[int] = array("q")
-        self.rows_by_total: dict[int, set[int]] = {}
+        self._groups: dict[int, Group] = {}
         self.best = INFEASIBLE
         self.feasible = 0
 
     @property
     def leaders(self) -> set[int]:
         """The rows with the highest total."""
-        return self.rows_by_total[self.best]
+        return self._groups[self.best].rows
 
     def follow(self, table: NodeTable, stamp: Hashable) -> None:
         """Bring the totals up to date; another `stamp` makes what is said about node objects stale."""
@@ -135,8 +147,9 @@ class Standing:
         self.feasible = len(order)
         values, starts = np.unique(totals[order], return_index=True)
         groups = np.split(order, starts[1:]) if len(values) else []
-        self.rows_by_total = {
-            total: set(group.tolist()) for total, group in zip(values.tolist(), groups, strict=True)
+        self._groups = {
+            total: Group(set(group.tolist()))
+            for total, group in zip(values.tolist(), groups, strict=True)
         }
         self.best = int(values[-1]) if len(values) else INFEASIBLE
 
@@ -192,25 +205,36 @@ class Standing:
         return all(self._move(row, total) for row, total in moves)
 
     def _judge_each(self, table: NodeTable, changed: list[int]) -> bool:
-        """Judge the changed rows one after the other."""
-        accepted, extra, nodes = self._accepted.feasible, self._extra, table.nodes
+        """Judge the changed rows one after the other; those of equal amounts once."""
+        accepted, nodes = self._accepted, table.nodes
+        amounts, known = table.amounts, self._known
         for row in changed:
             total = INFEASIBLE
-            if accepted.item(row) and nodes[row] is not None:
-                for fits in self._row_filters:
-                    if not fits(row):
-                        break
-                else:
-                    total = extra[row]
-                    for score, weight in self._row_scores:
-                        total += score(row) * weight
+            if nodes[row] is not None and (not accepted.refused or accepted.feasible.item(row)):
+                number = amounts[row]
+                if number is None:
+                    number = table.amounts_at(row)
+                base = known.get(number)
+                if base is None:
+                    base = self._judge_amounts(row, number)
+                if base != INFEASIBLE:
+                    total = base + self._extra[row]
+                    if not self._by_row.is_idle:
+                        points = self._by_row.total(row)
+                        total = INFEASIBLE if points == INFEASIBLE else total + points
             if total != self.totals[row] and not self._move(row, total):
                 return False
         return True
 
+    def _judge_amounts(self, row: int, number: int) -> int:
+        if len(self._known) >= MAX_KNOWN:
+            self._known.clear()
+        base = self._known[number] = self._by_amounts.total(row)
+        return base
+
     def _move(self, row: int, total: int) -> bool:
         """Note the new total of a row."""
-        groups, old = self.rows_by_total, self.totals[row]
+        groups, old = self._groups, self.totals[row]
         if total == old:
             return True
         self.totals[row] = total
@@ -223,19 +247,31 @@ class Standing:
         if total != INFEASIBLE:
             group = groups.get(total)
             if group is None:
-                groups[total] = {row}
+                groups[total] = Group({row})
                 if total > self.best:
                     self.best = total
             else:
-                group.add(row)
+                group.rows.add(row)
         if old != INFEASIBLE:
-            group = groups[old]
-            group.discard(row)
-            if not group:
+            rows = groups[old].rows
+            rows.discard(row)
+            if not rows:
                 del groups[old]
                 if old == self.best:
                     self.best = max(groups, default=INFEASIBLE)
+            elif len(rows) < groups[old].sparse_below:
+                groups[old] = Group(set(rows))
         return True
+
+
+class Group:
+    """Rows of equal total. A set keeps the size it once had, and is slow to go through when few are left of many."""
+
+    __slots__ = ("rows", "sparse_below")
+
+    def __init__(self, rows: set[int]) -> None:
+        self.rows = rows
+        self.sparse_below = len(rows) // 4
 
 
 class Bounds:
@@ -306,6 +342,34 @@ class Bounds:
         check_range(self._plugin, points)
         weighted: Ints = points[2:] * self._weight
         return weighted
+
+
+class RowJudge:
+    """Some plugins that look at a row, asked about one row after the other."""
+
+    __slots__ = ("_filters", "_scores", "is_idle")
+
+    def __init__(
+        self,
+        pod: Pod,
+        table: NodeTable,
+        filters: Sequence[FilterPlugin],
+        scores: Sequence[Weighted],
+    ) -> None:
+        self._filters = [_row_filter(plugin, pod, table) for plugin in filters]
+        self._scores = [(_row_score(plugin, pod, table), weight) for plugin, weight in scores]
+        self.is_idle = not filters and not scores
+        """Nobody is asked: the total is 0 everywhere."""
+
+    def total(self, row: int) -> int:
+        """The weighted sum of the scores of a row; INFEASIBLE when a filter refuses it."""
+        for fits in self._filters:
+            if not fits(row):
+                return INFEASIBLE
+        total = 0
+        for score, weight in self._scores:
+            total += score(row) * weight
+        return total
 
 
 def _row_filter(plugin: FilterPlugin, pod: Pod, table: NodeTable) -> RowFilter:

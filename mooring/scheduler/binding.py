@@ -95,7 +95,7 @@ class Binding:
         if timeouts_s or self._has_pre_bind:
             tools.expect_node(assumed, assumed.node_name)
         if not timeouts_s:
-            self._go_on()
+            self.go_on()
             return
         waiting = WaitingPod(assumed, timeouts_s, tools.timers, self._permitted)
         tools.waiting_pods.add(waiting)
@@ -108,20 +108,19 @@ class Binding:
                 status = Status(status.code, (text,), status.plugin)
             self._fail(status)
             return
-        self._go_on()
+        self.go_on()
 
-    def _go_on(self) -> None:
-        """Nothing holds the pod back any more."""
+    def go_on(self) -> None:
+        """Nothing holds the pod back any more: bind it."""
         self.is_permitted = True
         self._tools.leave_queue(self.assumed.uid)
         if self._has_pre_bind:
             self._tools.pre_binding.begin(self.assumed.uid)
-        self._tools.executor.run(self._work, self._finished)
+        work = self._work if self._has_pre_bind else self._bind
+        self._tools.executor.run(work, self._finished)
 
     def _work(self) -> Answer:
         """PreBind, then Bind: all that may take time. Runs where the executor runs it."""
-        if not self._has_pre_bind:
-            return self._bind()
         committing, assumed = self.profile.committing, self.assumed
         pre_bound = committing.run_pre_bind(self.state, assumed, assumed.node_name, self._skipped)
         return then(pre_bound, self._bind)

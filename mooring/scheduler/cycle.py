@@ -78,7 +78,8 @@ class Scheduler(EventHandlers):
             if self._is_pointless(queued):
                 self.queue.done(queued.pod.uid)
                 continue
-            self.observer("popped", queued.pod, f"attempt {queued.attempts}")
+            if self.is_observed:
+                self.observer("popped", queued.pod, f"attempt {queued.attempts}")
             attempt = self.schedule(queued)
             if attempt.is_failed and not attempt.was_handled:
                 self._failed(queued, attempt)
@@ -89,7 +90,6 @@ class Scheduler(EventHandlers):
         """The scheduling cycle of one pod and, when it finds a node, the begin of its binding cycle."""
         profile = self.profiles[queued.pod.scheduler_name]
         state = CycleState()
-        state.write(PODS_TO_ACTIVATE, {})
         attempt = Attempt(queued.pod, Outcome.ERROR, number=queued.attempts)
         try:
             self._find_node(profile, state, attempt)
@@ -105,10 +105,10 @@ class Scheduler(EventHandlers):
         """Find the nodes that fit, and choose one; or try to make room."""
         self.cache.snapshot.update()
         table, pod = self.cache.table, attempt.pod
+        if self._may_be_led and self._is_led(profile, attempt):
+            return
         if table.node_count == 0:
             attempt.fail(unresolvable(NO_NODES), nominated_node_name="")
-            return
-        if self._is_led(profile, attempt):
             return
         search = self._finder.find(profile, state, pod, everything=self._explain)
         if self._explain:
@@ -124,8 +124,8 @@ class Scheduler(EventHandlers):
     def _is_led(self, profile: ProfileRuntime, attempt: Attempt) -> bool:
         """Whether the best node was known without asking anybody; the attempt then says which one it is."""
         pod, table = attempt.pod, self.cache.table
-        if not self._may_be_led or profile.percentage is not None:
-            return False
+        if profile.percentage is not None:
+            return False  # some nodes are enough
         if pod.status.nominated_node_name or self.queue.nominator:
             return False  # room is kept for some
         standing = profile.leaders.find(pod, table)
@@ -221,6 +221,10 @@ class Scheduler(EventHandlers):
             return
         self.queue.nominator.delete(assumed)
         binding = Binding(self._binding, profile, state, queued, assumed, attempt)
+        if profile.committing.plan(assumed.spec).is_idle:
+            attempt.outcome = Outcome.BINDING
+            binding.go_on()
+            return
         status, timeouts_s = self._reserve_and_permit(profile, state, assumed)
         if not status.is_success and status.code is not Code.Wait:
             binding.undo()
@@ -258,9 +262,11 @@ class Scheduler(EventHandlers):
         attempt.outcome = Outcome.BOUND
         attempt.node_name = pod.node_name
         self.cluster.record_event(scheduled_event(pod))
-        binding.profile.committing.run_post_bind(binding.state, pod, pod.node_name)
+        if binding.profile.committing.post_binds:
+            binding.profile.committing.run_post_bind(binding.state, pod, pod.node_name)
         self._activate(binding.state)
-        self.observer("bound", pod, f"to {pod.node_name}")
+        if self.is_observed:
+            self.observer("bound", pod, f"to {pod.node_name}")
         self.ended(attempt)
 
     def _binding_failed(self, binding: Binding, status: Status) -> None:
@@ -304,7 +310,7 @@ class Scheduler(EventHandlers):
         pod = queued.pod
         if pod.scheduler_name not in self.profiles:
             return True
-        if pod.is_terminating:
+        if pod.deletion_timestamp is not None:
             self.cluster.record_event(skip_event(pod))
             return True
         return self.cache.is_assumed(pod)

@@ -33,7 +33,7 @@ from ..framework.events import (
 )
 from ..framework.registration import registered_events
 from ..runtime import ProfileRuntime
-from .parts import Parts
+from .parts import Parts, unobserved
 
 RESOURCE_OF_KIND = {
     "PersistentVolume": PERSISTENT_VOLUME,
@@ -64,6 +64,7 @@ class EventHandlers:
         self.ties = parts.ties
         self.waiting_pods = parts.waiting_pods
         self.observer = parts.observer
+        self.is_observed = parts.observer is not unobserved
         self.ended = parts.ended
         self._new_pods_matter = any(map(_waits_for_new_pods, parts.profiles.values()))
 
@@ -83,7 +84,11 @@ class EventHandlers:
     def on_update(self, old: Any, new: Any) -> None:
         """An object changed."""
         if isinstance(new, Pod):
-            self._on_pod(old, new)
+            if self._place(new) == "node" and not old.node_name and self.cache.confirm_pod(new):
+                # What we expected. The pod left the queue when its attempt began.
+                self._move(ASSIGNED_POD_ADD, None, new)
+            else:
+                self._on_pod(old, new)
             return
         match new:
             case Node():

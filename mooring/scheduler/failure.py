@@ -78,14 +78,8 @@ def shortened(note: str) -> str:
 
 def scheduled_event(pod: Pod) -> PodEvent:
     """What people are told when the pod is on its node."""
-    return PodEvent(
-        regarding=pod,
-        type="Normal",
-        reason="Scheduled",
-        action="Binding",
-        note=f"Successfully assigned {pod.key} to {pod.node_name}",
-        reporting_controller=pod.scheduler_name,
-    )
+    note = f"Successfully assigned {pod.namespace}/{pod.name} to {pod.node_name}"
+    return PodEvent(pod, "Normal", "Scheduled", "Binding", note, pod.scheduler_name)
 
 
 def skip_event(pod: Pod) -> PodEvent:

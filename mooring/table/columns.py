@@ -132,13 +132,15 @@ class ResourceColumns(Mapping[str, Ints]):
         """Add `amounts` (or take them away, with sign -1) at `row` (writer only)."""
         here = self.rows[row]
         for resource, amount in amounts.items():
-            amount = here.get(resource, 0) + sign * amount
-            if amount:
-                here[resource] = amount
+            known = here.get(resource)
+            if known is None:
+                self._enter(resource)
+                known = 0
+            known += sign * amount
+            if known:
+                here[resource] = known
             else:
                 here.pop(resource, None)
-            if resource not in self._columns:
-                self._columns[resource] = Column(self._size)
         self._stale.add(row)
 
     def set(self, row: int, amounts: Mapping[str, int]) -> None:
@@ -146,10 +148,9 @@ class ResourceColumns(Mapping[str, Ints]):
         here = self.rows[row]
         here.clear()
         for resource, amount in amounts.items():
+            self._enter(resource)
             if amount:
                 here[resource] = amount
-            if resource not in self._columns:
-                self._columns[resource] = Column(self._size)
         self._stale.add(row)
 
     def fork(self, size: Size, row: int) -> ResourceColumns:
@@ -159,6 +160,10 @@ class ResourceColumns(Mapping[str, Ints]):
         copy.rows = [dict(self.rows[row])]
         copy._stale = {0}
         return copy
+
+    def _enter(self, resource: str) -> None:
+        if resource not in self._columns:
+            self._columns[resource] = Column(self._size)
 
     def _catch_up(self) -> None:
         rows = list(self._stale)

@@ -6,7 +6,8 @@ also be there before its node, holding the pods that name it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from itertools import count
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from .priorities import PriorityColumns
 from .sets import SetColumn
 from .terms import TermCounts
 from .volumes import VolumeUse
+
+MAX_AMOUNTS = 65_536
 
 
 class NodeTable:
@@ -45,6 +48,9 @@ class NodeTable:
         self.node_changes = ChangeLog()
         self.starts = ChangeLog()
 
+        self.amounts: list[int | None] = []
+        self._amount_ids: dict[Hashable, int] = {}
+        self._next_amounts = count()
         self.allocatable = ResourceColumns(self.size)
         self.requested = ResourceColumns(self.size)
         self.scoring_usage = ResourceColumns(self.size)
@@ -61,7 +67,9 @@ class NodeTable:
         self.unschedulable_column = Column(self.size, np.bool_, False)
         self.pod_count_column = LateColumn(self.size, lambda row: len(self.pods[row]))
         self.max_pods_column = Column(self.size)
-        self._live_rows: tuple[int, Rows, int] = (-1, ALL, 0)
+        self._live_rows: tuple[int, Rows] = (-1, ALL)
+        self.node_count = 0
+        """How many nodes the cluster has."""
 
     def __len__(self) -> int:
         """Rows in use, those without a node included."""
@@ -90,19 +98,12 @@ class NodeTable:
     @property
     def live_rows(self) -> Rows:
         """The rows that have a node: ALL, or their numbers."""
-        return self._living()[1]
-
-    @property
-    def node_count(self) -> int:
-        """How many nodes the cluster has."""
-        return self._living()[2]
-
-    def _living(self) -> tuple[int, Rows, int]:
         if self._live_rows[0] != self.node_changes.version:
-            rows = np.flatnonzero(self.live)
-            everything: Rows = ALL if len(rows) == len(self) else rows
-            self._live_rows = (self.node_changes.version, everything, len(rows))
-        return self._live_rows
+            everything = self.node_count == len(self)
+            rows: Rows = ALL if everything else np.flatnonzero(self.live)
+            self._live_rows = (self.node_changes.version, rows)
+        return self._live_rows[1]
+
 
     def count(self, rows: Rows) -> int:
         """How many rows `rows` stands for."""
@@ -113,6 +114,27 @@ class NodeTable:
     def numbers(self, rows: Rows) -> Ints:
         """The row numbers `rows` stands for."""
         return np.arange(len(self), dtype=np.int64)[rows]
+
+    def amounts_at(self, row: int) -> int:
+        """A number for what the node offers, what its pods use and how many there are: equal where all of these are.
+
+        `amounts` has it once it was asked for, and None before.
+        """
+        known = self.amounts[row]
+        if known is None:
+            key = (
+                tuple(self.allocatable.rows[row].items()),
+                tuple(self.requested.rows[row].items()),
+                tuple(self.scoring_usage.rows[row].items()),
+                len(self.pods[row]),
+            )
+            known = self._amount_ids.get(key)
+            if known is None:
+                if len(self._amount_ids) >= MAX_AMOUNTS:
+                    self._amount_ids.clear()
+                known = self._amount_ids[key] = next(self._next_amounts)
+            self.amounts[row] = known
+        return known
 
     def nodes_at(self, rows: Rows) -> Iterator[NodeInfo]:
         """A view of each node in `rows`."""
@@ -137,6 +159,7 @@ class NodeTable:
         fork.size = size
         fork.nodes, fork.names = [self.nodes[row]], [self.names[row]]
         fork.pods = [dict(self.pods[row])]
+        fork.amounts, fork._amount_ids, fork._next_amounts = [None], {}, count()
         fork.row_of = {self.names[row]: 0}
         fork.namespaces, fork.namespaces_version = self.namespaces, self.namespaces_version
         fork.row_changes, fork.node_changes, fork.starts = ChangeLog(), ChangeLog(), ChangeLog()
@@ -146,7 +169,8 @@ class NodeTable:
         fork.carried = CarriedTerms(size)
         fork.pod_count_column = LateColumn(size, lambda row: len(fork.pods[row]))
         fork.pod_count_column.touch(0)
-        fork._live_rows = (0, ALL, self.node_count)  # the cluster keeps its size
+        fork._live_rows = (0, ALL)
+        fork.node_count = self.node_count  # the cluster keeps its size
         return fork
 
 

@@ -26,6 +26,7 @@ class TableWriter:
         table = self.table
         row = self.row_for(node.name)
         old = table.nodes[row]
+        table.node_count += old is None
         table.nodes[row] = node
         table.live_column.data[row] = True
         table.unschedulable_column.data[row] = node.unschedulable
@@ -46,6 +47,7 @@ class TableWriter:
         old = table.nodes[row]
         assert old is not None, f"node {name} is not in the table"
         table.nodes[row] = None
+        table.node_count -= 1
         table.live_column.data[row] = False
         table.unschedulable_column.data[row] = False
         table.allocatable.set(row, {})
@@ -116,6 +118,7 @@ class TableWriter:
             table.nodes.append(None)
             table.names.append(name)
             table.pods.append({})
+            table.amounts.append(None)
             for columns in (table.allocatable, table.requested, table.scoring_usage):
                 columns.add_row()
         table.row_of[name] = row
@@ -124,9 +127,9 @@ class TableWriter:
 
     def _count(self, row: int, pod: Pod, change: int) -> None:
         table = self.table
-        usage = pod.usage
+        table.amounts[row] = None
         table.pod_count_column.touch(row)
-        table.requested.add(row, usage, change)
+        table.requested.add(row, pod.usage, change)
         table.scoring_usage.add(row, pod.scoring_usage, change)
         if pod.spec.host_ports:
             table.ports.add(row, pod.spec.host_ports, change)
@@ -139,6 +142,7 @@ class TableWriter:
         table.images.touch(row)
 
     def _node_changed(self, row: int) -> None:
+        self.table.amounts[row] = None
         self.table.images.touch(row)
         self.table.node_changes.mark(row)
         self.table.row_changes.mark(row)

@@ -27,6 +27,7 @@ ClusterObject: TypeAlias = Pod | Node | KubeObject
 AnyObject = TypeVar("AnyObject", bound=ClusterObject)
 
 NAMESPACE_OF_UIDS = UUID("6d6f6f72-696e-4700-8000-000000000000")
+NOTHING: dict[tuple[str, str], Any] = {}
 UNVERSIONED_KINDS = frozenset({"Pod", "Node"})
 
 
@@ -152,11 +153,10 @@ class MemoryCluster:
             raise ConflictError(f"{describe(pod)} is being deleted")
         if stored.node_name:
             raise ConflictError(f'{describe(pod)} is on node "{stored.node_name}" already')
-        changes: dict[str, Any] = {"node_name": node_name}
+        status = stored.status
         if self._clock is not None:
-            changes["status"] = pod_life.running(stored, pod_life.timestamp(self._clock))
-        changes["resource_version"] = self._next_resource_version()
-        bound = stored.replace(**changes)
+            status = pod_life.running(stored, pod_life.timestamp(self._clock))
+        bound = stored.bound(node_name, status, self._next_resource_version())
         self._objects["Pod"][pod.namespace, pod.name] = bound
         for handler in self._handlers:
             handler.on_update(stored, bound)
@@ -255,7 +255,7 @@ class MemoryCluster:
             handler.on_delete(old)
 
     def _find(self, obj: AnyObject) -> AnyObject:
-        stored = self.get(obj.kind, obj.namespace, obj.name)
+        stored = self._objects.get(obj.kind, NOTHING).get((obj.namespace, obj.name))
         if stored is None:
             raise NotFoundError(f"{describe(obj)} is not there")
         if obj.uid and obj.uid != stored.uid:

@@ -42,6 +42,7 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
     name = "NodeResourcesFit"
     scope = NODE_ROW
     key_is_spec = True
+    by_amounts = True
 
     def __init__(
         self,
@@ -125,11 +126,25 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
         wants = [(r, n) for r, n in pod.requests.items() if not self._is_ignored(r)]
         pods, allocatable, requested = table.pods, table.allocatable.rows, table.requested.rows
 
+        if (
+            len(wants) == 2
+        ):  # cpu and memory, as most pods: without a loop it takes two thirds of the time
+            (first, much_first), (second, much_second) = wants
+
+            def fits_both(row: int) -> bool:
+                offered, used = allocatable[row], requested[row]
+                return (
+                    much_first <= offered.get(first, 0) - used.get(first, 0)
+                    and much_second <= offered.get(second, 0) - used.get(second, 0)
+                    and len(pods[row]) < offered.get("pods", 0)
+                )
+
+            return fits_both
+
         def fits(row: int) -> bool:
-            offered = allocatable[row]
+            offered, used = allocatable[row], requested[row]
             if len(pods[row]) >= offered.get("pods", 0):
                 return False
-            used = requested[row]
             for resource, wanted in wants:  # noqa: SIM110  # a generator takes longer than this
                 if wanted > offered.get(resource, 0) - used.get(resource, 0):
                     return False

@@ -113,6 +113,10 @@ class LeastAllocated(Strategy):
             if wanted.get(resource, 0) or not extended
         ]
         allocatable, usage = table.allocatable.rows, table.scoring_usage.rows
+        if (
+            len(wants) == 2
+        ):  # cpu and memory, as by default: without a loop it takes two thirds of the time
+            return _least_of_two(wants, allocatable, usage)
 
         def score(row: int) -> int:
             offered, used = allocatable[row], usage[row]
@@ -127,6 +131,37 @@ class LeastAllocated(Strategy):
             return total // weight_sum if weight_sum else 0
 
         return score
+
+
+def _least_of_two(
+    wants: Sequence[tuple[str, int, int]],
+    allocatable: Sequence[Mapping[str, int]],
+    usage: Sequence[Mapping[str, int]],
+) -> RowScore:
+    """LeastAllocated over two resources, by (resource, amount, weight)."""
+    (first, much_first, weight_first), (second, much_second, weight_second) = wants
+    weights = weight_first + weight_second
+
+    def score(row: int) -> int:
+        offered, used = allocatable[row], usage[row]
+        here, there = offered.get(first, 0), offered.get(second, 0)
+        free, spare = (
+            here - used.get(first, 0) - much_first,
+            there - used.get(second, 0) - much_second,
+        )
+        if free < 0 or not here:
+            free = 0
+        if spare < 0 or not there:
+            spare = 0
+        if here and there:
+            return (
+                free * MAX_SCORE // here * weight_first + spare * MAX_SCORE // there * weight_second
+            ) // weights
+        if here:
+            return free * MAX_SCORE // here
+        return spare * MAX_SCORE // there if there else 0
+
+    return score
 
 
 class MostAllocated(Strategy):
