@@ -4,11 +4,15 @@ from collections import Counter
 from typing import Any
 
 from mooring.api.decode import decode_object
-from mooring.config import default_config
+from mooring.config import parse_config
 from mooring.sim import Simulation, TraceEntry
-from mooring.sim.bench import with_plugins
 
 GROUP = "pod-group.scheduling.sigs.k8s.io"
+WITH_COSCHEDULING = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Coscheduling"}]}}}],
+}
 
 
 def make_nodes(count: int, cpu: int) -> list[Any]:
@@ -37,7 +41,7 @@ def make_member(gang: str, number: int, size: int, duration: str = "5m") -> Any:
 def run(objects: list[Any]) -> tuple[Any, Counter[tuple[str, float]], Counter[str]]:
     """The report, how many pods of which gang were bound when, and how often what happened."""
     entries: list[TraceEntry] = []
-    config = with_plugins(default_config(), ("Coscheduling",))
+    config = parse_config(WITH_COSCHEDULING)
     report = Simulation(objects, config, trace=entries.append).run()
     bound = Counter((e.name.partition("-")[0], e.time_s) for e in entries if e.what == "bound")
     return report, bound, Counter(e.what for e in entries)

@@ -1,0 +1,300 @@
+"""Cases: read files of workloads, and find the ones that come with the package.
+
+Everything that is wrong with a file is said at once, with its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...config import SchedulerConfiguration, load_config, parse_config
+from ...config.decode import decode
+from ...config.problems import Literally, ProblemKind, Problems, child, one_of
+from ...errors import InputError
+from .ops import OPS, CaseFile, Churn, CreatePods, CreatePodSets, Op, SizeFile
+from .templates import Marked, is_marked, parse_marked, shown
+
+OWN = Path(__file__).parent / "workloads"
+"""The workloads that come with the package."""
+NODES_PARAM = "initNodes"
+PODS_PARAM = "measurePods"
+FIXED_SIZE = "fixed-size"
+"""The label of sizes that say nothing about growth."""
+
+
+@dataclass(frozen=True)
+class TemplateSource:
+    """Parsed templates that take turns, and where they are from."""
+
+    trees: list[Any]
+    marked: Marked
+    source: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """An op with its place in the file and its templates, by field."""
+
+    op: Op
+    place: str
+    templates: Mapping[str, TemplateSource]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A test case: steps, and sizes to do them at."""
+
+    source: str
+    """The file it is from."""
+    file: CaseFile
+    steps: tuple[Step, ...]
+    marked: Marked = field(repr=False)
+    config: SchedulerConfiguration | None = None
+
+    @property
+    def name(self) -> str:
+        """What the case is called."""
+        return self.file.name
+
+    @property
+    def summary(self) -> str:
+        """What it is about, in a few words."""
+        return self.file.summary
+
+    def size(self, name: str) -> SizeFile:
+        """The size of that name; the first when the name is empty."""
+        return next(size for size in self.file.workloads if name in ("", size.name))
+
+    def params(self, size: SizeFile, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters at a size; each may be worked out from those before it.
+
+        Numbers that are `given` take the places of those in the file, but not of what is worked out.
+        """
+        params: dict[str, Any] = {}
+        for name in given:
+            if name not in size.params:
+                raise InputError(
+                    f"{self.source}: {self.name}: expected a parameter {name}; got"
+                    f" {', '.join(size.params) or 'none'}"
+                )
+        for name, value in size.params.items():
+            try:
+                is_fixed = name in given and not is_marked(value)
+                params[name] = given[name] if is_fixed else self.marked.evaluate(value, params)
+            except InputError as error:
+                place = f"{self.source}: {self.name}/{size.name}: params.{name}"
+                raise InputError(f"{place}: {error}") from None
+        return params
+
+
+def own_cases() -> list[Case]:
+    """The cases that come with the package, in the order of their files."""
+    files = sorted(OWN.glob("*.yaml"))
+    return [case for file in files for case in read_cases(file)]
+
+
+def read_cases(path: str | Path) -> list[Case]:
+    """The cases of a file; InputError with a line for each thing that is wrong."""
+    source = str(path)
+    marked = parse_marked(_read(source), source)
+    trees = [tree for document in marked.documents for tree in _as_list(document)]
+    problems = Problems()
+    reader = _Reader(source, marked, problems)
+    if not trees:
+        problems.add("", "a list of test cases", None)
+    cases = [reader.case(tree, f"[{i}]") for i, tree in enumerate(trees)]
+    _refuse_equal_names([case.name for case in cases if case], "", problems)
+    if problems:
+        raise InputError("\n".join(f"{source}: {problem}" for problem in problems))
+    return [case for case in cases if case is not None]
+
+
+def find_cases(cases: Iterable[Case], names: Iterable[str]) -> Iterator[tuple[Case, SizeFile]]:
+    """The cases and sizes that `names` ask for: `case` for all its sizes, or `case/size`."""
+    by_name = {case.name: case for case in cases}
+    for name in names or by_name:
+        case_name, _, size_name = name.partition("/")
+        case = by_name.get(case_name)
+        if case is None:
+            raise InputError(f'--workload: expected one of {", ".join(by_name)}; got "{name}"')
+        sizes = [size for size in case.file.workloads if size_name in ("", size.name)]
+        if not sizes:
+            known = ", ".join(f"{case.name}/{size.name}" for size in case.file.workloads)
+            raise InputError(f'--workload: expected one of {known}; got "{name}"')
+        yield from ((case, size) for size in sizes)
+
+
+class _Reader:
+    """Reads the cases of one file."""
+
+    def __init__(self, source: str, marked: Marked, problems: Problems) -> None:
+        self._source = source
+        self._folder = Path(source).parent
+        self._marked = marked
+        self._problems = problems
+
+    def case(self, tree: Any, path: str) -> Case | None:
+        """A case; None, with the problems noted, if it is none."""
+        before = len(self._problems)
+        file = decode(CaseFile, tree, path, self._problems)
+        if len(self._problems) > before:
+            return None
+        self._need(file.name, child(path, "name"), "a name")
+        self._need(file.workloads, child(path, "workloads"), "at least one workload")
+        self._need(file.workload_template, child(path, "workloadTemplate"), "at least one op")
+        _refuse_equal_names([size.name for size in file.workloads], path, self._problems)
+        steps = tuple(self._steps(file, path))
+        if steps and not any(_is_measured(step.op) for step in steps):
+            self._problems.add(
+                child(path, "workloadTemplate"),
+                "an op with collectMetrics",
+                Literally("none"),
+                ProblemKind.REQUIRED,
+            )
+        config = self._config(file, path)
+        return Case(self._source, file, steps, self._marked, config)
+
+    def _steps(self, file: CaseFile, path: str) -> Iterator[Step]:
+        default = self._template(
+            file.default_pod_template,
+            file.default_pod_template_path,
+            child(path, "defaultPodTemplate"),
+        )
+        for i, tree in enumerate(file.workload_template):
+            place = f"{child(path, 'workloadTemplate')}[{i}]"
+            op = self._op(tree, place)
+            if op is None:
+                continue
+            templates = self._templates(op, place)
+            if isinstance(op, CreatePodSets):
+                inner = self._op(op.create_pods_op, child(place, "createPodsOp"))
+                templates = self._templates(inner, child(place, "createPodsOp")) if inner else {}
+            if isinstance(op, CreatePods | CreatePodSets) and default is not None:
+                templates.setdefault("pod_template", default)
+            yield Step(op, f"{self._source}: {place}", templates)
+            self._check(op, place, templates)
+
+    def _op(self, tree: Any, place: str) -> Op | None:
+        opcode = tree.get("opcode") if isinstance(tree, dict) else None
+        kind = OPS.get(opcode) if isinstance(opcode, str) else None
+        if kind is None:
+            where = child(place, "opcode") if isinstance(tree, dict) else place
+            self._problems.add(where, one_of(tuple(OPS)), tree if opcode is None else opcode)
+            return None
+        rest = {name: value for name, value in tree.items() if name != "opcode"}
+        self._refuse_marks(rest, place)
+        before = len(self._problems)
+        op = decode(kind, rest, place, self._problems)
+        return op if len(self._problems) == before else None
+
+    def _templates(self, op: Op, place: str) -> dict[str, TemplateSource]:
+        found = {}
+        for name in op.template_fields:
+            inline, path = getattr(op, name), getattr(op, f"{name}_path")
+            source = self._template(inline, path, child(place, _camel(name)))
+            if source is not None:
+                found[name] = source
+        if isinstance(op, Churn):
+            found |= self._churn_templates(op, place)
+        return found
+
+    def _churn_templates(self, op: Churn, place: str) -> dict[str, TemplateSource]:
+        found = {}
+        for i, tree in enumerate(_as_list(op.templates)):
+            where = f"{child(place, 'templates')}[{i}]"
+            found[where] = TemplateSource([tree], self._marked, f"{self._source}: {where}")
+        for i, path in enumerate(op.template_paths):
+            where = f"{child(place, 'templatePaths')}[{i}]"
+            source = self._template_file(path, where)
+            if source is not None:
+                found[where] = source
+        return found
+
+    def _template(self, inline: Any, path: str, place: str) -> TemplateSource | None:
+        if inline is not None and path:
+            self._problems.add(place, "a template or a path", Literally("both"))
+        if path:
+            return self._template_file(path, f"{place}Path")
+        if inline is None:
+            return None
+        return TemplateSource(_as_list(inline), self._marked, f"{self._source}: {place}")
+
+    def _template_file(self, path: str, place: str) -> TemplateSource | None:
+        file = str(self._folder / path)
+        try:
+            marked = parse_marked(_read(file), file)
+        except InputError as error:
+            self._problems.add(place, "a file with templates", Literally(error))
+            return None
+        return TemplateSource([tree for tree in marked.documents if tree is not None], marked, file)
+
+    def _config(self, file: CaseFile, path: str) -> SchedulerConfiguration | None:
+        if file.scheduler_config_path:
+            return load_config(self._folder / file.scheduler_config_path)
+        if file.scheduler_config is None:
+            return None
+        return parse_config(
+            file.scheduler_config, f"{self._source}: {child(path, 'schedulerConfig')}"
+        )
+
+    def _check(self, op: Op, place: str, templates: Mapping[str, TemplateSource]) -> None:
+        """Note what is wrong with an op that is readable."""
+        count_param = getattr(op, "count_param", "")
+        if count_param and not count_param.startswith("$"):
+            self._problems.add(child(place, "countParam"), "a name after a $", count_param)
+        if getattr(op, "count", 0) < 0:
+            self._problems.add(child(place, "count"), "0 or more", getattr(op, "count", 0))
+        if isinstance(op, Churn):
+            self._need(templates, child(place, "templates"), "at least one template")
+            if op.mode == "recreate" and op.number < 1:
+                self._problems.add(child(place, "number"), "1 or more", op.number)
+        elif isinstance(op, CreatePods | CreatePodSets):
+            self._need("pod_template" in templates, child(place, "podTemplate"), "a template")
+        elif op.template_fields and op.opcode != "createNamespaces":
+            name = op.template_fields[0]
+            self._need(name in templates, child(place, _camel(name)), "a template")
+
+    def _need(self, value: object, place: str, expected: str) -> None:
+        if not value:
+            self._problems.add(place, expected, Literally("none"), ProblemKind.REQUIRED)
+
+    def _refuse_marks(self, tree: dict[str, Any], place: str) -> None:
+        """Expressions have a meaning in templates and parameters only."""
+        for name, value in tree.items():
+            if is_marked(value):
+                self._problems.add(child(place, name), "a plain value", shown(value))
+
+
+def _is_measured(op: Op) -> bool:
+    if isinstance(op, CreatePodSets):
+        return bool(op.create_pods_op.get("collectMetrics"))
+    return getattr(op, "collect_metrics", False) or op.opcode == "stopCollectingMetrics"
+
+
+def _refuse_equal_names(names: list[str], path: str, problems: Problems) -> None:
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        times = Literally(f"it {names.count(name)} times")
+        problems.add(path, f'the name "{name}" once', times, ProblemKind.DUPLICATE)
+
+
+def _read(file: str) -> str:
+    try:
+        return Path(file).read_text("utf-8")
+    except OSError as error:
+        raise InputError(f"{file}: expected a readable file; got {error.strerror}") from error
+    except UnicodeError as error:
+        raise InputError(f"{file}: expected UTF-8 text; {error}") from None
+
+
+def _as_list(tree: Any) -> list[Any]:
+    if tree is None:
+        return []
+    return tree if isinstance(tree, list) else [tree]
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

@@ -1,0 +1,182 @@
+"""Making: the objects of an op, one by number.
+
+Completes templates where the file leaves something out that the API server, kubelets or volume controllers would fill
+in: names, namespaces, host names, and the two sides of a bound volume.
+
+Mirrors test/integration/scheduler_perf/node_util.go and CreatePodWithPersistentVolume in test/utils/runners.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...api.kinds import KINDS
+from ...cluster.memory import ClusterObject
+from .cases import Step, TemplateSource
+from .ops import AllocatableStrategy, CreateNodes
+from .templates import Marked, Templates, compile_templates
+
+HOSTNAME = "kubernetes.io/hostname"
+MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+NAMESPACE: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace"}
+
+Tree = dict[str, Any]
+
+
+class Maker:
+    """Makes objects from templates that take turns; each number may give several, in the order they are to be added."""
+
+    def __init__(self, count: int, params: dict[str, Any], *templates: Templates) -> None:
+        self.count = count
+        self._env = {**params, "Count": count}
+        self._templates = templates
+
+    def make(self, index: int) -> list[ClusterObject]:
+        """The objects of one number."""
+        env = {**self._env, "Index": index}
+        return [templates.make(env) for templates in self._templates]
+
+    def __iter__(self) -> Iterator[ClusterObject]:
+        for index in range(self.count):
+            yield from self.make(index)
+
+
+def any_templates(source: TemplateSource, namespace: str, prefix: str) -> Templates:
+    """Templates for objects of any kind; those in no namespace are in `namespace`."""
+
+    def prepare(tree: Tree) -> None:
+        _name(tree, source.marked, prefix)
+        _place(tree, namespace)
+
+    return compile_templates(source.trees, source.marked, source.source, prepare)
+
+
+def node_templates(step: Step, op: CreateNodes, number: int) -> list[Templates]:
+    """Templates for nodes, and for their CSINodes if the op speaks of these."""
+    source = step.templates["node_template"]
+
+    def prepare(tree: Tree) -> None:
+        name = _name(tree, source.marked, f"{number}-")
+        labels = tree["metadata"].setdefault("labels", {})
+        labels.setdefault(HOSTNAME, name)
+        if op.label_node_prepare_strategy is not None:
+            values = op.label_node_prepare_strategy.label_values
+            value = source.marked.mark("label", lambda env: values[env["Index"] % len(values)])
+            labels[op.label_node_prepare_strategy.label_key] = value
+        if op.unique_node_label_strategy is not None:
+            labels[op.unique_node_label_strategy.label_key] = name
+        if op.node_allocatable_strategy is not None:
+            status = tree.setdefault("status", {})
+            amounts = status.get("allocatable", status.get("capacity", {}))
+            status["allocatable"] = amounts | op.node_allocatable_strategy.node_allocatable
+
+    nodes = compile_templates(source.trees, source.marked, source.source, prepare)
+    if op.node_allocatable_strategy is None:
+        return [nodes]
+    return [nodes, _csi_nodes(source, op.node_allocatable_strategy, number)]
+
+
+def pod_templates(step: Step, namespace: str, number: int) -> list[Templates]:
+    """Templates for pods, and for a bound volume of each if the op speaks of volumes."""
+    source = step.templates["pod_template"]
+    volume = step.templates.get("persistent_volume_template")
+    claim = step.templates.get("persistent_volume_claim_template")
+    if volume is None or claim is None:
+        return [any_templates(source, namespace, f"{number}-")]
+    names = f"pv-{number}-", f"pvc-{number}-"
+
+    def prepare(tree: Tree) -> None:
+        _name(tree, source.marked, f"{number}-")
+        _place(tree, namespace)
+        reference = {"claimName": names[1] + source.marked.mark(".Index", _index)}
+        volumes = tree.setdefault("spec", {}).setdefault("volumes", [])
+        volumes.append({"name": "vol", "persistentVolumeClaim": reference})
+
+    pods = compile_templates(source.trees, source.marked, source.source, prepare)
+    return [_volumes(volume, namespace, *names), _claims(claim, namespace, *names), pods]
+
+
+def namespace_templates(source: TemplateSource | None, prefix: str) -> Templates:
+    """Templates for namespaces called `<prefix>-<number>`."""
+    source = source or TemplateSource([NAMESPACE], Marked([]), "namespace")
+
+    def prepare(tree: Tree) -> None:
+        tree["metadata"]["name"] = f"{prefix}-{source.marked.mark('.Index', _index)}"
+
+    return compile_templates(source.trees, source.marked, source.source, prepare)
+
+
+def _csi_nodes(source: TemplateSource, strategy: AllocatableStrategy, number: int) -> Templates:
+    """A CSINode for each node; it has the node's name."""
+
+    def prepare(tree: Tree) -> None:
+        name = _name(tree, source.marked, f"{number}-")
+        drivers = [
+            {"name": driver, "nodeID": name, "allocatable": {"count": limit.count}}
+            for driver, limit in strategy.csi_node_allocatable.items()
+        ]
+        annotations = {MIGRATED: ",".join(strategy.migrated_plugins)}
+        tree.clear()
+        tree.update(
+            apiVersion="storage.k8s.io/v1",
+            kind="CSINode",
+            metadata={"name": name, "annotations": annotations},
+            spec={"drivers": drivers},
+        )
+
+    return compile_templates(source.trees, source.marked, source.source, prepare)
+
+
+def _volumes(source: TemplateSource, namespace: str, volume: str, claim: str) -> Templates:
+    """A volume for each pod, bound to the claim of its number."""
+
+    def prepare(tree: Tree) -> None:
+        index = source.marked.mark(".Index", _index)
+        tree["metadata"]["name"] = f"{volume}{index}"
+        spec = tree.setdefault("spec", {})
+        spec["claimRef"] = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "namespace": namespace,
+            "name": f"{claim}{index}",
+        }
+        if "csi" in spec:
+            spec["csi"].setdefault("volumeHandle", f"{volume}{index}")
+        tree["status"] = {"phase": "Bound"}
+
+    return compile_templates(source.trees, source.marked, source.source, prepare)
+
+
+def _claims(source: TemplateSource, namespace: str, volume: str, claim: str) -> Templates:
+    """A claim for each pod, bound to the volume of its number."""
+
+    def prepare(tree: Tree) -> None:
+        index = source.marked.mark(".Index", _index)
+        tree["metadata"] |= {"name": f"{claim}{index}", "namespace": namespace}
+        tree["metadata"].setdefault("annotations", {})[BIND_COMPLETED] = "true"
+        tree.setdefault("spec", {})["volumeName"] = f"{volume}{index}"
+        tree["status"] = {"phase": "Bound"}
+
+    return compile_templates(source.trees, source.marked, source.source, prepare)
+
+
+def _name(tree: Tree, marked: Marked, prefix: str) -> str:
+    """Give the object a name if the template has none: how it is to begin, then which op and number it is of."""
+    metadata = tree["metadata"]
+    if not metadata.get("name"):
+        begin = metadata.get("generateName") or f"{str(tree.get('kind', 'object')).lower()}-"
+        metadata["name"] = f"{begin}{prefix}{marked.mark('.Index', _index)}"
+    return str(metadata["name"])
+
+
+def _place(tree: Tree, namespace: str) -> None:
+    """Put the object into `namespace` if it can be in one and is not."""
+    kind = KINDS.get(str(tree.get("kind")))
+    if namespace and (kind is None or kind.is_namespaced):
+        tree["metadata"].setdefault("namespace", namespace)
+
+
+def _index(env: Any) -> Any:
+    return env["Index"]

@@ -1,0 +1,74 @@
+"""Measuring: the clock, the rounds and the memory of one measurement."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from ...api.pod import Pod
+from .memory import peak_mib, resident_mib
+from .results import PodRun
+
+
+class Measurement:
+    """Counts pods and time from its making on; making objects is left out of the time."""
+
+    def __init__(self, name: str, nodes: int, counts: Callable[[Pod], bool]) -> None:
+        self._name = name
+        self._nodes = nodes
+        self._counts = counts
+        self._placed = 0
+        self._created = 0
+        self._wanted = 0
+        self._ns = 0
+        self._left_out_ns = 0
+        self.rounds = array("q")
+        self._mib_before = resident_mib()
+
+    def created(self, pod: Pod) -> None:
+        """A pod came into being."""
+        self._created += 1
+        self._wanted += self._counts(pod)
+
+    def bound(self, pod: Pod) -> None:
+        """A pod was placed."""
+        self._placed += self._counts(pod)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The clock runs meanwhile."""
+        start = time.perf_counter_ns()
+        yield
+        self._ns += time.perf_counter_ns() - start
+
+    @contextmanager
+    def left_out(self) -> Iterator[None]:
+        """The clock stands still meanwhile."""
+        start = time.perf_counter_ns()
+        yield
+        self._left_out_ns += time.perf_counter_ns() - start
+
+    def result(self) -> PodRun:
+        """What came of it."""
+        seconds = max(self._ns - self._left_out_ns, 1) / 1e9
+        rounds = np.frombuffer(self.rounds, np.int64) if self.rounds else np.zeros(1, np.int64)
+        half, most = np.percentile(rounds, [50, 99]) / 1e3
+        grown = resident_mib() - self._mib_before
+        return PodRun(
+            workload=self._name,
+            nodes=self._nodes,
+            pods=self._wanted,
+            placed=self._placed,
+            rounds=len(self.rounds),
+            seconds=round(seconds, 4),
+            pods_per_s=round(self._placed / seconds, 1),
+            us_per_pod=round(1e6 * seconds / max(self._placed, 1), 1),
+            p50_us=round(float(half), 1),
+            p99_us=round(float(most), 1),
+            mib_per_10k_pods=round(grown * 10_000 / max(self._created, 1), 1),
+            peak_mib=round(peak_mib(), 1),
+        )

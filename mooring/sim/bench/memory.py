@@ -1,0 +1,27 @@
+"""Memory: how much of it this process holds."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import sys
+from pathlib import Path
+
+_STATM = Path("/proc/self/statm")
+_MIB = 1 << 20
+
+
+def resident_mib() -> float:
+    """What the process holds now, without garbage; where the system does not tell, the most it has held."""
+    gc.collect()
+    try:
+        pages = int(_STATM.read_text().split()[1])
+    except OSError:
+        return peak_mib()
+    return pages * resource.getpagesize() / _MIB
+
+
+def peak_mib() -> float:
+    """The most the process has held so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / _MIB if sys.platform == "darwin" else peak / 1024

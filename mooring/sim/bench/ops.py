@@ -1,0 +1,246 @@
+"""Ops: what a file of workloads says, as it says it.
+
+A file is a list of test cases. A case is a list of ops, done one after the other, and sizes to do them at. Names and
+meaning are those of Kubernetes' scheduler_perf; what is ours is marked so.
+
+Mirrors test/integration/scheduler_perf/{operations,scheduler_perf}.go.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from ...config.decode import Duration, Int32
+
+
+class _File(msgspec.Struct, frozen=True, rename="camel"):
+    """A part of the file."""
+
+
+class Op(_File, frozen=True):
+    """One step of a workload."""
+
+    opcode: ClassVar[str]
+    template_fields: ClassVar[tuple[str, ...]] = ()
+    """The fields that hold templates; each has a twin with `_path` for a template in a file of its own."""
+
+
+class LabelStrategy(_File, frozen=True):
+    """A label for every node, its values in turn."""
+
+    label_key: str = ""
+    label_values: tuple[str, ...] = ()
+
+
+class UniqueLabelStrategy(_File, frozen=True):
+    """A label for every node, with a value of its own."""
+
+    label_key: str = ""
+
+
+class VolumeLimit(_File, frozen=True):
+    """How many volumes of a driver a node takes."""
+
+    count: Int32 | None = None
+
+
+class AllocatableStrategy(_File, frozen=True):
+    """More in each node's allocatable, and a CSINode for it."""
+
+    node_allocatable: dict[str, str] = {}
+    csi_node_allocatable: dict[str, VolumeLimit] = {}
+    migrated_plugins: tuple[str, ...] = ()
+
+
+class CreateNodes(Op, frozen=True):
+    """Add nodes. With `collect_metrics` (ours) what each of these events costs is measured."""
+
+    opcode = "createNodes"
+    template_fields = ("node_template",)
+
+    count: Int32 = 0
+    count_param: str = ""
+    node_template: Any = None
+    node_template_path: str = ""
+    label_node_prepare_strategy: LabelStrategy | None = None
+    unique_node_label_strategy: UniqueLabelStrategy | None = None
+    node_allocatable_strategy: AllocatableStrategy | None = None
+    collect_metrics: bool = False
+    name: str = ""
+
+
+class CreateNamespaces(Op, frozen=True):
+    """Add namespaces named `<prefix>-<number>`."""
+
+    opcode = "createNamespaces"
+    template_fields = ("namespace_template",)
+
+    prefix: str = ""
+    count: Int32 = 0
+    count_param: str = ""
+    namespace_template: Any = None
+    namespace_template_path: str = ""
+
+
+class CreatePods(Op, frozen=True):
+    """Add pods, and schedule until they are all placed or nothing moves any more.
+
+    `collect_metrics` measures the scheduling; with `time_creation` (ours) the adding, too.
+    """
+
+    opcode = "createPods"
+    template_fields = (
+        "pod_template",
+        "persistent_volume_template",
+        "persistent_volume_claim_template",
+    )
+
+    count: Int32 = 0
+    count_param: str = ""
+    namespace: str = ""
+    pod_template: Any = None
+    pod_template_path: str = ""
+    persistent_volume_template: Any = None
+    persistent_volume_template_path: str = ""
+    persistent_volume_claim_template: Any = None
+    persistent_volume_claim_template_path: str = ""
+    collect_metrics: bool = False
+    skip_wait_to_completion: bool = False
+    time_creation: bool = False
+
+
+class CreatePodSets(Op, frozen=True):
+    """Do one createPods in each of several namespaces named `<prefix>-<number>`."""
+
+    opcode = "createPodSets"
+
+    count: Int32 = 0
+    count_param: str = ""
+    namespace_prefix: str = ""
+    create_pods_op: Any = None
+
+
+class DeletePods(Op, frozen=True):
+    """Delete pods. With `collect_metrics` (ours) what each of these events costs is measured."""
+
+    opcode = "deletePods"
+
+    namespace: str = ""
+    label_selector: dict[str, str] = {}
+    delete_pods_per_second: Int32 = 0
+    skip_wait_to_completion: bool = False
+    collect_metrics: bool = False
+    name: str = ""
+
+
+class Churn(Op, frozen=True):
+    """From now on objects come, and with `recreate` go, while pods are scheduled.
+
+    They do so after every `interval_pods` attempts (ours), or one attempt per millisecond of the interval.
+    """
+
+    opcode = "churn"
+
+    mode: Literal["create", "recreate"] = "create"
+    number: Int32 = 0
+    interval_milliseconds: Int32 = 500
+    interval_pods: Int32 = 0
+    namespace: str = ""
+    templates: Any = None
+    template_paths: tuple[str, ...] = ()
+
+
+class Barrier(Op, frozen=True):
+    """Schedule until pods are placed, or have been tried; or until nothing moves any more."""
+
+    opcode = "barrier"
+
+    namespaces: tuple[str, ...] = ()
+    label_selector: dict[str, str] = {}
+    stage_requirement: Literal["Scheduled", "Attempted"] = "Scheduled"
+
+
+class Sleep(Op, frozen=True):
+    """Let time pass on the virtual clock."""
+
+    opcode = "sleep"
+
+    duration: Duration = 0.0
+    duration_param: str = ""
+
+
+class CreateAny(Op, frozen=True):
+    """Add objects of any kind."""
+
+    opcode = "createAny"
+    template_fields = ("template",)
+
+    namespace: str = ""
+    template: Any = None
+    template_path: str = ""
+    count: Int32 = 1
+    count_param: str = ""
+
+
+class StartCollectingMetrics(Op, frozen=True):
+    """Begin to measure; the pods of `namespaces` count."""
+
+    opcode = "startCollectingMetrics"
+
+    name: str = ""
+    namespaces: tuple[str, ...] = ()
+    label_selector: dict[str, str] = {}
+
+
+class StopCollectingMetrics(Op, frozen=True):
+    """Measure no longer."""
+
+    opcode = "stopCollectingMetrics"
+
+
+OPS: dict[str, type[Op]] = {
+    op.opcode: op
+    for op in (
+        CreateNodes,
+        CreateNamespaces,
+        CreatePods,
+        CreatePodSets,
+        DeletePods,
+        Churn,
+        Barrier,
+        Sleep,
+        CreateAny,
+        StartCollectingMetrics,
+        StopCollectingMetrics,
+    )
+}
+
+
+class SizeFile(_File, frozen=True):
+    """A size at which to run a case: values for its parameters."""
+
+    name: str = ""
+    params: dict[str, Any] = {}
+    labels: tuple[str, ...] = ()
+    feature_gates: dict[str, bool] = {}
+    threshold: Any = None
+    threshold_metric_selector: Any = None
+
+
+class CaseFile(_File, frozen=True):
+    """A test case."""
+
+    name: str = ""
+    summary: str = ""
+    workload_template: tuple[Any, ...] = ()
+    workloads: tuple[SizeFile, ...] = ()
+    labels: tuple[str, ...] = ()
+    feature_gates: dict[str, bool] = {}
+    default_pod_template: Any = None
+    default_pod_template_path: str = ""
+    scheduler_config: Any = None
+    scheduler_config_path: str = ""
+    metrics_collector_config: Any = None
+    default_threshold_metric_selector: Any = None

@@ -1,0 +1,179 @@
+"""Templates: YAML with `{{...}}` in it, made into objects by number.
+
+The text is parsed once, not once per object: what stands in braces is replaced by a mark that YAML takes for text, and
+the tree becomes JSON with gaps. Making an object is then filling gaps and decoding.
+
+Mirrors getSpecFromTextTemplateFile in test/integration/scheduler_perf/operations.go.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import msgspec
+
+from ...api.decode import UnknownObject, decode
+from ...cluster.memory import ClusterObject
+from ...errors import InputError
+from ..yaml_tree import YamlError, iter_trees
+from .expressions import Env, Expression, evaluate, parse_expression
+
+_BRACES = re.compile(r"\{\{-?(.*?)-?\}\}", re.DOTALL)
+# Marks are private characters, which YAML and JSON leave alone.
+_MARK = "\ue000{}\ue001"
+_MARKED = re.compile("\ue000(\\d+)\ue001")
+_NUMERIC = "\ue002"
+_NUMERIC_JSON = re.compile(f'"{_NUMERIC}([^"]*)"')
+_FIRST_NUMBER = 1000
+
+
+@dataclass
+class Marked:
+    """Parsed YAML in which marks stand for expressions."""
+
+    documents: list[Any]
+    texts: list[str] = field(default_factory=list)
+    """What stood in braces, for errors."""
+    expressions: dict[int, Expression] = field(default_factory=dict)
+
+    def mark(self, text: str, expression: Expression | None = None) -> str:
+        """A mark for one more expression, to be put into a tree."""
+        number = len(self.texts)
+        self.texts.append(text.strip())
+        if expression is not None:
+            self.expressions[number] = expression
+        return _MARK.format(number)
+
+    def parse(self) -> None:
+        """Read the expressions that stand in the documents; InputError, without the place, if one is none.
+
+        Those in comments are not looked at.
+        """
+        for number in map(int, _MARKED.findall(msgspec.json.encode(self.documents).decode())):
+            self.expressions[number] = parse_expression(self.texts[number])
+
+    def fill(self, text: str, env: Env) -> str:
+        """`text` with its marks replaced by values."""
+        return _MARKED.sub(lambda mark: _shown(self.value(int(mark[1]), env)), text)
+
+    def value(self, number: int, env: Env) -> Any:
+        """The value of an expression; InputError, without the place, where there is none."""
+        return evaluate(self.expressions[number], self.texts[number], env)
+
+    def evaluate(self, value: Any, env: Env) -> Any:
+        """A parsed value with its marks resolved; numbers where the file has no quotes around them."""
+        if not is_marked(value):
+            return value
+        text = self.fill(value.removeprefix(_NUMERIC), env)
+        return json.loads(text) if value.startswith(_NUMERIC) else text
+
+
+def parse_marked(text: str, source: str) -> Marked:
+    """Parse YAML with expressions; InputError, with the place, if it is none."""
+    marked = Marked([])
+    try:
+        numbers = iter(range(_FIRST_NUMBER, _FIRST_NUMBER + len(text)))
+        with_marks = _BRACES.sub(lambda braces: marked.mark(braces[1]), text)
+        with_numbers = _BRACES.sub(lambda _: str(next(numbers)), text)
+        pairs = zip(iter_trees(with_marks), iter_trees(with_numbers), strict=True)
+        marked.documents = [_settled(tree, numeric) for tree, numeric in pairs]
+        marked.parse()
+    except YamlError as error:
+        raise InputError(f"{source}: {error}") from None
+    except InputError as error:
+        raise InputError(f"{source}: {{{{...}}}}: {error}") from None
+    return marked
+
+
+def is_marked(value: Any) -> bool:
+    """Whether a parsed value has an expression in it."""
+    return isinstance(value, str) and _MARKED.search(value) is not None
+
+
+def shown(value: Any) -> Any:
+    """A parsed value as it may appear in a message."""
+    return _MARKED.sub("{{...}}", value.removeprefix(_NUMERIC)) if is_marked(value) else value
+
+
+class Template:
+    """Makes objects of one tree; `source` says where it is from, for errors."""
+
+    def __init__(self, tree: Any, marked: Marked, source: str) -> None:
+        text = _NUMERIC_JSON.sub(r"\1", msgspec.json.encode(tree).decode())
+        parts = _MARKED.split(text)
+        self._literals: list[str] = parts[::2]
+        self._numbers = [int(number) for number in parts[1::2]]
+        self._marked = marked
+        self._source = source
+
+    def make(self, env: Env) -> ClusterObject:
+        """The object for what `env` says; InputError, with the place, where it is none."""
+        try:
+            obj = decode(self._text(env))
+        except InputError as error:
+            raise InputError(f"{self._source}: {error}") from None
+        if isinstance(obj, UnknownObject):
+            kind = f"{obj.kind} ({obj.api_version})" if obj.api_version else obj.kind
+            raise InputError(
+                f"{self._source}: kind: expected a kind that bears on scheduling; got {kind}"
+            )
+        return cast(ClusterObject, obj)
+
+    def _text(self, env: Env) -> bytes:
+        parts = list(self._literals)
+        value = self._marked.value
+        for i, number in enumerate(self._numbers):
+            parts[i] += _shown(value(number, env))
+        return "".join(parts).encode()
+
+
+class Templates:
+    """Several templates that take turns."""
+
+    def __init__(self, templates: list[Template]) -> None:
+        self._templates = templates
+
+    def make(self, env: Env) -> ClusterObject:
+        """The object for what `env` says, of the template whose turn it is by `Index`."""
+        turn: int = env["Index"] % len(self._templates)
+        return self._templates[turn].make(env)
+
+
+def compile_templates(
+    trees: list[Any], marked: Marked, source: str, prepare: Callable[[dict[str, Any]], None]
+) -> Templates:
+    """Templates of parsed trees. `prepare` may complete each tree; it is a copy."""
+    templates = []
+    for tree in trees:
+        copy = msgspec.json.decode(msgspec.json.encode(tree))
+        if not isinstance(copy, dict) or not isinstance(copy.setdefault("metadata", {}), dict):
+            raise InputError(f"{source}: expected an object with a kind and metadata")
+        prepare(copy)
+        templates.append(Template(copy, marked, source))
+    return Templates(templates)
+
+
+def _settled(tree: Any, numeric: Any) -> Any:
+    """`tree` with those marked values set apart that are numbers when numbers take the marks' places."""
+    if isinstance(tree, dict):
+        pairs = zip(tree.items(), numeric.values(), strict=True)
+        return {key: _settled(value, number) for (key, value), number in pairs}
+    if isinstance(tree, list):
+        return [_settled(value, number) for value, number in zip(tree, numeric, strict=True)]
+    if is_marked(tree) and not isinstance(numeric, str):
+        return _NUMERIC + tree
+    return tree
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)[1:-1]
+    return str(value)

@@ -1,0 +1,80 @@
+"""The workloads of the package: every one runs to its end, and says what it should."""
+
+import pytest
+
+from mooring.sim.bench import Case, EventRun, PodRun, Request, execute, make_workload, own_cases
+
+CASES = own_cases()
+NODES, PODS = 30, 200
+
+
+def run(case: Case, nodes: int = NODES, pods: int = PODS) -> list[PodRun | EventRun]:
+    return execute(make_workload(case, Request(case.name, nodes=nodes, pods=pods)))
+
+
+def case_named(name: str) -> Case:
+    return next(case for case in CASES if case.name == name)
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
+def test_every_measured_pod_is_placed(case: Case) -> None:
+    runs = run(case)
+
+    assert runs
+    for measured in runs:
+        assert measured.nodes >= NODES
+        if isinstance(measured, PodRun):
+            assert measured.placed == measured.pods > 0
+            assert measured.rounds >= measured.placed
+            assert measured.pods_per_s > 0
+            assert 0 < measured.p50_us <= measured.p99_us
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "pods"),
+    [
+        pytest.param("basic", 5000, 10_000, id="basic"),
+        pytest.param("big", 100_000, 10_000, id="a hundred thousand nodes"),
+        pytest.param("daemonset", 15_000, 15_000, id="a pod for each of fifteen thousand nodes"),
+        pytest.param("preemption", 5000, 5000, id="a preemptor for each of five thousand nodes"),
+    ],
+)
+def test_a_case_has_a_size_of_its_own(name: str, nodes: int, pods: int) -> None:
+    workload = make_workload(case_named(name), Request(name))
+
+    assert workload.params["initNodes"] == nodes
+    assert workload.params["measurePods"] == pods
+
+
+def test_each_important_pod_takes_the_place_of_three() -> None:
+    (measured,) = run(case_named("preemption"), nodes=10)
+
+    assert isinstance(measured, PodRun)
+    assert (measured.pods, measured.placed, measured.rounds) == (10, 10, 20)
+
+
+def test_pods_that_fit_nowhere_count_by_their_time_alone() -> None:
+    (measured,) = run(case_named("unschedulable"), pods=50)
+
+    assert isinstance(measured, PodRun)
+    assert (measured.pods, measured.placed, measured.rounds) == (50, 50, 100)
+
+
+def test_what_comes_and_goes_is_placed_but_not_counted() -> None:
+    (measured,) = run(case_named("churn"), pods=100)
+
+    assert isinstance(measured, PodRun)
+    assert (measured.pods, measured.placed) == (100, 100)
+    assert measured.rounds > 100
+
+
+def test_an_event_moves_the_pods_it_may_help_and_no_others() -> None:
+    useless, useful = run(case_named("events"), nodes=20, pods=300)
+    (crowd,) = run(case_named("events-for-all"), nodes=20, pods=50)
+
+    assert isinstance(useless, EventRun)
+    assert isinstance(useful, EventRun)
+    assert isinstance(crowd, EventRun)
+    assert (useless.waiting, useless.events, useless.moved_per_event) == (400, 1000, 0)
+    assert 50 < useful.moved_per_event <= 100
+    assert crowd.moved_per_event == 50
