@@ -52,17 +52,28 @@ class RandomTies(TieBreak):
         self._draw = random.Random(seed).random
 
     def choose(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
+        count, size = len(tied), len(table)
+        if _are_few(count, size):
+            return int(tied[int(self._draw() * count)])
         among = rows[tied]
-        row = self.choose_row(set(among.tolist()), table)
-        return int(tied[np.searchsorted(among, row)])
+        while True:
+            row = int(self._draw() * size)
+            place = int(among.searchsorted(row))
+            if place < count and among[place] == row:
+                return int(tied[place])
 
     def choose_row(self, tied: Set[int], table: NodeTable) -> int:
         count, size = len(tied), len(table)
-        if count * count < 4 * size:
+        if _are_few(count, size):
             return sorted(tied)[int(self._draw() * count)]
         while (row := int(self._draw() * size)) not in tied:
             pass
         return row
+
+
+def _are_few(count: int, size: int) -> bool:
+    """Whether sorting `count` rows takes less time than hitting one of them among `size`."""
+    return count * count < 4 * size
 
 
 class FirstFound(TieBreak):

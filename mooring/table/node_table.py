@@ -104,7 +104,6 @@ class NodeTable:
             self._live_rows = (self.node_changes.version, rows)
         return self._live_rows[1]
 
-
     def count(self, rows: Rows) -> int:
         """How many rows `rows` stands for."""
         if rows is ALL:
