@@ -11,6 +11,7 @@ from ..table import Bools, Ints, NodeTable
 from .handle import Nominator
 
 POD_COUNT = "pods"
+MOST_PRIORITIES = 64
 
 
 class Reserved:
@@ -108,3 +109,20 @@ class Reserved:
             if len(values) < size:
                 grown = self._usage[resource] = np.zeros(size, dtype=np.int64)
                 grown[: len(values)] = values
+
+
+class Reservations:
+    """What is nominated, by the priority that a pod must have at least to count."""
+
+    def __init__(self) -> None:
+        self._by_priority: dict[int, Reserved] = {}
+
+    def at_least(self, priority: int, table: NodeTable, nominator: Nominator) -> Reserved:
+        """What is nominated with at least this priority, up to date; always for the same table and nominator."""
+        reserved = self._by_priority.get(priority)
+        if reserved is None:
+            while len(self._by_priority) >= MOST_PRIORITIES:
+                del self._by_priority[next(iter(self._by_priority))]
+            reserved = self._by_priority[priority] = Reserved(table, nominator, priority)
+        reserved.follow()
+        return reserved

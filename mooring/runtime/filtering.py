@@ -264,7 +264,7 @@ class Filtering:
             key = (tuple(parts), tuple(pod.requests.items()), pod.priority, frozenset(skip))
         kept = self._book.get(key)
         if kept is None and not only_known:
-            kept = self._book.make(key, len(table), self.demands(state, pod))
+            kept = self._book.make(key, table, self.demands(state, pod))
         return kept
 
     def _own_row(self, asked: Question) -> int | None:

@@ -13,7 +13,8 @@ import numpy as np
 
 from ..api.pod import Pod
 from ..framework import SUCCESS, CycleState, Demands, NodeInfo, Nominator, Status, Verdict
-from ..framework.reserved import POD_COUNT, Reserved
+from ..framework.reserved import POD_COUNT, Reservations, Reserved
+from ..framework.row_follower import RowFollower
 from ..framework.row_statuses import RowStatuses
 from ..table import Bools, Ints, NodeTable
 from .kept import MAX_CELLS
@@ -22,7 +23,6 @@ FEW_ROWS = 16
 """Up to here asking about one node after the other is quicker than asking about all at once."""
 MOST_STATUSES = 4096
 """Distinct statuses after which a class starts anew: a filter that never says the same twice must not fill memory."""
-MOST_PRIORITIES = 64
 
 
 class Question(NamedTuple):
@@ -54,37 +54,6 @@ class Judges(Protocol):
         """The status of a node without room beside the nominated pods, which says `plain` without them."""
 
 
-class Follower:
-    """Up to where the changes of rows and nominations were followed."""
-
-    __slots__ = ("_nominations", "_rows")
-
-    def __init__(self) -> None:
-        self._rows = self._nominations = -1
-
-    def changed(self, table: NodeTable, nominator: Nominator) -> list[int] | None:
-        """The rows that changed, or whose nominated pods did; None: too many, or not known."""
-        if self._rows < 0:
-            return None
-        log = table.row_changes
-        rows: list[int] | None = [] if self._rows == log.version else log.since(self._rows)
-        if self._nominations != nominator.version and rows is not None:
-            names = nominator.changed_since(self._nominations)
-            if names is None:
-                return None
-            known = (table.row_of.get(name) for name in names)
-            rows = list({*rows, *(row for row in known if row is not None)})
-        return None if rows is None or 4 * len(rows) > len(table) else rows
-
-    def forget(self) -> None:
-        """Nothing is known any more."""
-        self._rows = -1
-
-    def note(self, table: NodeTable, nominator: Nominator) -> None:
-        """All changes up to now were seen to."""
-        self._rows, self._nominations = table.row_changes.version, nominator.version
-
-
 class Refusals:
     """What the rows say to pods of one class.
 
@@ -92,21 +61,22 @@ class Refusals:
     Pods of the class that are nominated themselves count like others: the row of such a pod is judged apart.
     """
 
-    def __init__(self, judges: Judges, nominator: Nominator, demands: Demands | None) -> None:
+    def __init__(
+        self, judges: Judges, table: NodeTable, nominator: Nominator, demands: Demands | None
+    ) -> None:
         self._judges = judges
-        self._nominator = nominator
         self._demands = demands
         self.crowded = RowStatuses()
         self.all = RowStatuses()
-        self._of_crowded = Follower()
-        self._of_all = Follower()
+        self._of_crowded = RowFollower(table, nominator, table.row_changes)
+        self._of_all = RowFollower(table, nominator, table.row_changes)
         self.was_refused = False
         """The last pod of the class was refused by every node."""
 
     def follow_crowded(self, asked: Question) -> None:
         """Bring `crowded` up to date."""
         table, crowded = asked.table, self.crowded
-        changed = self._of_crowded.changed(table, self._nominator)
+        changed = self._of_crowded.changed()
         if changed is None or len(crowded.statuses) > MOST_STATUSES:
             self._crowd_anew(asked)
         else:
@@ -116,14 +86,14 @@ class Refusals:
                     crowded.put(row, self._judge_with(asked, row))
                 elif crowded.said.item(row):
                     crowded.put(row, SUCCESS)
-        self._of_crowded.note(table, self._nominator)
+        self._of_crowded.note()
 
     def follow(self, asked: Question) -> None:
         """Bring both up to date."""
         self.follow_crowded(asked)
         state, pod, table, _ = asked
         choose = self._choose
-        changed = self._of_all.changed(table, self._nominator)
+        changed = self._of_all.changed()
         if changed is None or len(self.all.statuses) > MOST_STATUSES:
             self._of_all.forget()
             self.all.clear(len(table))
@@ -141,7 +111,7 @@ class Refusals:
                     status = self._judges.filter_node(state, pod, table.node_at(row))
                     crowded = self.crowded.at(row)
                     self.all.put(row, status if crowded is SUCCESS else choose(crowded, status))
-        self._of_all.note(table, self._nominator)
+        self._of_all.note()
 
     def _judge(self, asked: Question, rows: Ints) -> None:
         """Judge many rows."""
@@ -190,7 +160,7 @@ class RefusalBook:
         self._judges = judges
         self._nominator = nominator
         self._of: dict[Hashable, Refusals] = {}  # in order of last use
-        self._reserved: dict[int, Reserved] = {}
+        self._reservations = Reservations()
 
     def get(self, key: Hashable) -> Refusals | None:
         """What is kept for a class."""
@@ -199,20 +169,14 @@ class RefusalBook:
             self._of[key] = refusals
         return refusals
 
-    def make(self, key: Hashable, rows: int, demands: Demands | None) -> Refusals:
-        """Begin to keep something for a class, in a table of so many rows."""
-        while self._of and (len(self._of) + 1) * rows > MAX_CELLS:
+    def make(self, key: Hashable, table: NodeTable, demands: Demands | None) -> Refusals:
+        """Begin to keep something for a class."""
+        while self._of and (len(self._of) + 1) * len(table) > MAX_CELLS:
             del self._of[next(iter(self._of))]
-        refusals = Refusals(self._judges, self._nominator, demands)
+        refusals = Refusals(self._judges, table, self._nominator, demands)
         self._of[key] = refusals
         return refusals
 
     def reserved(self, pod: Pod, table: NodeTable) -> Reserved:
         """What is nominated with at least the priority of `pod`, up to date."""
-        reserved = self._reserved.get(pod.priority)
-        if reserved is None:
-            while len(self._reserved) >= MOST_PRIORITIES:
-                del self._reserved[next(iter(self._reserved))]
-            reserved = self._reserved[pod.priority] = Reserved(table, self._nominator, pod.priority)
-        reserved.follow()
-        return reserved
+        return self._reservations.at_least(pod.priority, table, self._nominator)

@@ -29,7 +29,7 @@ class NodeTable:
     """Everything a plugin may ask of nodes, one array entry per row.
 
     `row_changes` logs every change of a row, `node_changes` only those of the node object itself (labels, taints,
-    allocatable, ...), not of the pods on it.
+    allocatable, ...), not of the pods on it. `start_changes` logs what is in neither: that a pod on the row started.
     """
 
     def __init__(self) -> None:
@@ -42,6 +42,7 @@ class NodeTable:
         self.namespaces_version = 0
         self.row_changes = ChangeLog()
         self.node_changes = ChangeLog()
+        self.start_changes = ChangeLog()
 
         self.allocatable = ResourceColumns(self.size)
         self.requested = ResourceColumns(self.size)
@@ -138,6 +139,7 @@ class NodeTable:
         fork.row_of = {self.names[row]: 0}
         fork.namespaces, fork.namespaces_version = self.namespaces, self.namespaces_version
         fork.row_changes, fork.node_changes = ChangeLog(), ChangeLog()
+        fork.start_changes = ChangeLog()
         for name in FORKED:
             setattr(fork, name, getattr(self, name).fork(size, row))
         fork.terms = TermCounts(size, fork.labels)

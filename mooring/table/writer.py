@@ -82,6 +82,8 @@ class TableWriter:
             table.images.touch(row)
             if old.annotations != new.annotations:
                 table.row_changes.mark(row)  # a plugin may read them
+            if old.status is not new.status and old.status.start_time != new.status.start_time:
+                table.start_changes.mark(row)
         else:
             self.remove_pod(old)
             self.add_pod(new)
