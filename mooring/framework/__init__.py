@@ -21,7 +21,7 @@ from .events import (
     default_events,
     wait_for,
 )
-from .following import ChangeFeed, Follower, ObjectKey, ObjectLog
+from .following import ChangeFeed, Follower, KeyLog, ObjectKey, ObjectLog
 from .handle import (
     Client,
     EmptyLister,
@@ -116,6 +116,7 @@ __all__ = [
     "Hint",
     "HintFunction",
     "Judgement",
+    "KeyLog",
     "Lister",
     "NoClient",
     "NoNominations",

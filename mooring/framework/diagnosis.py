@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..table import Bools, NodeTable, Rows
+from .row_statuses import RowStatuses
 from .status import SUCCESS, Code, Status
 from .verdict import Verdict
 
@@ -34,11 +35,13 @@ class Diagnosis:
 
     A row's status is that of the first plugin that refused it, or, with `every_reason`, what all of them said.
     `outside` are rows that PreFilter narrowed away or that were not reached: they have the status `absent`. `alone`
-    holds rows judged one by one, with the pods nominated to them.
+    holds rows judged one by one. `kept` takes the place of `judgements` when what the rows say is known already; it
+    holds until the next attempt.
     """
 
     table: NodeTable
     judgements: list[Judgement] = field(default_factory=list)
+    kept: RowStatuses | None = None
     alone: dict[int, Status] = field(default_factory=dict)
     outside: Bools | None = None
     absent: Status = NOT_LOOKED_AT
@@ -51,6 +54,11 @@ class Diagnosis:
     node_count: int = 0
     every_reason: bool = False
     """Every filter was asked about every node (alwaysCheckAllPredicates of a Policy)."""
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it says who refused which node."""
+        return self.kept is not None or bool(self.judgements)
 
     def refuse_all(self, status: Status) -> None:
         """PreFilter refused the pod: no node was looked at."""
@@ -68,6 +76,9 @@ class Diagnosis:
 
     def note_rejectors(self) -> None:
         """Collect the rejecting plugins from what was judged."""
+        if self.kept is not None:
+            for status in self._kept_statuses(self.kept):
+                self.add_plugin_status(status)
         for judgement, refused in self._refusals():
             if refused.any():
                 self.unschedulable_plugins.add(judgement.plugin)
@@ -86,6 +97,8 @@ class Diagnosis:
             return self.alone[row]
         if self.refused_all or self.is_outside(row):
             return self.absent
+        if self.kept is not None:
+            return self.kept.at(row)
         merged = SUCCESS
         for judgement in self.judgements:
             position = _position(judgement.rows, row)
@@ -100,7 +113,10 @@ class Diagnosis:
         table = self.table
         if self.refused_all:
             return np.full(len(table), self.absent.code, dtype=np.int8)
-        codes = np.zeros(len(table), dtype=np.int8)
+        if self.kept is not None:
+            codes = self.kept.codes()
+        else:
+            codes = np.zeros(len(table), dtype=np.int8)
         for judgement in self.judgements:
             part, said = codes[judgement.rows], judgement.verdict.codes
             both = np.maximum(part, said) if self.every_reason else part
@@ -114,6 +130,10 @@ class Diagnosis:
     def histogram(self) -> Counter[str]:
         """On how many nodes each reason was given."""
         counts: Counter[str] = Counter()
+        if self.kept is not None:
+            counts.update(self.kept.histogram())
+            for row in self.alone:
+                counts.subtract(self.kept.at(row).reasons)
         for judgement, refused in self._refusals():
             counts.update(judgement.verdict.histogram(refused))
         for status in self.alone.values():
@@ -121,7 +141,7 @@ class Diagnosis:
         if self.outside is not None:
             absent = int(np.count_nonzero(self.outside & self.table.live))
             counts.update({reason: absent for reason in self.absent.reasons if absent})
-        return counts
+        return +counts
 
     def message(self) -> str:
         """The text of the FailedScheduling event and the PodScheduled condition."""
@@ -133,6 +153,12 @@ class Diagnosis:
         if self.pre_filter_message:
             return f"0/{self.node_count} nodes are available: {self.pre_filter_message}."
         return no_node_available(self.node_count, self.histogram())
+
+    def _kept_statuses(self, kept: RowStatuses) -> list[Status]:
+        """The refusals that stand on some row, rows judged alone left out."""
+        hidden = Counter(kept.said.item(row) for row in self.alone)
+        counted = zip(kept.statuses, kept.counts, strict=True)
+        return [status for n, (status, count) in enumerate(counted) if count > hidden[n]]
 
     def _refusals(self) -> list[tuple[Judgement, Bools]]:
         """For each judgement, which of its rows it was the first to refuse; with `every_reason`, all it refused."""

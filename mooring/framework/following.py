@@ -6,7 +6,7 @@ A plugin that keeps an index over thousands of volumes cannot read them all agai
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from .handle import Lister
 
@@ -29,32 +29,43 @@ class ChangeFeed(Protocol):
         """Objects that came, changed or went after `version`; None when that is no longer known."""
 
 
-class ObjectLog:
-    """What a lister needs to be a ChangeFeed; `version` grows by one with every change."""
+Key = TypeVar("Key")
 
-    __slots__ = ("_dropped", "_keys")
+
+class KeyLog(Generic[Key]):
+    """What changed, by key and in order; `version` grows by one with every change."""
+
+    __slots__ = ("_dropped", "_keys", "version")
 
     def __init__(self) -> None:
-        self._keys: list[ObjectKey] = []
+        self._keys: list[Key] = []
         self._dropped = 0
+        self.version = 0
 
-    @property
-    def version(self) -> int:
-        return self._dropped + len(self._keys)
-
-    def mark(self, obj: Any) -> None:
-        """Note that `obj` came, changed or went."""
-        self._keys.append(ObjectKey(obj.kind, obj.namespace, obj.name))
+    def add(self, key: Key) -> None:
+        """Note a change."""
+        self._keys.append(key)
+        self.version += 1
         if len(self._keys) > 2 * KEEP:
             del self._keys[:KEEP]
             self._dropped += KEEP
 
-    def since(self, version: int) -> list[ObjectKey] | None:
-        """Objects noted after `version`, each once; None when the log no longer reaches back that far."""
+    def since(self, version: int) -> list[Key] | None:
+        """Keys noted after `version`, each once; None when the log no longer reaches back that far."""
         start = version - self._dropped
         if start < 0:
             return None
         return list(dict.fromkeys(self._keys[start:]))
+
+
+class ObjectLog(KeyLog[ObjectKey]):
+    """What a lister needs to be a ChangeFeed."""
+
+    __slots__ = ()
+
+    def mark(self, obj: Any) -> None:
+        """Note that `obj` came, changed or went."""
+        self.add(ObjectKey(obj.kind, obj.namespace, obj.name))
 
 
 class Follower:

@@ -80,6 +80,16 @@ class PodEvent(NamedTuple):
 class Nominator(Protocol):
     """Which pods are promised a place on which node."""
 
+    @property
+    def version(self) -> int:
+        """Changes whenever a nomination does."""
+
+    def changed_since(self, version: int) -> Iterable[str] | None:
+        """Nodes whose nominated pods changed after `version`; None when that is no longer known."""
+
+    def node_of(self, pod: Pod) -> str:
+        """The node that `pod` is nominated to; "" when it is not."""
+
     def nominated_pods(self, node_name: str) -> list[Pod]:
         """Pods nominated to the node."""
 
@@ -194,6 +204,14 @@ class EmptyLister:
 
 class NoNominations:
     """Nobody is nominated."""
+
+    version = 0
+
+    def changed_since(self, version: int) -> Iterable[str] | None:
+        return ()
+
+    def node_of(self, pod: Pod) -> str:
+        return ""
 
     def nominated_pods(self, node_name: str) -> list[Pod]:
         return []

@@ -186,6 +186,8 @@ class Demands:
 
     amounts: dict[str, int]
     reasons: dict[str, str]
+    plugin: str = ""
+    """Who says so; whoever runs the plugin fills it in."""
 
 
 class AdditiveFilter(FilterPlugin):

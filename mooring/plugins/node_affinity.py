@@ -22,6 +22,7 @@ from ..framework import (
     CycleState,
     FilterPlugin,
     Handle,
+    NodeInfo,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -102,6 +103,16 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
             matched |= ~allowed  # only the first reason is given
         verdict.reject(~matched, REASON, unresolvable=True)
         return verdict
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        labels, name, spec = node.labels, node.name, pod.spec
+        if self._added_required is not None and not self._added_required.matches(labels, name):
+            return unresolvable(REASON_ADDED)
+        required = spec.required_node_selector
+        matched = matches_map(spec.node_selector, labels)
+        if matched and required is not None:
+            matched = required.matches(labels, name)
+        return SUCCESS if matched else unresolvable(REASON)
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         preferred = _preferred(pod)

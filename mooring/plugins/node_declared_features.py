@@ -14,9 +14,11 @@ from ..framework import (
     SUCCESS,
     CycleState,
     FilterPlugin,
+    NodeInfo,
     PreFilterPlugin,
     Status,
     Verdict,
+    unresolvable,
 )
 from ..framework.events import (
     NODE,
@@ -61,6 +63,10 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         declared = table.features.contains_all(required_features(pod), rows)
         verdict.reject(~declared, REASON, unresolvable=True)
         return verdict
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        declared = required_features(pod) <= set(node.node.declared_features)
+        return SUCCESS if declared else unresolvable(REASON)
 
 
 def required_features(pod: Pod) -> frozenset[str]:

@@ -6,11 +6,21 @@ Mirrors pkg/scheduler/framework/plugins/nodename/node_name.go.
 from collections.abc import Hashable, Sequence
 
 from ..api.pod import Pod
-from ..framework import NODE_OBJECT, CycleState, FilterPlugin, Verdict
+from ..framework import (
+    NODE_OBJECT,
+    SUCCESS,
+    CycleState,
+    FilterPlugin,
+    NodeInfo,
+    Status,
+    Verdict,
+    unresolvable,
+)
 from ..framework.events import NODE, ActionType, EventWithHint, wait_for
 from ..table import NodeTable, Rows
 
 REASON = "node(s) didn't match the requested node name"
+REFUSED = unresolvable(REASON)
 
 
 class NodeName(FilterPlugin):
@@ -30,3 +40,7 @@ class NodeName(FilterPlugin):
             wanted = table.row_of.get(pod.node_name, -1)
             verdict.reject(table.numbers(rows) != wanted, REASON, unresolvable=True)
         return verdict
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        wanted = pod.node_name
+        return REFUSED if wanted and wanted != node.name else SUCCESS

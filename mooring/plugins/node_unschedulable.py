@@ -9,7 +9,16 @@ from typing import Any
 from ..api.node import Node
 from ..api.pod import Pod
 from ..api.taints import Taint, tolerated
-from ..framework import NODE_OBJECT, CycleState, FilterPlugin, Verdict
+from ..framework import (
+    NODE_OBJECT,
+    SUCCESS,
+    CycleState,
+    FilterPlugin,
+    NodeInfo,
+    Status,
+    Verdict,
+    unresolvable,
+)
 from ..framework.events import (
     NODE,
     POD,
@@ -23,6 +32,7 @@ from ..framework.events import (
 from ..table import NodeTable, Rows
 
 REASON = "node(s) were unschedulable"
+REFUSED = unresolvable(REASON)
 CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
@@ -45,6 +55,11 @@ class NodeUnschedulable(FilterPlugin):
         if not tolerated(CORDON, pod.tolerations):
             verdict.reject(table.unschedulable[rows], REASON, unresolvable=True)
         return verdict
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        if node.unschedulable and not tolerated(CORDON, pod.tolerations):
+            return REFUSED
+        return SUCCESS
 
 
 def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:

@@ -17,11 +17,13 @@ from ..framework import (
     CycleState,
     FilterPlugin,
     Handle,
+    NodeInfo,
     PreScorePlugin,
     ScorePlugin,
     Status,
     Verdict,
     scale_to_max,
+    unresolvable,
 )
 from ..framework.events import (
     NODE,
@@ -36,6 +38,7 @@ from ..framework.events import (
 from ..table import Ints, NodeTable, Rows
 
 REASON = "node(s) had untolerated taint(s)"
+REFUSED = unresolvable(REASON)
 HARD = frozenset({"NoSchedule", "NoExecute"})
 SOFT = frozenset({"PreferNoSchedule"})
 
@@ -80,6 +83,9 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         verdict = Verdict.accept(table, rows)
         verdict.reject(self._untolerated(pod, table, rows, HARD) > 0, REASON, unresolvable=True)
         return verdict
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return REFUSED if node.taints and self._repels(node.node, pod) else SUCCESS
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         return SUCCESS

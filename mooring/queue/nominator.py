@@ -5,9 +5,10 @@ Mirrors pkg/scheduler/backend/queue/nominator.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ..api.pod import Pod
+from ..framework import KeyLog
 
 FindPod = Callable[[str, str], Pod | None]
 """(namespace, name) -> the pod as the cluster knows it now; None when it is gone."""
@@ -23,6 +24,7 @@ class PodNominator:
         self._find_pod = find_pod
         self._by_node: dict[str, dict[str, Pod]] = {}
         self._node_of: dict[str, str] = {}
+        self._log: KeyLog[str] = KeyLog()
 
     def add(self, pod: Pod, node_name: str | None = None) -> None:
         """Nominate `pod` to `node_name`, by default to the node in its status.
@@ -40,6 +42,8 @@ class PodNominator:
                 return
         self._node_of[pod.uid] = node_name
         self._by_node.setdefault(node_name, {})[pod.uid] = pod
+        if node_name:
+            self._log.add(node_name)
 
     def delete(self, pod: Pod) -> None:
         """End the nomination of `pod`, if it has one."""
@@ -49,6 +53,8 @@ class PodNominator:
             del pods[pod.uid]
             if not pods:
                 del self._by_node[node_name]
+            if node_name:
+                self._log.add(node_name)
 
     def update(self, old: Pod, new: Pod) -> None:
         """The pod changed; a nomination that its status does not mention yet is kept."""
@@ -57,6 +63,15 @@ class PodNominator:
             kept = self._node_of.get(old.uid)
         self.delete(old)
         self.add(new, kept)
+
+    @property
+    def version(self) -> int:
+        """Changes whenever a nomination to some node does."""
+        return self._log.version
+
+    def changed_since(self, version: int) -> Iterable[str] | None:
+        """Nodes whose nominated pods changed after `version`; None when that is no longer known."""
+        return self._log.since(version)
 
     def node_of(self, pod: Pod) -> str:
         """The node `pod` is nominated to; "" when it is not."""

@@ -6,7 +6,7 @@ pkg/scheduler/framework/runtime/framework.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -33,15 +33,19 @@ from ..framework import (
     PreFilterPlugin,
     PreFilterResult,
     Status,
+    Verdict,
     unresolvable,
 )
-from ..table import Bools, NodeInfo, NodeTable, Rows
+from ..framework.reserved import POD_COUNT
+from ..table import ALL, Bools, Ints, NodeInfo, NodeTable, Rows
 from ..table.what_if import WhatIf
+from .demands import DemandsOf
 from .failing import failed
 from .kept import FILTERING, Kept, KeptFeasible, judge_rows
 from .plans import Plans, by_scope_and_key
+from .refusals import Question, RefusalBook, Refusals
 
-POD_COUNT = "pods"
+NO_DEMANDS = Demands({}, {})
 PRE_FILTERING = "running PreFilter plugin {}"
 
 
@@ -71,6 +75,10 @@ class Filtering:
         self._nominator = nominator
         self._check_all = check_all
         self._anywhere = [p for p in self.filters if p.scope is CLUSTER]
+        self._looking = [p for p in self.filters if p.scope is not NODE_OBJECT]
+        self._additive: dict[FilterPlugin, DemandsOf] = {
+            p: DemandsOf(p) for p in self.filters if isinstance(p, AdditiveFilter)
+        }
         self._kept: list[Kept[KeptFeasible]] = []
         for positions in by_scope_and_key(self.filters):
             group = [self.filters[position] for position in positions]
@@ -81,6 +89,8 @@ class Filtering:
             self._kept,
             lambda state: state.skip_filter,
         )
+        self._book = RefusalBook(self, nominator)
+        self._position = {plugin.name: i for i, plugin in enumerate(self.filters)}
 
     def run_pre_filters(self, state: CycleState, pod: Pod, table: NodeTable) -> PreFiltered:
         """Run PreFilter in order; Unschedulable goes on, since preemption needs the others' state."""
@@ -140,19 +150,63 @@ class Filtering:
     def diagnose(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, diagnosis: Diagnosis
     ) -> None:
-        """Judge `rows` once more in the order of the plugins, and note who refused which."""
-        rows = table.live_rows if isinstance(rows, slice) else rows
+        """Say of each of `rows`, in the order of the plugins, who refuses it and why, its nominated pods included."""
+        asked = Question(state, pod, table, self._book.reserved(pod, table))
+        kept = self._refusals(asked) if isinstance(rows, slice) else None
+        if kept is not None:
+            kept.follow(asked)
+            kept.was_refused = kept.all.refused == table.node_count
+            diagnosis.kept = kept.all
+            self._judge_own_row(asked, diagnosis)
+            return
+        numbers = table.numbers(table.live_rows if isinstance(rows, slice) else rows)
+        for row in numbers[asked.reserved.is_reserved(numbers)].tolist():
+            if row not in diagnosis.alone:
+                self._judge_alone(asked, row, diagnosis)
         diagnosis.every_reason = self._check_all
+        for judged, verdict, plugin in self.judge_in_order(state, pod, table, numbers):
+            diagnosis.judgements.append(Judgement(plugin, verdict, judged))
+
+    def refuse_again(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, diagnosis: Diagnosis
+    ) -> bool:
+        """Whether the last pod of its class was refused everywhere, and this one is, too; `diagnosis` says why then.
+
+        False: who knows.
+        """
+        if not isinstance(rows, slice):
+            return False
+        asked = Question(state, pod, table, self._book.reserved(pod, table))
+        kept = self._refusals(asked, only_known=True)
+        if kept is None or not kept.was_refused:
+            return False
+        kept.follow(asked)
+        kept.was_refused = kept.all.refused == table.node_count
+        if kept.was_refused:
+            self._judge_own_row(asked, diagnosis)
+            if any(status.is_success for status in diagnosis.alone.values()):
+                diagnosis.alone.clear()
+                return False
+            diagnosis.kept = kept.all
+        return kept.was_refused
+
+    def judge_in_order(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints
+    ) -> list[tuple[Ints, Verdict, str]]:
+        """Ask about `rows`, each plugin about those that the plugins before it left, or all of them about all."""
+        judged = []
         for plugin in self.filters:
             if plugin.name in state.skip_filter:
                 continue
-            verdict = judge_rows(plugin, state, pod, table, rows)
-            diagnosis.judgements.append(Judgement(plugin.name, verdict, rows))
+            whole = len(rows) == len(table)  # columns need not be copied then
+            verdict = judge_rows(plugin, state, pod, table, ALL if whole else rows)
+            judged.append((rows, verdict, plugin.name))
             if self._check_all:
                 continue
-            rows = _among(rows, verdict.feasible)
-            if table.count(rows) == 0:
+            rows = rows[verdict.feasible]
+            if not len(rows):
                 break
+        return judged
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         """Judge one node, possibly a what-if; the first refusal counts, or all of them when all are asked for."""
@@ -173,81 +227,135 @@ class Filtering:
         return merged
 
     def filter_nominated(
-        self, state: CycleState, pod: Pod, table: NodeTable, diagnosis: Diagnosis
-    ) -> None:
-        """Judge the nodes that other pods are nominated to once more, with those pods on them."""
-        node_names = self._nominator.node_names()
-        if not node_names:
-            return
-        demands = self.demands(state, pod)
-        accepted = self._accepted_objects(state, pod, table) if demands is not None else None
-        for node_name in node_names:
-            row = table.row_of.get(node_name)
-            if row is None or not table.live[row] or diagnosis.is_outside(row):
-                continue
-            if demands is None:
-                status = self._judge_with_nominated(state, pod, table.node_at(row))
-            elif accepted is None or accepted[row]:
-                status = self._crowded(pod, table.node_at(row), demands)
-            else:
-                continue  # refused for what the node is, whoever is on it
-            if not status.is_success:
-                diagnosis.alone[row] = status
+        self, state: CycleState, pod: Pod, table: NodeTable, found: Rows, diagnosis: Diagnosis
+    ) -> Rows:
+        """Those of the rows `found` that can run the pod also when the pods nominated to them are there."""
+        reserved = self._book.reserved(pod, table)
+        if not reserved:
+            return found
+        asked = Question(state, pod, table, reserved)
+        numbers = table.numbers(found)
+        kept = self._refusals(asked)
+        if kept is None:
+            for row in numbers[reserved.is_reserved(numbers)].tolist():
+                self._judge_alone(asked, row, diagnosis)
+            refused = np.isin(numbers, list(diagnosis.alone))
+        else:
+            kept.follow_crowded(asked)
+            refused = kept.crowded.said[numbers] != 0
+            own = self._own_row(asked)
+            if own is not None:
+                node = table.node_at(own)
+                rivals = self._rivals(pod, node)
+                crowded = bool(rivals) and not self.judge_with(state, pod, node, rivals).is_success
+                refused[numbers == own] = crowded
+        return numbers[~refused] if refused.any() else found
+
+    def _refusals(self, asked: Question, only_known: bool = False) -> Refusals | None:
+        """What is kept about the class of the pod; None when a filter looks beyond the row it judges."""
+        state, pod, table, _ = asked
+        skip = state.skip_filter
+        if self._check_all or any(plugin.name not in skip for plugin in self._anywhere):
+            return None
+        plan = self._plans.get(pod, len(table))
+        key: Hashable = pod.spec
+        if not all(plan.is_settled):
+            parts = [p.pod_key(pod) for p in self.filters if p.name not in skip]
+            key = (tuple(parts), tuple(pod.requests.items()), pod.priority, frozenset(skip))
+        kept = self._book.get(key)
+        if kept is None and not only_known:
+            kept = self._book.make(key, table, self.demands(state, pod))
+        return kept
+
+    def _own_row(self, asked: Question) -> int | None:
+        """The row that the pod itself is nominated to."""
+        name = self._nominator.node_of(asked.pod) if asked.reserved else ""
+        row = asked.table.row_of.get(name) if name else None
+        return row if row is not None and asked.table.live[row] else None
+
+    def _judge_own_row(self, asked: Question, diagnosis: Diagnosis) -> None:
+        """A pod makes no room for itself: what is kept for its class does not hold for the node it is nominated to."""
+        own = self._own_row(asked)
+        if own is not None:
+            status = self.filter_with_nominated(asked.state, asked.pod, asked.table.node_at(own))
+            diagnosis.alone[own] = status
+
+    def _judge_alone(self, asked: Question, row: int, diagnosis: Diagnosis) -> None:
+        """Judge a node with its nominated pods, and note when it refuses the pod because of them."""
+        state, pod, table, _ = asked
+        node = table.node_at(row)
+        rivals = self._rivals(pod, node)
+        status = self.judge_with(state, pod, node, rivals) if rivals else SUCCESS
+        if not status.is_success:
+            if self._only_adds_up(state, pod):
+                status = self.first_of(status, self.filter_node(state, pod, node))
+            diagnosis.alone[row] = status
+
+    def _only_adds_up(self, state: CycleState, pod: Pod) -> bool:
+        return not self._check_all and self.demands(state, pod) is not None
 
     def demands(self, state: CycleState, pod: Pod) -> Demands | None:
         """What `pod` needs free on a node, when no filter looks at the pods of a node in another way."""
-        amounts: dict[str, int] = {}
-        reasons: dict[str, str] = {}
-        for plugin in self.filters:
-            if plugin.name in state.skip_filter or plugin.scope is NODE_OBJECT:
-                continue
-            if not isinstance(plugin, AdditiveFilter) or amounts:
-                return None  # one that adds up is enough to know; two might count the same thing
-            wanted = plugin.demands(pod)
-            amounts, reasons = wanted.amounts, wanted.reasons
-        return Demands(amounts, reasons)
+        skip = state.skip_filter
+        looking = [plugin for plugin in self._looking if plugin.name not in skip]
+        if not looking:
+            return NO_DEMANDS
+        adding = looking[0]
+        if len(looking) > 1 or adding not in self._additive:
+            return None  # one that adds up is enough to know; two might count the same thing
+        return self._additive[adding].get(pod)
 
-    def _accepted_objects(self, state: CycleState, pod: Pod, table: NodeTable) -> Bools | None:
-        """bool per row: no filter refuses the node for what it is; None when there is no such filter."""
-        accepted: Bools | None = None
-        plan = self._plans.get(pod, len(table))
-        for position, kept in enumerate(self._kept):
-            if kept.scope is NODE_OBJECT:
-                feasible = self._plans.answer(plan, position, state, pod, table).feasible
-                accepted = feasible if accepted is None else accepted & feasible
-        return accepted
-
-    def _crowded(self, pod: Pod, node: NodeInfo, demands: Demands) -> Status:
+    def _crowded(self, node: NodeInfo, demands: Demands, rivals: Sequence[Pod]) -> Status:
         """Whether the nominated pods leave room on the node, by adding up."""
-        rivals = self._rivals(pod, node)
         reasons, code = [], Code.Unschedulable
-        for resource, wanted in demands.amounts.items() if rivals else ():
-            used = [rival.usage.get(resource, 0) for rival in rivals]
-            taken = node.requested.get(resource, 0) + sum(used)
+        requested, allocatable = node.requested, node.allocatable
+        for resource, wanted in demands.amounts.items():
             if resource == POD_COUNT:
                 taken = len(node.table.pods[node.row]) + len(rivals)
-            capacity = node.allocatable.get(resource, 0)
+            else:
+                taken = requested.get(resource, 0)
+                for rival in rivals:
+                    taken += rival.usage.get(resource, 0)
+            capacity = allocatable.get(resource, 0)
             if wanted > capacity - taken:
                 reasons.append(demands.reasons[resource])
                 if wanted > capacity and resource != POD_COUNT:
                     code = Code.UnschedulableAndUnresolvable
-        adding = next((p.name for p in self.filters if isinstance(p, AdditiveFilter)), "")
-        return Status(code, tuple(reasons), adding) if reasons else SUCCESS
+        return Status(code, tuple(reasons), demands.plugin) if reasons else SUCCESS
 
     def filter_with_nominated(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         """Judge one node, possibly a what-if, with and without the pods nominated to it."""
-        status = self._judge_with_nominated(state, pod, node)
-        return self.filter_node(state, pod, node) if status.is_success else status
-
-    def _judge_with_nominated(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        """A node must do with the nominated pods, too: they may come before this pod, or never."""
         rivals = self._rivals(pod, node)
-        if not rivals:
-            return SUCCESS
+        crowded = self.judge_with(state, pod, node, rivals) if rivals else SUCCESS
+        if crowded.is_success:
+            return self.filter_node(state, pod, node)
+        if self._only_adds_up(state, pod):
+            return self.first_of(crowded, self.filter_node(state, pod, node))
+        return crowded
+
+    def judge_with(
+        self, state: CycleState, pod: Pod, node: NodeInfo, rivals: Sequence[Pod]
+    ) -> Status:
+        """Judge a node with nominated pods on it: they may come before this pod, or never.
+
+        When all that filters do with pods is to add up, only the room is judged.
+        """
+        demands = None if self._check_all else self.demands(state, pod)
+        if demands is not None:
+            return self._crowded(node, demands, rivals)
         state, what_if = state.clone(), WhatIf(node.table, node.row)
         for rival in rivals:
             self.add_pod(state, pod, rival, what_if)
         return self.filter_node(state, pod, what_if.node)
+
+    def first_of(self, crowded: Status, plain: Status) -> Status:
+        """The status of a node without room for the pod beside the nominated ones, which says `plain` without them.
+
+        The first plugin to refuse counts.
+        """
+        if plain.is_success or self._position[crowded.plugin] <= self._position[plain.plugin]:
+            return crowded
+        return plain
 
     def _rivals(self, pod: Pod, node: NodeInfo) -> list[Pod]:
         """The pods nominated to the node that `pod` must leave room for."""

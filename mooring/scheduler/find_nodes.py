@@ -107,7 +107,7 @@ class NodeFinder:
         self._filter(profile, state, pod, rows, search, everything)
         if self._extenders is not None and self._extenders.can_filter:
             self._ask_extenders(self._extenders, pod, search)
-            if table.count(search.rows) == 0 and not diagnosis.judgements:
+            if table.count(search.rows) == 0 and not diagnosis.is_judged:
                 profile.filtering.diagnose(state, pod, table, rows, diagnosis)
         return search
 
@@ -132,13 +132,13 @@ class NodeFinder:
     ) -> None:
         table, diagnosis = self._table, search.diagnosis
         search.nodes, search.start = self._snapshot.order, self._next_start
-        found = profile.filtering.run_filters(state, pod, table, rows)
-        profile.filtering.filter_nominated(state, pod, table, diagnosis)
-        if diagnosis.alone:
-            numbers = table.numbers(found)
-            found = numbers[~np.isin(numbers, list(diagnosis.alone))]
-        if everything or table.count(found) == 0:
-            profile.filtering.diagnose(state, pod, table, rows, diagnosis)
+        filtering = profile.filtering
+        found: Rows = NO_ROWS
+        if everything or not filtering.refuse_again(state, pod, table, rows, diagnosis):
+            found = filtering.run_filters(state, pod, table, rows)
+            found = filtering.filter_nominated(state, pod, table, found, diagnosis)
+            if everything or table.count(found) == 0:
+                filtering.diagnose(state, pod, table, rows, diagnosis)
         processed = table.node_count if isinstance(rows, slice) else len(rows)
         if profile.percentage is not None:
             enough = num_feasible_nodes_to_find(profile.percentage, processed)

@@ -32,8 +32,7 @@ class NodeTable:
     """Everything a plugin may ask of nodes, one array entry per row.
 
     `row_changes` logs every change of a row, `node_changes` only those of the node object itself (labels, taints,
-    allocatable, ...), not of the pods on it. That a pod has started counts nowhere, and so is no change of its row:
-    `starts` logs it for who asks which pods to remove.
+    allocatable, ...), not of the pods on it. `start_changes` logs what is in neither: that a pod on the row started.
     """
 
     def __init__(self) -> None:
@@ -46,7 +45,7 @@ class NodeTable:
         self.namespaces_version = 0
         self.row_changes = ChangeLog()
         self.node_changes = ChangeLog()
-        self.starts = ChangeLog()
+        self.start_changes = ChangeLog()
 
         self.amounts: list[int | None] = []
         self._amount_ids: dict[Hashable, int] = {}
@@ -161,7 +160,8 @@ class NodeTable:
         fork.amounts, fork._amount_ids, fork._next_amounts = [None], {}, count()
         fork.row_of = {self.names[row]: 0}
         fork.namespaces, fork.namespaces_version = self.namespaces, self.namespaces_version
-        fork.row_changes, fork.node_changes, fork.starts = ChangeLog(), ChangeLog(), ChangeLog()
+        fork.row_changes, fork.node_changes = ChangeLog(), ChangeLog()
+        fork.start_changes = ChangeLog()
         for name in FORKED:
             setattr(fork, name, getattr(self, name).fork(size, row))
         fork.terms = TermCounts(size, fork.labels)

@@ -7,6 +7,7 @@ somebody first asks, then kept up to date row by row.
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ class PodMatrix:
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
-        self._version = self._starts = -1
+        self._versions: tuple[int, int] | None = None
         self.resources: dict[str, int] = {POD_COUNT: 0}
         self.pods: list[list[Pod]] = []
         self.priority: Ints = np.zeros((0, 0), dtype=np.int64)
@@ -44,22 +45,22 @@ class PodMatrix:
     def refresh(self) -> None:
         """Follow the table."""
         changed = self._changed()
+        if changed is None:
+            changed = list(range(len(self._table)))
         self.pods.extend([] for _ in range(len(self._table) - len(self.pods)))
         for row in changed:
             self.pods[row] = sorted(self._table.pods[row].values(), key=importance)
         self._make_room(changed)
         for row in changed:
             self._fill(row)
+        self._versions = (self._table.row_changes.version, self._table.start_changes.version)
 
-    def _changed(self) -> list[int]:
-        """The rows whose pods are not as they were last time."""
-        log, starts = self._table.row_changes, self._table.starts
-        changed = log.since(self._version) if self._version >= 0 else None
-        started = starts.since(self._starts) if self._starts >= 0 else None
-        self._version, self._starts = log.version, starts.version
-        if changed is None or started is None:
-            return list(range(len(self._table)))
-        return sorted({*changed, *started}) if started else changed
+    def _changed(self) -> list[int] | None:
+        if self._versions is None:
+            return None
+        rows = self._table.row_changes.since(self._versions[0])
+        started = self._table.start_changes.since(self._versions[1])
+        return None if rows is None or started is None else sorted({*rows, *started})
 
     def index_of(self, resource: str) -> int | None:
         """Where `resource` is in `amounts`; None when no pod has asked for it."""
@@ -115,7 +116,12 @@ def importance(pod: Pod) -> tuple[int, int]:
 def start_of(pod: Pod) -> int:
     """When the pod started, in seconds; one that has not counts as starting last."""
     text = pod.status.start_time
-    return NOT_STARTED if text is None else int(datetime.fromisoformat(text).timestamp())
+    return NOT_STARTED if text is None else _seconds(text)
+
+
+@lru_cache(maxsize=65_536)
+def _seconds(text: str) -> int:
+    return int(datetime.fromisoformat(text).timestamp())
 
 
 def _grown(values: NDArray[np.int64], shape: tuple[int, ...], fill: int) -> NDArray[np.int64]:

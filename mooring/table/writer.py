@@ -82,10 +82,10 @@ class TableWriter:
             row = table.row_of[old.node_name]
             table.pods[row][old.uid] = new
             table.images.touch(row)
-            if old.status.start_time != new.status.start_time:
-                table.starts.mark(row)
-            if old.annotations != new.annotations:
+            if old.annotations is not new.annotations and old.annotations != new.annotations:
                 table.row_changes.mark(row)  # a plugin may read them
+            if old.status is not new.status and old.status.start_time != new.status.start_time:
+                table.start_changes.mark(row)
         else:
             self.remove_pod(old)
             self.add_pod(new)

@@ -15,7 +15,7 @@ from ..api.node import HOSTNAME, ZONE, Node
 from ..api.pod import Pod, PodCondition
 from ..clock import ManualClock
 from ..errors import InputError
-from ..framework import Handle, ObjectKey, ObjectLog, PodEvent
+from ..framework import Handle, KeyLog, ObjectKey, ObjectLog, PodEvent
 from ..table import NodeTable
 from ..table.writer import TableWriter
 
@@ -265,6 +265,19 @@ class Nominations:
 
     def __init__(self, nominated: Mapping[str, Iterable[Pod]]) -> None:
         self._nominated = {name: list(pods) for name, pods in nominated.items()}
+        self._log: KeyLog[str] = KeyLog()
+
+    @property
+    def version(self) -> int:
+        return self._log.version
+
+    def changed_since(self, version: int) -> Iterable[str] | None:
+        return self._log.since(version)
+
+    def node_of(self, pod: Pod) -> str:
+        """The node that `pod` is nominated to; "" when it is not."""
+        found = (name for name, pods in self._nominated.items() if pod.uid in {p.uid for p in pods})
+        return next(found, "")
 
     def nominated_pods(self, node_name: str) -> list[Pod]:
         return list(self._nominated.get(node_name, ()))
@@ -273,8 +286,9 @@ class Nominations:
         return list(self._nominated)
 
     def delete(self, pod: Pod) -> None:
-        for pods in self._nominated.values():
+        for name, pods in self._nominated.items():
             pods[:] = [other for other in pods if other.uid != pod.uid]
+            self._log.add(name)
 
 
 def _taint(taint: str | Tree) -> Tree:

@@ -78,7 +78,6 @@ def preempt(
     preemption.handle = handle
     state, diagnosis = CycleState(), Diagnosis(table, node_count=table.node_count)
     assert filtering.run_pre_filters(state, pod, table).status.is_success
-    filtering.filter_nominated(state, pod, table, diagnosis)
     filtering.diagnose(state, pod, table, ALL, diagnosis)
     assert (diagnosis.codes() != 0).all(), "the pod of such a test must fit nowhere"
     result, status = preemption.post_filter(state, pod, diagnosis)

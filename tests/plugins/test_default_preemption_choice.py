@@ -7,8 +7,8 @@ import pytest
 from mooring.api.pod import Pod
 from mooring.api.workloads import PodDisruptionBudget
 from mooring.framework import Victims
+from mooring.plugins.default_preemption.budgets import Budgets
 from mooring.plugins.default_preemption.candidates import best_candidate
-from mooring.plugins.default_preemption.victims import split_by_budget
 from mooring.testing.builders import make_object, make_pod
 
 DB = {"app": "db"}
@@ -78,7 +78,7 @@ def budget(allowed: int, **fields: Any) -> PodDisruptionBudget:
 def test_split_by_budget(
     pods: list[Pod], budgets: list[PodDisruptionBudget], violating: list[str]
 ) -> None:
-    breaks, harmless = split_by_budget(pods, budgets)
+    breaks, harmless = Budgets(budgets).split(pods)
 
     assert [pod.name for pod in breaks] == violating
     assert [pod.name for pod in harmless] == [p.name for p in pods if p.name not in violating]

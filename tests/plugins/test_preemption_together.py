@@ -83,7 +83,6 @@ def preempt(case: tuple[NodeTable, list[Any], dict[str, list[Pod]], Pod], togeth
     with patch.object(filtering, "demands", filtering.demands if together else lambda *_: None):
         state, diagnosis = CycleState(), Diagnosis(table, node_count=table.node_count)
         filtering.run_pre_filters(state, pod, table)
-        filtering.filter_nominated(state, pod, table, diagnosis)
         filtering.diagnose(state, pod, table, ALL, diagnosis)
         if (diagnosis.codes() == 0).any():  # codes of nodes judged with nominated pods included
             return None

@@ -85,3 +85,15 @@ def test_delete_ends_the_nomination() -> None:
 
     assert uids(nominator) == {}
     assert not nominator
+
+
+def test_who_follows_learns_which_nodes_to_look_at_again() -> None:
+    nominator = PodNominator()
+    nominator.add(nominee("p"), "a")
+    seen = nominator.version
+    assert nominator.changed_since(seen) == []
+
+    nominator.add(nominee("p"), "b")
+    nominator.add(nominee("q"), "")
+    assert nominator.changed_since(seen) == ["a", "b"]
+    assert nominator.version != seen

@@ -358,8 +358,9 @@ def test_filter_nominated_judges_only_nodes_somebody_is_nominated_to() -> None:
     diagnosis = Diagnosis(table, node_count=3)
 
     filtering = make_filtering([plugin], [plugin], nominated=nominated)
-    filtering.filter_nominated(CycleState(), POD, table, diagnosis)
+    found = filtering.filter_nominated(CycleState(), POD, table, ALL, diagnosis)
 
+    assert table.numbers(found).tolist() == [0, 2]
     assert diagnosis.alone == {1: Status(Code.Unschedulable, ("seen",), "Seen")}
 
 

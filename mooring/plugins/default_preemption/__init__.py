@@ -36,10 +36,12 @@ from ...framework import (
     unschedulable,
 )
 from ...framework.events import POD, ActionType, EventWithHint, Hint, wait_for
+from ...framework.reserved import Reservations
 from ...table import Ints
-from ...table.pod_matrix import PodMatrix
-from .candidates import best_candidate, best_row
-from .dry_run import DryRun, dry_run
+from .budgets import BudgetFollower
+from .by_room import Room, select_by_room
+from .candidates import best_candidate
+from .kept_run import KeptRuns
 from .victims import NO_VICTIMS, OneByOne
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -58,7 +60,9 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     def __init__(self, min_percentage: int = 10, min_absolute: int = 100) -> None:
         self._min_percentage = min_percentage
         self._min_absolute = min_absolute
-        self._matrix: PodMatrix | None = None
+        self._budgets = BudgetFollower()
+        self._reservations = Reservations()
+        self._runs = KeptRuns()
         self._preempting: dict[str, Pod] = {}
         """By uid of the pod that makes room, the last of its victims that is being deleted."""
 
@@ -141,7 +145,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         offset = self.handle.random.randrange(len(promising)) if len(promising) else 0
         order = np.concatenate((promising[offset:], promising[:offset]))
         wanted = min(max(len(rows) * self._min_percentage // 100, self._min_absolute), len(rows))
-        budgets = list(self.handle.lister.list("PodDisruptionBudget"))
+        budgets = self._budgets.get(self.handle.lister)
         one_by_one = OneByOne(filters, state, pod, table, budgets, wanted)
         extenders = self.handle.extenders
         if extenders is not None and not extenders.have_a_say(pod):
@@ -159,43 +163,34 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
 
     def _search_together(
         self, pod: Pod, order: Ints, demands: Demands, one_by_one: OneByOne, account: Preemption
-    ) -> Victims | Status | None:
-        table = self.handle.table
-        if self._matrix is None:
-            self._matrix = PodMatrix(table)
-        self._matrix.refresh()
-        nominated = self._rivals(pod)
+    ) -> Victims | None:
+        table, nominator = self.handle.table, self.handle.nominator
+        reserved = self._reservations.at_least(pod.priority, table, nominator)
+        run = self._runs.get(Room(demands, pod.priority, one_by_one.budgets), table, nominator)
+        own = table.row_of.get(nominator.node_of(pod)) if reserved else None
+        if own is not None:
+            rivals = [rival for rival in reserved.pods(own) if rival.uid != pod.uid]
+            run.judge_own(own, rivals)
         chunk = max(one_by_one.wanted, SMALLEST_CHUNK)
-        runs: list[DryRun] = []
-        found = harmless = 0
+        rows, found, harmless = order[:0], 0, 0
         for start in range(0, len(order), chunk):
-            rows = order[start : start + chunk]
-            run = dry_run(table, self._matrix, pod, rows, demands, nominated, one_by_one.budgets)
-            runs.append(run)
-            account.reasons.update(run.reasons)
-            found += int(run.is_candidate.sum())
-            harmless += int((run.is_candidate & (run.violations == 0)).sum())
+            looked_at = order[start : start + chunk]
+            run.judge(looked_at, self._runs.matrix(table), reserved)
+            is_candidate = run.is_candidate[looked_at]
+            found += int(np.count_nonzero(is_candidate))
+            harmless += int(np.count_nonzero(is_candidate & (run.costs[0, looked_at] == 0)))
+            rows = order[: start + chunk]
             if harmless and found >= one_by_one.wanted:
                 break
-        row = best_row(runs, table.names)
+        account.reasons.update(run.reasons(rows))
+        row = run.best(rows)
+        if own is not None:
+            run.forget(own)
         if row is None:
             return None
-        found_there = one_by_one.select(row)
-        assert isinstance(found_there, Victims), (
-            "judged together and one by one, a node is a candidate alike"
-        )
-        return found_there
-
-    def _rivals(self, pod: Pod) -> dict[int, list[Pod]]:
-        """The nominated pods that count as being on a row already."""
-        rivals = {}
-        for node_name in self.handle.nominator.node_names():
-            row = self.handle.table.row_of.get(node_name)
-            pods = self.handle.nominator.nominated_pods(node_name)
-            rival = [p for p in pods if p.priority >= pod.priority and p.uid != pod.uid]
-            if row is not None and rival:
-                rivals[row] = rival
-        return rivals
+        victims = select_by_room(table, row, run.room, rivals if row == own else reserved.pods(row))
+        assert isinstance(victims, Victims), "judged before and now, a node is a candidate alike"
+        return victims
 
     def _evict(self, pod: Pod, chosen: Victims, account: Preemption) -> None:
         """Push the victims out; lower-priority pods nominated to the node lose their nomination.

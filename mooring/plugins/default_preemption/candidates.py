@@ -5,13 +5,9 @@ Mirrors pickOneNodeForPreemption of pkg/scheduler/framework/preemption/preemptio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
-
-import numpy as np
+from collections.abc import Iterable
 
 from ...framework import Victims
-from ...table import Bools, Ints
 from ...table.pod_matrix import start_of
 
 PRIORITY_OFFSET = 2**31  # makes every priority positive, so that fewer victims weigh less
@@ -23,48 +19,6 @@ def best_candidate(candidates: Iterable[Victims]) -> Victims:
     cheapest = min(cost(victims) for victims in ordered)
     tied = [victims for victims in ordered if cost(victims) == cheapest]
     return max(tied, key=earliest_start)  # of equal ones, max takes the first
-
-
-def best_row(runs: Sequence[Costs], names: Sequence[str]) -> int | None:
-    """The same choice among rows that were judged together; None when none is a candidate."""
-    best: tuple[Any, ...] | None = None
-    for run in runs:
-        left = np.flatnonzero(run.is_candidate)
-        for costs, latest in (
-            (run.violations, False),
-            (run.highest, False),
-            (run.total, False),
-            (run.count, False),
-            (run.earliest_start_s, True),
-        ):
-            if len(left) > 1:
-                values = costs[left]
-                left = left[values == (values.max() if latest else values.min())]
-        for position in left.tolist():
-            row = int(run.rows[position])
-            key = (
-                int(run.violations[position]),
-                int(run.highest[position]),
-                int(run.total[position]),
-                int(run.count[position]),
-                -int(run.earliest_start_s[position]),
-                names[row],
-                row,
-            )
-            best = key if best is None else min(best, key)
-    return None if best is None else best[-1]
-
-
-class Costs(Protocol):
-    """What choosing each of many rows would cost."""
-
-    rows: Ints
-    is_candidate: Bools
-    violations: Ints
-    highest: Ints
-    total: Ints
-    count: Ints
-    earliest_start_s: Ints
 
 
 def cost(victims: Victims) -> tuple[int, int, int, int]:

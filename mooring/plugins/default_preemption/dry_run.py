@@ -7,61 +7,50 @@ together, one place after the other. Holds the same answers; a property test say
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...api.pod import Pod
 from ...api.workloads import PodDisruptionBudget
 from ...framework import Demands
+from ...framework.reserved import POD_COUNT, Reserved
 from ...table import Bools, Ints, NodeTable
-from ...table.pod_matrix import POD_COUNT, PodMatrix
+from ...table.pod_matrix import PodMatrix
+from .budgets import Budgets, protects
+from .by_room import Room
 from .candidates import PRIORITY_OFFSET
-from .victims import protects
 
 
 @dataclass(slots=True)
 class DryRun:
-    """What came of it for `rows`: which are candidates, and what choosing each of them would cost."""
+    """What came of it for each row: whether it is a candidate, and what choosing it would cost.
 
-    rows: Ints
+    `costs` are, by row: broken budgets, highest priority, sum of priorities, number of victims, earliest start.
+    `short` has a bit for each resource that is short even with all lower pods gone.
+    """
+
     is_candidate: Bools
-    violations: Ints
-    highest: Ints
-    total: Ints
-    count: Ints
-    earliest_start_s: Ints
-    reasons: Counter[str]
-    """On how many of the other rows each reason stands in the way even with all lower pods gone."""
+    costs: Ints
+    short: Ints
 
 
 def dry_run(
-    table: NodeTable,
-    matrix: PodMatrix,
-    pod: Pod,
-    rows: Ints,
-    demands: Demands,
-    nominated: Mapping[int, Sequence[Pod]],
-    budgets: Sequence[PodDisruptionBudget],
+    table: NodeTable, matrix: PodMatrix, rows: Ints, room: Room, reserved: Reserved
 ) -> DryRun:
-    """Find the victims on `rows`. `nominated` are the pods that count as being on a row already."""
-    resources = list(demands.amounts)
-    amounts = _amounts(matrix, rows, resources)
-    lower = matrix.priority[rows] < pod.priority
-    free = _free(table, rows, demands, nominated)
+    """Find the victims on `rows`; `reserved` counts as being there already."""
+    amounts = _amounts(matrix, rows, list(room.demands.amounts))
+    lower = matrix.priority[rows] < room.priority
+    free = _free(table, rows, room.demands, reserved)
     free = free + np.where(lower[:, :, None], amounts, 0).sum(axis=1)
     short = free < 0
-    reasons = Counter(
-        {demands.reasons[r]: int(n) for r, n in zip(resources, short.sum(axis=0), strict=True) if n}
-    )
-    violating = _violating(matrix, rows, lower, budgets)
+    violating = _violating(matrix, rows, lower, room.budgets)
     victim = _put_back(free, amounts, lower, violating)
     fits = ~short.any(axis=1)
     victim &= fits[:, None]
-    return _judge(matrix, rows, victim, violating, fits, reasons)
+    bits = (short << np.arange(short.shape[1])).sum(axis=1)
+    return DryRun(fits & victim.any(axis=1), _costs(matrix, rows, victim, violating), bits)
 
 
 def _amounts(matrix: PodMatrix, rows: Ints, resources: Sequence[str]) -> NDArray[np.int64]:
@@ -74,31 +63,21 @@ def _amounts(matrix: PodMatrix, rows: Ints, resources: Sequence[str]) -> NDArray
     return amounts
 
 
-def _free(
-    table: NodeTable, rows: Ints, demands: Demands, nominated: Mapping[int, Sequence[Pod]]
-) -> NDArray[np.int64]:
+def _free(table: NodeTable, rows: Ints, demands: Demands, reserved: Reserved) -> NDArray[np.int64]:
     """int64 [rows, resources]: what would be left with the pod on the row; negative where it is short."""
     free = np.empty((len(rows), len(demands.amounts)), dtype=np.int64)
     for position, (resource, wanted) in enumerate(demands.amounts.items()):
         used = table.pod_count if resource == POD_COUNT else table.requested[resource]
         free[:, position] = table.allocatable[resource][rows] - used[rows] - wanted
-    where = {int(row): position for position, row in enumerate(rows)} if nominated else {}
-    for row, rivals in nominated.items():
-        if row in where:
-            for position, resource in enumerate(demands.amounts):
-                taken = sum(
-                    1 if resource == POD_COUNT else r.usage.get(resource, 0) for r in rivals
-                )
-                free[where[row], position] -= taken
+        if reserved:
+            free[:, position] -= reserved.usage(resource)[rows]
     return free
 
 
-def _violating(
-    matrix: PodMatrix, rows: Ints, lower: Bools, budgets: Sequence[PodDisruptionBudget]
-) -> Bools:
+def _violating(matrix: PodMatrix, rows: Ints, lower: Bools, budgets: Budgets) -> Bools:
     """bool [rows, places]: removing the pod, after the more important ones, would exceed a budget."""
     violating = np.zeros(lower.shape, dtype=np.bool_)
-    for budget in budgets:
+    for budget in budgets.listed:
         matched = _matched(matrix, rows, budget) & lower
         over = np.cumsum(matched, axis=1) > budget.status.disruptions_allowed
         violating |= matched & over
@@ -136,27 +115,19 @@ def _put_back(
     return victim
 
 
-def _judge(
-    matrix: PodMatrix,
-    rows: Ints,
-    victim: Bools,
-    violating: Bools,
-    fits: Bools,
-    reasons: Counter[str],
-) -> DryRun:
+def _costs(matrix: PodMatrix, rows: Ints, victim: Bools, violating: Bools) -> Ints:
+    """int64 [5, rows]: what choosing each row would cost."""
+    lowest, latest = np.iinfo(np.int64).min, np.iinfo(np.int64).max
     priority = matrix.priority[rows]
-    highest = np.where(victim, priority, np.iinfo(np.int64).min).max(
-        axis=1, initial=np.iinfo(np.int64).min
-    )
+    highest = np.where(victim, priority, lowest).max(axis=1, initial=lowest)
     of_highest = victim & (priority == highest[:, None])
-    start_s = np.where(of_highest, matrix.start_s[rows], np.iinfo(np.int64).max)
-    return DryRun(
-        rows=rows,
-        is_candidate=fits & victim.any(axis=1),
-        violations=(victim & violating).sum(axis=1),
-        highest=highest,
-        total=np.where(victim, priority + PRIORITY_OFFSET, 0).sum(axis=1),
-        count=victim.sum(axis=1),
-        earliest_start_s=start_s.min(axis=1, initial=np.iinfo(np.int64).max),
-        reasons=reasons,
+    start_s = np.where(of_highest, matrix.start_s[rows], latest)
+    return np.stack(
+        (
+            (victim & violating).sum(axis=1),
+            highest,
+            np.where(victim, priority + PRIORITY_OFFSET, 0).sum(axis=1),
+            victim.sum(axis=1),
+            start_s.min(axis=1, initial=latest),
+        )
     )

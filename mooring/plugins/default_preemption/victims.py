@@ -1,15 +1,11 @@
 """Victims: the pods that must leave one node so that another pod fits.
 
-Mirrors SelectVictimsOnNode and filterPodsWithPDBViolation of
-pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go.
+Mirrors SelectVictimsOnNode of pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...api.pod import Pod
-from ...api.workloads import PodDisruptionBudget
 from ...errors import PluginError
 from ...framework import (
     CycleState,
@@ -23,6 +19,7 @@ from ...framework import (
 from ...table import Ints, NodeTable
 from ...table.pod_matrix import importance
 from ...table.what_if import WhatIf
+from .budgets import Budgets
 from .candidates import best_candidate
 
 NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -37,7 +34,7 @@ class OneByOne:
         state: CycleState,
         pod: Pod,
         table: NodeTable,
-        budgets: Sequence[PodDisruptionBudget],
+        budgets: Budgets,
         wanted: int,
     ) -> None:
         self._filters = filters
@@ -90,7 +87,7 @@ def select_victims(
     pod: Pod,
     table: NodeTable,
     row: int,
-    budgets: Sequence[PodDisruptionBudget],
+    budgets: Budgets,
 ) -> Victims | Status:
     """The fewest, least important pods to remove from `row`; or why removing pods does not help.
 
@@ -105,7 +102,7 @@ def select_victims(
     if not status.is_success:
         return status
     lower.sort(key=importance)
-    violating, harmless = split_by_budget(lower, budgets)
+    violating, harmless = budgets.split(lower)
     victims: list[Pod] = []
     violations = 0
     for candidate in (*violating, *harmless):
@@ -118,32 +115,3 @@ def select_victims(
         return failure(f'expected at least one victim pod on node "{table.names[row]}"')
     victims.sort(key=importance)
     return Victims(table.names[row], victims, violations)
-
-
-def split_by_budget(
-    pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget]
-) -> tuple[list[Pod], list[Pod]]:
-    """Pods whose removal, one after the other, would exceed some disruption budget, and the others."""
-    allowed = {id(budget): budget.status.disruptions_allowed for budget in budgets}
-    violating: list[Pod] = []
-    harmless: list[Pod] = []
-    for pod in pods:
-        exceeded = False
-        for budget in budgets:
-            if protects(budget, pod) and pod.name not in budget.disrupted_pods:
-                allowed[id(budget)] -= 1
-                exceeded = exceeded or allowed[id(budget)] < 0
-        (violating if exceeded else harmless).append(pod)
-    return violating, harmless
-
-
-def protects(budget: PodDisruptionBudget, pod: Pod) -> bool:
-    """Whether the budget is about pods like this one."""
-    selector = budget.spec.selector
-    return (
-        budget.namespace == pod.namespace
-        and bool(pod.labels)
-        and selector is not None
-        and not selector.is_empty
-        and selector.matches(pod.labels)
-    )

@@ -1,0 +1,159 @@
+"""RowStatuses: a status for every row, each distinct one stored once and counted.
+
+Thousands of nodes refuse a pod for a handful of reasons. Whoever follows the table changes a row here and there; the
+message about all of them is then a sum over the distinct statuses, not over the nodes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..table import Bools, Ints
+from .status import SUCCESS, Code, Status
+from .verdict import Verdict
+
+MOST_REASONS = 48
+"""Reasons that a number can tell apart, a bit for each; a verdict with more is taken over row by row."""
+FIRST_BIT = 4
+"""The bits below hold the code."""
+
+
+class RowStatuses:
+    """`said` holds, per row, a position in `statuses`; `counts` holds on how many rows each of them stands.
+
+    The first status is SUCCESS, which is not counted.
+    """
+
+    __slots__ = ("_codes", "_histogram", "_numbers", "counts", "refused", "said", "statuses")
+
+    def __init__(self) -> None:
+        self.said: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+        self.statuses: list[Status] = [SUCCESS]
+        self.counts: list[int] = [0]
+        self.refused = 0
+        """Rows with another status than SUCCESS."""
+        self._numbers: dict[Status, int] = {SUCCESS: 0}
+        self._codes: NDArray[np.int8] = np.zeros(1, dtype=np.int8)
+        self._histogram: Counter[str] | None = None
+
+    def clear(self, size: int) -> None:
+        """SUCCESS on each of `size` rows."""
+        self.said = np.zeros(size, dtype=np.int32)
+        self.statuses, self._numbers = [SUCCESS], {SUCCESS: 0}
+        self._codes = np.zeros(1, dtype=np.int8)
+        self._recount()
+
+    def grow(self, size: int) -> None:
+        """Have a status, SUCCESS, for rows that are new."""
+        if len(self.said) < size:
+            grown = np.zeros(size, dtype=np.int32)
+            grown[: len(self.said)] = self.said
+            self.said = grown
+
+    def at(self, row: int) -> Status:
+        """The status of one row."""
+        return self.statuses[self.said.item(row)]
+
+    def put(self, row: int, status: Status) -> None:
+        """Give one row another status."""
+        number, known = self._number(status), self.said.item(row)
+        if number == known:
+            return
+        self.said[row] = number
+        if known:
+            self.counts[known] -= 1
+            self.refused -= 1
+        if number:
+            self.counts[number] += 1
+            self.refused += 1
+        self._histogram = None
+
+    def put_rows(self, rows: Ints, refusals: list[tuple[Ints, Verdict, str]]) -> None:
+        """Give `rows` what is in `refusals`, rows with a verdict and the plugin that gave it; others: SUCCESS."""
+        self.said[rows] = 0
+        for judged, verdict, plugin in refusals:
+            positions = np.flatnonzero(verdict.codes)
+            if len(positions):
+                self.said[judged[positions]] = self._numbers_of(verdict, positions, plugin)
+        self._recount()
+
+    def overlay(
+        self, other: RowStatuses, rows: Ints, choose: Callable[[Status, Status], Status]
+    ) -> None:
+        """On those of `rows` that `other` refuses: what `choose` takes of its status and this one's."""
+        rows = rows[other.said[rows] != 0]
+        pairs = other.said[rows].astype(np.int64) * len(self.statuses) + self.said[rows]
+        distinct, inverse = np.unique(pairs, return_inverse=True)
+        size = len(self.statuses)
+        chosen = [
+            self._number(choose(other.statuses[theirs], self.statuses[ours]))
+            for theirs, ours in (divmod(pair, size) for pair in distinct.tolist())
+        ]
+        self.said[rows] = np.array(chosen, dtype=np.int32)[inverse]
+        self._recount()
+
+    def codes(self) -> NDArray[np.int8]:
+        """int8 per row: the code of its status."""
+        if len(self._codes) != len(self.statuses):
+            self._codes = np.array([status.code for status in self.statuses], dtype=np.int8)
+        return self._codes[self.said]
+
+    def has(self, code: Code) -> bool:
+        """Whether a row has a status with this code."""
+        return any(
+            count and status.code is code
+            for status, count in zip(self.statuses, self.counts, strict=True)
+        )
+
+    def given(self) -> list[Status]:
+        """The refusals that stand on some row."""
+        return [s for s, count in zip(self.statuses, self.counts, strict=True) if count]
+
+    def histogram(self) -> Counter[str]:
+        """On how many rows each reason stands; not to be changed."""
+        if self._histogram is None:
+            counts: Counter[str] = Counter()
+            for status, count in zip(self.statuses, self.counts, strict=True):
+                for reason in status.reasons if count else ():
+                    counts[reason] += count
+            self._histogram = counts
+        return self._histogram
+
+    @property
+    def is_refused(self) -> Bools:
+        """bool per row: its status is not SUCCESS."""
+        refused: Bools = self.said != 0
+        return refused
+
+    def _number(self, status: Status) -> int:
+        number = self._numbers.get(status)
+        if number is None:
+            number = self._numbers[status] = len(self.statuses)
+            self.statuses.append(status)
+            self.counts.append(0)
+        return number
+
+    def _numbers_of(self, verdict: Verdict, positions: Ints, plugin: str) -> NDArray[np.int32]:
+        """What to write for the judged rows at `positions`: rows with the same code and reasons get the same."""
+
+        def number(position: int) -> int:
+            return self._number(verdict.status(position).by(plugin))
+
+        if len(verdict.reasons) > MOST_REASONS:
+            return np.array([number(position) for position in positions.tolist()], dtype=np.int32)
+        kinds = verdict.codes[positions].astype(np.int64)
+        for bit, mask in enumerate(verdict.reasons.values(), start=FIRST_BIT):
+            kinds |= mask[positions].astype(np.int64) << bit
+        _, first, inverse = np.unique(kinds, return_index=True, return_inverse=True)
+        numbers = np.array([number(position) for position in positions[first]], dtype=np.int32)
+        return numbers[inverse]
+
+    def _recount(self) -> None:
+        self.counts = np.bincount(self.said, minlength=len(self.statuses)).tolist()
+        self.counts[0] = 0
+        self.refused = sum(self.counts)
+        self._histogram = None

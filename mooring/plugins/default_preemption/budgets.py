@@ -1,0 +1,86 @@
+"""Budgets: how many pods may be disrupted, and which pods that is about.
+
+Mirrors filterPodsWithPDBViolation of pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ...api.pod import Pod
+from ...api.workloads import PodDisruptionBudget
+from ...framework import Lister
+
+MOST_LABELS = 65_536
+
+
+class Budgets:
+    """The disruption budgets of the cluster at one moment.
+
+    Which of them protect a pod depends on its namespace and labels: that is asked once per distinct ones.
+    """
+
+    def __init__(self, listed: Iterable[PodDisruptionBudget] = ()) -> None:
+        self.listed = list(listed)
+        self._of: dict[object, tuple[PodDisruptionBudget, ...]] = {}
+
+    def of(self, pod: Pod) -> Sequence[PodDisruptionBudget]:
+        """Those that are about pods like this one."""
+        if not self.listed or not pod.labels:
+            return ()
+        key = (pod.namespace, frozenset(pod.labels.items()))
+        found = self._of.get(key)
+        if found is None:
+            if len(self._of) >= MOST_LABELS:
+                self._of.clear()
+            found = self._of[key] = tuple(b for b in self.listed if protects(b, pod))
+        return found
+
+    def split(self, pods: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
+        """Pods whose removal, one after the other, would exceed some budget, and the others."""
+        if not self.listed:
+            return [], list(pods)
+        allowed: dict[int, int] = {}
+        violating: list[Pod] = []
+        harmless: list[Pod] = []
+        for pod in pods:
+            exceeded = False
+            for budget in self.of(pod):
+                if pod.name not in budget.disrupted_pods:
+                    left = allowed.get(id(budget), budget.status.disruptions_allowed) - 1
+                    allowed[id(budget)] = left
+                    exceeded = exceeded or left < 0
+            (violating if exceeded else harmless).append(pod)
+        return violating, harmless
+
+
+class BudgetFollower:
+    """The budgets as they are now: the same object for as long as none of them changes."""
+
+    def __init__(self) -> None:
+        self._lister: Lister | None = None
+        self._version = -1
+        self._budgets = Budgets()
+
+    def get(self, lister: Lister) -> Budgets:
+        """The budgets that `lister` has."""
+        if lister is not self._lister or lister.version != self._version:
+            self._lister, self._version = lister, lister.version
+            known, listed = self._budgets.listed, list(lister.list("PodDisruptionBudget"))
+            if len(known) != len(listed) or any(
+                a is not b for a, b in zip(known, listed, strict=True)
+            ):
+                self._budgets = Budgets(listed)
+        return self._budgets
+
+
+def protects(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    """Whether the budget is about pods like this one."""
+    selector = budget.spec.selector
+    return (
+        budget.namespace == pod.namespace
+        and bool(pod.labels)
+        and selector is not None
+        and not selector.is_empty
+        and selector.matches(pod.labels)
+    )

@@ -1,0 +1,73 @@
+"""By room: the victims on one node for a pod that only needs room, worked out on plain numbers.
+
+Holds the same answers as `victims.py` and as `dry_run.py`, which finds them on many nodes at once; a property test
+says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...api.pod import Pod
+from ...framework import Demands, Victims
+from ...framework.reserved import POD_COUNT
+from ...table import NodeTable
+from ...table.pod_matrix import importance
+from .budgets import Budgets
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a pod needs, whom it may push out (pods below `priority`), and the budgets to mind."""
+
+    demands: Demands
+    priority: int
+    budgets: Budgets
+
+
+def select_by_room(
+    table: NodeTable, row: int, room: Room, rivals: Sequence[Pod]
+) -> Victims | list[str]:
+    """The victims on `row`, where `rivals` count as being there; or the resources that are short without any victim."""
+    here = table.pods[row].values()
+    lower = [pod for pod in here if pod.priority < room.priority]
+    free = _free_without(table, row, room, lower, rivals)
+    short = [resource for resource, left in free.items() if left < 0]
+    if short:
+        return short
+    lower.sort(key=importance)
+    violating, harmless = room.budgets.split(lower)
+    victims: list[Pod] = []
+    violations = 0
+    for number, pod in enumerate((*violating, *harmless)):
+        usage = pod.usage
+        left = {name: amount - usage.get(name, 0) for name, amount in free.items()}
+        if POD_COUNT in free:
+            left[POD_COUNT] = free[POD_COUNT] - 1
+        if min(left.values(), default=0) >= 0:
+            free = left
+        else:
+            victims.append(pod)
+            violations += number < len(violating)
+    victims.sort(key=importance)
+    return Victims(table.names[row], victims, violations)
+
+
+def _free_without(
+    table: NodeTable, row: int, room: Room, lower: Sequence[Pod], rivals: Sequence[Pod]
+) -> dict[str, int]:
+    """What is left of each resource with the pod there and the pods of lower priority gone; negative where short."""
+    offered, used = table.allocatable.rows[row], table.requested.rows[row]
+    free = {}
+    for resource, wanted in room.demands.amounts.items():
+        if resource == POD_COUNT:
+            taken = len(table.pods[row]) - len(lower) + len(rivals)
+        else:
+            taken = used.get(resource, 0)
+            for pod in lower:
+                taken -= pod.usage.get(resource, 0)
+            for pod in rivals:
+                taken += pod.usage.get(resource, 0)
+        free[resource] = offered.get(resource, 0) - taken - wanted
+    return free

@@ -1,0 +1,182 @@
+"""Refusals: which rows refuse pods of one class, and why, kept and followed up.
+
+A pod that fits nowhere is explained node by node. The next pod of its class is refused for the same reasons, except
+where a row, or what is nominated to it, changed since: only those rows are judged again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ..api.pod import Pod
+from ..framework import SUCCESS, CycleState, Demands, NodeInfo, Nominator, Status, Verdict
+from ..framework.reserved import POD_COUNT, Reservations, Reserved
+from ..framework.row_follower import RowFollower
+from ..framework.row_statuses import RowStatuses
+from ..table import Bools, Ints, NodeTable
+from .kept import MAX_CELLS
+
+FEW_ROWS = 16
+"""Up to here asking about one node after the other is quicker than asking about all at once."""
+MOST_STATUSES = 4096
+"""Distinct statuses after which a class starts anew: a filter that never says the same twice must not fill memory."""
+
+
+class Question(NamedTuple):
+    """A pod to judge, and the nominated pods it must leave room for (itself among them, if it is nominated)."""
+
+    state: CycleState
+    pod: Pod
+    table: NodeTable
+    reserved: Reserved
+
+
+class Judges(Protocol):
+    """The filters of a profile, as they are asked here."""
+
+    def judge_in_order(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints
+    ) -> list[tuple[Ints, Verdict, str]]:
+        """Ask about `rows`, each plugin about those that the plugins before it left."""
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        """Judge one node."""
+
+    def judge_with(
+        self, state: CycleState, pod: Pod, node: NodeInfo, rivals: Sequence[Pod]
+    ) -> Status:
+        """Judge one node with further pods on it."""
+
+    def first_of(self, crowded: Status, plain: Status) -> Status:
+        """The status of a node without room beside the nominated pods, which says `plain` without them."""
+
+
+class Refusals:
+    """What the rows say to pods of one class.
+
+    `crowded` has the rows that refuse the pod with their nominated pods on them, `all` every row that refuses it.
+    Pods of the class that are nominated themselves count like others: the row of such a pod is judged apart.
+    """
+
+    def __init__(
+        self, judges: Judges, table: NodeTable, nominator: Nominator, demands: Demands | None
+    ) -> None:
+        self._judges = judges
+        self._demands = demands
+        self.crowded = RowStatuses()
+        self.all = RowStatuses()
+        self._of_crowded = RowFollower(table, nominator, table.row_changes)
+        self._of_all = RowFollower(table, nominator, table.row_changes)
+        self.was_refused = False
+        """The last pod of the class was refused by every node."""
+
+    def follow_crowded(self, asked: Question) -> None:
+        """Bring `crowded` up to date."""
+        table, crowded = asked.table, self.crowded
+        changed = self._of_crowded.changed()
+        if changed is None or len(crowded.statuses) > MOST_STATUSES:
+            self._crowd_anew(asked)
+        else:
+            crowded.grow(len(table))
+            for row in changed:
+                if asked.reserved.pods(row) and table.nodes[row] is not None:
+                    crowded.put(row, self._judge_with(asked, row))
+                elif crowded.said.item(row):
+                    crowded.put(row, SUCCESS)
+        self._of_crowded.note()
+
+    def follow(self, asked: Question) -> None:
+        """Bring both up to date."""
+        self.follow_crowded(asked)
+        state, pod, table, _ = asked
+        choose = self._choose
+        changed = self._of_all.changed()
+        if changed is None or len(self.all.statuses) > MOST_STATUSES:
+            self._of_all.forget()
+            self.all.clear(len(table))
+            self._judge(asked, table.numbers(table.live_rows))
+        else:
+            self.all.grow(len(table))
+            live = [row for row in changed if table.nodes[row] is not None]
+            for row in changed if len(live) != len(changed) else ():
+                if table.nodes[row] is None:
+                    self.all.put(row, SUCCESS)
+            if len(live) > FEW_ROWS:
+                self._judge(asked, np.array(sorted(live), dtype=np.int64))
+            else:
+                for row in live:
+                    status = self._judges.filter_node(state, pod, table.node_at(row))
+                    crowded = self.crowded.at(row)
+                    self.all.put(row, status if crowded is SUCCESS else choose(crowded, status))
+        self._of_all.note()
+
+    def _judge(self, asked: Question, rows: Ints) -> None:
+        """Judge many rows."""
+        state, pod, table, _ = asked
+        self.all.put_rows(rows, self._judges.judge_in_order(state, pod, table, rows))
+        if self.crowded.refused:
+            self.all.overlay(self.crowded, rows, self._choose)
+
+    def _choose(self, crowded: Status, plain: Status) -> Status:
+        return crowded if self._demands is None else self._judges.first_of(crowded, plain)
+
+    def _crowd_anew(self, asked: Question) -> None:
+        table, crowded = asked.table, self.crowded
+        self._of_crowded.forget()
+        crowded.clear(len(table))
+        rows = asked.reserved.rows
+        rows = rows[table.live[rows]]
+        if self._demands is None:
+            for row in rows.tolist():
+                crowded.put(row, self._judge_with(asked, row))
+        elif len(rows):
+            verdict = short_of_room(table, rows, asked.reserved, self._demands)
+            crowded.put_rows(rows, [(rows, verdict, self._demands.plugin)])
+
+    def _judge_with(self, asked: Question, row: int) -> Status:
+        state, pod, table, reserved = asked
+        return self._judges.judge_with(state, pod, table.node_at(row), reserved.pods(row))
+
+
+def short_of_room(table: NodeTable, rows: Ints, reserved: Reserved, demands: Demands) -> Verdict:
+    """Which of `rows` have too little left for `demands` once the nominated pods are there."""
+    verdict = Verdict.accept(table, rows)
+    for resource, wanted in demands.amounts.items():
+        used = table.pod_count if resource == POD_COUNT else table.requested[resource]
+        capacity = table.allocatable[resource][rows]
+        short = wanted > capacity - used[rows] - reserved.usage(resource)[rows]
+        never: bool | Bools = False if resource == POD_COUNT else wanted > capacity
+        verdict.reject(short, demands.reasons[resource], unresolvable=never)
+    return verdict
+
+
+class RefusalBook:
+    """The refusals of all classes of pods of one profile."""
+
+    def __init__(self, judges: Judges, nominator: Nominator) -> None:
+        self._judges = judges
+        self._nominator = nominator
+        self._of: dict[Hashable, Refusals] = {}  # in order of last use
+        self._reservations = Reservations()
+
+    def get(self, key: Hashable) -> Refusals | None:
+        """What is kept for a class."""
+        refusals = self._of.pop(key, None)
+        if refusals is not None:
+            self._of[key] = refusals
+        return refusals
+
+    def make(self, key: Hashable, table: NodeTable, demands: Demands | None) -> Refusals:
+        """Begin to keep something for a class."""
+        while self._of and (len(self._of) + 1) * len(table) > MAX_CELLS:
+            del self._of[next(iter(self._of))]
+        refusals = Refusals(self._judges, table, self._nominator, demands)
+        self._of[key] = refusals
+        return refusals
+
+    def reserved(self, pod: Pod, table: NodeTable) -> Reserved:
+        """What is nominated with at least the priority of `pod`, up to date."""
+        return self._reservations.at_least(pod.priority, table, self._nominator)
