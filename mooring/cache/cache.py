@@ -189,7 +189,8 @@ class Cache:
         if old is None:
             self._tree.add(node)
             self.snapshot.nodes_changed()
-        else:
+        elif old.zone_key != node.zone_key:
+            self.snapshot.zones_change()
             self._tree.update(old, node)
         self._writer.set_node(node)
 

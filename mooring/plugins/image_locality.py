@@ -28,7 +28,8 @@ class ImageLocality(ScorePlugin):
         return spec.images, len(spec.init_containers or ()) + len(spec.containers or ())
 
     def cluster_key(self, table: NodeTable) -> Hashable:
-        return table.images.version, table.node_count
+        # Without an image anywhere every node scores nothing, however many there are.
+        return (table.images.version, table.node_count) if table.images else None
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         names = [normalized_name(image) for image in pod.spec.images]

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from ..api.pod import EMPTY_STATUS, Pod, PodClass
+from ..api.pod import EMPTY_STATUS, Pod, PodClass, PodSpec
 from ..framework import (
     CLUSTER,
     NODE_OBJECT,
@@ -35,16 +35,20 @@ MAX_CELLS = 2_000_000
 
 
 class Kind:
-    """What is known about the pods of one class, while `stamp` is the same. Without a `key` they have to be judged."""
+    """What is known about the pods of one class. Without a `key` they have to be judged."""
 
-    __slots__ = ("active", "key", "stamp", "standing")
+    __slots__ = ("active", "doubtful", "is_free", "key", "stamp", "standing")
 
-    def __init__(self, stamp: Hashable) -> None:
-        self.stamp = stamp
+    def __init__(self) -> None:
         self.active: frozenset[str] = frozenset()
-        """The Filter and Score plugins that have something to say."""
+        """The Filter and Score plugins that look at rows and have something to say."""
+        self.doubtful: list[Plugin] = []
+        """Those that look beyond the row, and may have something to say, depending on the cluster."""
         self.key: Hashable = None
         """What the standing depends on of the pod."""
+        self.stamp: Hashable = None
+        self.is_free = False
+        """While `stamp` is the same: none of the doubtful ones is concerned."""
         self.standing: Standing | None = None
 
 
@@ -69,22 +73,25 @@ class Leaders:
         self._by_class = all(p.key_is_spec for p in (*filters, *scorers) if p.scope is not CLUSTER)
         self._kinds: dict[PodClass, Kind] = {}
         self._standings: dict[Hashable, Standing] = {}
-        self._seen: dict[Hashable, None] = {}
+        self._seen: dict[PodSpec, None] = {}
 
     def find(self, pod: Pod, table: NodeTable) -> Standing | None:
         """How the nodes stand for `pod` now; None when it has to be judged."""
         if pod.node_name or (pod.status is not EMPTY_STATUS and pod.status.has_resources):
             return None  # more counts than the class
-        stamp = tuple([plugin.concern_key(table) for plugin in self._changing])
-        kind = self._kinds.get(pod.pod_class)
         try:
-            if kind is None or kind.stamp != stamp:
-                kind = self._judge_kind(pod, table, stamp)
+            kind = self._kinds.get(pod.pod_class) or self._kind_of(pod)
+            if kind is None or kind.key is None:
+                return None
+            stamp = tuple([plugin.concern_key(table) for plugin in self._changing])
+            if kind.stamp != stamp:
+                kind.is_free = not any(plugin.concerns(pod, table) for plugin in kind.doubtful)
+                kind.stamp = stamp
+            if not kind.is_free:
+                return None
             standing = kind.standing if self._by_class else None
             if standing is None:
                 standing = self._standing_of(kind, pod, table)
-                if standing is None:
-                    return None
             standing.follow(table, tuple([p.cluster_key(table) for p in self._stamped]))
         except Exception:
             # Whoever raised is asked once more on the long road, where it is said what happened.
@@ -93,42 +100,37 @@ class Leaders:
             return None
         return standing
 
-    def _judge_kind(self, pod: Pod, table: NodeTable, stamp: Hashable) -> Kind:
-        """Find out who is concerned with pods like `pod`."""
-        kind = Kind(stamp)
+    def _kind_of(self, pod: Pod) -> Kind | None:
+        """What the class of `pod` settles; None for the first pod of a spec, which may be the only one."""
+        if pod.spec not in self._seen:
+            if len(self._seen) >= MAX_SEEN:
+                self._seen.clear()
+            self._seen[pod.spec] = None
+            return None
         if len(self._kinds) >= MAX_KINDS:
             self._kinds.clear()
-        self._kinds[pod.pod_class] = kind
+        kind = self._kinds[pod.pod_class] = Kind()
         filters = _active(
             [(plugin, plugin.pre_filter_spec(pod.spec)) for plugin in self._pre_filters],
             self._filters,
-            pod,
-            table,
+            kind,
         )
         scores = _active(
             [(plugin, plugin.pre_score_spec(pod.spec)) for plugin in self._pre_scores],
             [plugin for plugin, _ in self._scores],
-            pod,
-            table,
+            kind,
         )
         if filters is None or scores is None or not all(map(_can_be_followed, scores)):
             return kind
-        kind.active = frozenset(p.name for p in (*filters, *scores))
+        kind.active = frozenset(plugin.name for plugin in (*filters, *scores))
         kind.key = self._key_of(kind, pod)
         return kind
 
-    def _standing_of(self, kind: Kind, pod: Pod, table: NodeTable) -> Standing | None:
-        """The standing for a kind of pods; the first of a kind does without one: it may be the only one."""
-        if kind.key is None:
-            return None
+    def _standing_of(self, kind: Kind, pod: Pod, table: NodeTable) -> Standing:
+        """The standing for a kind of pods."""
         key = kind.key if self._by_class else self._key_of(kind, pod)
         standing = self._standings.get(key)
         if standing is None:
-            if key not in self._seen:
-                if len(self._seen) >= MAX_SEEN:
-                    self._seen.clear()
-                self._seen[key] = None
-                return None
             if (len(self._standings) + 1) * len(table) > MAX_CELLS:
                 self._forget()
             standing = self._standings[key] = self._make(kind, pod, table)
@@ -167,28 +169,28 @@ P = TypeVar("P", bound=Plugin)
 
 
 def _active(
-    prepared: Iterable[tuple[Plugin, Status | None]],
-    plugins: Iterable[P],
-    pod: Pod,
-    table: NodeTable,
+    prepared: Iterable[tuple[Plugin, Status | None]], plugins: Iterable[P], kind: Kind
 ) -> list[P] | None:
-    """Those of `plugins` that have something to say about `pod`; None when one of them looks beyond the row.
+    """Those of `plugins` that look at rows and have something to say about pods of `kind`; None: nobody can say.
 
-    `prepared` are those that prepare, with what the spec settles of that.
+    `prepared` are those that prepare, with what the spec settles of that. Those that look beyond the row are noted as
+    doubtful, if they can say what their doubt depends on.
     """
-    skipped = set()
+    skipped: set[str] = set()
+    doubtful: list[Plugin] = []
     for plugin, status in prepared:
         if status is None:
-            if plugin.concerns(pod, table):
-                return None
-            skipped.add(plugin.name)
+            doubtful.append(plugin)
         elif status.code is Code.Skip:
             skipped.add(plugin.name)
         elif not status.is_success:
             return None
+    skipped.update(plugin.name for plugin in doubtful)
     active = [plugin for plugin in plugins if plugin.name not in skipped]
-    if any(plugin.scope is CLUSTER and plugin.concerns(pod, table) for plugin in active):
+    doubtful += [plugin for plugin in active if plugin.scope is CLUSTER]
+    if not all(has_own(plugin, Plugin, "concerns") for plugin in doubtful):
         return None
+    kind.doubtful += doubtful
     return [plugin for plugin in active if plugin.scope is not CLUSTER]
 
 

@@ -8,6 +8,7 @@ at hand without looking at the others.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, insort
 from collections.abc import Hashable, Sequence
 
 import numpy as np
@@ -95,9 +96,9 @@ class Standing:
         self.feasible = 0
 
     @property
-    def leaders(self) -> set[int]:
+    def leaders(self) -> Group:
         """The rows with the highest total."""
-        return self._groups[self.best].rows
+        return self._groups[self.best]
 
     def follow(self, table: NodeTable, stamp: Hashable) -> None:
         """Bring the totals up to date; another `stamp` makes what is said about node objects stale."""
@@ -251,27 +252,46 @@ class Standing:
                 if total > self.best:
                     self.best = total
             else:
-                group.rows.add(row)
-        if old != INFEASIBLE:
-            rows = groups[old].rows
-            rows.discard(row)
-            if not rows:
-                del groups[old]
-                if old == self.best:
-                    self.best = max(groups, default=INFEASIBLE)
-            elif len(rows) < groups[old].sparse_below:
-                groups[old] = Group(set(rows))
+                group.add(row)
+        if old != INFEASIBLE and not groups[old].remove(row):
+            del groups[old]
+            if old == self.best:
+                self.best = max(groups, default=INFEASIBLE)
         return True
 
 
 class Group:
-    """Rows of equal total. A set keeps the size it once had, and is slow to go through when few are left of many."""
+    """Rows of equal total; in order once somebody asked for that."""
 
-    __slots__ = ("rows", "sparse_below")
+    __slots__ = ("_order", "_sparse_below", "rows")
 
     def __init__(self, rows: set[int]) -> None:
         self.rows = rows
-        self.sparse_below = len(rows) // 4
+        self._order: list[int] | None = None
+        self._sparse_below = len(rows) // 4
+
+    def add(self, row: int) -> None:
+        self.rows.add(row)
+        if self._order is not None:
+            insort(self._order, row)
+
+    def remove(self, row: int) -> int:
+        """Take a row out; returns how many are left."""
+        self.rows.remove(row)
+        if self._order is not None:
+            del self._order[bisect_left(self._order, row)]
+        left = len(self.rows)
+        if left < self._sparse_below:
+            # A set keeps the size it once had, and is slow to go through when few are left of many.
+            self.rows = set(self.rows)
+            self._sparse_below = left // 4
+        return left
+
+    def in_order(self) -> list[int]:
+        """The rows, ascending. Do not write to it."""
+        if self._order is None:
+            self._order = sorted(self.rows)
+        return self._order
 
 
 class Bounds:

@@ -132,7 +132,10 @@ class Scheduler(EventHandlers):
         if standing is None or not standing.feasible:
             return False
         leaders = standing.leaders
-        row = next(iter(leaders)) if len(leaders) == 1 else self.ties.choose_row(leaders, table)
+        if len(leaders.rows) == 1:
+            row: int | None = next(iter(leaders.rows))
+        else:
+            row = self.ties.choose_row(leaders, table)
         if row is None:
             return False
         attempt.node_name = table.names[row]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Set
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +19,15 @@ class Ordered(Protocol):
 
     @property
     def order(self) -> Ints: ...
+
+
+class Tied(Protocol):
+    """Rows that are equally good."""
+
+    rows: set[int]
+
+    def in_order(self) -> list[int]:
+        """The rows, ascending."""
 
 
 class TieBreak(ABC):
@@ -36,7 +44,7 @@ class TieBreak(ABC):
         """The same for nodes that an extender scored."""
         return self.choose(tied, rows, table, search)
 
-    def choose_row(self, tied: Set[int], table: NodeTable) -> int | None:
+    def choose_row(self, tied: Tied, table: NodeTable) -> int | None:
         """The row that `choose` would take of the rows `tied`; None when that takes more than the rows."""
         return None
 
@@ -62,18 +70,18 @@ class RandomTies(TieBreak):
             if place < count and among[place] == row:
                 return int(tied[place])
 
-    def choose_row(self, tied: Set[int], table: NodeTable) -> int:
-        count, size = len(tied), len(table)
-        if _are_few(count, size):
-            return sorted(tied)[int(self._draw() * count)]
-        while (row := int(self._draw() * size)) not in tied:
+    def choose_row(self, tied: Tied, table: NodeTable) -> int:
+        rows, size = tied.rows, len(table)
+        if _are_few(len(rows), size):
+            return tied.in_order()[int(self._draw() * len(rows))]
+        while (row := int(self._draw() * size)) not in rows:
             pass
         return row
 
 
 def _are_few(count: int, size: int) -> bool:
-    """Whether sorting `count` rows takes less time than hitting one of them among `size`."""
-    return count * count < 4 * size
+    """Whether it takes more than a few draws to hit one of `count` rows among `size`."""
+    return 4 * count < size
 
 
 class FirstFound(TieBreak):
@@ -118,8 +126,8 @@ class FirstByName(TieBreak):
     def choose(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
         return int(tied[np.argmin(self._ranks(table)[rows[tied]])])
 
-    def choose_row(self, tied: Set[int], table: NodeTable) -> int:
-        return min(tied, key=table.names.__getitem__)
+    def choose_row(self, tied: Tied, table: NodeTable) -> int:
+        return min(tied.rows, key=table.names.__getitem__)
 
     def _ranks(self, table: NodeTable) -> Ints:
         """int64 per row: its place by name."""

@@ -67,6 +67,10 @@ class ImageStates:
         self.version = 0
         """Changes whenever some row may see other images or counts."""
 
+    def __bool__(self) -> bool:
+        """Whether some node has an image."""
+        return bool(self._states)
+
     def touch(self, row: int) -> None:
         """The row changed: the next snapshot shows it the current counts (writer only)."""
         self._touched.append(row)
