@@ -6,6 +6,7 @@ Plays the part of pkg/scheduler/backend/heap/heap.go.
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -19,15 +20,17 @@ class KeyedHeap(Generic[T]):
     """Items in the order of `sort_key`, of equal ones the first to come first.
 
     A deleted or moved item leaves its slot behind; such slots are passed over when they surface and swept out when
-    they are the majority. So all operations are a few calls of C code and O(log n), deletion on average.
+    they are the majority. So all operations are a few calls of C code and O(log n), deletion on average. Items mostly
+    come in order: those that come after all before them stand in a row beside the heap, and cost even less.
     """
 
-    __slots__ = ("_arrivals", "_items", "_slots", "_sort_key")
+    __slots__ = ("_arrivals", "_items", "_row", "_slots", "_sort_key")
 
     def __init__(self, sort_key: Callable[[T], Any]) -> None:
         self._sort_key = sort_key
         self._arrivals = 0
         self._slots: list[tuple[Any, int, str]] = []
+        self._row: deque[tuple[Any, int, str]] = deque()
         self._items: dict[str, tuple[Any, int, T]] = {}
 
     def put(self, key: str, item: T) -> None:
@@ -39,15 +42,22 @@ class KeyedHeap(Generic[T]):
             return
         self._arrivals = arrival = self._arrivals + 1
         self._items[key] = (rank, arrival, item)
-        heapq.heappush(self._slots, (rank, arrival, key))
+        row = self._row
+        if not row or not rank < row[-1][0]:
+            row.append((rank, arrival, key))
+        else:
+            heapq.heappush(self._slots, (rank, arrival, key))
         if known is not None:
             self._sweep()
 
     def pop(self) -> T | None:
         """Remove and return the first item; None when there is none."""
-        items, slots = self._items, self._slots
-        while slots:
-            _, arrival, key = heapq.heappop(slots)
+        items, slots, row = self._items, self._slots, self._row
+        while slots or row:
+            if not slots or (row and row[0] < slots[0]):
+                _, arrival, key = row.popleft()
+            else:
+                _, arrival, key = heapq.heappop(slots)
             found = items.get(key)
             if found is not None and found[1] == arrival:
                 del items[key]
@@ -56,13 +66,14 @@ class KeyedHeap(Generic[T]):
 
     def peek(self) -> T | None:
         """The first item; None when there is none."""
-        items, slots = self._items, self._slots
-        while slots:
-            _, arrival, key = slots[0]
+        items, slots, row = self._items, self._slots, self._row
+        while slots or row:
+            in_row = not slots or (row and row[0] < slots[0])
+            _, arrival, key = row[0] if in_row else slots[0]
             found = items.get(key)
             if found is not None and found[1] == arrival:
                 return found[2]
-            heapq.heappop(slots)
+            row.popleft() if in_row else heapq.heappop(slots)
         return None
 
     def delete(self, key: str) -> T | None:
@@ -92,9 +103,10 @@ class KeyedHeap(Generic[T]):
         return len(self._items)
 
     def _sweep(self) -> None:
-        if len(self._slots) > 2 * len(self._items) + SLACK:
-            self._slots = [(rank, at, key) for key, (rank, at, _) in self._items.items()]
-            heapq.heapify(self._slots)
+        if len(self._slots) + len(self._row) > 2 * len(self._items) + SLACK:
+            slots = ((rank, at, key) for key, (rank, at, _) in self._items.items())
+            self._row = deque(sorted(slots, key=_rank))
+            self._slots = []
 
 
 def _rank(entry: tuple[Any, int, Any]) -> tuple[Any, int]:

@@ -188,30 +188,38 @@ class Committing:
 
     def run_bind(self, state: CycleState, pod: Pod, node_name: str) -> Answer:
         """Run Bind in order until one does not skip."""
-        return self._bind_from(0, state, pod, node_name)
+        return self._bind_by(self.binds, state, pod, node_name)
 
-    def _bind_from(self, first: int, state: CycleState, pod: Pod, node_name: str) -> Answer:
-        for position, plugin in enumerate(self.binds[first:], first):
+    def _bind_by(
+        self, binds: Sequence[BindPlugin], state: CycleState, pod: Pod, node_name: str
+    ) -> Answer:
+        for plugin in binds:
             try:
                 answer = plugin.bind(state, pod, node_name)
             except Exception as error:
                 return failed(BINDING, plugin, error).status
-            if not isinstance(answer, Status):
-                awaited = Awaited(BINDING, plugin, answer)
-                return self._bind_later(awaited, position, state, pod, node_name)
-            if answer.code is Code.Success:
+            if answer is SUCCESS:
                 return answer
+            if not isinstance(answer, Status):
+                others = binds[binds.index(plugin) + 1 :]
+                awaited = Awaited(BINDING, plugin, answer)
+                return self._bind_later(awaited, others, state, pod, node_name)
             if answer.code is not Code.Skip:
                 return _judged(BINDING, plugin, answer)
         return SKIP
 
     async def _bind_later(
-        self, answer: Awaitable[Status], position: int, state: CycleState, pod: Pod, node_name: str
+        self,
+        answer: Awaitable[Status],
+        others: Sequence[BindPlugin],
+        state: CycleState,
+        pod: Pod,
+        node_name: str,
     ) -> Status:
         status = await answer
         if status.code is not Code.Skip:
             return status
-        following = self._bind_from(position + 1, state, pod, node_name)
+        following = self._bind_by(others, state, pod, node_name)
         return following if isinstance(following, Status) else await following
 
     def run_post_bind(self, state: CycleState, pod: Pod, node_name: str) -> list[PluginRunError]:

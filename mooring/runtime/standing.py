@@ -105,13 +105,13 @@ class Standing:
         log = table.row_changes
         if self._seen == log.version and self._stamp == stamp:
             return
-        is_stale = self._seen < 0
-        if self._nodes_seen != table.node_changes.version or self._stamp != stamp:
-            is_stale |= self._ask_about_nodes(table, stamp)
-        changed = None if is_stale else log.since(self._seen)
+        changed = log.since(self._seen) if self._seen >= 0 else None
+        nodes_changed = self._nodes_seen != table.node_changes.version
+        if (nodes_changed or self._stamp != stamp) and self._ask_about_nodes(table, stamp):
+            changed = None
         if (
             changed is None
-            or not self._follow_nodes(table)
+            or (nodes_changed and not self._follow_nodes(table))
             or not self._follow_rows(table, changed)
         ):
             self._build(table)
@@ -172,10 +172,7 @@ class Standing:
 
     def _follow_nodes(self, table: NodeTable) -> bool:
         """Take over what is said about the node objects that changed."""
-        log = table.node_changes
-        if self._nodes_seen == log.version:
-            return True
-        changed = log.since(self._nodes_seen)
+        changed = table.node_changes.since(self._nodes_seen)
         if changed is None:
             return False
         missing = len(table) - len(self.totals)

@@ -22,10 +22,15 @@ class ChangeLog:
     def mark(self, row: int) -> None:
         """Note that `row` changed."""
         self._rows.append(row)
-        self.version += 1
-        if len(self._rows) > 2 * KEEP:
-            del self._rows[:KEEP]
-            self._dropped += KEEP
+        self.version = version = self.version + 1
+        if not version % KEEP:
+            self._drop()
+
+    def _drop(self) -> None:
+        """Forget all but the last KEEP changes."""
+        dropped = max(len(self._rows) - KEEP, 0)
+        del self._rows[:dropped]
+        self._dropped += dropped
 
     def since(self, version: int) -> list[int] | None:
         """Rows changed after `version`, ascending; None when the log no longer reaches back that far."""

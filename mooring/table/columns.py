@@ -98,7 +98,8 @@ class ResourceColumns(Mapping[str, Ints]):
     """One int64 column per resource name; a resource nobody has is a column of zeros.
 
     cpu is in millicores, every other resource in its own unit. `rows` has the amounts as plain numbers, row by row and
-    without the zeros: judging a single row is quicker on those. The columns follow when they are read.
+    without the zeros: judging a single row is quicker on those. The columns follow when they are read. Dicts in `rows`
+    are never changed, only replaced.
     """
 
     __slots__ = ("_columns", "_size", "_stale", "_zeros", "rows")
@@ -130,7 +131,7 @@ class ResourceColumns(Mapping[str, Ints]):
 
     def add(self, row: int, amounts: Mapping[str, int], sign: int = 1) -> None:
         """Add `amounts` (or take them away, with sign -1) at `row` (writer only)."""
-        here = self.rows[row]
+        here = dict(self.rows[row])
         for resource, amount in amounts.items():
             known = here.get(resource)
             if known is None:
@@ -141,16 +142,17 @@ class ResourceColumns(Mapping[str, Ints]):
                 here[resource] = known
             else:
                 here.pop(resource, None)
-        self._stale.add(row)
+        self.put(row, here)
 
     def set(self, row: int, amounts: Mapping[str, int]) -> None:
         """Make the values at `row` exactly `amounts` (writer only)."""
-        here = self.rows[row]
-        here.clear()
-        for resource, amount in amounts.items():
+        for resource in amounts:
             self._enter(resource)
-            if amount:
-                here[resource] = amount
+        self.put(row, {resource: amount for resource, amount in amounts.items() if amount})
+
+    def put(self, row: int, amounts: dict[str, int]) -> None:
+        """The same for amounts without zeros, of resources that are known here; rows may share them (writer only)."""
+        self.rows[row] = amounts
         self._stale.add(row)
 
     def fork(self, size: Size, row: int) -> ResourceColumns:

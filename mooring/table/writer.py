@@ -6,12 +6,17 @@ All methods leave the table as it would be had it been built from scratch in its
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from ..api.node import Node
-from ..api.pod import Pod
+from ..api.pod import Pod, PodSpec
 from .node_table import NodeTable
 
 FIRST_CAPACITY = 64
+MAX_STEPS = 65_536
+
+Step: TypeAlias = tuple[int, PodSpec, int]
+"""A pod of a spec comes (1) to a row with some amounts, or goes (-1)."""
 
 
 class TableWriter:
@@ -20,6 +25,7 @@ class TableWriter:
     def __init__(self, table: NodeTable) -> None:
         self.table = table
         self._free: list[int] = []
+        self._steps: dict[Step, tuple[int, dict[str, int], dict[str, int]]] = {}
 
     def set_node(self, node: Node) -> int:
         """Add `node`, or replace the node of that name; returns its row."""
@@ -61,9 +67,12 @@ class TableWriter:
 
     def add_pod(self, pod: Pod) -> int:
         """Count `pod` on its node, which may not be known yet; returns the row."""
-        row = self.row_for(pod.node_name)
-        assert pod.uid not in self.table.pods[row], f"pod {pod.key} is on {pod.node_name} already"
-        self.table.pods[row][pod.uid] = pod
+        row = self.table.row_of.get(pod.node_name)
+        if row is None:
+            row = self.row_for(pod.node_name)
+        pods = self.table.pods[row]
+        assert pod.uid not in pods, f"pod {pod.key} is on {pod.node_name} already"
+        pods[pod.uid] = pod
         self._count(row, pod, 1)
         return row
 
@@ -127,19 +136,42 @@ class TableWriter:
 
     def _count(self, row: int, pod: Pod, change: int) -> None:
         table = self.table
-        table.amounts[row] = None
+        spec = pod.spec
+        self._count_amounts(row, pod, change)
         table.pod_count_column.touch(row)
-        table.requested.add(row, pod.usage, change)
-        table.scoring_usage.add(row, pod.scoring_usage, change)
-        if pod.spec.host_ports:
-            table.ports.add(row, pod.spec.host_ports, change)
-        if pod.spec.volumes:
+        if spec.host_ports:
+            table.ports.add(row, spec.host_ports, change)
+        if spec.volumes:
             table.volumes.add_pod(row, pod, change)
-        table.priorities.add(row, pod.priority, change)
+        table.priorities.add(row, spec.priority or 0, change)
         table.terms.add_pod(row, pod, change)
-        table.carried.add_pod(row, pod, change)
+        if spec.affinity is not None:
+            table.carried.add_pod(row, pod, change)
         table.row_changes.mark(row)
         table.images.touch(row)
+
+    def _count_amounts(self, row: int, pod: Pod, change: int) -> None:
+        """Count what the pod uses. Of rows with equal amounts and pods of one spec, only the first is added up."""
+        table, usage = self.table, pod.usage
+        before = table.amounts[row]
+        if before is None:
+            before = table.amounts_at(row)
+        step = (before, pod.spec, change)
+        # A pod may use something else than its spec asks for; that is no step that others take.
+        known = self._steps.get(step) if usage is pod.spec.requests else None
+        if known is not None:
+            table.amounts[row], requested, scoring_usage = known
+            table.requested.put(row, requested)
+            table.scoring_usage.put(row, scoring_usage)
+            return
+        table.amounts[row] = None
+        table.requested.add(row, usage, change)
+        table.scoring_usage.add(row, pod.scoring_usage, change)
+        if usage is pod.spec.requests:
+            if len(self._steps) >= MAX_STEPS:
+                self._steps.clear()
+            after = (table.requested.rows[row], table.scoring_usage.rows[row])
+            self._steps[step] = (table.amounts_at(row), *after)
 
     def _node_changed(self, row: int) -> None:
         self.table.amounts[row] = None
@@ -159,7 +191,9 @@ class TableWriter:
 def _counts_like(old: Pod, new: Pod) -> bool:
     """Whether every count of the table is the same for both pods."""
     return (
-        old.pod_class is new.pod_class
+        old.spec is new.spec
+        and (old.labels is new.labels or old.labels == new.labels)
+        and old.namespace == new.namespace
         and old.node_name == new.node_name
         and old.uid == new.uid
         and (old.deletion_timestamp is None) is (new.deletion_timestamp is None)
