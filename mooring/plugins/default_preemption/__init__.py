@@ -100,6 +100,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         refusal = self._why_not_eligible(pod, diagnosis)
         if refusal:
             return PostFilterResult(), unschedulable(refusal)
+        if not diagnosis.has(Code.Unschedulable):
+            return self._not_helpful()
         rows = np.flatnonzero((diagnosis.codes() == Code.Unschedulable) & self.handle.table.live)
         account, chosen = self._search(state, pod, rows)
         if isinstance(chosen, Status):
@@ -110,6 +112,12 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         account.chosen = chosen
         self._evict(pod, chosen, account)
         return PostFilterResult(chosen.node_name, account), SUCCESS
+
+    def _not_helpful(self) -> tuple[PostFilterResult, Status]:
+        """What comes of it when no node can be helped by removing pods."""
+        reasons = Counter({NOT_HELPFUL: self.handle.table.node_count})
+        text = no_node_available(self.handle.table.node_count, reasons)
+        return PostFilterResult("", Preemption(reasons=reasons)), unschedulable(text)
 
     def _why_not_eligible(self, pod: Pod, diagnosis: Diagnosis) -> str:
         """Why the pod must not push out others; empty when it may."""
