@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from msgspec import Struct
+
 from ..api.meta import KubeObject
 from ..api.pod import Pod, PodCondition
 from ..clock import Clock, SystemClock
@@ -65,8 +67,7 @@ class Client(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class PodEvent:
+class PodEvent(Struct, frozen=True, gc=False):
     """An event as `kubectl describe pod` shows it (events.k8s.io/v1)."""
 
     regarding: Pod

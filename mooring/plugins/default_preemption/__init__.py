@@ -35,7 +35,7 @@ from ...framework import (
     unresolvable,
     unschedulable,
 )
-from ...framework.events import POD, ActionType, EventWithHint, Hint, wait_for
+from ...framework.events import POD, ActionType, EventWithHint, Hint, by_spec, wait_for
 from ...framework.reserved import Reservations
 from ...table import Ints
 from .budgets import BudgetFollower
@@ -279,6 +279,7 @@ def is_preempted(pod: Pod) -> bool:
     )
 
 
+@by_spec
 def after_pod_deleted(pod: Pod, old: Any, new: Any) -> Hint:
     """Never a reason of its own: whether room was made is for the plugins to say that refused the pod."""
     return Hint.SKIP
