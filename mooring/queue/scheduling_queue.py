@@ -305,16 +305,15 @@ class SchedulingQueue:
 
     def _on_own_update(self, info: QueuedPodInfo, old: Pod) -> None:
         """The object of an unschedulable pod changed; the first change that moves it is enough."""
-        now = self._now()
         rejection = info.rejection
         for event in pod_update_events(old, info.pod):
             plan = self._hints.plan(event)
             strategy = plan.strategy(info, rejection, old, info.pod)
             if strategy is not SKIP:
-                if self._requeue(info, strategy, plan.label, now) != UNSCHEDULABLE:
+                if self._requeue(info, strategy, plan.label, self._now()) != UNSCHEDULABLE:
                     return
                 rejection = info.rejection
-        self.unschedulable.put(info)
+        self.unschedulable.regroup(info)
 
     def _move(
         self,

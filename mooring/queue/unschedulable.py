@@ -55,6 +55,11 @@ class UnschedulablePods:
             self._leave_group(key, known)
         self._oldest.put(key, info)
 
+    def regroup(self, info: QueuedPodInfo) -> None:
+        """A pod that is here changed: it may be of another kind now."""
+        if self._pods[info.pod.key].kind != kind_of(info.pod):
+            self.put(info)
+
     def get(self, key: str) -> QueuedPodInfo | None:
         """The pod with this key."""
         found = self._pods.get(key)

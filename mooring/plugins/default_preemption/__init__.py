@@ -63,6 +63,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         self._budgets = BudgetFollower()
         self._reservations = Reservations()
         self._runs = KeptRuns()
+        self._useless = (-1, SUCCESS)
+        """What is said when no node can be helped, in a cluster of so many nodes."""
         self._preempting: dict[str, Pod] = {}
         """By uid of the pod that makes room, the last of its victims that is being deleted."""
 
@@ -115,9 +117,11 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
 
     def _not_helpful(self) -> tuple[PostFilterResult, Status]:
         """What comes of it when no node can be helped by removing pods."""
-        reasons = Counter({NOT_HELPFUL: self.handle.table.node_count})
-        text = no_node_available(self.handle.table.node_count, reasons)
-        return PostFilterResult("", Preemption(reasons=reasons)), unschedulable(text)
+        nodes = self.handle.table.node_count
+        reasons = Counter({NOT_HELPFUL: nodes})
+        if self._useless[0] != nodes:
+            self._useless = (nodes, unschedulable(no_node_available(nodes, reasons)))
+        return PostFilterResult("", Preemption(reasons=reasons)), self._useless[1]
 
     def _why_not_eligible(self, pod: Pod, diagnosis: Diagnosis) -> str:
         """Why the pod must not push out others; empty when it may."""
