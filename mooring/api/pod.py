@@ -243,7 +243,10 @@ class Pod:
 
     def with_status(self, status: PodStatus) -> "Pod":
         """This pod with another status."""
-        return self.replace(status=status)
+        copy = self._copy()
+        copy.status = status
+        copy._usage = None
+        return copy
 
     def with_spec(self, spec: PodSpec) -> "Pod":
         """This pod with another spec."""

@@ -77,10 +77,11 @@ class PodStatus(Wire, frozen=True):
         """Whether it says what some container, or the pod as a whole, was given."""
         if self.resources is not None:
             return True
-        for status in self.container_statuses or ():
-            if status.resources is not None:
-                return True
-        return any(s.resources is not None for s in self.init_container_statuses or ())
+        for statuses in (self.container_statuses, self.init_container_statuses):
+            for status in statuses or ():
+                if status.resources is not None:
+                    return True
+        return False
 
     @property
     def is_resize_infeasible(self) -> bool:

@@ -9,7 +9,7 @@ from ..table import NodeInfo
 from .belonging import default_selector, services_of
 from .changes import node_update_events, pod_update_events
 from .cycle_state import PODS_TO_ACTIVATE, CycleState, StateData
-from .diagnosis import Diagnosis, Judgement, no_node_available
+from .diagnosis import Diagnosis, Judgement
 from .events import (
     ANY_EVENT,
     WILDCARD,
@@ -70,6 +70,7 @@ from .interface import (
 )
 from .plugin_args import typed_args
 from .registration import declared_events, registered_events
+from .row_statuses import no_node_available
 from .scores import MAX_SCORE, MIN_SCORE, broken_line, divide, scale_to_max
 from .status import (
     SKIP,

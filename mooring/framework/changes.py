@@ -13,14 +13,35 @@ from ..api.node import Node
 from ..api.pod import Pod
 from ..api.quantity import nano_to_milli
 from ..api.resources import pod_amounts
-from .events import ASSIGNED_POD, NODE, UNSCHEDULABLE_POD, ActionType, ClusterEvent
+from .events import (
+    ASSIGNED_POD,
+    ASSIGNED_POD_UPDATE,
+    NODE,
+    UNSCHEDULABLE_POD,
+    UNSCHEDULABLE_POD_UPDATE,
+    ActionType,
+    ClusterEvent,
+)
 
 
 def pod_update_events(old: Pod, new: Pod) -> tuple[ClusterEvent, ...]:
     """What the update of a pod makes, in order: one event per change, or a general Update."""
-    events = ASSIGNED_POD_EVENTS if new.node_name else UNSCHEDULABLE_POD_EVENTS
-    found = tuple(event for event, changed in events if changed(old, new))
-    return found or (ClusterEvent(events[0][0].resource, ActionType.Update),)
+    on_node = bool(new.node_name)
+    found: tuple[ClusterEvent, ...] = ()
+    if old.spec is not new.spec or old.labels is not new.labels or _may_differ(old, new):
+        events = ASSIGNED_POD_EVENTS if on_node else UNSCHEDULABLE_POD_EVENTS
+        found = tuple(event for event, changed in events if changed(old, new))
+    return found or (ONLY_ASSIGNED_POD_UPDATE if on_node else ONLY_UNSCHEDULABLE_POD_UPDATE)
+
+
+def _may_differ(old: Pod, new: Pod) -> bool:
+    """Whether the statuses of pods of one spec may make an event: they say what the pods were given or may claim."""
+    return any(
+        status.has_resources
+        or status.resource_claim_statuses is not None
+        or status.extended_resource_claim_status is not None
+        for status in (old.status, new.status)
+    )
 
 
 def node_update_events(old: Node, new: Node) -> tuple[ClusterEvent, ...]:
@@ -98,3 +119,5 @@ NODE_CHANGES: tuple[tuple[ActionType, NodeChange], ...] = (
 ASSIGNED_POD_EVENTS = tuple((ClusterEvent(ASSIGNED_POD, a), c) for a, c in POD_CHANGES)
 UNSCHEDULABLE_POD_EVENTS = tuple((ClusterEvent(UNSCHEDULABLE_POD, a), c) for a, c in POD_CHANGES)
 NODE_EVENTS = tuple((ClusterEvent(NODE, action), changed) for action, changed in NODE_CHANGES)
+ONLY_ASSIGNED_POD_UPDATE = (ASSIGNED_POD_UPDATE,)
+ONLY_UNSCHEDULABLE_POD_UPDATE = (UNSCHEDULABLE_POD_UPDATE,)

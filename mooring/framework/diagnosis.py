@@ -6,14 +6,13 @@ Mirrors Diagnosis, NodeToStatus and FitError of pkg/scheduler/framework/types.go
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..table import Bools, NodeTable, Rows
-from .row_statuses import RowStatuses
+from .row_statuses import RowStatuses, no_node_available
 from .status import SUCCESS, Code, Status
 from .verdict import Verdict
 
@@ -77,7 +76,8 @@ class Diagnosis:
     def note_rejectors(self) -> None:
         """Collect the rejecting plugins from what was judged."""
         if self.kept is not None:
-            for status in self._kept_statuses(self.kept):
+            given = self.kept.given() if not self.alone else self._kept_statuses(self.kept)
+            for status in given:
                 self.add_plugin_status(status)
         for judgement, refused in self._refusals():
             if refused.any():
@@ -145,13 +145,25 @@ class Diagnosis:
 
     def message(self) -> str:
         """The text of the FailedScheduling event and the PodScheduled condition."""
-        text = self.fit_error()
-        return f"{text} {self.post_filter_message}" if self.post_filter_message else text
+        return self.with_post_filter(self.fit_error())
+
+    def with_post_filter(self, fit_error: str) -> str:
+        """The same, when the part without PostFilter is known."""
+        added = self.post_filter_message
+        return f"{fit_error} {added}" if added else fit_error
+
+    def has(self, code: Code) -> bool:
+        """Whether the status of some node has this code."""
+        if self.kept is not None and not self.alone and self.outside is None:
+            return self.kept.has(code)
+        return bool(((self.codes() == code) & self.table.live).any())
 
     def fit_error(self) -> str:
         """The message without the part of PostFilter."""
         if self.pre_filter_message:
             return f"0/{self.node_count} nodes are available: {self.pre_filter_message}."
+        if self.kept is not None and not self.alone and self.outside is None:
+            return self.kept.fit_error(self.node_count)
         return no_node_available(self.node_count, self.histogram())
 
     def _kept_statuses(self, kept: RowStatuses) -> list[Status]:
@@ -162,6 +174,8 @@ class Diagnosis:
 
     def _refusals(self) -> list[tuple[Judgement, Bools]]:
         """For each judgement, which of its rows it was the first to refuse; with `every_reason`, all it refused."""
+        if not self.judgements:
+            return []
         undecided = np.array(self.table.live)
         undecided[list(self.alone)] = False
         if self.outside is not None:
@@ -181,11 +195,3 @@ def _position(rows: Rows, row: int) -> int | None:
         return row
     position = int(np.searchsorted(rows, row))
     return position if position < len(rows) and rows[position] == row else None
-
-
-def no_node_available(node_count: int, reasons: Mapping[str, int]) -> str:
-    """kube-scheduler's sentence for a pod that fits nowhere; `reasons` says on how many nodes each was given."""
-    text = f"0/{node_count} nodes are available:"
-    # The parts are sorted as text: "10 Too many pods" comes before "2 Insufficient cpu".
-    parts = sorted(f"{count} {reason}" for reason, count in reasons.items())
-    return f"{text} {', '.join(parts)}." if parts else text

@@ -124,12 +124,34 @@ class Hint(Enum):
 HintFunction = Callable[[Pod, Any, Any], Hint]
 """(waiting pod, object before, object after) -> Hint; None stands for "no object".
 
-It is called once per waiting pod and event, so it must be cheap. One that raises counts as QUEUE.
+It is called once per waiting pod and event, so it must be cheap, or say that it goes `by_spec`. One that raises counts
+as QUEUE.
 """
 
 
 Doubt = Callable[[Pod, Any, Any], bool]
 """(waiting pod, object before, object after) -> whether a new attempt is sure to fail all the same."""
+
+
+Asked = TypeVar("Asked", bound=Callable[..., Any])
+
+
+def by_spec(asked: Asked) -> Asked:
+    """Mark a hint or a doubt whose answer depends on the waiting pod's spec alone: pods of one spec share it.
+
+    It may still look at what else sets a pod apart: whether the event is about the pod itself, its nomination, and
+    what its status says it was given. Pods of which there is something to say are asked for one by one.
+    """
+    setattr(asked, BY_SPEC, True)
+    return asked
+
+
+def goes_by_spec(asked: Callable[..., Any] | None) -> bool:
+    """Whether a hint or a doubt is marked so; that there is none goes for every pod."""
+    return asked is None or getattr(asked, BY_SPEC, False)
+
+
+BY_SPEC = "_goes_by_spec"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +178,7 @@ class EventWithHint:
                 return Hint.SKIP
             return Hint.SKIP if in_vain(pod, old, new) else Hint.QUEUE
 
-        return ask
+        return by_spec(ask) if goes_by_spec(hint) and goes_by_spec(in_vain) else ask
 
 
 def wait_for(

@@ -6,7 +6,9 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from msgspec import Struct
 
 from ..api.meta import KubeObject
 from ..api.pod import Pod, PodCondition
@@ -65,7 +67,7 @@ class Client(Protocol):
         """
 
 
-class PodEvent(NamedTuple):
+class PodEvent(Struct, frozen=True, gc=False):
     """An event as `kubectl describe pod` shows it (events.k8s.io/v1)."""
 
     regarding: Pod

@@ -18,6 +18,12 @@ class RowFollower:
         self._versions: list[int] | None = None
         self._nominations = -1
 
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether nothing changed."""
+        now = [log.version for log in self._logs]
+        return self._versions == now and self._nominations == self._nominator.version
+
     def changed(self) -> list[int] | None:
         """The rows to look at again, in no order; None: too many to go through them, or not known."""
         versions, table, nominator = self._versions, self._table, self._nominator

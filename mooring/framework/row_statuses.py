@@ -7,7 +7,7 @@ message about all of them is then a sum over the distinct statuses, not over the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,16 @@ class RowStatuses:
     The first status is SUCCESS, which is not counted.
     """
 
-    __slots__ = ("_codes", "_histogram", "_numbers", "counts", "refused", "said", "statuses")
+    __slots__ = (
+        "_codes",
+        "_fit_error",
+        "_given",
+        "_numbers",
+        "counts",
+        "refused",
+        "said",
+        "statuses",
+    )
 
     def __init__(self) -> None:
         self.said: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
@@ -38,7 +47,8 @@ class RowStatuses:
         """Rows with another status than SUCCESS."""
         self._numbers: dict[Status, int] = {SUCCESS: 0}
         self._codes: NDArray[np.int8] = np.zeros(1, dtype=np.int8)
-        self._histogram: Counter[str] | None = None
+        self._given: list[Status] | None = None
+        self._fit_error = (-1, "")
 
     def clear(self, size: int) -> None:
         """SUCCESS on each of `size` rows."""
@@ -63,6 +73,7 @@ class RowStatuses:
         number, known = self._number(status), self.said.item(row)
         if number == known:
             return
+        self._forget()
         self.said[row] = number
         if known:
             self.counts[known] -= 1
@@ -70,7 +81,6 @@ class RowStatuses:
         if number:
             self.counts[number] += 1
             self.refused += 1
-        self._histogram = None
 
     def put_rows(self, rows: Ints, refusals: list[tuple[Ints, Verdict, str]]) -> None:
         """Give `rows` what is in `refusals`, rows with a verdict and the plugin that gave it; others: SUCCESS."""
@@ -104,24 +114,28 @@ class RowStatuses:
 
     def has(self, code: Code) -> bool:
         """Whether a row has a status with this code."""
-        return any(
-            count and status.code is code
-            for status, count in zip(self.statuses, self.counts, strict=True)
-        )
+        return any(status.code is code for status in self.given())
 
     def given(self) -> list[Status]:
-        """The refusals that stand on some row."""
-        return [s for s, count in zip(self.statuses, self.counts, strict=True) if count]
+        """The refusals that stand on some row; not to be changed."""
+        if self._given is None:
+            counted = zip(self.statuses, self.counts, strict=True)
+            self._given = [status for status, count in counted if count]
+        return self._given
 
     def histogram(self) -> Counter[str]:
-        """On how many rows each reason stands; not to be changed."""
-        if self._histogram is None:
-            counts: Counter[str] = Counter()
-            for status, count in zip(self.statuses, self.counts, strict=True):
-                for reason in status.reasons if count else ():
-                    counts[reason] += count
-            self._histogram = counts
-        return self._histogram
+        """On how many rows each reason stands."""
+        counts: Counter[str] = Counter()
+        for status, count in zip(self.statuses, self.counts, strict=True):
+            for reason in status.reasons if count else ():
+                counts[reason] += count
+        return counts
+
+    def fit_error(self, node_count: int) -> str:
+        """The sentence about all rows, in a cluster of so many nodes."""
+        if self._fit_error[0] != node_count:
+            self._fit_error = (node_count, no_node_available(node_count, self.histogram()))
+        return self._fit_error[1]
 
     @property
     def is_refused(self) -> Bools:
@@ -156,4 +170,16 @@ class RowStatuses:
         self.counts = np.bincount(self.said, minlength=len(self.statuses)).tolist()
         self.counts[0] = 0
         self.refused = sum(self.counts)
-        self._histogram = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """The counts are about to change, or did: forget what was worked out from them."""
+        self._given, self._fit_error = None, (-1, "")
+
+
+def no_node_available(node_count: int, reasons: Mapping[str, int]) -> str:
+    """kube-scheduler's sentence for a pod that fits nowhere; `reasons` says on how many nodes each was given."""
+    text = f"0/{node_count} nodes are available:"
+    # The parts are sorted as text: "10 Too many pods" comes before "2 Insufficient cpu".
+    parts = sorted(f"{count} {reason}" for reason, count in reasons.items())
+    return f"{text} {', '.join(parts)}." if parts else text

@@ -33,7 +33,16 @@ from ..framework import (
     scale_to_max,
     unresolvable,
 )
-from ..framework.events import NODE, ActionType, EventWithHint, Hint, required, typed, wait_for
+from ..framework.events import (
+    NODE,
+    ActionType,
+    EventWithHint,
+    Hint,
+    by_spec,
+    required,
+    typed,
+    wait_for,
+)
 from ..table import Ints, NodeTable, Rows
 from ..table.node_selection import match_required, match_selector, match_term
 
@@ -77,6 +86,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         node_changes = ActionType.Add | ActionType.UpdateNodeLabel
         return (wait_for(NODE, node_changes, self.after_node_change),)
 
+    @by_spec
     def after_node_change(self, pod: Pod, old: Any, new: Any) -> Hint:
         """A node helps that matches now and did not before."""
         before, after = typed(Node, old), required(Node, new)

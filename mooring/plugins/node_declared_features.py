@@ -26,6 +26,7 @@ from ..framework.events import (
     ActionType,
     EventWithHint,
     Hint,
+    by_spec,
     required,
     typed,
     wait_for,
@@ -86,6 +87,7 @@ def features_of(spec: PodSpec) -> frozenset[str]:
     return frozenset(required)
 
 
+@by_spec
 def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
     """A new node, or one that declares other features; which ones is left to the filter."""
     before, after = typed(Node, old), required(Node, new)
@@ -93,6 +95,7 @@ def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
     return Hint.SKIP if same else Hint.QUEUE
 
 
+@by_spec
 def after_pod_update(pod: Pod, old: Any, new: Any) -> Hint:
     """The pod itself must need other features than before."""
     before, after = typed(Pod, old), required(Pod, new)

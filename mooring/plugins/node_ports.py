@@ -19,7 +19,16 @@ from ..framework import (
     Verdict,
     unschedulable,
 )
-from ..framework.events import NODE, POD, ActionType, EventWithHint, Hint, required, wait_for
+from ..framework.events import (
+    NODE,
+    POD,
+    ActionType,
+    EventWithHint,
+    Hint,
+    by_spec,
+    required,
+    wait_for,
+)
 from ..table import NodeTable, Rows
 
 REASON = "node(s) didn't have free ports for the requested pod ports"
@@ -55,6 +64,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         return unschedulable(REASON) if taken[0] else SUCCESS
 
 
+@by_spec
 def after_pod_deleted(pod: Pod, old: Any, new: Any) -> Hint:
     """A pod that held one of the ports must have left a node."""
     deleted = required(Pod, old)

@@ -25,6 +25,7 @@ from ..framework.events import (
     ActionType,
     EventWithHint,
     Hint,
+    by_spec,
     required,
     typed,
     wait_for,
@@ -62,6 +63,7 @@ class NodeUnschedulable(FilterPlugin):
         return SUCCESS
 
 
+@by_spec
 def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
     """A node helps that comes open for pods, or is opened."""
     before, after = typed(Node, old), required(Node, new)
@@ -69,6 +71,7 @@ def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
     return Hint.QUEUE if was_closed and not after.unschedulable else Hint.SKIP
 
 
+@by_spec
 def after_toleration_change(pod: Pod, old: Any, new: Any) -> Hint:
     """The pod itself must have come to tolerate cordons."""
     typed(Pod, old)

@@ -31,6 +31,7 @@ from ..framework.events import (
     ActionType,
     EventWithHint,
     Hint,
+    by_spec,
     required,
     typed,
     wait_for,
@@ -73,6 +74,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
             wait_for(POD, ActionType.UpdatePodToleration, after_toleration_change),
         )
 
+    @by_spec
     def after_node_change(self, pod: Pod, old: Any, new: Any) -> Hint:
         """A node helps that comes without, or loses, the taints that the pod does not tolerate."""
         before, after = typed(Node, old), required(Node, new)
@@ -114,6 +116,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         return table.taints.count(matters, rows)
 
 
+@by_spec
 def after_toleration_change(pod: Pod, old: Any, new: Any) -> Hint:
     """Any new toleration of the pod itself may be the one it lacked."""
     typed(Pod, old)

@@ -28,5 +28,6 @@ class QueueCounters:
     def count_rejectors(self, info: QueuedPodInfo, change: int) -> None:
         """The pod waits for its rejectors (+1), or no longer does (-1)."""
         profile = info.pod.scheduler_name
-        for plugin in info.unschedulable_plugins | info.pending_plugins:
+        plugins = info.unschedulable_plugins
+        for plugin in plugins | info.pending_plugins if info.pending_plugins else plugins:
             self.rejected_by[plugin, profile] += change

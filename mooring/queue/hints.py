@@ -6,12 +6,12 @@ Mirrors isPodWorthRequeuing and isEventOfInterest of pkg/scheduler/backend/queue
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, TypeAlias
 
 from ..api.pod import Pod
-from ..framework.events import ClusterEvent, Hint, HintFunction
+from ..framework.events import ClusterEvent, Hint, HintFunction, goes_by_spec
 from .queued_pod import QueuedPodInfo, Rejection
 
 log = logging.getLogger(__name__)
@@ -35,6 +35,9 @@ SKIP, AFTER_BACKOFF, IMMEDIATELY = Strategy.SKIP, Strategy.AFTER_BACKOFF, Strate
 
 Calls: TypeAlias = Sequence[tuple[HintFunction | None, Strategy]]
 """The hints to ask, the strongest outcome first, and what it means when one says Queue."""
+
+Kind: TypeAlias = Mapping[str, QueuedPodInfo]
+"""Pods, by key, that no hint going by the spec can tell apart."""
 
 ALWAYS: Calls = ((None, AFTER_BACKOFF),)
 
@@ -83,15 +86,38 @@ class Plan:
             # A call for one particular pod.
             target = new.uid if isinstance(new, Pod) else None
             return [(info, AFTER_BACKOFF) for info in infos if info.pod.uid == target]
+        calls = self._calls_for(rejection)
+        return ask(calls, infos, old, new) if calls else []
+
+    def worth_of_kinds(
+        self, rejection: Rejection, kinds: Iterable[Kind], old: Any, new: Any
+    ) -> list[tuple[QueuedPodInfo, Strategy]]:
+        """The same for pods by kind: hints that go by the spec are asked once for all pods of a kind."""
+        if self._is_wildcard:
+            infos = (info for kind in kinds for info in kind.values())
+            return self.worth(rejection, infos, old, new)
+        calls = self._calls_for(rejection)
+        if not calls:
+            return []
+        about = [obj for obj in (old, new) if isinstance(obj, Pod)]
+        worth = []
+        for kind in kinds:
+            worth += ask_kind(calls, kind, old, new, about)
+        return worth
+
+    def _calls_for(self, rejection: Rejection) -> Calls:
         calls = self._calls.get(rejection)
         if calls is None:
             calls = self._calls[rejection] = self._find_calls(rejection)
-        return ask(calls, infos, old, new) if calls else []
+        return calls
 
     def strategy(self, info: QueuedPodInfo, rejection: Rejection, old: Any, new: Any) -> Strategy:
         """What becomes of one pod."""
-        worth = self.worth(rejection, (info,), old, new)
-        return worth[0][1] if worth else SKIP
+        if self._is_wildcard:
+            worth = self.worth(rejection, (info,), old, new)
+            return worth[0][1] if worth else SKIP
+        calls = self._calls_for(rejection)
+        return ask_for(calls, info.pod, old, new) if calls else SKIP
 
     def _find_calls(self, rejection: Rejection) -> Calls:
         if not rejection.plugins or self._is_wildcard or rejection.profile not in self._matching:
@@ -110,18 +136,40 @@ class Plan:
 def ask(
     calls: Calls, infos: Iterable[QueuedPodInfo], old: Any, new: Any
 ) -> list[tuple[QueuedPodInfo, Strategy]]:
-    """The pods that are worth a new attempt, and how urgently; a hint that raises counts as Queue."""
-    worth = []
-    skip = Hint.SKIP
-    for info in infos:
-        for hint, strategy in calls:
-            try:
-                if hint is not None and hint(info.pod, old, new) is skip:
-                    continue
-            except Exception:
-                log.exception(
-                    "the hint %r failed for pod %s; it is tried again", hint, info.pod.key
-                )
-            worth.append((info, strategy))
-            break
-    return worth
+    """The pods that are worth a new attempt, and how urgently."""
+    return [
+        (info, strategy)
+        for info in infos
+        if (strategy := ask_for(calls, info.pod, old, new)) is not SKIP
+    ]
+
+
+def ask_kind(
+    calls: Calls, kind: Kind, old: Any, new: Any, about: Collection[Pod]
+) -> list[tuple[QueuedPodInfo, Strategy]]:
+    """The same for pods of one kind, none of which is special except those that the event is `about`."""
+    special = [info for pod in about if (info := kind.get(pod.key)) is not None]
+    if len(kind) - len(special) < 2 or not all(goes_by_spec(hint) for hint, _ in calls):
+        return ask(calls, kind.values(), old, new)
+    sample = next(info for info in kind.values() if info not in special)
+    strategy = ask_for(calls, sample.pod, old, new)
+    if special:
+        return [
+            (info, found)
+            for info in kind.values()
+            if (found := ask_for(calls, info.pod, old, new) if info in special else strategy)
+            is not SKIP
+        ]
+    return [] if strategy is SKIP else [(info, strategy) for info in kind.values()]
+
+
+def ask_for(calls: Calls, pod: Pod, old: Any, new: Any) -> Strategy:
+    """What becomes of one pod; a hint that raises counts as Queue."""
+    for hint, strategy in calls:
+        try:
+            if hint is not None and hint(pod, old, new) is Hint.SKIP:
+                continue
+        except Exception:
+            log.exception("the hint %r failed for pod %s; it is tried again", hint, pod.key)
+        return strategy
+    return SKIP

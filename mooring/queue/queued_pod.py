@@ -6,7 +6,7 @@ Mirrors QueuedPodInfo of pkg/scheduler/framework/types.go. Instead of a signatur
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..api.pod import Pod
@@ -34,9 +34,9 @@ class QueuedPodInfo:
     flush_timestamp: float = 0.0
     initial_attempt_timestamp: float | None = None
     """When it first entered the active queue."""
-    unschedulable_plugins: set[str] = field(default_factory=set)
+    unschedulable_plugins: frozenset[str] = frozenset()
     """The plugins that rejected it: those of the last attempt, and those that held it back since."""
-    pending_plugins: set[str] = field(default_factory=set)
+    pending_plugins: frozenset[str] = frozenset()
     """Those of the last attempt that asked it to wait: when they call, there is no backoff."""
     gated_by: Status | None = None
     """What the PreEnqueue plugin said that holds it back now."""
@@ -64,15 +64,15 @@ class QueuedPodInfo:
     def rejection(self) -> Rejection:
         return Rejection(
             self.pod.scheduler_name,
-            frozenset(self.unschedulable_plugins),
-            frozenset(self.pending_plugins),
+            self.unschedulable_plugins,
+            self.pending_plugins,
             self.gating_plugin,
         )
 
     def set_rejectors(self, unschedulable: Iterable[str] = (), pending: Iterable[str] = ()) -> None:
         """An attempt has ended: who rejected the pod this time; nobody means an error."""
-        self.unschedulable_plugins = set(unschedulable)
-        self.pending_plugins = set(pending)
+        self.unschedulable_plugins = frozenset(unschedulable)
+        self.pending_plugins = frozenset(pending)
         self.gated_by = None
 
     def clear_rejectors(self) -> None:

@@ -179,13 +179,15 @@ class SchedulingQueue:
             self.in_flight.record(event, old, new)
             return 0
         moving: list[tuple[QueuedPodInfo, Strategy]] = []
-        for rejection, waiting in self.unschedulable.groups():
+        for rejection, kinds in self.unschedulable.kinds():
             if not plan.can_open(rejection.gating_plugin):
                 continue
-            infos: Iterable[QueuedPodInfo] = waiting
+            worth = plan.worth_of_kinds(rejection, kinds, old, new)
             if pre_check is not None:
-                infos = [info for info in waiting if pre_check(info.pod)]
-            moving.extend(plan.worth(rejection, infos, old, new))
+                worth = [(info, strategy) for info, strategy in worth if pre_check(info.pod)]
+            if len(kinds) > 1:
+                worth.sort(key=self.unschedulable.turn)
+            moving.extend(worth)
         return self._move(moving, event, old, new)
 
     def activate(self, pods: Iterable[Pod]) -> None:
@@ -292,6 +294,8 @@ class SchedulingQueue:
         """What the events since the pop ask for; after an error, or for a pod not in flight, a new attempt."""
         if not info.has_rejectors or info.pod.uid not in self.in_flight:
             return AFTER_BACKOFF
+        if not self.in_flight.event_count:
+            return SKIP
         rejection, strategy = info.rejection, SKIP
         for event, old, new in self.in_flight.events_since(info.pod.uid):
             found = self._hints.plan(event).strategy(info, rejection, old, new)
@@ -305,12 +309,15 @@ class SchedulingQueue:
 
     def _on_own_update(self, info: QueuedPodInfo, old: Pod) -> None:
         """The object of an unschedulable pod changed; the first change that moves it is enough."""
-        now = self._now()
+        rejection = info.rejection
         for event in pod_update_events(old, info.pod):
             plan = self._hints.plan(event)
-            strategy = plan.strategy(info, info.rejection, old, info.pod)
-            if self._requeue(info, strategy, plan.label, now) != UNSCHEDULABLE:
-                return
+            strategy = plan.strategy(info, rejection, old, info.pod)
+            if strategy is not SKIP:
+                if self._requeue(info, strategy, plan.label, self._now()) != UNSCHEDULABLE:
+                    return
+                rejection = info.rejection
+        self.unschedulable.regroup(info)
 
     def _move(
         self,
@@ -398,7 +405,7 @@ class SchedulingQueue:
         info.gated_by = status
         if status.plugin not in info.unschedulable_plugins | info.pending_plugins:
             self.counters.rejected_by[status.plugin, info.pod.scheduler_name] += 1
-        info.unschedulable_plugins.add(status.plugin)
+        info.unschedulable_plugins |= {status.plugin}
         return True
 
     def _part_of(self, key: str) -> str | None:

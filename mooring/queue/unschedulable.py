@@ -5,53 +5,88 @@ Plays the part of pkg/scheduler/backend/queue/unschedulable_pods.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, ValuesView
+from collections.abc import Collection, Hashable, Iterator
+from operator import itemgetter
+from typing import NamedTuple
 
+from ..api.pod import EMPTY_STATUS, Pod
 from .heap import KeyedHeap
+from .hints import Strategy
 from .queued_pod import QueuedPodInfo, Rejection
 
 Group = dict[str, QueuedPodInfo]
 
 
-class UnschedulablePods:
-    """Pods by key, grouped by who rejected them.
+class Entry(NamedTuple):
+    """A pod that is here, and where."""
 
-    Whether an event concerns a pod depends on its rejectors alone. There are few combinations of these however many
-    pods wait, so an event is matched with each group once, and pods it does not concern are not looked at.
+    info: QueuedPodInfo
+    rejection: Rejection
+    kind: Hashable
+    turn: int
+    """Grows with every pod that comes to its rejection."""
+
+
+class UnschedulablePods:
+    """Pods by key, grouped by who rejected them, and within that by kind.
+
+    Whether an event concerns a pod depends on its rejectors alone, and mostly what they make of it on its spec. There
+    are few combinations of these however many pods wait, so an event is matched with each group once, and pods it
+    does not concern are not looked at.
     """
 
     def __init__(self) -> None:
-        self._pods: dict[str, tuple[QueuedPodInfo, Rejection]] = {}
-        self._groups: dict[Rejection, Group] = {}
+        self._pods: dict[str, Entry] = {}
+        self._groups: dict[Rejection, dict[Hashable, Group]] = {}
         self._oldest: KeyedHeap[QueuedPodInfo] = KeyedHeap(lambda info: info.waiting_since)
+        self._turns = 0
 
     def put(self, info: QueuedPodInfo) -> None:
-        """Add the pod, or note that its rejectors changed."""
-        key, rejection = info.pod.key, info.rejection
+        """Add the pod, or note that it or its rejectors changed."""
+        key, rejection, kind = info.pod.key, info.rejection, kind_of(info.pod)
         known = self._pods.get(key)
-        if known is not None and known[1] != rejection:
-            self._leave_group(key, known[1])
-        self._pods[key] = (info, rejection)
-        self._groups.setdefault(rejection, {})[key] = info
+        if known is not None and known.rejection == rejection:
+            turn = known.turn
+        else:
+            self._turns = turn = self._turns + 1
+        self._pods[key] = Entry(info, rejection, kind, turn)
+        self._groups.setdefault(rejection, {}).setdefault(kind, {})[key] = info
+        if known is not None and (turn != known.turn or known.kind != kind):
+            self._leave_group(key, known)
         self._oldest.put(key, info)
+
+    def regroup(self, info: QueuedPodInfo) -> None:
+        """A pod that is here changed: it may be of another kind now."""
+        if self._pods[info.pod.key].kind != kind_of(info.pod):
+            self.put(info)
 
     def get(self, key: str) -> QueuedPodInfo | None:
         """The pod with this key."""
         found = self._pods.get(key)
-        return None if found is None else found[0]
+        return None if found is None else found.info
 
     def delete(self, key: str) -> QueuedPodInfo | None:
         """Remove the pod, if it is here."""
         found = self._pods.pop(key, None)
         if found is None:
             return None
-        self._leave_group(key, found[1])
+        self._leave_group(key, found)
         self._oldest.delete(key)
-        return found[0]
+        return found.info
 
-    def groups(self) -> Iterator[tuple[Rejection, ValuesView[QueuedPodInfo]]]:
-        """The pods that are here, by what they have in common."""
-        return ((rejection, group.values()) for rejection, group in self._groups.items())
+    def kinds(self) -> Iterator[tuple[Rejection, Collection[Group]]]:
+        """The pods that are here: for each rejection those of every kind."""
+        return ((rejection, kinds.values()) for rejection, kinds in self._groups.items())
+
+    def groups(self) -> Iterator[tuple[Rejection, list[QueuedPodInfo]]]:
+        """The pods that are here: for each rejection in the order they came to it."""
+        for rejection, kinds in self._groups.items():
+            entries = [self._pods[key] for group in kinds.values() for key in group]
+            yield rejection, [entry.info for entry in sorted(entries, key=itemgetter(3))]
+
+    def turn(self, moving: tuple[QueuedPodInfo, Strategy]) -> int:
+        """Sorts the pods of one rejection as they came to it."""
+        return self._pods[moving[0].pod.key].turn
 
     def oldest(self) -> QueuedPodInfo | None:
         """The pod that waits longest."""
@@ -59,23 +94,35 @@ class UnschedulablePods:
 
     def gated(self) -> list[QueuedPodInfo]:
         """The pods that a PreEnqueue plugin holds back."""
-        return [info for info, _ in self._pods.values() if info.is_gated]
+        return [entry.info for entry in self._pods.values() if entry.info.is_gated]
 
     @property
     def gated_count(self) -> int:
-        return sum(len(group) for by, group in self._groups.items() if by.gating_plugin)
+        gated = (kinds for by, kinds in self._groups.items() if by.gating_plugin)
+        return sum(len(group) for kinds in gated for group in kinds.values())
 
     def __contains__(self, key: str) -> bool:
         return key in self._pods
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        return (info for info, _ in self._pods.values())
+        return (entry.info for entry in self._pods.values())
 
     def __len__(self) -> int:
         return len(self._pods)
 
-    def _leave_group(self, key: str, rejection: Rejection) -> None:
-        group = self._groups[rejection]
+    def _leave_group(self, key: str, entry: Entry) -> None:
+        kinds = self._groups[entry.rejection]
+        group = kinds[entry.kind]
         del group[key]
         if not group:
-            del self._groups[rejection]
+            del kinds[entry.kind]
+            if not kinds:
+                del self._groups[entry.rejection]
+
+
+def kind_of(pod: Pod) -> Hashable:
+    """Pods of a kind are the same to hints that go by the spec; one with something of its own is a kind of its own."""
+    status = pod.status
+    if status is not EMPTY_STATUS and (status.nominated_node_name or status.has_resources):
+        return pod.key
+    return pod.spec

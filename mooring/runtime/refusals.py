@@ -90,6 +90,8 @@ class Refusals:
 
     def follow(self, asked: Question) -> None:
         """Bring both up to date."""
+        if self._of_all.is_up_to_date:
+            return  # so is the other: it is followed whenever this one is
         self.follow_crowded(asked)
         state, pod, table, _ = asked
         choose = self._choose

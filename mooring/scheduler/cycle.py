@@ -202,7 +202,8 @@ class Scheduler(EventHandlers):
         attempt.unschedulable_plugins = frozenset(diagnosis.unschedulable_plugins)
         attempt.pending_plugins = frozenset(diagnosis.pending_plugins)
         attempt.fit_error = diagnosis.fit_error()
-        refused = Status(Code.Unschedulable, (diagnosis.message(),))
+        message = diagnosis.with_post_filter(attempt.fit_error)
+        refused = Status(Code.Unschedulable, (message,))
         attempt.fail(refused, nominated_node_name=result.nominated_node_name)
         if result.preemption is not None and result.preemption.chosen is not None:
             for victim in result.preemption.chosen.evicted:

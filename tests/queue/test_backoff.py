@@ -22,7 +22,7 @@ def make_info(
 ) -> QueuedPodInfo:
     info = QueuedPodInfo(make_pod(name, priority=priority), at)
     info.unschedulable_count, info.consecutive_errors_count = failures, errors
-    info.unschedulable_plugins = {"Fit"} if failures and not errors else set()
+    info.set_rejectors(["Fit"] if failures and not errors else [])
     info.backoff_expiration = expires
     return info
 

@@ -10,6 +10,7 @@ from mooring.framework.events import (
     ClusterEvent,
     Hint,
     HintFunction,
+    by_spec,
 )
 from mooring.queue.hints import AFTER_BACKOFF, IMMEDIATELY, SKIP, QueueingHints, Strategy
 from mooring.queue.queued_pod import QueuedPodInfo
@@ -111,3 +112,63 @@ def test_interest() -> None:
     assert HINTS.plan(NODE_ADD).is_of_interest
     assert not HINTS.plan(ClusterEvent("PersistentVolume", ActionType.Add)).is_of_interest
     assert QueueingHints({}).plan(FORCE_ACTIVATE).is_of_interest
+
+
+# Pods of a kind
+
+
+class Counting:
+    """A hint that says Queue to pods on behalf of `uid`, and Skip to others; it notes whom it was asked about."""
+
+    def __init__(self, uid: str = "") -> None:
+        self.uid = uid
+        self.asked: list[str] = []
+
+    def hint(self, pod: Pod, old: object, new: object) -> Hint:
+        self.asked.append(pod.name)
+        return Hint.QUEUE if pod.uid == self.uid else Hint.SKIP
+
+    @by_spec
+    def marked(self, pod: Pod, old: object, new: object) -> Hint:
+        return self.hint(pod, old, new)
+
+
+def make_kind(*names: str) -> dict[str, QueuedPodInfo]:
+    infos = [QueuedPodInfo(make_pod(name, uid=name), 0.0) for name in names]
+    for info in infos:
+        info.set_rejectors(["Counts"])
+    return {info.pod.key: info for info in infos}
+
+
+def worth(hint: HintFunction, kind: dict[str, QueuedPodInfo], new: object) -> list[str]:
+    hints = QueueingHints({"default-scheduler": [(ADDED, "Counts", hint)]})
+    rejection = next(iter(kind.values())).rejection
+    found = hints.plan(ADDED).worth_of_kinds(rejection, [kind], None, new)
+    assert all(strategy is AFTER_BACKOFF for _, strategy in found)
+    return [info.pod.name for info, _ in found]
+
+
+def test_a_hint_that_goes_by_the_spec_is_asked_once_for_pods_of_a_kind() -> None:
+    counting = Counting()
+
+    assert worth(counting.marked, make_kind("p", "q", "r"), None) == []
+    assert counting.asked == ["p"]
+
+
+def test_its_answer_goes_for_all_of_them() -> None:
+    assert worth(by_spec(says(Hint.QUEUE)), make_kind("p", "q", "r"), None) == ["p", "q", "r"]
+    assert worth(by_spec(fails), make_kind("p", "q"), None) == ["p", "q"]
+
+
+def test_the_pod_that_the_event_is_about_is_asked_for_itself() -> None:
+    counting, kind = Counting("p"), make_kind("p", "q", "r")
+
+    assert worth(counting.marked, kind, make_pod("p", uid="p")) == ["p"]
+    assert sorted(counting.asked) == ["p", "q"]
+
+
+def test_any_other_hint_is_asked_for_every_pod() -> None:
+    counting = Counting("q")
+
+    assert worth(counting.hint, make_kind("p", "q", "r"), None) == ["q"]
+    assert counting.asked == ["p", "q", "r"]

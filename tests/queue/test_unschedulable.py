@@ -24,7 +24,7 @@ def test_pods_are_grouped_by_who_rejected_them() -> None:
 def test_a_pod_changes_its_group_with_its_rejectors() -> None:
     pods, info = UnschedulablePods(), make_info("p", "A")
     pods.put(info)
-    info.unschedulable_plugins.add("B")
+    info.unschedulable_plugins |= {"B"}
     pods.put(info)
 
     assert groups(pods) == [({"A", "B"}, ["p"])]
@@ -34,7 +34,7 @@ def test_a_pod_changes_its_group_with_its_rejectors() -> None:
 def test_delete_leaves_nothing_behind() -> None:
     pods, info = UnschedulablePods(), make_info("p", "A")
     pods.put(info)
-    info.unschedulable_plugins.add("B")
+    info.unschedulable_plugins |= {"B"}
 
     assert pods.delete("default/p") is info
     assert pods.delete("default/p") is None
@@ -52,3 +52,31 @@ def test_the_oldest_is_the_one_that_waits_longest_since_its_attempt_or_flush() -
     first.flush_timestamp = 3.0
     pods.put(first)
     assert pods.oldest() is second
+
+
+def kinds(pods: UnschedulablePods) -> list[list[str]]:
+    return [[i.pod.name for i in kind.values()] for _, found in pods.kinds() for kind in found]
+
+
+def test_pods_of_one_spec_are_of_one_kind_unless_there_is_more_to_say_about_them() -> None:
+    pods = UnschedulablePods()
+    small, nominated = make_info("small", "A"), make_info("nominated", "A")
+    small.pod = make_pod("small", cpu="1")
+    nominated.pod = make_pod("nominated", nominated_node_name="n")
+    for info in (make_info("p", "A"), small, nominated, make_info("q", "A")):
+        pods.put(info)
+
+    assert kinds(pods) == [["p", "q"], ["small"], ["nominated"]]
+    assert groups(pods) == [({"A"}, ["p", "small", "nominated", "q"])], "in the order they came"
+
+
+def test_a_pod_that_changes_its_kind_keeps_its_turn() -> None:
+    pods, first = UnschedulablePods(), make_info("first", "A")
+    for info in (first, make_info("second", "B"), make_info("third", "A")):
+        pods.put(info)
+
+    first.pod = make_pod("first", nominated_node_name="n")
+    pods.put(first)
+
+    assert kinds(pods) == [["third"], ["first"], ["second"]]
+    assert groups(pods) == [({"A"}, ["first", "third"]), ({"B"}, ["second"])]

@@ -181,14 +181,16 @@ class MemoryCluster:
         stored = self.get("Pod", pod.namespace, pod.name)
         if stored is None:
             return
-        status = stored.status
+        status, changes = stored.status, dict[str, Any]()
         if condition is not None:
-            others = tuple(c for c in status.conditions or () if c.type != condition.type)
-            status = replace(status, conditions=(*others, condition))
-        if nominated_node_name is not None:
-            status = replace(status, nominated_node_name=nominated_node_name)
-        if status != stored.status:
-            self.update(stored.with_status(status))
+            others = tuple([c for c in status.conditions or () if c.type != condition.type])
+            conditions = (*others, condition)
+            if conditions != status.conditions:
+                changes["conditions"] = conditions
+        if nominated_node_name is not None and nominated_node_name != status.nominated_node_name:
+            changes["nominated_node_name"] = nominated_node_name
+        if changes:
+            self.update(stored.with_status(replace(status, **changes)))
 
     def record_event(self, event: PodEvent) -> None:
         """Keep the event."""

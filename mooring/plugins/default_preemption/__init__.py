@@ -35,7 +35,7 @@ from ...framework import (
     unresolvable,
     unschedulable,
 )
-from ...framework.events import POD, ActionType, EventWithHint, Hint, wait_for
+from ...framework.events import POD, ActionType, EventWithHint, Hint, by_spec, wait_for
 from ...framework.reserved import Reservations
 from ...table import Ints
 from .budgets import BudgetFollower
@@ -63,6 +63,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         self._budgets = BudgetFollower()
         self._reservations = Reservations()
         self._runs = KeptRuns()
+        self._useless = (-1, SUCCESS)
+        """What is said when no node can be helped, in a cluster of so many nodes."""
         self._preempting: dict[str, Pod] = {}
         """By uid of the pod that makes room, the last of its victims that is being deleted."""
 
@@ -100,6 +102,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         refusal = self._why_not_eligible(pod, diagnosis)
         if refusal:
             return PostFilterResult(), unschedulable(refusal)
+        if not diagnosis.has(Code.Unschedulable):
+            return self._not_helpful()
         rows = np.flatnonzero((diagnosis.codes() == Code.Unschedulable) & self.handle.table.live)
         account, chosen = self._search(state, pod, rows)
         if isinstance(chosen, Status):
@@ -110,6 +114,14 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         account.chosen = chosen
         self._evict(pod, chosen, account)
         return PostFilterResult(chosen.node_name, account), SUCCESS
+
+    def _not_helpful(self) -> tuple[PostFilterResult, Status]:
+        """What comes of it when no node can be helped by removing pods."""
+        nodes = self.handle.table.node_count
+        reasons = Counter({NOT_HELPFUL: nodes})
+        if self._useless[0] != nodes:
+            self._useless = (nodes, unschedulable(no_node_available(nodes, reasons)))
+        return PostFilterResult("", Preemption(reasons=reasons)), self._useless[1]
 
     def _why_not_eligible(self, pod: Pod, diagnosis: Diagnosis) -> str:
         """Why the pod must not push out others; empty when it may."""
@@ -271,6 +283,7 @@ def is_preempted(pod: Pod) -> bool:
     )
 
 
+@by_spec
 def after_pod_deleted(pod: Pod, old: Any, new: Any) -> Hint:
     """Never a reason of its own: whether room was made is for the plugins to say that refused the pod."""
     return Hint.SKIP

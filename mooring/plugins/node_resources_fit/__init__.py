@@ -28,7 +28,7 @@ from ...framework import (
     Status,
     Verdict,
 )
-from ...framework.events import EventWithHint
+from ...framework.events import EventWithHint, by_spec
 from ...table import Ints, NodeTable, Rows
 from .hints import FitHints
 from .strategies import LeastAllocated, Strategy, make_strategy
@@ -69,6 +69,7 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
     def events_to_register(self) -> Sequence[EventWithHint]:
         return self._hints.events(lambda: self.handle.lister, self._is_too_little)
 
+    @by_spec
     def _is_too_little(self, pod: Pod, old: Any, new: Any) -> bool:
         """Whether the pod that left its node did not use what `pod` lacks there, and nobody else can be pushed out.
 

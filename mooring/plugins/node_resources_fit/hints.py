@@ -21,6 +21,7 @@ from ...framework.events import (
     Doubt,
     EventWithHint,
     Hint,
+    by_spec,
     required,
     typed,
     wait_for,
@@ -41,6 +42,7 @@ class FitHints:
         `in_vain` says that a pod which left its node did not make room for another.
         """
 
+        @by_spec
         def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:
             return self.after_node_change(pod, old, new, lister_of())
 
@@ -89,6 +91,7 @@ class FitHints:
         return name in self._device_resources
 
 
+@by_spec
 def after_pod_event(pod: Pod, old: Any, new: Any) -> Hint:
     """A pod left a node, or needs less now; of the pod's own resources when it is another pod."""
     before, after = typed(Pod, old), typed(Pod, new)
@@ -104,6 +107,7 @@ def after_pod_event(pod: Pod, old: Any, new: Any) -> Hint:
     return Hint.QUEUE if helps else Hint.SKIP
 
 
+@by_spec
 def after_device_class_event(pod: Pod, old: Any, new: Any) -> Hint:
     """A class of devices came to stand for a resource that the pod names, be it with zero."""
     before, after = typed(DeviceClass, old), required(DeviceClass, new)
