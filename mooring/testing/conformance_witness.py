@@ -13,22 +13,23 @@ from typing import Any
 import numpy as np
 
 from ..api.pod import Pod
-from ..framework import CycleState, Diagnosis, PostFilterResult, Preemption, Status
+from ..framework import Code, CycleState, Diagnosis, PostFilterResult, Preemption, Status
 from ..runtime import ProfileRuntime
 from ..scheduler import Scheduler
 from ..scheduler.find_nodes import NodeFinder
+from ..table import Ints, Rows
 
 Came = tuple[PostFilterResult, Status]
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The total score of every feasible node by name, in two ways that must come to the same."""
+    """The feasible nodes by name, with the total score of each: in two ways that must come to the same."""
 
     kept: dict[str, int]
-    """What decides: the sums that the profile keeps and follows up."""
+    """What decides: the masks and sums that the profile keeps and follows up."""
     anew: dict[str, int]
-    """The sum of what each plugin says when it is asked again."""
+    """What each plugin says when it is asked again about every node, put together here."""
 
 
 class Witness:
@@ -51,31 +52,46 @@ class Witness:
         return None if self.post_filter is None else self.post_filter[0].preemption
 
     def totals(self, pod: Pod) -> Totals:
-        """The totals of the feasible nodes, from the answers that the scheduler keeps. Nothing is decided."""
+        """The totals of the feasible nodes. Nothing is decided."""
         scheduler = self._scheduler
         scheduler.cache.snapshot.update()
-        table, profile = scheduler.cache.table, scheduler.profiles[pod.scheduler_name]
+        table, profile, state = scheduler.cache.table, self._profile(pod), CycleState()
         if table.node_count == 0:
             return Totals({}, {})
-        state = CycleState()
         # With a finder of our own the scheduler's next search begins where its last one stopped. A nominated node that
         # fits would be the only one found, unless everything is asked for.
         finder = NodeFinder(table, scheduler.cache.snapshot)
-        rows = finder.find(profile, state, pod, everything=bool(pod.nominated_node_name)).rows
+        search = finder.find(profile, state, pod, everything=True)
+        accepted = np.flatnonzero((search.diagnosis.codes() == Code.Success) & table.live)
+        return Totals(self._kept(state, pod, search.rows), self._anew(pod, accepted))
+
+    def _kept(self, state: CycleState, pod: Pod, rows: Rows) -> dict[str, int]:
+        """What a cycle finds for the rows it found feasible."""
+        table, scoring = self._scheduler.cache.table, self._profile(pod).scoring
         if table.count(rows) == 0:
-            return Totals({}, {})
+            return {}
+        scoring.run_pre_scores(state, pod, table, rows)
+        return self._by_name(rows, scoring.run_scores(state, pod, table, rows))
+
+    def _anew(self, pod: Pod, rows: Ints) -> dict[str, int]:
+        """What the plugins say, each for itself, of the rows that each of them accepts."""
+        table, profile, state = self._scheduler.cache.table, self._profile(pod), CycleState()
+        if len(rows) == 0:
+            return {}
+        profile.filtering.run_pre_filters(state, pod, table)
         profile.scoring.run_pre_scores(state, pod, table, rows)
-        kept = profile.scoring.run_scores(state, pod, table, rows)
-        anew = np.zeros(len(kept), dtype=np.int64)
+        total = np.zeros(len(rows), dtype=np.int64)
         for scored in profile.scoring.each_score(state, pod, table, rows):
-            anew += scored.normalized * scored.weight
-        if not profile.scoring.scores:
-            anew += 1
+            total += scored.normalized * scored.weight
+        return self._by_name(rows, total if profile.scoring.scores else total + 1)
+
+    def _profile(self, pod: Pod) -> ProfileRuntime:
+        return self._scheduler.profiles[pod.scheduler_name]
+
+    def _by_name(self, rows: Rows, totals: Ints) -> dict[str, int]:
+        table = self._scheduler.cache.table
         names = [table.names[row] for row in table.numbers(rows).tolist()]
-        return Totals(
-            dict(zip(names, kept.tolist(), strict=True)),
-            dict(zip(names, anew.tolist(), strict=True)),
-        )
+        return dict(zip(names, totals.tolist(), strict=True))
 
     def show_images(self) -> None:
         """Let every node see on how many nodes its images are now.
