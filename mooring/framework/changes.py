@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ..api.equality import is_equal
 from ..api.node import Node
 from ..api.pod import Pod
+from ..api.pod_status import PodStatus
 from ..api.quantity import nano_to_milli
 from ..api.resources import pod_amounts
 from .events import (
@@ -28,19 +29,19 @@ def pod_update_events(old: Pod, new: Pod) -> tuple[ClusterEvent, ...]:
     """What the update of a pod makes, in order: one event per change, or a general Update."""
     on_node = bool(new.node_name)
     found: tuple[ClusterEvent, ...] = ()
-    if old.spec is not new.spec or old.labels is not new.labels or _may_differ(old, new):
+    same = old.spec is new.spec and old.labels is new.labels
+    if not same or _has_grants(old.status) or _has_grants(new.status):
         events = ASSIGNED_POD_EVENTS if on_node else UNSCHEDULABLE_POD_EVENTS
         found = tuple(event for event, changed in events if changed(old, new))
     return found or (ONLY_ASSIGNED_POD_UPDATE if on_node else ONLY_UNSCHEDULABLE_POD_UPDATE)
 
 
-def _may_differ(old: Pod, new: Pod) -> bool:
-    """Whether the statuses of pods of one spec may make an event: they say what the pods were given or may claim."""
-    return any(
+def _has_grants(status: PodStatus) -> bool:
+    """Whether the status says what the pod was given, or which claims are its own."""
+    return (
         status.has_resources
         or status.resource_claim_statuses is not None
         or status.extended_resource_claim_status is not None
-        for status in (old.status, new.status)
     )
 
 

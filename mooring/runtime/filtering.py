@@ -75,6 +75,7 @@ class Filtering:
         self._nominator = nominator
         self._check_all = check_all
         self._anywhere = [p for p in self.filters if p.scope is CLUSTER]
+        self._beyond_rows = frozenset(plugin.name for plugin in self._anywhere)
         self._looking = [p for p in self.filters if p.scope is not NODE_OBJECT]
         self._additive: dict[FilterPlugin, DemandsOf] = {
             p: DemandsOf(p) for p in self.filters if isinstance(p, AdditiveFilter)
@@ -155,7 +156,7 @@ class Filtering:
         kept = self._refusals(asked) if isinstance(rows, slice) else None
         if kept is not None:
             kept.follow(asked)
-            kept.was_refused = kept.all.refused == table.node_count
+            self._book.note(pod, kept, table)
             diagnosis.kept = kept.all
             self._judge_own_row(asked, diagnosis)
             return
@@ -174,21 +175,21 @@ class Filtering:
 
         False: who knows.
         """
-        if not isinstance(rows, slice):
+        if pod.spec not in self._book.refused or not isinstance(rows, slice):
             return False
         asked = Question(state, pod, table, self._book.reserved(pod, table))
-        kept = self._refusals(asked, only_known=True)
-        if kept is None or not kept.was_refused:
+        kept = self._refusals(asked)
+        if kept is None:
             return False
         kept.follow(asked)
-        kept.was_refused = kept.all.refused == table.node_count
-        if kept.was_refused:
-            self._judge_own_row(asked, diagnosis)
-            if any(status.is_success for status in diagnosis.alone.values()):
-                diagnosis.alone.clear()
-                return False
-            diagnosis.kept = kept.all
-        return kept.was_refused
+        if not self._book.note(pod, kept, table):
+            return False
+        self._judge_own_row(asked, diagnosis)
+        if any(status.is_success for status in diagnosis.alone.values()):
+            diagnosis.alone.clear()
+            return False
+        diagnosis.kept = kept.all
+        return True
 
     def judge_in_order(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints
@@ -251,11 +252,11 @@ class Filtering:
                 refused[numbers == own] = crowded
         return numbers[~refused] if refused.any() else found
 
-    def _refusals(self, asked: Question, only_known: bool = False) -> Refusals | None:
+    def _refusals(self, asked: Question) -> Refusals | None:
         """What is kept about the class of the pod; None when a filter looks beyond the row it judges."""
         state, pod, table, _ = asked
         skip = state.skip_filter
-        if self._check_all or any(plugin.name not in skip for plugin in self._anywhere):
+        if self._check_all or not self._beyond_rows <= skip:
             return None
         plan = self._plans.get(pod, len(table))
         key: Hashable = pod.spec
@@ -263,7 +264,7 @@ class Filtering:
             parts = [p.pod_key(pod) for p in self.filters if p.name not in skip]
             key = (tuple(parts), tuple(pod.requests.items()), pod.priority, frozenset(skip))
         kept = self._book.get(key)
-        if kept is None and not only_known:
+        if kept is None:
             kept = self._book.make(key, table, self.demands(state, pod))
         return kept
 

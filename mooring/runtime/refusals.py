@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ..api.pod import Pod
+from ..api.pod import Pod, PodSpec
 from ..framework import SUCCESS, CycleState, Demands, NodeInfo, Nominator, Status, Verdict
 from ..framework.reserved import POD_COUNT, Reservations, Reserved
 from ..framework.row_follower import RowFollower
@@ -21,6 +21,7 @@ from .kept import MAX_CELLS
 
 FEW_ROWS = 16
 """Up to here asking about one node after the other is quicker than asking about all at once."""
+MOST_SPECS = 4096
 MOST_STATUSES = 4096
 """Distinct statuses after which a class starts anew: a filter that never says the same twice must not fill memory."""
 
@@ -70,12 +71,13 @@ class Refusals:
         self.all = RowStatuses()
         self._of_crowded = RowFollower(table, nominator, table.row_changes)
         self._of_all = RowFollower(table, nominator, table.row_changes)
-        self.was_refused = False
-        """The last pod of the class was refused by every node."""
 
     def follow_crowded(self, asked: Question) -> None:
         """Bring `crowded` up to date."""
         table, crowded = asked.table, self.crowded
+        if not asked.reserved and not crowded.refused:
+            self._of_crowded.forget()  # found anew when there is something to find
+            return
         changed = self._of_crowded.changed()
         if changed is None or len(crowded.statuses) > MOST_STATUSES:
             self._crowd_anew(asked)
@@ -111,7 +113,7 @@ class Refusals:
             else:
                 for row in live:
                     status = self._judges.filter_node(state, pod, table.node_at(row))
-                    crowded = self.crowded.at(row)
+                    crowded = self.crowded.at(row) if self.crowded.refused else SUCCESS
                     self.all.put(row, status if crowded is SUCCESS else choose(crowded, status))
         self._of_all.note()
 
@@ -163,6 +165,8 @@ class RefusalBook:
         self._nominator = nominator
         self._of: dict[Hashable, Refusals] = {}  # in order of last use
         self._reservations = Reservations()
+        self.refused: set[PodSpec] = set()
+        """Specs of which the last pod was refused by every node; one may be missing."""
 
     def get(self, key: Hashable) -> Refusals | None:
         """What is kept for a class."""
@@ -178,6 +182,17 @@ class RefusalBook:
         refusals = Refusals(self._judges, table, self._nominator, demands)
         self._of[key] = refusals
         return refusals
+
+    def note(self, pod: Pod, refusals: Refusals, table: NodeTable) -> bool:
+        """Remember, and say, whether every node refuses the pod, one for itself excepted."""
+        is_refused = refusals.all.refused == table.node_count
+        if not is_refused:
+            self.refused.discard(pod.spec)
+        elif pod.spec not in self.refused:
+            if len(self.refused) >= MOST_SPECS:
+                self.refused.clear()
+            self.refused.add(pod.spec)
+        return is_refused
 
     def reserved(self, pod: Pod, table: NodeTable) -> Reserved:
         """What is nominated with at least the priority of `pod`, up to date."""

@@ -37,7 +37,7 @@ from ...framework import (
 )
 from ...framework.events import POD, ActionType, EventWithHint, Hint, by_spec, wait_for
 from ...framework.reserved import Reservations
-from ...table import Ints
+from ...table import Bools, Ints
 from .budgets import BudgetFollower
 from .by_room import Room, select_by_room
 from .candidates import best_candidate
@@ -63,8 +63,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         self._budgets = BudgetFollower()
         self._reservations = Reservations()
         self._runs = KeptRuns()
-        self._useless = (-1, SUCCESS)
-        """What is said when no node can be helped, in a cluster of so many nodes."""
+        self._useless: tuple[int, PostFilterResult, Status] | None = None
+        """What comes of it when no node can be helped, in a cluster of so many nodes."""
         self._preempting: dict[str, Pod] = {}
         """By uid of the pod that makes room, the last of its victims that is being deleted."""
 
@@ -104,8 +104,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
             return PostFilterResult(), unschedulable(refusal)
         if not diagnosis.has(Code.Unschedulable):
             return self._not_helpful()
-        rows = np.flatnonzero((diagnosis.codes() == Code.Unschedulable) & self.handle.table.live)
-        account, chosen = self._search(state, pod, rows)
+        is_open = (diagnosis.codes() == Code.Unschedulable) & self.handle.table.live
+        account, chosen = self._search(state, pod, is_open)
         if isinstance(chosen, Status):
             return PostFilterResult(), chosen
         if chosen is None:
@@ -118,10 +118,11 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     def _not_helpful(self) -> tuple[PostFilterResult, Status]:
         """What comes of it when no node can be helped by removing pods."""
         nodes = self.handle.table.node_count
-        reasons = Counter({NOT_HELPFUL: nodes})
-        if self._useless[0] != nodes:
-            self._useless = (nodes, unschedulable(no_node_available(nodes, reasons)))
-        return PostFilterResult("", Preemption(reasons=reasons)), self._useless[1]
+        if self._useless is None or self._useless[0] != nodes:
+            account = Preemption(reasons=Counter({NOT_HELPFUL: nodes}))
+            status = unschedulable(no_node_available(nodes, account.reasons))
+            self._useless = (nodes, PostFilterResult("", account), status)
+        return self._useless[1:]
 
     def _why_not_eligible(self, pod: Pod, diagnosis: Diagnosis) -> str:
         """Why the pod must not push out others; empty when it may."""
@@ -140,9 +141,9 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         return TERMINATING if leaving else ""
 
     def _search(
-        self, state: CycleState, pod: Pod, rows: Ints
+        self, state: CycleState, pod: Pod, is_open: Bools
     ) -> tuple[Preemption, Victims | Status | None]:
-        """Find the node of `rows` whose victims are missed least; None when there is none, a Status for an error.
+        """Find the open row whose victims are missed least; None when there is none, a Status for an error.
 
         Nodes without a pod of lower priority are refused together. When the filters only add up, the others are tried
         together, too; otherwise one by one, and no more of them than the arguments ask for. Extenders want to see the
@@ -150,13 +151,16 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         """
         table, filters = self.handle.table, self.handle.filters
         assert filters is not None, "the profile sets handle.filters before the first pod"
-        has_victims = table.priorities.below(pod.priority)[rows] > 0
-        promising, hopeless = rows[has_victims], rows[~has_victims]
-        account = Preemption(reasons=Counter({NO_VICTIMS: len(hopeless)} if len(hopeless) else {}))
-        account.reasons[NOT_HELPFUL] = table.node_count - len(rows)
+        has_victims = is_open & (table.priorities.below(pod.priority) > 0)
+        promising, rows = np.flatnonzero(has_victims), int(np.count_nonzero(is_open))
+        account = Preemption()
+        if rows != len(promising):
+            account.reasons[NO_VICTIMS] = rows - len(promising)
+        if table.node_count != rows:
+            account.reasons[NOT_HELPFUL] = table.node_count - rows
         offset = self.handle.random.randrange(len(promising)) if len(promising) else 0
         order = np.concatenate((promising[offset:], promising[:offset]))
-        wanted = min(max(len(rows) * self._min_percentage // 100, self._min_absolute), len(rows))
+        wanted = min(max(rows * self._min_percentage // 100, self._min_absolute), rows)
         budgets = self._budgets.get(self.handle.lister)
         one_by_one = OneByOne(filters, state, pod, table, budgets, wanted)
         extenders = self.handle.extenders
@@ -164,13 +168,14 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
             extenders = None
         demands = filters.demands(state, pod) if extenders is None else None
         if demands is None:
-            chosen = one_by_one.search(order, hopeless, account)
+            chosen = one_by_one.search(order, np.flatnonzero(is_open & ~has_victims), account)
             if extenders is not None and isinstance(chosen, Victims):
                 chosen = _ask(extenders, pod, account)
         else:
             chosen = self._search_together(pod, order, demands, one_by_one, account)
-            account.complete = lambda: one_by_one.fill_in(order, hopeless, account)
-        account.reasons = +account.reasons
+            account.complete = lambda: one_by_one.fill_in(
+                order, np.flatnonzero(is_open & ~has_victims), account
+            )
         return account, chosen
 
     def _search_together(

@@ -80,8 +80,10 @@ class KeptRun:
         short = self._short[rows]
         if short.any():
             for bit, reason in enumerate(self.room.demands.reasons.values()):
-                counts[reason] += int(np.count_nonzero(short >> bit & 1))
-        return +counts
+                number = int(np.count_nonzero(short >> bit & 1))
+                if number:
+                    counts[reason] += number
+        return counts
 
     def best(self, rows: Ints) -> int | None:
         """The row of `rows` whose victims are missed least, of equal ones the first by name; None without candidate."""
