@@ -83,6 +83,7 @@ NODES: list[dict[str, Any]] = [
     {"zone": "z2", "taints": ["gpu=yes:NoSchedule"], "labels": {"disk": "hdd"}},
     {"zone": "z3", "taints": ["slow:PreferNoSchedule"], "images": {"app:2": 90 << 20}},
     {"zone": "z1", "unschedulable": True, "cpu": "2"},
+    {"zone": "z2", "cpu": "8", "pods": 3},
     {"cpu": "3", "memory": "2Gi", "pods": 2, "extended": {GPU: 1}},
     {
         "zone": "z3",
@@ -143,6 +144,7 @@ TEMPLATES: list[dict[str, Any]] = [
             },
         },
     },
+    {"affinity": {"podAffinity": {REQUIRED: [near("web", **in_team("x"))]}}, "priority": 10},
     {"node_affinity": {REQUIRED: {"nodeSelectorTerms": [on_disk("hdd", "ssd")]}}, "cpu": "1"},
     {
         "node_affinity": {
@@ -168,6 +170,8 @@ TEMPLATES += [
 TEMPLATES += [{"memory": "3Gi"}, {"memory": "3Gi", "priority": 5}, {"host_ports": [81]}]
 HUMBLE = [i for i, wish in enumerate(TEMPLATES) if "priority" not in wish and "cpu" in wish]
 """Positions of templates that anybody may push out."""
+URGENT = [i for i, wish in enumerate(TEMPLATES) if wish.get("priority", 0) > 5]
+"""Positions of templates that may push out others."""
 SERVICES = [
     make_object("Service", app, namespace=where, spec={"selector": {"app": app}})
     for app, where in (("web", "default"), ("job", "default"), ("web", "other"))

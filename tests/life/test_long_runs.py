@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from mooring.api.pod import Pod
 from mooring.clock import ManualClock, Timers
 from mooring.cluster.memory import MemoryCluster
-from mooring.framework import Preemption
+from mooring.framework import CycleState, Preemption
 from mooring.queue import QueuedPodInfo
 from mooring.runtime.executor import Finished, InlineExecutor, Work
 from mooring.scheduler import Attempt, FirstByName, Scheduler, build_scheduler
@@ -35,6 +35,7 @@ from mooring.testing.mixed_cluster import (
     PROFILES,
     SERVICES,
     TEMPLATES,
+    URGENT,
     make_budget,
     make_storage,
     make_variant,
@@ -144,11 +145,13 @@ class World:
             return
         self.witness.show_images()
         another, _ = self.build_another()
+        accepted = accepted_one_by_one(another, pod)
         self.expected = another.schedule(QueuedPodInfo(pod, 0.0))
         self.witness.forget()
+        told = self.expected.explanation
+        assert told is not None
+        assert {name: name in told.totals for name in accepted} == accepted
         if self.looks:  # not always: to ask brings what is kept up to date before the attempt does
-            told = self.expected.explanation
-            assert told is not None
             assert self.witness.totals(pod) == Totals(told.totals, told.totals)
 
     def attempt(self, times: int = 1) -> None:
@@ -195,6 +198,10 @@ class World:
         for _ in range(copies):
             self.add_pod(template)
         self.attempt(copies + third % 3)
+
+    def on_urgent(self, template: int, count: int, third: int) -> None:
+        """Pods come that may push out others."""
+        self.on_pods(URGENT[template % len(URGENT)], count % 2, third)
 
     def on_bound(self, template: int, number: int, _: int) -> None:
         """A pod comes that somebody else bound, perhaps to a node that is away."""
@@ -304,6 +311,22 @@ class World:
         return [pods[number * 7 % len(pods)]] if pods else []
 
 
+def accepted_one_by_one(scheduler: Scheduler, pod: Pod) -> dict[str, bool]:
+    """Whether the pod fits on the nodes that others are nominated to, each judged by itself with those pods on it."""
+    state, table = CycleState(), scheduler.cache.table
+    filtering = scheduler.profiles[pod.scheduler_name].filtering
+    pre = filtering.run_pre_filters(state, pod, table)
+    if not pre.status.is_success or pre.node_names is not None:
+        return {}
+    names = [name for name in scheduler.queue.nominator.node_names() if name in table.row_of]
+    nodes = [table.node_at(table.row_of[name]) for name in names]
+    return {
+        node.name: filtering.filter_with_nominated(state, pod, node).is_success
+        for node in nodes
+        if table.live[node.row]
+    }
+
+
 def check_same(attempt: Attempt, preemption: Preemption | None, expected: Attempt) -> None:
     """The attempt came to what the one that explains came to."""
     told = expected.explanation
@@ -342,7 +365,13 @@ def victims_of(account: Preemption | None) -> dict[str, Any] | None:
     }
 
 
-OFTEN = ["pods"] * 12 + ["gone"] * 2 + ["node", "relabelled", "bound", "retry", "time"] * 2
+OFTEN = (
+    ["pods"] * 9
+    + ["urgent"] * 5
+    + ["patience", "namespace"]
+    + ["gone"] * 2
+    + ["node", "relabelled", "bound", "retry", "time"] * 2
+)
 LAST = 179
 KINDS = sorted(name.removeprefix("on_") for name in vars(World) if name.startswith("on_"))
 STEPS = st.tuples(
