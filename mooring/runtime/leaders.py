@@ -25,6 +25,8 @@ from ..framework import (
 from ..table import NodeTable
 from .kept import KeptFeasible, KeptSum, has_own
 from .standing import Bounds, Standing, Weighted
+from .survey import Survey
+from .surveys import Surveys
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +39,26 @@ MAX_CELLS = 2_000_000
 class Kind:
     """What is known about the pods of one class, while `stamp` is the same. Without a `key` they have to be judged."""
 
-    __slots__ = ("active", "key", "stamp", "standing")
+    __slots__ = (
+        "active",
+        "beyond",
+        "key",
+        "nodes_seen",
+        "normalized",
+        "stamp",
+        "standing",
+        "survey",
+    )
 
     def __init__(self, stamp: Hashable) -> None:
         self.stamp = stamp
+        self.beyond: frozenset[Plugin] = frozenset()
+        """The plugins that have something to say and look beyond the row: they are asked for every pod."""
+        self.normalized: list[Weighted] = []
+        """The row-scoped plugins whose scores are normalised, where that takes the word of those that are asked."""
+        self.survey: Survey | None = None
+        self.nodes_seen: Hashable = None
+        """When the survey was made, by what changes with the nodes."""
         self.active: frozenset[str] = frozenset()
         """The Filter and Score plugins that have something to say."""
         self.key: Hashable = None
@@ -67,11 +85,12 @@ class Leaders:
         self._changing = [plugin for plugin in every if has_own(plugin, Plugin, "concern_key")]
         self._stamped = [plugin for plugin in every if has_own(plugin, Plugin, "cluster_key")]
         self._by_class = all(p.key_is_spec for p in (*filters, *scorers) if p.scope is not CLUSTER)
+        self._surveys = Surveys(pre_filters, filters, pre_scores, scores)
         self._kinds: dict[PodClass, Kind] = {}
         self._standings: dict[Hashable, Standing] = {}
         self._seen: dict[Hashable, None] = {}
 
-    def find(self, pod: Pod, table: NodeTable) -> Standing | None:
+    def find(self, pod: Pod, table: NodeTable) -> Standing | Survey | None:
         """How the nodes stand for `pod` now; None when it has to be judged."""
         if pod.node_name or (pod.status is not EMPTY_STATUS and pod.status.has_resources):
             return None  # more counts than the class
@@ -85,7 +104,10 @@ class Leaders:
                 standing = self._standing_of(kind, pod, table)
                 if standing is None:
                     return None
-            standing.follow(table, tuple([p.cluster_key(table) for p in self._stamped]))
+            keys = tuple([p.cluster_key(table) for p in self._stamped])
+            standing.follow(table, keys)
+            if kind.beyond:
+                return self._survey_of(kind, standing, pod, table, keys)
         except Exception:
             # Whoever raised is asked once more on the long road, where it is said what happened.
             log.debug("pod %s: no shortcut", pod.key, exc_info=True)
@@ -99,20 +121,28 @@ class Leaders:
         if len(self._kinds) >= MAX_KINDS:
             self._kinds.clear()
         self._kinds[pod.pod_class] = kind
+        beyond: set[Plugin] = set()
         filters = _active(
             [(plugin, plugin.pre_filter_spec(pod.spec)) for plugin in self._pre_filters],
             self._filters,
             pod,
             table,
+            beyond,
         )
         scores = _active(
             [(plugin, plugin.pre_score_spec(pod.spec)) for plugin in self._pre_scores],
             [plugin for plugin, _ in self._scores],
             pod,
             table,
+            beyond,
         )
         if filters is None or scores is None or not all(map(_can_be_followed, scores)):
             return kind
+        if beyond:
+            if not self._by_class or not all(map(_can_be_surveyed, beyond)):
+                return kind
+            kind.beyond = frozenset(beyond)
+            kind.normalized = [w for w in self._scores if w[0] in scores and _is_normalized(w[0])]
         kind.active = frozenset(p.name for p in (*filters, *scores))
         kind.key = self._key_of(kind, pod)
         return kind
@@ -138,7 +168,21 @@ class Leaders:
     def _key_of(self, kind: Kind, pod: Pod) -> Hashable:
         plugins: list[Plugin] = [*self._filters, *(plugin for plugin, _ in self._scores)]
         keys = [plugin.pod_key(pod) for plugin in plugins if plugin.name in kind.active]
-        return kind.active, tuple(keys)
+        return bool(kind.beyond), kind.active, tuple(keys)
+
+    def _survey_of(
+        self, kind: Kind, base: Standing, pod: Pod, table: NodeTable, keys: Hashable
+    ) -> Survey | None:
+        """How the nodes stand when those are asked who look beyond the row."""
+        if not base.feasible:
+            return None
+        nodes = (table.node_changes.version, keys)
+        if kind.nodes_seen != nodes:
+            kind.survey = self._surveys.make(pod, table, base, kind.beyond, kind.normalized, keys)
+            kind.nodes_seen = nodes
+        if kind.survey is not None:
+            kind.survey.take(table, keys)
+        return kind.survey
 
     def _make(self, kind: Kind, pod: Pod, table: NodeTable) -> Standing:
         filters = [plugin for plugin in self._filters if plugin.name in kind.active]
@@ -154,13 +198,14 @@ class Leaders:
             [
                 Bounds(plugin, weight, KeptSum([(plugin, 1)], final=False))
                 for plugin, weight in scores
-                if _is_normalized(plugin)
+                if _is_normalized(plugin) and not kind.beyond
             ],
         )
 
     def _forget(self) -> None:
         self._kinds.clear()
         self._standings.clear()
+        self._surveys.forget()
 
 
 P = TypeVar("P", bound=Plugin)
@@ -171,24 +216,25 @@ def _active(
     plugins: Iterable[P],
     pod: Pod,
     table: NodeTable,
+    beyond: set[Plugin],
 ) -> list[P] | None:
-    """Those of `plugins` that have something to say about `pod`; None when one of them looks beyond the row.
+    """Those of `plugins` that have something to say about `pod` and look at rows only; None when one is sure to refuse.
 
-    `prepared` are those that prepare, with what the spec settles of that.
+    `prepared` are those that prepare, with what the spec settles of that. Who looks beyond the row is put to `beyond`.
     """
     skipped = set()
     for plugin, status in prepared:
         if status is None:
             if plugin.concerns(pod, table):
-                return None
-            skipped.add(plugin.name)
+                beyond.add(plugin)
+            else:
+                skipped.add(plugin.name)
         elif status.code is Code.Skip:
             skipped.add(plugin.name)
         elif not status.is_success:
             return None
     active = [plugin for plugin in plugins if plugin.name not in skipped]
-    if any(plugin.scope is CLUSTER and plugin.concerns(pod, table) for plugin in active):
-        return None
+    beyond.update(p for p in active if p.scope is CLUSTER and p.concerns(pod, table))
     return [plugin for plugin in active if plugin.scope is not CLUSTER]
 
 
@@ -196,6 +242,13 @@ def _is_normalized(plugin: ScorePlugin) -> bool:
     """Whether the raw scores are not yet the scores."""
     return has_own(plugin, ScorePlugin, "normalize") or has_own(
         plugin, ScorePlugin, "normalize_rows"
+    )
+
+
+def _can_be_surveyed(plugin: Plugin) -> bool:
+    """Whether the plugin may know by what it tells rows apart, and needs to know no more about them."""
+    return has_own(plugin, Plugin, "row_marks") and not (
+        isinstance(plugin, ScorePlugin) and has_own(plugin, ScorePlugin, "normalize_rows")
     )
 
 
