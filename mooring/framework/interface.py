@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
 import numpy as np
 
 from ..api.pod import Pod, PodSpec
-from ..table import FIRST_ROW, Ints, NodeInfo, NodeTable, Rows
+from ..table import FIRST_ROW, Ints, NodeInfo, NodeTable, Rows, RowValues
 from .cycle_state import CycleState
 from .events import ANY_EVENT, EventWithHint
 from .status import SKIP, SUCCESS, Status
@@ -88,6 +88,15 @@ class Plugin:
 
     def concern_key(self, table: NodeTable) -> Hashable:
         """What `concerns` depends on besides the class of the pod."""
+        return None
+
+    def row_marks(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | None:
+        """For CLUSTER: what of a row the answers about pods of the class of `pod` depend on; None: on more than that.
+
+        Rows of equal marks get equal answers, and `normalize` goes by which scores there are, not by how many: then one
+        row of each look is asked about instead of all of them (`runtime/survey.py`). The marks of a row change only
+        with the row. Asked again when `concern_key` or a node changes.
+        """
         return None
 
     def events_to_register(self) -> Sequence[EventWithHint]:
@@ -256,6 +265,12 @@ class PreScorePlugin(Plugin):
     @abstractmethod
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         """SKIP: Score of this plugin has nothing to say about `pod`. `rows` are the feasible nodes."""
+
+    def pre_score_alike(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints, sizes: Ints
+    ) -> Status:
+        """The same for a plugin with `row_marks`: each of `rows` stands for `sizes` feasible nodes of its look."""
+        return self.pre_score(state, pod, table, rows)
 
     def pre_score_spec(self, spec: PodSpec) -> Status | None:
         """SKIP or SUCCESS when `pre_score` says so for every pod of this spec, whatever the cluster; else None."""

@@ -142,6 +142,11 @@ class KeptSum(KeptAnswer):
         self._final = final
         self.total: Ints = np.zeros(0, dtype=np.int64)
 
+    @property
+    def view(self) -> Ints:
+        """`total`: what is kept may serve as a column."""
+        return self.total
+
     def make_room(self, table: NodeTable) -> None:
         self.total = grown(self.total, len(table))
 

@@ -25,6 +25,8 @@ from ..framework import (
 from ..table import NodeTable
 from .kept import KeptFeasible, KeptSum, has_own
 from .standing import Bounds, Standing, Weighted
+from .survey import Survey
+from .surveys import Surveys
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +39,18 @@ MAX_CELLS = 2_000_000
 class Kind:
     """What is known about the pods of one class. Without a `key` they have to be judged."""
 
-    __slots__ = ("active", "doubtful", "is_free", "key", "stamp", "standing")
+    __slots__ = (
+        "active",
+        "beyond",
+        "doubtful",
+        "is_free",
+        "key",
+        "nodes_seen",
+        "normalized",
+        "stamp",
+        "standing",
+        "survey",
+    )
 
     def __init__(self) -> None:
         self.active: frozenset[str] = frozenset()
@@ -46,10 +59,18 @@ class Kind:
         """Those that look beyond the row, and may have something to say, depending on the cluster."""
         self.key: Hashable = None
         """What the standing depends on of the pod."""
+        self.normalized: list[Weighted] = []
+        """The row-scoped plugins whose scores are normalised."""
         self.stamp: Hashable = None
+        """While it is the same, so is what follows."""
+        self.beyond: frozenset[Plugin] = frozenset()
+        """The doubtful ones that are concerned: they are asked for every pod."""
         self.is_free = False
-        """While `stamp` is the same: none of the doubtful ones is concerned."""
+        """There are none of these, or they can be asked about few nodes that stand for many."""
         self.standing: Standing | None = None
+        self.survey: Survey | None = None
+        self.nodes_seen: Hashable = None
+        """When the survey was made, by what changes with the nodes."""
 
 
 class Leaders:
@@ -71,11 +92,12 @@ class Leaders:
         self._changing = [plugin for plugin in every if has_own(plugin, Plugin, "concern_key")]
         self._stamped = [plugin for plugin in every if has_own(plugin, Plugin, "cluster_key")]
         self._by_class = all(p.key_is_spec for p in (*filters, *scorers) if p.scope is not CLUSTER)
+        self._surveys = Surveys(pre_filters, filters, pre_scores, scores)
         self._kinds: dict[PodClass, Kind] = {}
         self._standings: dict[Hashable, Standing] = {}
         self._seen: dict[PodSpec, None] = {}
 
-    def find(self, pod: Pod, table: NodeTable) -> Standing | None:
+    def find(self, pod: Pod, table: NodeTable) -> Standing | Survey | None:
         """How the nodes stand for `pod` now; None when it has to be judged."""
         if pod.node_name or (pod.status is not EMPTY_STATUS and pod.status.has_resources):
             return None  # more counts than the class
@@ -85,20 +107,31 @@ class Leaders:
                 return None
             stamp = tuple([plugin.concern_key(table) for plugin in self._changing])
             if kind.stamp != stamp:
-                kind.is_free = not any(plugin.concerns(pod, table) for plugin in kind.doubtful)
-                kind.stamp = stamp
+                self._ask_doubtful(kind, pod, table, stamp)
             if not kind.is_free:
                 return None
             standing = kind.standing if self._by_class else None
             if standing is None:
                 standing = self._standing_of(kind, pod, table)
-            standing.follow(table, tuple([p.cluster_key(table) for p in self._stamped]))
+            keys = tuple([p.cluster_key(table) for p in self._stamped])
+            standing.follow(table, keys)
+            if kind.beyond:
+                return self._survey_of(kind, standing, pod, table, keys)
         except Exception:
             # Whoever raised is asked once more on the long road, where it is said what happened.
             log.debug("pod %s: no shortcut", pod.key, exc_info=True)
             self._forget()
             return None
         return standing
+
+    def _ask_doubtful(self, kind: Kind, pod: Pod, table: NodeTable, stamp: Hashable) -> None:
+        """Something changed that decides who is concerned with pods like `pod`."""
+        beyond = frozenset(plugin for plugin in kind.doubtful if plugin.concerns(pod, table))
+        if bool(beyond) != bool(kind.beyond):
+            kind.standing = None
+        kind.beyond, kind.survey, kind.nodes_seen = beyond, None, None
+        kind.is_free = not beyond or (self._by_class and all(map(_can_be_surveyed, beyond)))
+        kind.stamp = stamp
 
     def _kind_of(self, pod: Pod) -> Kind | None:
         """What the class of `pod` settles; None for the first pod of a spec, which may be the only one."""
@@ -122,13 +155,14 @@ class Leaders:
         )
         if filters is None or scores is None or not all(map(_can_be_followed, scores)):
             return kind
+        kind.normalized = [w for w in self._scores if w[0] in scores and _is_normalized(w[0])]
         kind.active = frozenset(plugin.name for plugin in (*filters, *scores))
         kind.key = self._key_of(kind, pod)
         return kind
 
     def _standing_of(self, kind: Kind, pod: Pod, table: NodeTable) -> Standing:
         """The standing for a kind of pods."""
-        key = kind.key if self._by_class else self._key_of(kind, pod)
+        key = (bool(kind.beyond), kind.key if self._by_class else self._key_of(kind, pod))
         standing = self._standings.get(key)
         if standing is None:
             if (len(self._standings) + 1) * len(table) > MAX_CELLS:
@@ -141,6 +175,20 @@ class Leaders:
         plugins: list[Plugin] = [*self._filters, *(plugin for plugin, _ in self._scores)]
         keys = [plugin.pod_key(pod) for plugin in plugins if plugin.name in kind.active]
         return kind.active, tuple(keys)
+
+    def _survey_of(
+        self, kind: Kind, base: Standing, pod: Pod, table: NodeTable, keys: Hashable
+    ) -> Survey | None:
+        """How the nodes stand when those are asked who look beyond the row."""
+        if not base.feasible:
+            return None
+        nodes = (table.node_changes.version, keys)
+        if kind.nodes_seen != nodes:
+            kind.survey = self._surveys.make(pod, table, base, kind.beyond, kind.normalized, keys)
+            kind.nodes_seen = nodes
+        if kind.survey is not None:
+            kind.survey.take(table, keys)
+        return kind.survey
 
     def _make(self, kind: Kind, pod: Pod, table: NodeTable) -> Standing:
         filters = [plugin for plugin in self._filters if plugin.name in kind.active]
@@ -156,13 +204,14 @@ class Leaders:
             [
                 Bounds(plugin, weight, KeptSum([(plugin, 1)], final=False))
                 for plugin, weight in scores
-                if _is_normalized(plugin)
+                if _is_normalized(plugin) and not kind.beyond
             ],
         )
 
     def _forget(self) -> None:
         self._kinds.clear()
         self._standings.clear()
+        self._surveys.forget()
 
 
 P = TypeVar("P", bound=Plugin)
@@ -190,7 +239,7 @@ def _active(
     doubtful += [plugin for plugin in active if plugin.scope is CLUSTER]
     if not all(has_own(plugin, Plugin, "concerns") for plugin in doubtful):
         return None
-    kind.doubtful += doubtful
+    kind.doubtful += [plugin for plugin in doubtful if plugin not in kind.doubtful]
     return [plugin for plugin in active if plugin.scope is not CLUSTER]
 
 
@@ -198,6 +247,13 @@ def _is_normalized(plugin: ScorePlugin) -> bool:
     """Whether the raw scores are not yet the scores."""
     return has_own(plugin, ScorePlugin, "normalize") or has_own(
         plugin, ScorePlugin, "normalize_rows"
+    )
+
+
+def _can_be_surveyed(plugin: Plugin) -> bool:
+    """Whether the plugin may know by what it tells rows apart, and needs to know no more about them."""
+    return has_own(plugin, Plugin, "row_marks") and not (
+        isinstance(plugin, ScorePlugin) and has_own(plugin, ScorePlugin, "normalize_rows")
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Set
 from typing import Protocol
 
 import numpy as np
@@ -24,7 +25,9 @@ class Ordered(Protocol):
 class Tied(Protocol):
     """Rows that are equally good."""
 
-    rows: set[int]
+    @property
+    def rows(self) -> Set[int]:
+        """The rows, in any order."""
 
     def in_order(self) -> list[int]:
         """The rows, ascending."""

@@ -7,12 +7,12 @@ Called by: `cache` (the only writer), plugins and `runtime` (readers).
 
 from .carried import CarriedTerm, CarriedTerms, TermKind, term_selects
 from .changes import ChangeLog
-from .columns import ALL, FIRST_ROW, Bools, Column, Ints, ResourceColumns, Rows, Size
+from .columns import ALL, FIRST_ROW, Bools, Column, Ints, ResourceColumns, Rows, RowValues, Size
 from .images import ImageStates
 from .labels import ABSENT, LabelColumn, LabelColumns
 from .node_table import NodeInfo, NodeTable
 from .sets import SetColumn
-from .terms import DomainCounts, PodTerm, TermCounts, sum_by_domain
+from .terms import DomainCounts, PodTerm, TermCounts, marks_of_domains, sum_by_domain
 
 __all__ = [
     "ABSENT",
@@ -32,11 +32,13 @@ __all__ = [
     "NodeTable",
     "PodTerm",
     "ResourceColumns",
+    "RowValues",
     "Rows",
     "SetColumn",
     "Size",
     "TermCounts",
     "TermKind",
+    "marks_of_domains",
     "sum_by_domain",
     "term_selects",
 ]

@@ -6,7 +6,7 @@ A column is written by `table/writer.py` (through `data`) and read by everyone e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,14 @@ class Size:
     def __init__(self, rows: int = 0, capacity: int = 0) -> None:
         self.rows = rows
         self.capacity = capacity
+
+
+class RowValues(Protocol):
+    """Anything that has one value per row."""
+
+    @property
+    def view(self) -> NDArray[Any]:
+        """The values of the table's rows, read-only."""
 
 
 class Column:

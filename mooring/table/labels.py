@@ -22,20 +22,40 @@ class LabelColumn:
     An array indexed by code has one slot more than there are values: code -1 falls on it.
     """
 
-    __slots__ = ("_code_of", "_codes", "_matches", "key", "values", "version")
+    __slots__ = (
+        "_code_of",
+        "_matches",
+        "_shared",
+        "_uses",
+        "column",
+        "key",
+        "labelled",
+        "values",
+        "version",
+    )
 
     def __init__(self, key: str, size: Size) -> None:
         self.key = key
         self.values: list[str] = []
         self.version = 0
-        self._codes = Column(size, np.int64, ABSENT)
+        self.column = Column(size, np.int64, ABSENT)
+        """Holds `codes`."""
+        self.labelled = 0
+        """How many rows have the key."""
+        self._uses: list[int] = []
+        self._shared = 0
         self._code_of: dict[str, int] = {}
         self._matches: dict[Requirement, Bools] = {}
 
     @property
     def codes(self) -> Ints:
         """int64 per row."""
-        return self._codes.view
+        return self.column.view
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether no two rows have the same value."""
+        return self._shared == 0
 
     @property
     def slots(self) -> int:
@@ -49,8 +69,17 @@ class LabelColumn:
     def set(self, row: int, value: str | None) -> None:
         """Record the value at `row` (writer only)."""
         code = ABSENT if value is None else self._encode(value)
-        data = self._codes.data
-        if data[row] != code:
+        data = self.column.data
+        old = data.item(row)
+        if old != code:
+            if old != ABSENT:
+                self._shared -= self._uses[old] == 2
+                self._uses[old] -= 1
+                self.labelled -= 1
+            if code != ABSENT:
+                self._uses[code] += 1
+                self._shared += self._uses[code] == 2
+                self.labelled += 1
             data[row] = code
             self.version += 1
 
@@ -79,6 +108,7 @@ class LabelColumn:
         if code is None:
             code = self._code_of[value] = len(self.values)
             self.values.append(value)
+            self._uses.append(0)
             self._matches.clear()
         return code
 
@@ -87,7 +117,7 @@ class LabelColumn:
         copy = LabelColumn.__new__(LabelColumn)
         for name in LabelColumn.__slots__:
             setattr(copy, name, getattr(self, name))
-        copy._codes = self._codes.fork(size, row)
+        copy.column = self.column.fork(size, row)
         return copy
 
 

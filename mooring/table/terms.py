@@ -13,7 +13,7 @@ import numpy as np
 
 from ..api.pod import Pod, PodClass
 from ..api.selectors import LabelSelector
-from .columns import Bools, Column, Ints, Size
+from .columns import Bools, Column, Ints, RowValues, Size
 from .labels import ABSENT, LabelColumn, LabelColumns
 
 MAX_CELLS = 32_000_000
@@ -67,21 +67,22 @@ NO_POD = PodTerm(frozenset(), LabelSelector())
 class DomainCounts:
     """A count per row and, for the topology keys somebody asked about, per domain."""
 
-    __slots__ = ("_column", "_domains", "total")
+    __slots__ = ("_domains", "column", "total")
 
     def __init__(self, size: Size) -> None:
-        self._column = Column(size)
+        self.column = Column(size)
+        """Holds `per_row`."""
         self._domains: dict[str, tuple[LabelColumn, int, Ints]] = {}
         self.total = 0
 
     @property
     def per_row(self) -> Ints:
         """int64 per row."""
-        return self._column.view
+        return self.column.view
 
     def add(self, row: int, change: int) -> None:
         """Count `change` more at `row` (writer only)."""
-        self._column.data[row] += change
+        self.column.data[row] += change
         self.total += change
         for label, version, counts in self._domains.values():
             if version == label.version:
@@ -97,6 +98,14 @@ class DomainCounts:
         counts = sum_by_domain(label, self.per_row)
         self._domains[label.key] = (label, label.version, counts)
         return counts
+
+
+def marks_of_domains(label: LabelColumn, counts: DomainCounts, nodes: int) -> tuple[RowValues, ...]:
+    """What tells rows apart whose domains of `label` differ in `counts`; the cluster has that many nodes.
+
+    Mostly that is the domain. Where every node is a domain of its own, it is the count.
+    """
+    return (counts.column,) if label.is_unique and label.labelled == nodes else (label.column,)
 
 
 def sum_by_domain(label: LabelColumn, per_row: Ints, among: Bools | None = None) -> Ints:
@@ -130,6 +139,8 @@ class TermCounts:
         self._by_alias: dict[tuple[PodClass, bool], LabelClass] = {}
         self._by_label: dict[tuple[str, str], set[LabelClass]] = {}
         self._terms: dict[PodTerm, DomainCounts] = {}  # in order of last use
+        self.dropped = 0
+        """How many terms were dropped: their counts are no longer kept up to date."""
 
     def count(self, term: PodTerm) -> DomainCounts:
         """The counts of `term`, made from the pods there are when the term is new."""
@@ -199,6 +210,7 @@ class TermCounts:
     def _make_room(self) -> None:
         while len(self._terms) > 1 and len(self._terms) * self._size.capacity > MAX_CELLS:
             dropped = self._terms.pop(next(iter(self._terms)))
+            self.dropped += 1
             for label_class in self._classes.values():
                 if dropped in label_class.counts:
                     label_class.counts.remove(dropped)

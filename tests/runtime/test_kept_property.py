@@ -15,6 +15,8 @@ from mooring.config import default_config
 from mooring.framework import CycleState, Diagnosis, Handle, Status
 from mooring.plugins.registry import IN_TREE
 from mooring.runtime import ProfileRuntime, Registry, kept
+from mooring.runtime.standing import Standing
+from mooring.runtime.survey import Survey
 from mooring.table import ALL
 from mooring.testing.builders import ObjectLister, make_node, make_object, make_pod
 
@@ -209,6 +211,17 @@ def answers(runtime: ProfileRuntime, pod: Pod, cluster: Cluster) -> Answer:
     return pre.status, rows.tolist(), totals.tolist()
 
 
+def check_leaders(cluster: Cluster, pod: Pod, found: Answer) -> None:
+    """Where the best rows are known without the long road, they are those that it comes to."""
+    led, (_, rows, totals) = cluster.runtime.leaders.find(pod, cluster.cache.table), found
+    if led is not None and led.feasible:
+        assert led.feasible == len(rows)
+        assert led.best == max(totals)
+        best = [row for row, total in zip(rows, totals, strict=True) if total == led.best]
+        assert sorted(led.leaders) == best
+        assert [row for row in range(len(cluster.cache.table)) if row in led.leaders] == best
+
+
 def diagnosed(runtime: ProfileRuntime, pod: Pod, cluster: Cluster) -> list[int]:
     """The feasible rows as the account of every plugin's verdict has them."""
     table, state = cluster.cache.table, CycleState()
@@ -259,6 +272,37 @@ def test_kept_answers_equal_those_of_a_fresh_profile(
                 found = answers(cluster.runtime, pod, cluster)
                 assert found == answers(fresh, pod, cluster)
                 assert found[1] == diagnosed(fresh, pod, cluster)
+                check_leaders(cluster, pod, found)
+
+
+@pytest.mark.parametrize(
+    ("variant", "service", "kind"),
+    [
+        pytest.param(1, False, Standing, id="nobody looks beyond the row"),
+        pytest.param(1, True, Survey, id="a service has its pods spread"),
+        pytest.param(4, False, Survey, id="the pod wants to be spread"),
+        pytest.param(5, False, Survey, id="the pod needs some pods and would avoid others"),
+        pytest.param(6, False, Survey, id="the pod avoids its like"),
+    ],
+)
+def test_the_best_rows_are_known_for_the_second_pod_of_a_class(
+    variant: int, service: bool, kind: type
+) -> None:
+    cluster = Cluster()
+    for number in list(cluster.pods):
+        cluster.cache.remove_pod(cluster.pods.pop(number))
+    cluster.flip_pod(0, 0, 0)
+    if service:
+        cluster.lister.add(SERVICE)
+    cluster.cache.snapshot.update()
+    pod, leaders, table = incoming(variant), cluster.runtime.leaders, cluster.cache.table
+
+    assert leaders.find(pod, table) is None, "the first may be the only one"
+
+    found = leaders.find(pod, table)
+    assert isinstance(found, kind)
+    assert found.feasible
+    check_leaders(cluster, pod, answers(cluster.runtime, pod, cluster))
 
 
 def test_the_cluster_of_these_tests_tells_pods_and_nodes_apart() -> None:

@@ -141,3 +141,22 @@ def test_match_follows_label_changes(
         for requirement in requirements:
             expected = [requirement.matches_value(value) for value in values]
             assert table.labels.match(requirement, ALL).tolist() == expected
+
+
+def test_a_label_knows_whether_every_row_has_a_value_of_its_own() -> None:
+    table = make_table(make_node("a"), make_node("b"), make_node("c"))
+    column = table.labels.column("rack")
+    seen = []
+    for row, value in ((0, "x"), (1, "y"), (2, "x"), (0, "z"), (1, "x"), (2, None), (2, None)):
+        column.set(row, value)
+        seen.append((column.is_unique, column.labelled))
+
+    assert seen == [
+        (True, 1),
+        (True, 2),
+        (False, 3),
+        (True, 3),
+        (False, 3),
+        (True, 2),
+        (True, 2),
+    ]

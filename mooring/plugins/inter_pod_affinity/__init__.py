@@ -41,7 +41,9 @@ from ...table import (
     Ints,
     NodeTable,
     Rows,
+    RowValues,
     TermKind,
+    marks_of_domains,
     term_selects,
 )
 from ...table.tally import DomainTally
@@ -155,7 +157,24 @@ class InterPodAffinity(
         return bool(table.carried.matching(pod, table.namespace_labels(pod.namespace)))
 
     def concern_key(self, table: NodeTable) -> Hashable:
-        return table.carried.version, table.namespaces_version
+        return table.carried.version, table.namespaces_version, table.terms.dropped
+
+    def row_marks(self, pod: Pod, table: NodeTable) -> Sequence[RowValues]:
+        own, count = self._own_terms.get(pod, table), table.terms.count
+        looked_at = [
+            *((key, count(own.affinity)) for key in own.affinity_keys),
+            *((term.topology_key, count(term.pods)) for term in own.anti_affinity),
+            *((term.topology_key, count(term.pods)) for term in own.preferred),
+            *(
+                (carried.topology_key, carried.carriers)
+                for carried in table.carried.matching(pod, table.namespace_labels(pod.namespace))
+            ),
+        ]
+        return [
+            mark
+            for key, counts in looked_at
+            for mark in marks_of_domains(table.labels.column(key), counts, table.node_count)
+        ]
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
         own = self._own_terms.get(pod, table)

@@ -37,10 +37,10 @@ from ...framework import (
     unschedulable,
 )
 from ...framework.events import EventWithHint
-from ...table import ABSENT, Bools, Ints, LabelColumn, NodeTable, PodTerm, Rows
+from ...table import ABSENT, Bools, Ints, LabelColumn, NodeTable, PodTerm, Rows, RowValues
 from ...table.tally import DomainTally
 from .constraints import SYSTEM_CONSTRAINTS, Constraint, ConstraintsCache
-from .eligibility import Domains, Eligibility, EligibilityCache
+from .eligibility import Domains, EligibilityCache
 from .hints import spread_events
 
 REASON = "node(s) didn't match pod topology spread constraints"
@@ -121,7 +121,24 @@ class PodTopologySpread(
         return any(self._constraints_of(pod, action) for action in actions)
 
     def concern_key(self, table: NodeTable) -> Hashable:
-        return self.handle.lister.version
+        return self.handle.lister.version, table.terms.dropped
+
+    def row_marks(self, pod: Pod, table: NodeTable) -> Sequence[RowValues]:
+        marks: list[RowValues] = []
+        for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY):
+            constraints = self._constraints_of(pod, action)
+            if not constraints:
+                continue
+            require_all = action == DO_NOT_SCHEDULE or self._requires_all(pod)
+            domains = self._eligibility.get(
+                table, pod.spec, action, constraints, require_all
+            ).domains
+            for constraint, found in zip(constraints, domains, strict=True):
+                counts = table.terms.count(constraint.pods)
+                marks += found.marks(counts, table)
+                if action == SCHEDULE_ANYWAY and constraint.topology_key == HOSTNAME:
+                    marks.append(counts.column)
+        return marks
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
         try:
@@ -180,6 +197,17 @@ class PodTopologySpread(
         return SUCCESS
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
+        return self._prepare(state, pod, table, rows, None)
+
+    def pre_score_alike(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints, sizes: Ints
+    ) -> Status:
+        return self._prepare(state, pod, table, rows, sizes)
+
+    def _prepare(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, sizes: Ints | None
+    ) -> Status:
+        """PreScore; each of `rows` stands for `sizes` nodes, or for itself."""
         if table.node_count == 0:
             return SKIP
         try:
@@ -188,15 +216,18 @@ class PodTopologySpread(
             return failure(error)
         if not constraints:
             return SKIP
-        # Under the system defaults a node without a zone is still spread over by hostname.
-        require_all = bool(pod.spec.topology_spread_constraints) or not self._is_system_defaulted
+        require_all = self._requires_all(pod)
         eligibility = self._eligibility.get(
             table, pod.spec, SCHEDULE_ANYWAY, constraints, require_all
         )
-        scored = _scored_rows(table, rows, eligibility) if require_all else rows
+        if require_all and eligibility.has_all_keys is not None:
+            is_scored = eligibility.has_all_keys[rows]
+            rows = table.numbers(rows)[is_scored]
+            sizes = sizes if sizes is None else sizes[is_scored]
+        number = table.count(rows) if sizes is None else int(sizes.sum())
         weights, points = [], []
         for constraint, domains in zip(constraints, eligibility.domains, strict=True):
-            weight = math.log(_topology_size(table, scored, domains.label) + 2)
+            weight = math.log(_topology_size(table, rows, number, domains.label) + 2)
             weights.append(weight)
             points.append(_points(constraint, domains, weight, table))
         kept = ScoreState(table, constraints, tuple(weights), tuple(points), require_all)
@@ -233,6 +264,13 @@ class PodTopologySpread(
         lowest = int(counted.min())
         return np.where(ignored, 0, MAX_SCORE * (highest + lowest - scores) // highest)
 
+    def _requires_all(self, pod: Pod) -> bool:
+        """Whether only nodes with every topology key count in scores.
+
+        Under the system defaults a node without a zone is still spread over by hostname.
+        """
+        return bool(pod.spec.topology_spread_constraints) or not self._is_system_defaulted
+
     def _constraints_of(self, pod: Pod, action: str) -> tuple[Constraint, ...]:
         if pod.spec.topology_spread_constraints:
             return self._constraints.own(pod, action)
@@ -267,16 +305,10 @@ def _most_allowed(constraint: Constraint, domains: Domains, counts: Ints, pod: P
     return constraint.max_skew + lowest - constraint.selects(pod)
 
 
-def _scored_rows(table: NodeTable, rows: Rows, eligibility: Eligibility) -> Rows:
-    """Those of `rows` that have every topology key."""
-    has_all_keys = eligibility.has_all_keys
-    return rows if has_all_keys is None else table.numbers(rows)[has_all_keys[rows]]
-
-
-def _topology_size(table: NodeTable, rows: Rows, label: LabelColumn) -> int:
-    """How many domains `rows` lie in; every node is a domain of its own for the hostname."""
-    if label.key == HOSTNAME:
-        return table.count(rows)
+def _topology_size(table: NodeTable, rows: Rows, number: int, label: LabelColumn) -> int:
+    """How many domains the nodes lie in that `rows` stand for, a `number` of them."""
+    if label.key == HOSTNAME or (label.is_unique and label.labelled == table.node_count):
+        return number  # every node is a domain of its own
     seen = np.zeros(label.slots, dtype=np.bool_)
     seen[label.codes[rows]] = True
     blank = label.code_of("")

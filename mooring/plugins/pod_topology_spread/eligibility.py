@@ -14,7 +14,17 @@ from ...api.node import Node
 from ...api.pod import PodSpec
 from ...api.selectors import matches_map
 from ...api.taints import HARD_EFFECTS, Taint, find_untolerated, tolerated
-from ...table import ABSENT, ALL, Bools, DomainCounts, Ints, LabelColumn, NodeTable
+from ...table import (
+    ABSENT,
+    ALL,
+    Bools,
+    DomainCounts,
+    Ints,
+    LabelColumn,
+    NodeTable,
+    RowValues,
+    marks_of_domains,
+)
 from ...table.node_selection import match_required
 from .constraints import Constraint
 
@@ -23,10 +33,20 @@ NO_DOMAIN = 2**31 - 1
 """The smallest count where there is no domain at all."""
 
 
+class Eligible:
+    """Which rows count for a constraint, while no node changes."""
+
+    __slots__ = ("view",)
+
+    def __init__(self, view: Bools) -> None:
+        self.view = view
+        """bool per row."""
+
+
 class Domains:
     """The domains of one topology key that have an eligible node."""
 
-    __slots__ = ("_codes", "_rows", "label", "number", "present")
+    __slots__ = ("_codes", "_eligible", "_rows", "label", "number", "present")
 
     def __init__(self, label: LabelColumn, eligible: Bools, codes: Ints | None = None) -> None:
         """`eligible` is a bool per row; `codes` stand in for the label's own, when given."""
@@ -36,9 +56,15 @@ class Domains:
         eligible = eligible & (codes != ABSENT)
         is_whole = np.array_equal(eligible, labelled)
         self._rows: Ints | None = None if is_whole else np.flatnonzero(eligible)
+        self._eligible = Eligible(eligible)
         self._codes: Ints = codes[eligible]
         self.present = np.unique(self._codes)
         self.number = len(self.present)
+
+    def marks(self, counts: DomainCounts, table: NodeTable) -> tuple[RowValues, ...]:
+        """What tells rows apart whose domains differ in the `count` of `counts`."""
+        marks = marks_of_domains(self.label, counts, table.node_count)
+        return marks if self._rows is None else (*marks, self._eligible)
 
     def count(self, counts: DomainCounts) -> Ints:
         """int64 per domain (by code): pods on its eligible nodes. Do not write to it."""

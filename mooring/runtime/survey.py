@@ -1,0 +1,191 @@
+"""Survey: the best nodes for a pod about whom plugins have something to say that look beyond the row.
+
+A pod that comes to one node changes what PodTopologySpread says about all nodes of its zone, so nothing can be kept of
+what it says. But nodes that it cannot tell apart share its answers: one node of each look is asked about (`looks.py`).
+What the other plugins give is kept (`standing.py`); the sum of both is the total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..api.pod import Pod
+from ..framework import (
+    Code,
+    CycleState,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    Status,
+)
+from ..table import Bools, Ints, NodeTable
+from .kept import KeptSum, check_range, judge_rows, score_rows
+from .looks import Looks
+from .standing import INFEASIBLE, Standing, Weighted
+
+REFUSED = -(2**40)
+"""Points that no total makes up for."""
+
+NOTHING: Ints = np.zeros(1, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The plugins that are asked for every pod, by what they are asked."""
+
+    pre_filters: Sequence[PreFilterPlugin]
+    filters: Sequence[FilterPlugin]
+    pre_scores: Sequence[PreScorePlugin]
+    scores: Sequence[Weighted]
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """What a plugin gives node objects, before normalising."""
+
+    plugin: ScorePlugin
+    weight: int
+    answer: KeptSum
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it gives all nodes 0."""
+        return not self.answer.total.any()
+
+
+class Survey:
+    """The totals for pods of the class of `pod`: what `base` has of a row, and the points of its look.
+
+    `normalized` are plugins that look at node objects and whose points depend on the bounds of all feasible rows, with
+    their raw scores. Made anew when a node changes.
+    """
+
+    __slots__ = (
+        "_asked",
+        "_base",
+        "_everywhere",
+        "_looks",
+        "_normalized",
+        "_pod",
+        "_totals",
+        "best",
+        "feasible",
+    )
+
+    def __init__(
+        self,
+        pod: Pod,
+        asked: Asked,
+        base: Standing,
+        looks: Looks,
+        normalized: Sequence[Raw],
+    ) -> None:
+        self._pod = pod
+        self._asked = asked
+        self._base = base
+        self._looks = looks
+        self._normalized = [raw for raw in normalized if not raw.is_nothing]
+        self._everywhere = sum(
+            int(_normalized(raw.plugin, NOTHING)[0]) * raw.weight
+            for raw in normalized
+            if raw.is_nothing
+        )
+        """What those give that give all rows the same."""
+        self._totals: Ints = np.zeros(0, dtype=np.int64)
+        self.best = INFEASIBLE
+        self.feasible = 0
+
+    @property
+    def leaders(self) -> Marked:
+        """The rows with the highest total."""
+        return Marked(self._totals == self.best)
+
+    def take(self, table: NodeTable, stamp: Hashable) -> None:
+        """Ask how the nodes stand now. `base` is up to date; another `stamp` makes all that is known of rows stale."""
+        base, looks = np.frombuffer(self._base.totals, dtype=np.int64), self._looks
+        looks.follow(table, base, stamp)
+        state, rows, numbers = CycleState(), looks.samples, looks.present
+        accepted = self._filter(state, table, rows)
+        if accepted is not None:
+            rows, numbers = rows[accepted], numbers[accepted]
+        sizes = looks.sizes[numbers]
+        self.feasible = int(sizes.sum())
+        if self.feasible:
+            points = np.full(len(looks.sizes) + 1, REFUSED, dtype=np.int64)
+            points[numbers] = self._score(state, table, rows, sizes)
+            totals = points.take(looks.numbers)
+            totals += base
+            self._totals, self.best = totals, int(totals.max())
+
+    def _filter(self, state: CycleState, table: NodeTable, rows: Ints) -> Bools | None:
+        """bool per row of `rows`: all plugins accept it; None when that holds for all of them."""
+        pod, accepted = self._pod, None
+        for plugin in self._asked.pre_filters:
+            answer = plugin.pre_filter(state, pod, table)
+            if not isinstance(answer, Status) or not (
+                answer.is_success or answer.code is Code.Skip
+            ):
+                return np.zeros(len(rows), dtype=np.bool_)  # the long road says what that means
+            if answer.code is Code.Skip:
+                state.skip_filter.add(plugin.name)
+        for judge in self._asked.filters:
+            if judge.name not in state.skip_filter:
+                feasible = judge_rows(judge, state, pod, table, rows).feasible
+                if not feasible.all():
+                    accepted = feasible if accepted is None else accepted & feasible
+        return accepted
+
+    def _score(self, state: CycleState, table: NodeTable, rows: Ints, sizes: Ints) -> Ints:
+        """int64 per row of `rows`, each of which stands for `sizes`: its weighted, normalised points."""
+        pod, points = self._pod, np.full(len(rows), self._everywhere, dtype=np.int64)
+        for plugin in self._asked.pre_scores:
+            status = plugin.pre_score_alike(state, pod, table, rows, sizes)
+            if status.code is Code.Skip:
+                state.skip_score.add(plugin.name)
+            else:
+                assert status.is_success, f"PreScore of {plugin.name}: {status.message}"
+        for scorer, weight in self._asked.scores:
+            if scorer.name not in state.skip_score:
+                raw = score_rows(scorer, state, pod, table, rows)
+                points += _normalized(scorer, raw) * weight
+        for kept in self._normalized:
+            points += _normalized(kept.plugin, kept.answer.total[rows]) * kept.weight
+        return points
+
+
+class Marked(Set[int]):
+    """The rows at which a mask is True."""
+
+    __slots__ = ("_mask", "_size")
+
+    def __init__(self, mask: Bools) -> None:
+        self._mask = mask
+        self._size = int(np.count_nonzero(mask))
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __contains__(self, row: object) -> bool:
+        return isinstance(row, int) and self._mask.item(row)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.in_order())
+
+    @property
+    def rows(self) -> Set[int]:
+        return self
+
+    def in_order(self) -> list[int]:
+        """The rows, ascending."""
+        rows: list[int] = self._mask.nonzero()[0].tolist()
+        return rows
+
+
+def _normalized(plugin: ScorePlugin, raw: Ints) -> Ints:
+    scores = plugin.normalize(raw)
+    check_range(plugin, scores)
+    return scores
