@@ -30,7 +30,7 @@ from .hints import AFTER_BACKOFF, IMMEDIATELY, SKIP, HintMap, QueueingHints, Str
 from .in_flight import InFlight
 from .nominator import PodNominator
 from .queued_pod import QueuedPodInfo
-from .ticks import LEFTOVER_TICK_S, leftover_tick, micros, seconds_now
+from .ticks import LEFTOVER_TICK_S, leftover_tick, micros
 from .unschedulable import UnschedulablePods
 
 log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class SchedulingQueue:
         self._pre_enqueue = pre_enqueue
         self._hints = QueueingHints(hints or {})
         self._max_waiting_s = settings.pod_max_in_unschedulable_pods_s
-        self._started = self._last_tick = seconds_now(clock)
+        self._started = self._last_tick = clock.timestamp()
         self.counters = QueueCounters()
         self.in_flight = InFlight()
         self.backoff = BackoffQueue(
@@ -262,7 +262,7 @@ class SchedulingQueue:
     # How pods move.
 
     def _now(self) -> float:
-        return seconds_now(self._clock)
+        return self._clock.timestamp()
 
     def _flush_leftover(self, tick: float) -> int:
         """Move the pods that had waited too long at `tick`."""
