@@ -23,6 +23,10 @@ class Clock(ABC):
     def now(self) -> datetime:
         """Return the time of day, with time zone UTC."""
 
+    def timestamp(self) -> float:
+        """Return the time of day in seconds since 1970, in whole microseconds."""
+        return self.now().timestamp()
+
     @abstractmethod
     def monotonic(self) -> float:
         """Return seconds since some fixed moment; never goes backwards."""
@@ -34,6 +38,9 @@ class SystemClock(Clock):
     def now(self) -> datetime:
         return datetime.now(UTC)
 
+    def timestamp(self) -> float:
+        return time.time_ns() // 1000 / 1_000_000
+
     def monotonic(self) -> float:
         return time.monotonic()
 
@@ -43,10 +50,13 @@ class ManualClock(Clock):
 
     def __init__(self, start: datetime = EPOCH) -> None:
         self._start = _in_utc(start)
-        self._now = self._start
+        self._set(self._start)
 
     def now(self) -> datetime:
         return self._now
+
+    def timestamp(self) -> float:
+        return self._timestamp
 
     def monotonic(self) -> float:
         return (self._now - self._start).total_seconds()
@@ -55,14 +65,18 @@ class ManualClock(Clock):
         """Move forward by `seconds`."""
         if seconds < 0:
             raise ValueError(f"expected a step forward in time; got {seconds} s")
-        self._now += timedelta(seconds=seconds)
+        self._set(self._now + timedelta(seconds=seconds))
 
     def set(self, moment: datetime) -> None:
         """Move forward to `moment`."""
         moment = _in_utc(moment)
         if moment < self._now:
             raise ValueError(f"expected {self._now.isoformat()} or later; got {moment.isoformat()}")
+        self._set(moment)
+
+    def _set(self, moment: datetime) -> None:
         self._now = moment
+        self._timestamp = moment.timestamp()  # asked for far more often than time moves
 
 
 def _in_utc(moment: datetime) -> datetime:

@@ -23,6 +23,7 @@ def test_manual_clock_advances_both_of_its_times() -> None:
     clock.set(NOON + timedelta(seconds=10))
 
     assert clock.now() == NOON + timedelta(seconds=10)
+    assert clock.timestamp() == NOON.timestamp() + 10
     assert clock.monotonic() == 10.0
 
 
@@ -52,4 +53,5 @@ def test_system_clock_tells_utc_and_never_goes_back() -> None:
     before = clock.monotonic()
 
     assert clock.now().tzinfo is UTC
+    assert clock.timestamp() == pytest.approx(clock.now().timestamp(), abs=60)
     assert clock.monotonic() >= before

@@ -161,6 +161,15 @@ class Cache:
     def pod_count(self) -> int:
         return len(self._pods)
 
+    def sizes(self) -> dict[str, int]:
+        """How much is known of what; looks at every pod."""
+        assumed = sum(state.assumed for state in self._pods.values())
+        return {
+            "assumed_pods": assumed,
+            "pods": len(self._pods),
+            "nodes": self.table.node_count,
+        }
+
     def _unplace(self, state: PodState) -> None:
         """The pod is waiting again."""
         self._drop(state)

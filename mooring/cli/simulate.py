@@ -17,11 +17,13 @@ from ..sim import Simulation, SimulationReport, read_manifests
 from .config import FeatureGatesOption, ProviderOption, read_configuration
 from .consoles import stderr_console, stdout_console, written_to_stdout
 from .failures import reports_failures
+from .metrics import metrics_to
 from .output import print_json, print_names, print_yaml
 from .progress import progress_bar
 from .render import render_report
 from .render_explain import render_explanations
-from .trace import STDOUT, TraceWriter, trace_to
+from .targets import STDOUT
+from .trace import TraceWriter, trace_to
 
 PENDING = 1
 
@@ -117,6 +119,15 @@ def simulate(
             show_default=False,
         ),
     ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the scheduler's metrics to a file at the end, in the text format of Prometheus; "
+            "- is standard output, after the result.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Place pods on a cluster that is described by manifests, and show where they go.
 
@@ -135,19 +146,21 @@ def simulate(
     with progress_bar("reading") as on_bytes:
         manifests = read_manifests(filename, on_bytes)
     _note_unused(manifests.unused)
-    with trace_to(trace, output is Output.JSON) as writer:
-        simulation = Simulation(
-            manifests.objects,
-            settings,
-            seed=seed,
-            feature_gates=gates,
-            plugins=[str(path) for path in plugins or ()],
-            explain=explain,
-            place_of=manifests.place_of,
-            trace=writer,
-        )
-        report = _run(simulation, writer, until_s)
-    print_report(report, output, explain, everything)
+    with metrics_to(metrics) as write_metrics:
+        with trace_to(trace, output is Output.JSON) as writer:
+            simulation = Simulation(
+                manifests.objects,
+                settings,
+                seed=seed,
+                feature_gates=gates,
+                plugins=[str(path) for path in plugins or ()],
+                explain=explain,
+                place_of=manifests.place_of,
+                trace=writer,
+            )
+            report = _run(simulation, writer, until_s)
+        print_report(report, output, explain, everything)
+        write_metrics(simulation.scheduler.metrics)
     if not report.is_complete:
         raise typer.Exit(PENDING)
 

@@ -11,11 +11,10 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from ..errors import InputError
 from ..sim import TraceEntry
 from .consoles import stdout_console
+from .targets import STDOUT, open_target
 
-STDOUT = "-"
 NARROWEST, WIDEST = 20, 60
 WHAT_WIDTH = len("terminating")
 TIME_WIDTH = len("00:00:00")
@@ -72,16 +71,8 @@ def trace_to(target: str | None, as_json: bool) -> Iterator[TraceWriter | None]:
         if not as_json:
             sys.stdout.write("\n")
     else:
-        with _open(target) as stream:
+        with open_target("--trace", target) as stream:
             yield TraceWriter(stream, None, as_json)
-
-
-def _open(target: str) -> IO[str]:
-    try:
-        return open(target, "w", encoding="utf-8")
-    except OSError as error:
-        problem = f"expected a file to write to; got {error.strerror}"
-        raise InputError(f"--trace: {target}: {problem}") from None
 
 
 def text_line(entry: TraceEntry, width: int) -> str:

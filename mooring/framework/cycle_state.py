@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol, Self, runtime_checkable
 
+from ..observe.times import NEVER
+
 PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
 
 
@@ -20,7 +22,7 @@ class StateData(Protocol):
 class CycleState:
     """A key-value store for one attempt, and which plugins have nothing to say in it."""
 
-    __slots__ = ("_values", "skip_filter", "skip_score", "unreached")
+    __slots__ = ("_values", "skip_filter", "skip_score", "times", "unreached")
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
@@ -28,6 +30,8 @@ class CycleState:
         self.skip_score: set[str] = set()
         self.unreached: frozenset[str] = frozenset()
         """The plugins whose PreFilter had no turn, because one before them refused the pod for good."""
+        self.times = NEVER.copy()
+        """When the attempt was where; for metrics."""
 
     def read(self, key: str) -> Any:
         """The value under `key`; KeyError `not found` when nobody wrote it. PODS_TO_ACTIVATE is always there."""

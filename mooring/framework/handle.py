@@ -13,6 +13,7 @@ from msgspec import Struct
 from ..api.meta import KubeObject
 from ..api.pod import Pod, PodCondition
 from ..clock import Clock, SystemClock
+from ..observe import SchedulerMetrics
 from ..table import Ints, NodeInfo, NodeTable
 from ..table.what_if import WhatIf
 from .cycle_state import CycleState
@@ -275,3 +276,5 @@ class Handle:
     """None when no extender takes part in preemption."""
     node_order: Callable[[], Ints] | None = None
     """The rows of all nodes in the order in which kube-scheduler would list them; None: in their own."""
+    metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
+    """Where a plugin counts; `metrics.add` takes metrics of its own."""

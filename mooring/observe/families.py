@@ -14,6 +14,8 @@ from .series import Counter, Distribution, Gauge, Histogram, Tally
 
 LabelValues: TypeAlias = tuple[str, ...]
 Values: TypeAlias = Mapping[LabelValues, int]
+Source: TypeAlias = Callable[[], Mapping[Any, int]]
+"""Gives numbers by LabelValues; any tuple of strings of the right length will do."""
 S = TypeVar("S")
 
 
@@ -121,11 +123,7 @@ class ReadCounter(Family):
     """A counter that somebody keeps anyway: asked for when it is shown. Its `source` may be set later."""
 
     def __init__(
-        self,
-        name: str,
-        help: str,
-        labels: tuple[str, ...],
-        source: Callable[[], Values] = dict,
+        self, name: str, help: str, labels: tuple[str, ...], source: Source = dict
     ) -> None:
         super().__init__(name, help, labels)
         self.source = source

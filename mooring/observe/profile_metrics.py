@@ -6,6 +6,7 @@ Mirrors pkg/scheduler/metrics/profile_metrics.go. An attempt costs the moments o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -18,6 +19,7 @@ from .times import (
     DECIDED,
     ENDED,
     LENGTH,
+    PRE_FILTERED,
     STARTED,
     STRETCHES,
     WAITED_S,
@@ -28,11 +30,12 @@ from .times import (
 
 SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
 """How an attempt ends."""
-SUCCESS = "Success"
+SUCCESS, SKIP, FAILURE = "Success", "Skip", "Error"
+"""Names of the codes of a Status."""
 
 MANY_ATTEMPTS = 15
 """Pods with so many attempts, or more, are shown together."""
-FOLD_AFTER = 2048
+FOLD_AFTER = 1024
 """So many attempts are gathered before their times are sorted into the histograms."""
 
 
@@ -88,16 +91,23 @@ class ProfileMetrics:
         self._after_flush = after_flush
         self._scheduled: list[float] = []
         self._failed: dict[str, list[float]] = {UNSCHEDULABLE: [], ERROR: []}
+        self._points: dict[str, ExtensionPoint] = {}
+        self._unasked = self.idle(STRETCHES)
+        """Pods whose best node was known without asking anybody."""
 
     # Before the first pod
 
     def point(self, name: str) -> ExtensionPoint:
         """The durations of an extension point, by kube-scheduler's name for it: `PreFilter`."""
-        return ExtensionPoint(self._histograms.points, name, self.name)
+        if name not in self._points:
+            self._points[name] = ExtensionPoint(self._histograms.points, name, self.name)
+        return self._points[name]
 
     def idle(self, points: Iterable[str]) -> Tally:
         """One counter for extension points at which nobody had anything to do: not worth a look at the clock."""
-        return self._histograms.points.together((name, SUCCESS, self.name) for name in points)
+        return self._histograms.points.together(
+            (name, SKIP if name == "PreBindPreFlight" else SUCCESS, self.name) for name in points
+        )
 
     def evaluations(self, plugins: Mapping[str, Iterable[str]]) -> Tally:
         """One counter for the plugins that have a say about the same pods, by extension point."""
@@ -130,6 +140,13 @@ class ProfileMetrics:
         if len(failed) >= FOLD_AFTER * LENGTH:
             self.fold()
 
+    def broke_off(self, times: Times, moment: float) -> None:
+        """A plugin failed on the way to a decision: where the attempt was at `moment`, it ended with an error."""
+        for point, (begin, end) in STRETCHES.items():
+            if math.isnan(times[end]) and not math.isnan(times[begin]):
+                self.point(point).ended(FAILURE, moment - times[begin])
+                return
+
     def fold(self) -> None:
         """Sort the times that were gathered into the histograms."""
         for result, flat in ((SCHEDULED, self._scheduled), *self._failed.items()):
@@ -141,16 +158,19 @@ class ProfileMetrics:
         shared, rows = self._histograms, as_rows(flat)
         shared.attempts.labels(result, self.name).observe_all(rows[:, ENDED] - rows[:, STARTED])
         shared.algorithm.observe_all(rows[:, DECIDED] - rows[:, STARTED])
-        for point, (begin, end) in STRETCHES.items():
-            self._succeeded(point).observe_all(rows[:, end] - rows[:, begin])
+        unasked = int(np.isnan(rows[:, PRE_FILTERED]).sum())
+        if unasked < len(rows):
+            for point, (begin, end) in STRETCHES.items():
+                self._succeeded(point).observe_all(rows[:, end] - rows[:, begin])
         if result == SCHEDULED:
+            self._unasked.count += unasked
             self._succeeded("Bind").observe_all(rows[:, ENDED] - rows[:, BINDING])
             self._fold_pods(rows[:, ATTEMPTS], rows[:, WAITED_S])
 
     def _fold_pods(self, attempts: Floats, waited_s: Floats) -> None:
         self._histograms.pod_attempts.observe_all(attempts)
         shown = np.minimum(attempts, MANY_ATTEMPTS)
-        for number in np.unique(shown):
+        for number in set(shown.tolist()):
             self._histograms.waited[int(number) - 1].observe_all(waited_s[shown == number])
 
     def _succeeded(self, point: str) -> Histogram:

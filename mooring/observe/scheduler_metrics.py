@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import cycle
+from time import perf_counter
 from typing import TypeVar
 
 from .families import (
@@ -28,7 +30,7 @@ from .profile_metrics import AttemptHistograms, ProfileMetrics
 from .series import exponential_buckets
 
 SAMPLED_ONE_IN = 10
-"""The share of attempts in which each plugin is timed, and of events that are."""
+"""In this share of attempts and events each plugin is timed."""
 SAMPLES = 1000
 
 ATTEMPT_S = exponential_buckets(0.001, 2, 15)
@@ -62,8 +64,8 @@ class SchedulerMetrics:
             pod_attempts=self.pod_attempts,
         )
         self._profiles: dict[str, ProfileMetrics] = {}
-        self.is_sampled: Callable[[], bool] = _one_in(SAMPLED_ONE_IN)
-        """Whether to look closer this time: at each plugin of an attempt, at the handling of an event."""
+        self.is_sampled: Callable[[], bool] = cycle(_sampling(SAMPLED_ONE_IN)).__next__
+        """Whether to time each plugin this time."""
 
     def profile(self, name: str) -> ProfileMetrics:
         """What is recorded for the pods of one profile; always the same object."""
@@ -76,6 +78,21 @@ class SchedulerMetrics:
     def plugin_ended(self, plugin: str, point: str, status: str, seconds: float) -> None:
         """A plugin has answered, in an attempt that is sampled."""
         self.plugin_duration.labels(plugin, point, status).observe(seconds)
+
+    def evicting(self) -> Callable[[bool], None]:
+        """The victims of a pod are about to be deleted; the answer is to be called with whether that went well."""
+        started = perf_counter()
+
+        def over(is_success: bool) -> None:
+            result = "success" if is_success else "error"
+            self.evictions.labels(result).observe(perf_counter() - started)
+
+        return over
+
+    def add(self, family: F) -> F:
+        """Show one more metric; for plugins that bring their own."""
+        self.families.append(family)
+        return family
 
     def fold(self) -> None:
         """Sort the times that were gathered into the histograms."""
@@ -91,12 +108,8 @@ class SchedulerMetrics:
 
     # What there is
 
-    def _add(self, family: F) -> F:
-        self.families.append(family)
-        return family
-
     def _add_attempts(self) -> None:
-        self.schedule_attempts = self._add(
+        self.schedule_attempts = self.add(
             ReadCounter(
                 "scheduler_schedule_attempts_total",
                 "Attempts to schedule a pod, by how they ended. 'unschedulable': no node can take the pod; "
@@ -105,7 +118,7 @@ class SchedulerMetrics:
                 lambda: self.attempt_duration.counts(),
             )
         )
-        self.attempt_duration = self._add(
+        self.attempt_duration = self.add(
             HistogramFamily(
                 "scheduler_scheduling_attempt_duration_seconds",
                 "Time of an attempt, from the queue to the binding or the refusal.",
@@ -113,21 +126,21 @@ class SchedulerMetrics:
                 ("result", "profile"),
             )
         )
-        self.algorithm = self._add(
+        self.algorithm = self.add(
             HistogramFamily(
                 "scheduler_scheduling_algorithm_duration_seconds",
                 "Time to find a node for a pod, or to see that there is none and try to make room.",
                 ATTEMPT_S,
             )
         ).labels()
-        self.bindings = self._add(
+        self.bindings = self.add(
             GaugeFamily(
                 "scheduler_goroutines",
                 "Work under way beside the scheduling of the next pods, by kind.",
                 ("operation",),
             )
         ).labels("binding")
-        self.permit_wait = self._add(
+        self.permit_wait = self.add(
             HistogramFamily(
                 "scheduler_permit_wait_duration_seconds",
                 "Time for which Permit plugins held a pod back, by what came of it.",
@@ -137,7 +150,7 @@ class SchedulerMetrics:
         )
 
     def _add_pods(self) -> None:
-        self.sli_duration = self._add(
+        self.sli_duration = self.add(
             HistogramFamily(
                 "scheduler_pod_scheduling_sli_duration_seconds",
                 "Time from a pod's entry into the active queue to its binding, by the attempts it took.",
@@ -145,14 +158,14 @@ class SchedulerMetrics:
                 ("attempts",),
             )
         )
-        self.pod_attempts = self._add(
+        self.pod_attempts = self.add(
             HistogramFamily(
                 "scheduler_pod_scheduling_attempts",
                 "Attempts it took to schedule a pod.",
                 exponential_buckets(1, 2, 5),
             )
         ).labels()
-        self.after_flush = self._add(
+        self.after_flush = self.add(
             CounterFamily(
                 "scheduler_pod_scheduled_after_flush_total",
                 "Pods that no event brought back, that were tried again because they had waited too long, and that "
@@ -161,7 +174,7 @@ class SchedulerMetrics:
         ).labels()
 
     def _add_plugins(self) -> None:
-        self.point_duration = self._add(
+        self.point_duration = self.add(
             HistogramFamily(
                 "scheduler_framework_extension_point_duration_seconds",
                 "Time that all plugins of an extension point took together.",
@@ -169,7 +182,7 @@ class SchedulerMetrics:
                 ("extension_point", "status", "profile"),
             )
         )
-        self.plugin_duration = self._add(
+        self.plugin_duration = self.add(
             HistogramFamily(
                 "scheduler_plugin_execution_duration_seconds",
                 "Time that one plugin took at an extension point, in a tenth of the attempts.",
@@ -177,14 +190,14 @@ class SchedulerMetrics:
                 ("plugin", "extension_point", "status"),
             )
         )
-        self.plugin_evaluation = self._add(
+        self.plugin_evaluation = self.add(
             CounterFamily(
                 "scheduler_plugin_evaluation_total",
                 "Attempts in which a plugin had a say at PreFilter, Filter, PreScore or Score.",
                 ("plugin", "extension_point", "profile"),
             )
         )
-        self.volume_errors = self._add(
+        self.volume_errors = self.add(
             CounterFamily(
                 "scheduler_volume_scheduling_stage_error_total",
                 "Errors while the volumes of a pod were looked for, reserved or bound.",
@@ -193,20 +206,20 @@ class SchedulerMetrics:
         )
 
     def _add_preemption(self) -> None:
-        self.preemption_attempts = self._add(
+        self.preemption_attempts = self.add(
             CounterFamily(
                 "scheduler_preemption_attempts_total",
                 "Attempts to make room for a pod by pushing out others.",
             )
         ).labels()
-        self.preemption_victims = self._add(
+        self.preemption_victims = self.add(
             HistogramFamily(
                 "scheduler_preemption_victims",
                 "Pods that were chosen to make room for one.",
                 exponential_buckets(1, 2, 7),
             )
         ).labels()
-        self.evictions = self._add(
+        self.evictions = self.add(
             HistogramFamily(
                 "scheduler_preemption_goroutines_duration_seconds",
                 "Time it took to have the victims of one pod deleted, by what came of it.",
@@ -214,7 +227,7 @@ class SchedulerMetrics:
                 ("result",),
             )
         )
-        self._add(
+        self.add(
             ReadCounter(
                 "scheduler_preemption_goroutines_execution_total",
                 "Pods whose victims were deleted, by what came of it.",
@@ -224,7 +237,7 @@ class SchedulerMetrics:
         )
 
     def _add_queue(self) -> None:
-        self.pending_pods = self._add(
+        self.pending_pods = self.add(
             ReadGauge(
                 "scheduler_pending_pods",
                 "Pods that wait. 'active': for their turn; 'backoff': for the end of their backoff; "
@@ -232,21 +245,21 @@ class SchedulerMetrics:
                 ("queue",),
             )
         )
-        self.incoming_pods = self._add(
+        self.incoming_pods = self.add(
             ReadCounter(
                 "scheduler_queue_incoming_pods_total",
                 "Pods that entered a part of the queue, by the event that brought them there.",
                 ("queue", "event"),
             )
         )
-        self.unschedulable_pods = self._add(
+        self.unschedulable_pods = self.add(
             ReadGauge(
                 "scheduler_unschedulable_pods",
                 "Waiting pods that a plugin refused. A pod counts for each of them, so the sum means nothing.",
                 ("plugin", "profile"),
             )
         )
-        self.cache_size = self._add(
+        self.cache_size = self.add(
             ReadGauge(
                 "scheduler_cache_size",
                 "Nodes that are known, pods on them, and pods that are assumed to be on them.",
@@ -255,35 +268,34 @@ class SchedulerMetrics:
         )
 
     def _add_events(self) -> None:
-        self.inflight_events = self._add(
+        self.inflight_events = self.add(
             ReadGauge(
                 "scheduler_inflight_events",
                 "Events that are remembered for pods being scheduled; PodPopped counts those pods.",
                 ("event",),
             )
         )
-        self.event_handling = self._add(
+        self.event_handling = self.add(
             HistogramFamily(
                 "scheduler_event_handling_duration_seconds",
-                "Time to take note of a change in the cluster and bring back the pods it matters to, for a tenth "
-                "of the events.",
+                "Time to bring back the pods that a change in the cluster matters to.",
                 POINT_S,
                 ("event",),
             )
         )
-        self.hint_duration = self._add(
+        self.hint_duration = self.add(
             HistogramFamily(
                 "scheduler_queueing_hint_execution_duration_seconds",
-                "Time that a plugin took to say whether an event is worth a new attempt. Of pods refused by the "
-                "same plugins the first is timed.",
+                "Time that a plugin took to say whether an event is worth a new attempt, a tenth of the times.",
                 PLUGIN_S,
                 ("plugin", "event", "hint"),
             )
         )
 
 
-def _one_in(share: int) -> Callable[[], bool]:
-    """Says True exactly once in `share` times on average, without a pattern that work could fall in step with."""
-    answers = [number % share == 0 for number in range(SAMPLES)]
+@lru_cache
+def _sampling(one_in: int) -> tuple[bool, ...]:
+    """True once in `one_in` times on average, in no order that work could fall in step with."""
+    answers = [number % one_in == 0 for number in range(SAMPLES)]
     random.Random(0).shuffle(answers)
-    return cycle(answers).__next__
+    return tuple(answers)

@@ -52,10 +52,11 @@ class Distribution:
 class Histogram:
     """Observations by size. `bounds` are the upper limits of the buckets; a limit belongs to its bucket."""
 
-    __slots__ = ("_bounds", "_counts", "_sum")
+    __slots__ = ("_bounds", "_counts", "_edges", "_sum")
 
     def __init__(self, bounds: list[float]) -> None:
         self._bounds = bounds
+        self._edges = np.array(bounds, dtype=np.float64)
         self._counts = [0] * (len(bounds) + 1)
         self._sum = 0.0
 
@@ -67,7 +68,7 @@ class Histogram:
     def observe_all(self, values: NDArray[np.float64]) -> None:
         """Note many at once; NaN stands for nothing observed."""
         values = values[~np.isnan(values)]
-        buckets = np.bincount(np.searchsorted(self._bounds, values), minlength=len(self._counts))
+        buckets = np.bincount(self._edges.searchsorted(values), minlength=len(self._counts))
         self._counts = [
             seen + new for seen, new in zip(self._counts, buckets.tolist(), strict=True)
         ]

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 Times: TypeAlias = list[float]
 Floats: TypeAlias = NDArray[np.float64]
 
-STARTED, PRE_FILTERED, FILTERED, PRE_SCORED, SCORED, DECIDED, BINDING, ENDED = range(8)
-"""The attempt began; PreFilter, Filter, PreScore, Score came to an end with success; a node was chosen, or refused for
-good (DECIDED); Bind began (BINDING) and the attempt was over (ENDED), which is when Bind was, if it succeeded."""
-ATTEMPTS, WAITED_S = 8, 9
+STARTED, PRE_FILTERED, FILTERED, PRE_SCORING, PRE_SCORED, SCORED, DECIDED, BINDING, ENDED = range(9)
+"""The attempt began; PreFilter and Filter ended with success; PreScore began, PreScore and Score ended with success; a
+node was chosen, or there is none (DECIDED); Bind began (BINDING); the attempt was over (ENDED), as was Bind."""
+ATTEMPTS, WAITED_S = 9, 10
 """Filled in at the end: which attempt of its pod it was, and seconds since the pod first was active."""
-LENGTH = 10
+LENGTH = 11
 
 NEVER: Times = [math.nan] * LENGTH
 """Where nobody has been yet. `NEVER.copy()` begins a new attempt."""
@@ -30,7 +30,7 @@ NEVER: Times = [math.nan] * LENGTH
 STRETCHES = {
     "PreFilter": (STARTED, PRE_FILTERED),
     "Filter": (PRE_FILTERED, FILTERED),
-    "PreScore": (FILTERED, PRE_SCORED),
+    "PreScore": (PRE_SCORING, PRE_SCORED),
     "Score": (PRE_SCORED, SCORED),
 }
 """Extension points, from where to where."""

@@ -8,10 +8,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
+from functools import wraps
+from time import perf_counter
 from typing import Any, TypeAlias
 
 from ..api.pod import Pod
 from ..framework.events import ClusterEvent, Hint, HintFunction, goes_by_spec
+from ..observe import SchedulerMetrics
 from .queued_pod import QueuedPodInfo, Rejection
 
 log = logging.getLogger(__name__)
@@ -45,7 +48,8 @@ ALWAYS: Calls = ((None, AFTER_BACKOFF),)
 class QueueingHints:
     """The registrations of all profiles, each event matched with them once."""
 
-    def __init__(self, registrations: HintMap) -> None:
+    def __init__(self, registrations: HintMap, metrics: SchedulerMetrics | None = None) -> None:
+        self._metrics = metrics or SchedulerMetrics()
         self._by_profile = {name: tuple(listed) for name, listed in registrations.items()}
         self._plans: dict[ClusterEvent, Plan] = {}
 
@@ -53,7 +57,7 @@ class QueueingHints:
         """What there is to ask about an event."""
         plan = self._plans.get(event)
         if plan is None:
-            plan = self._plans[event] = Plan(event, self._by_profile)
+            plan = self._plans[event] = Plan(event, self._by_profile, self._metrics)
         return plan
 
 
@@ -61,7 +65,10 @@ class Plan:
     """What there is to ask about one kind of event, for pods with some rejectors."""
 
     def __init__(
-        self, event: ClusterEvent, by_profile: Mapping[str, Iterable[Registration]]
+        self,
+        event: ClusterEvent,
+        by_profile: Mapping[str, Iterable[Registration]],
+        metrics: SchedulerMetrics,
     ) -> None:
         self._is_wildcard = event.is_wildcard
         self._matching = {
@@ -70,8 +77,14 @@ class Plan:
         }
         self._plugins = {plugin for found in self._matching.values() for plugin, _ in found}
         self._calls: dict[Rejection, Calls] = {}
+        self._timed_calls: dict[Rejection, Calls] = {}
+        self._metrics = metrics
         self.label = str(event)
         self.is_of_interest = self._is_wildcard or bool(self._plugins)
+        self.handling = metrics.event_handling.labels(self.label)
+        """Seconds that such an event took."""
+        self.unheard = metrics.event_handling.together([(self.label,)])
+        """Such events that nobody waited for."""
 
     def can_open(self, gating_plugin: str) -> bool:
         """Whether pods that the plugin holds back are to be looked at; "" stands for pods nobody holds back."""
@@ -106,9 +119,11 @@ class Plan:
         return worth
 
     def _calls_for(self, rejection: Rejection) -> Calls:
-        calls = self._calls.get(rejection)
+        is_timed = self._metrics.is_sampled()
+        known = self._timed_calls if is_timed else self._calls
+        calls = known.get(rejection)
         if calls is None:
-            calls = self._calls[rejection] = self._find_calls(rejection)
+            calls = known[rejection] = self._find_calls(rejection, is_timed)
         return calls
 
     def strategy(self, info: QueuedPodInfo, rejection: Rejection, old: Any, new: Any) -> Strategy:
@@ -119,10 +134,12 @@ class Plan:
         calls = self._calls_for(rejection)
         return ask_for(calls, info.pod, old, new) if calls else SKIP
 
-    def _find_calls(self, rejection: Rejection) -> Calls:
+    def _find_calls(self, rejection: Rejection, is_timed: bool) -> Calls:
         if not rejection.plugins or self._is_wildcard or rejection.profile not in self._matching:
             return ALWAYS
         matching = self._matching[rejection.profile]
+        if is_timed:
+            matching = [(name, hint and self._timed(name, hint)) for name, hint in matching]
         # A plugin that is pending has the last word, also when it is among the unschedulable ones.
         urgent = [(hint, IMMEDIATELY) for name, hint in matching if name in rejection.pending]
         patient = [
@@ -131,6 +148,22 @@ class Plan:
             if name in rejection.unschedulable and name not in rejection.pending
         ]
         return (*urgent, *patient)
+
+    def _timed(self, plugin: str, hint: HintFunction) -> HintFunction:
+        """The same hint, with a look at the clock before and after."""
+
+        @wraps(hint)  # whether it goes by the spec, too
+        def timed(pod: Pod, old: Any, new: Any) -> Hint:
+            said, started = "Error", perf_counter()
+            try:
+                answer = hint(pod, old, new)
+                said = (Hint.SKIP if answer is Hint.SKIP else Hint.QUEUE).value
+            finally:
+                seconds = perf_counter() - started
+                self._metrics.hint_duration.labels(plugin, self.label, said).observe(seconds)
+            return answer
+
+        return timed
 
 
 def ask(

@@ -5,13 +5,15 @@ Mirrors the in-flight pods and events of pkg/scheduler/backend/queue/active_queu
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
 from ..framework import ClusterEvent
 from .queued_pod import QueuedPodInfo
+
+POPPED = "PodPopped"
 
 
 class PastEvent(NamedTuple):
@@ -69,6 +71,13 @@ class InFlight:
     def event_count(self) -> int:
         """Events that are remembered."""
         return len(self._events)
+
+    def counts(self) -> dict[str, int]:
+        """How many events of each label are remembered, and under POPPED for how many pods."""
+        counts = Counter({POPPED: len(self._pods)})
+        for event, count in Counter(past.event for past in self._events).items():
+            counts[str(event)] += count
+        return dict(counts)
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._pods

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 from ..api.pod import Pod
@@ -23,6 +24,7 @@ from ..framework.events import (
     UNSCHEDULABLE_TIMEOUT,
     ClusterEvent,
 )
+from ..observe import SchedulerMetrics
 from .active import ActiveQueue
 from .backoff import BackoffQueue
 from .counters import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, QueueCounters
@@ -30,7 +32,7 @@ from .hints import AFTER_BACKOFF, IMMEDIATELY, SKIP, HintMap, QueueingHints, Str
 from .in_flight import InFlight
 from .nominator import PodNominator
 from .queued_pod import QueuedPodInfo
-from .ticks import LEFTOVER_TICK_S, leftover_tick, micros, seconds_now
+from .ticks import LEFTOVER_TICK_S, leftover_tick, micros
 from .unschedulable import UnschedulablePods
 
 log = logging.getLogger(__name__)
@@ -66,13 +68,14 @@ class SchedulingQueue:
         hints: HintMap | None = None,
         settings: QueueSettings | None = None,
         nominator: PodNominator | None = None,
+        metrics: SchedulerMetrics | None = None,
     ) -> None:
         settings = settings or QueueSettings()
         self._clock = clock
         self._pre_enqueue = pre_enqueue
-        self._hints = QueueingHints(hints or {})
+        self._hints = QueueingHints(hints or {}, metrics)
         self._max_waiting_s = settings.pod_max_in_unschedulable_pods_s
-        self._started = self._last_tick = seconds_now(clock)
+        self._started = self._last_tick = clock.timestamp()
         self.counters = QueueCounters()
         self.in_flight = InFlight()
         self.backoff = BackoffQueue(
@@ -173,11 +176,14 @@ class SchedulingQueue:
         """
         plan = self._hints.plan(event)
         if not plan.is_of_interest:
+            plan.unheard.count += 1
             return 0
         if not self.unschedulable:
+            plan.unheard.count += 1
             self.move_request_cycle = self.active.scheduling_cycle
             self.in_flight.record(event, old, new)
             return 0
+        started = perf_counter()
         moving: list[tuple[QueuedPodInfo, Strategy]] = []
         for rejection, kinds in self.unschedulable.kinds():
             if not plan.can_open(rejection.gating_plugin):
@@ -188,7 +194,9 @@ class SchedulingQueue:
             if len(kinds) > 1:
                 worth.sort(key=self.unschedulable.turn)
             moving.extend(worth)
-        return self._move(moving, event, old, new)
+        moved = self._move(moving, event, old, new)
+        plan.handling.observe(perf_counter() - started)
+        return moved
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Make pods active at once, whatever their backoff; one in flight is tried again when it comes back."""
@@ -262,7 +270,7 @@ class SchedulingQueue:
     # How pods move.
 
     def _now(self) -> float:
-        return seconds_now(self._clock)
+        return self._clock.timestamp()
 
     def _flush_leftover(self, tick: float) -> int:
         """Move the pods that had waited too long at `tick`."""

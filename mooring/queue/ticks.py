@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 
-from ..clock import Clock
-
 SECOND = 1_000_000
 LEFTOVER_TICK_S = 30
 
@@ -17,11 +15,6 @@ LEFTOVER_TICK_S = 30
 def micros(seconds: float) -> int:
     """`seconds` in whole microseconds."""
     return round(seconds * SECOND)
-
-
-def seconds_now(clock: Clock) -> float:
-    """The time of day, in seconds since 1970."""
-    return clock.now().timestamp()
 
 
 def window(seconds: float) -> int:

@@ -24,6 +24,7 @@ from ..framework import (
     ReservePlugin,
     Status,
 )
+from ..observe import ProfileMetrics, SchedulerMetrics, Tally
 from .failing import PluginRunError, failed
 
 MAX_PERMIT_WAIT_S = 15 * 60
@@ -39,7 +40,7 @@ Answer = Status | Awaitable[Status]
 class CommitPlan:
     """Who has something to do for pods of one spec once their node is chosen."""
 
-    __slots__ = ("is_idle", "permits", "pre_binds", "reserves")
+    __slots__ = ("idle_points", "is_idle", "permits", "pre_binds", "reserves")
 
     def __init__(
         self,
@@ -53,6 +54,8 @@ class CommitPlan:
         self.pre_binds = [plugin for plugin in pre_binds if plugin.commits_for(spec)]
         self.is_idle = not (self.reserves or self.permits or self.pre_binds)
         """Nobody has: the pod can be bound at once."""
+        self.idle_points = Tally()
+        """Counts pods, for the extension points at which nobody has anything to do."""
 
 
 class Committing:
@@ -65,6 +68,7 @@ class Committing:
         pre_binds: Sequence[PreBindPlugin],
         binds: Sequence[BindPlugin],
         post_binds: Sequence[PostBindPlugin],
+        metrics: ProfileMetrics | None = None,
     ) -> None:
         self.reserves = tuple(reserves)
         self.permits = tuple(permits)
@@ -72,6 +76,7 @@ class Committing:
         self.binds = tuple(binds)
         self.post_binds = tuple(post_binds)
         self._plans: dict[PodSpec, CommitPlan] = {}
+        self._metrics = metrics or SchedulerMetrics().profile("")
 
     def plan(self, spec: PodSpec) -> CommitPlan:
         """Who has something to do for pods of `spec`."""
@@ -80,8 +85,19 @@ class Committing:
             if len(self._plans) >= MAX_PLANS:
                 self._plans.clear()
             plan = CommitPlan(self.reserves, self.permits, self.pre_binds, spec)
+            plan.idle_points = self._metrics.idle(self._idle_points(plan))
             self._plans[spec] = plan
         return plan
+
+    def _idle_points(self, plan: CommitPlan) -> list[str]:
+        busy = {
+            "Reserve": plan.reserves,
+            "Permit": plan.permits,
+            "PreBindPreFlight": plan.pre_binds,
+            "PreBind": plan.pre_binds,
+            "PostBind": self.post_binds,
+        }
+        return [point for point, plugins in busy.items() if not plugins]
 
     def run_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Run Reserve in order; the first that does not succeed ends it."""

@@ -5,6 +5,7 @@ Mirrors NewFramework of pkg/scheduler/framework/runtime/framework.go.
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Any, TypeVar
 
 from ..api.pod import Pod
@@ -57,6 +58,8 @@ class ProfileRuntime:
         self.name = profile.scheduler_name
         self.percentage = percentage
         self.handle = handle
+        self.metrics = handle.metrics.profile(self.name)
+        self._pre_enqueue_times = self.metrics.point("PreEnqueue")
         self.points = expand_plugins(profile, list(registry), registry.implements)
         self.plugins = self._make_plugins(profile, registry)
         self.queue_sort = self._at("queue_sort", QueueSortPlugin)[0]
@@ -86,10 +89,20 @@ class ProfileRuntime:
             self._at("pre_bind", PreBindPlugin),
             self._at("bind", BindPlugin),
             self._at("post_bind", PostBindPlugin),
+            self.metrics,
         )
 
     def run_pre_enqueue(self, pod: Pod) -> Status:
         """SUCCESS, or the status of the plugin that holds the pod back; an error holds it back too."""
+        started = perf_counter()
+        status = self._ask_pre_enqueues(pod)
+        if status is SUCCESS:
+            self._pre_enqueue_times.success.observe(perf_counter() - started)
+        else:
+            self._pre_enqueue_times.ended(status.code.name, perf_counter() - started)
+        return status
+
+    def _ask_pre_enqueues(self, pod: Pod) -> Status:
         for plugin in self.pre_enqueues:
             try:
                 status = plugin.pre_enqueue(pod)

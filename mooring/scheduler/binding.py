@@ -5,13 +5,17 @@ Mirrors bindingCycle and handleBindingCycleError of pkg/scheduler/schedule_one.g
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from time import perf_counter
 
 from ..api.pod import Pod
 from ..cache import Cache
-from ..clock import Timers
-from ..framework import Code, CycleState, Executor, Status
+from ..clock import Clock, Timers
+from ..framework import SUCCESS, Code, CycleState, Executor, Status
+from ..observe import SchedulerMetrics
+from ..observe.times import BINDING, ENDED
 from ..queue import QueuedPodInfo
 from ..runtime import ProfileRuntime
 from ..runtime.committing import Answer, then
@@ -56,12 +60,20 @@ class BindingTools:
     """The pod (by uid) no longer counts as being scheduled: events need not be kept for it."""
     bound: Callable[[Binding], None]
     failed: Callable[[Binding, Status], None]
+    clock: Clock
+    metrics: SchedulerMetrics
     extenders: Extenders | None = None
     """Those that bind pods come before the Bind plugins."""
 
 
 class Binding:
     """The binding cycle of one assumed pod."""
+
+    # Few pods need these, and most are bound at once.
+    is_beside = False
+    """It did not end at once: it goes on beside the scheduling of other pods."""
+    _waiting_since = 0.0
+    _pre_bind_began = 0.0
 
     def __init__(
         self,
@@ -79,15 +91,16 @@ class Binding:
         self.assumed = assumed
         self.attempt = attempt
         self.is_permitted = False
+        self.plan = profile.committing.plan(assumed.spec)
+        """Who has something to do for the pod."""
         self._has_pre_bind = False
         self._skipped: set[str] = set()
 
     def begin(self, timeouts_s: Mapping[str, float]) -> None:
         """Wait on Permit when plugins asked for it (`timeouts_s`), then go on."""
         tools, assumed = self._tools, self.assumed
-        committing = self.profile.committing
-        if committing.plan(assumed.spec).pre_binds:
-            status, skipped = committing.run_pre_flight(self.state, assumed, assumed.node_name)
+        if self.plan.pre_binds:
+            status, skipped = self._pre_flight()
             if status.code is Code.Error:
                 self._fail(status)
                 return
@@ -97,11 +110,23 @@ class Binding:
         if not timeouts_s:
             self.go_on()
             return
+        self._waiting_since = tools.clock.monotonic()
         waiting = WaitingPod(assumed, timeouts_s, tools.timers, self._permitted)
         tools.waiting_pods.add(waiting)
 
+    def _pre_flight(self) -> tuple[Status, set[str]]:
+        profile, assumed, started = self.profile, self.assumed, perf_counter()
+        status, skipped = profile.committing.run_pre_flight(self.state, assumed, assumed.node_name)
+        profile.metrics.point("PreBindPreFlight").ended(status.code.name, perf_counter() - started)
+        if status.code is Code.Skip:
+            profile.metrics.point("PreBind").success.observe(0.0)  # it has nothing to do
+        return status, skipped
+
     def _permitted(self, status: Status) -> None:
-        self._tools.waiting_pods.remove(self.assumed.uid)
+        tools = self._tools
+        tools.waiting_pods.remove(self.assumed.uid)
+        waited_s = tools.clock.monotonic() - self._waiting_since
+        tools.metrics.permit_wait.labels(status.code.name).observe(waited_s)
         if not status.is_success:
             if not status.is_rejected:
                 text = f"waiting on permit for pod: {status.message}"
@@ -122,11 +147,13 @@ class Binding:
     def _work(self) -> Answer:
         """PreBind, then Bind: all that may take time. Runs where the executor runs it."""
         committing, assumed = self.profile.committing, self.assumed
+        self._pre_bind_began = perf_counter()
         pre_bound = committing.run_pre_bind(self.state, assumed, assumed.node_name, self._skipped)
         return then(pre_bound, self._bind)
 
     def _bind(self) -> Answer:
         if self._has_pre_bind:
+            self._pre_bind_ended(SUCCESS)
             cancelled = self._tools.pre_binding.finish(self.assumed.uid)
             if cancelled is not None:
                 return Status(Code.Error, (cancelled,))
@@ -135,16 +162,32 @@ class Binding:
             status = extenders.bind(self.assumed, self.assumed.node_name)
             if status is not None:
                 return status
+        self.state.times[BINDING] = perf_counter()
         return self.profile.committing.run_bind(self.state, self.assumed, self.assumed.node_name)
 
     def _finished(self, status: Status) -> None:
+        self.state.times[ENDED] = perf_counter()
         if self._has_pre_bind:
             self._tools.pre_binding.finish(self.assumed.uid)
         if not status.is_success:
+            self._note_error(status)
             self._fail(status)
             return
         self._tools.cache.finish_binding(self.assumed)
         self._tools.bound(self)
+
+    def _pre_bind_ended(self, status: Status) -> None:
+        seconds, self._pre_bind_began = perf_counter() - self._pre_bind_began, 0.0
+        self.profile.metrics.point("PreBind").ended(status.code.name, seconds)
+
+    def _note_error(self, status: Status) -> None:
+        """PreBind or Bind failed: say which, and how long it took."""
+        times = self.state.times
+        if self._pre_bind_began:
+            self._pre_bind_ended(status)
+        elif not math.isnan(times[BINDING]):
+            seconds = times[ENDED] - times[BINDING]
+            self.profile.metrics.point("Bind").ended(status.code.name, seconds)
 
     def _fail(self, status: Status) -> None:
         """Undo everything in reverse."""
@@ -153,6 +196,8 @@ class Binding:
 
     def undo(self) -> None:
         """Unreserve, and forget the pod."""
-        self.profile.committing.run_unreserve(self.state, self.assumed, self.assumed.node_name)
+        profile, assumed, started = self.profile, self.assumed, perf_counter()
+        profile.committing.run_unreserve(self.state, assumed, assumed.node_name)
+        profile.metrics.point("Unreserve").success.observe(perf_counter() - started)
         if self._tools.cache.is_assumed(self.assumed):
             self._tools.cache.forget_pod(self.assumed)

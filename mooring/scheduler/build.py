@@ -16,6 +16,7 @@ from ..config.types import PluginRef, PluginSet, Profile, SchedulerConfiguration
 from ..framework import SUCCESS, Executor, Handle, Plugin, Status
 from ..framework.events import EXTENDER, default_events
 from ..framework.registration import registered_events
+from ..observe import SchedulerMetrics
 from ..plugins.registry import IN_TREE
 from ..queue import PodNominator, QueuedPodInfo, QueueSettings, Registration, SchedulingQueue
 from ..runtime import ProfileRuntime, Registry
@@ -48,6 +49,7 @@ def build_scheduler(
     assume_ttl_s: float = 0,
     extender_transport: MakeTransport = make_http_transport,
     bound_by_extender: Callable[[Pod, str], None] | None = None,
+    metrics: SchedulerMetrics | None = None,
 ) -> Scheduler:
     """A scheduler with one runtime per profile, all sharing one cache and one queue.
 
@@ -59,6 +61,7 @@ def build_scheduler(
     timers = timers or Timers(clock)
     cache = Cache(clock, assume_ttl_s)
     waiting_pods, pre_binding = WaitingPods(), PreBindingPods()
+    metrics = metrics or SchedulerMetrics()
     executor = executor or InlineExecutor(clock, timers)
     registry, given = _make_registry(plugins, plugin_files)
     nominator = PodNominator(lambda namespace, name: cluster.get("Pod", namespace, name))
@@ -79,6 +82,7 @@ def build_scheduler(
         activate=lambda pods: queue.activate(pods),
         extenders=extenders,
         node_order=lambda: cache.snapshot.order,
+        metrics=metrics,
     )
     profiles = {
         profile.scheduler_name: _make_profile(config, profile, registry, shared, seed)
@@ -86,7 +90,8 @@ def build_scheduler(
     }
     points = {name: runtime.points for name, runtime in profiles.items()}
     check_same_queue_sort(config.profiles, points)
-    queue = _make_queue(config, clock, profiles, nominator)
+    queue = _make_queue(config, clock, profiles, nominator, metrics)
+    _read_when_shown(metrics, cache, queue)
     parts = Parts(
         cache=cache,
         queue=queue,
@@ -101,8 +106,20 @@ def build_scheduler(
         observer=observer,
         ended=ended,
         extenders=extenders,
+        metrics=metrics,
     )
     return Scheduler(parts, explain)
+
+
+def _read_when_shown(metrics: SchedulerMetrics, cache: Cache, queue: SchedulingQueue) -> None:
+    """Let the metrics ask for what cache and queue count anyway."""
+    metrics.pending_pods.source = lambda: {(part,): n for part, n in queue.pending().items()}
+    metrics.incoming_pods.source = lambda: queue.counters.incoming
+    metrics.unschedulable_pods.source = lambda: queue.counters.rejected_by
+    metrics.inflight_events.source = lambda: {
+        (label,): count for label, count in queue.in_flight.counts().items()
+    }
+    metrics.cache_size.source = lambda: {(what,): size for what, size in cache.sizes().items()}
 
 
 def _make_registry(
@@ -136,6 +153,7 @@ def _make_queue(
     clock: Clock,
     profiles: Mapping[str, ProfileRuntime],
     nominator: PodNominator,
+    metrics: SchedulerMetrics,
 ) -> SchedulingQueue:
     def pre_enqueue(pod: Pod) -> Status:
         profile = profiles.get(pod.scheduler_name)
@@ -148,7 +166,13 @@ def _make_queue(
     settings = QueueSettings(config.pod_initial_backoff_s, config.pod_max_backoff_s)
     hints = {name: _registrations(profile) for name, profile in profiles.items()}
     return SchedulingQueue(
-        clock, sort_key, pre_enqueue, hints=hints, settings=settings, nominator=nominator
+        clock,
+        sort_key,
+        pre_enqueue,
+        hints=hints,
+        settings=settings,
+        nominator=nominator,
+        metrics=metrics,
     )
 
 

@@ -6,7 +6,9 @@ Mirrors ScheduleOne, schedulingCycle, schedulePod and prepareForBindingCycle of 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable
+from time import perf_counter
 
 import numpy as np
 
@@ -26,6 +28,8 @@ from ..framework import (
     unresolvable,
 )
 from ..framework.events import ASSIGNED_POD_DELETE
+from ..observe import ERROR, UNSCHEDULABLE
+from ..observe.times import DECIDED, ENDED, PRE_SCORED, PRE_SCORING, SCORED, STARTED
 from ..queue import QueuedPodInfo
 from ..runtime import PluginRunError, ProfileRuntime
 from ..table import Bools, Ints
@@ -40,6 +44,7 @@ from .select_host import select_host
 
 log = logging.getLogger(__name__)
 
+GOES_ON = (Outcome.BINDING, Outcome.WAITING)
 NO_NODES = "no nodes available to schedule pods"
 
 
@@ -67,6 +72,8 @@ class Scheduler(EventHandlers):
             leave_queue=parts.queue.done,
             bound=self._bound,
             failed=self._binding_failed,
+            clock=parts.clock,
+            metrics=parts.metrics,
             extenders=parts.extenders,
         )
 
@@ -90,15 +97,21 @@ class Scheduler(EventHandlers):
         """The scheduling cycle of one pod and, when it finds a node, the begin of its binding cycle."""
         profile = self.profiles[queued.pod.scheduler_name]
         state = CycleState()
+        times = state.times
+        times[STARTED] = perf_counter()
         attempt = Attempt(queued.pod, Outcome.ERROR, number=queued.attempts)
         try:
             self._find_node(profile, state, attempt)
+            times[DECIDED] = perf_counter()
             if attempt.node_name:
                 self._commit(profile, state, queued, attempt)
         except PluginRunError as failed:
+            profile.metrics.broke_off(times, perf_counter())
             attempt.fail(failed.status, nominated_node_name="")
         except ExtenderError as error:
             attempt.fail(failure(error), nominated_node_name="")
+        if attempt.status is not None and not attempt.was_handled:
+            self._note_failure(profile, state, attempt)
         return attempt
 
     def _find_node(self, profile: ProfileRuntime, state: CycleState, attempt: Attempt) -> None:
@@ -149,7 +162,7 @@ class Scheduler(EventHandlers):
         self, profile: ProfileRuntime, state: CycleState, attempt: Attempt, search: Search
     ) -> int:
         """The row of the best feasible node. A single one, or the nominated one, is taken unscored."""
-        table, pod, rows = self.cache.table, attempt.pod, search.rows
+        table, pod, rows, times = self.cache.table, attempt.pod, search.rows, state.times
         if attempt.explanation is not None:
             profile.scoring.run_pre_scores(state, pod, table, rows)
             explain_scores(attempt.explanation, search, profile, state, pod, table)
@@ -159,12 +172,15 @@ class Scheduler(EventHandlers):
         if attempt.feasible_nodes == 1:
             return int(table.numbers(rows)[0])
         if attempt.explanation is None:
+            times[PRE_SCORING] = perf_counter()
             profile.scoring.run_pre_scores(state, pod, table, rows)
+        times[PRE_SCORED] = perf_counter()
         nodes, is_scored = search.bare_nodes(table), None
         if nodes is None:
             totals = profile.scoring.run_scores(state, pod, table, rows)
         else:
             totals = profile.scoring.run_scores_of(nodes, state, pod, table, rows)
+        times[SCORED] = perf_counter()
         if self._extenders is not None:
             totals, is_scored = self._ask_for_scores(profile, attempt, search, totals)
         winner = select_host(totals, table.numbers(rows), table, search, self.ties, is_scored)
@@ -195,7 +211,7 @@ class Scheduler(EventHandlers):
         diagnosis.note_rejectors()
         result = PostFilterResult("")  # without PostFilter plugins a nomination ends
         if profile.filtering.post_filters:
-            result, status = profile.filtering.run_post_filters(state, attempt.pod, diagnosis)
+            result, status = self._post_filter(profile, state, attempt.pod, diagnosis)
             diagnosis.post_filter_message = status.message
             if attempt.explanation is not None:
                 attempt.explanation.post_filter = (result, status)
@@ -208,6 +224,17 @@ class Scheduler(EventHandlers):
         if result.preemption is not None and result.preemption.chosen is not None:
             for victim in result.preemption.chosen.evicted:
                 self.observer("preempted", victim, f"for {attempt.pod.key} on {victim.node_name}")
+
+    def _post_filter(
+        self, profile: ProfileRuntime, state: CycleState, pod: Pod, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult, Status]:
+        code, started = Code.Error, perf_counter()
+        try:
+            result, status = profile.filtering.run_post_filters(state, pod, diagnosis)
+            code = status.code
+        finally:
+            profile.metrics.point("PostFilter").ended(code.name, perf_counter() - started)
+        return result, status
 
     def _commit(
         self,
@@ -225,11 +252,13 @@ class Scheduler(EventHandlers):
             return
         self.queue.nominator.delete(assumed)
         binding = Binding(self._binding, profile, state, queued, assumed, attempt)
-        if profile.committing.plan(assumed.spec).is_idle:
+        if binding.plan.is_idle:
             attempt.outcome = Outcome.BINDING
             binding.go_on()
+            if attempt.outcome is not Outcome.BOUND:
+                self._note_beside(binding)
             return
-        status, timeouts_s = self._reserve_and_permit(profile, state, assumed)
+        status, timeouts_s = self._reserve_and_permit(binding)
         if not status.is_success and status.code is not Code.Wait:
             binding.undo()
             self._reject(attempt, status)
@@ -239,17 +268,35 @@ class Scheduler(EventHandlers):
         if timeouts_s:
             self.observer("waiting", assumed, f"on {assumed.node_name} for {', '.join(timeouts_s)}")
         binding.begin(timeouts_s)
+        self._note_beside(binding)
 
-    def _reserve_and_permit(
-        self, profile: ProfileRuntime, state: CycleState, assumed: Pod
-    ) -> tuple[Status, dict[str, float]]:
+    def _reserve_and_permit(self, binding: Binding) -> tuple[Status, dict[str, float]]:
+        """Ask those who have something to do for the pod."""
+        status = self._reserve(binding) if binding.plan.reserves else SUCCESS
+        if status.is_success and binding.plan.permits:
+            return self._permit(binding)
+        return status, {}
+
+    def _reserve(self, binding: Binding) -> Status:
+        profile, assumed, started = binding.profile, binding.assumed, perf_counter()
         try:
-            status = profile.committing.run_reserve(state, assumed, assumed.node_name)
-            if not status.is_success:
-                return status, {}
-            return profile.committing.run_permit(state, assumed, assumed.node_name)
+            status = profile.committing.run_reserve(binding.state, assumed, assumed.node_name)
         except PluginRunError as failed:
-            return failed.status, {}
+            status = failed.status
+        profile.metrics.point("Reserve").ended(status.code.name, perf_counter() - started)
+        return status
+
+    def _permit(self, binding: Binding) -> tuple[Status, dict[str, float]]:
+        profile, assumed, started = binding.profile, binding.assumed, perf_counter()
+        timeouts_s: dict[str, float] = {}
+        try:
+            status, timeouts_s = profile.committing.run_permit(
+                binding.state, assumed, assumed.node_name
+            )
+        except PluginRunError as failed:
+            status = failed.status
+        profile.metrics.point("Permit").ended(status.code.name, perf_counter() - started)
+        return status, timeouts_s
 
     def _announce(self, pod: Pod, node_name: str) -> None:
         """Say in the pod's status where it will go; that this fails is no reason not to go there."""
@@ -262,12 +309,24 @@ class Scheduler(EventHandlers):
 
     def _bound(self, binding: Binding) -> None:
         """The pod is on its node."""
-        pod, attempt = binding.assumed, binding.attempt
+        pod, attempt, profile = binding.assumed, binding.attempt, binding.profile
+        queued, since = binding.queued, binding.queued.initial_attempt_timestamp
+        if binding.is_beside:
+            self.metrics.bindings.value -= 1
+        binding.plan.idle_points.count += 1
+        profile.metrics.scheduled(
+            binding.state.times,
+            queued.attempts,
+            0.0 if since is None else self.clock.timestamp() - since,
+            queued.was_flushed_from_unschedulable,
+        )
         attempt.outcome = Outcome.BOUND
         attempt.node_name = pod.node_name
         self.cluster.record_event(scheduled_event(pod))
-        if binding.profile.committing.post_binds:
-            binding.profile.committing.run_post_bind(binding.state, pod, pod.node_name)
+        if profile.committing.post_binds:
+            started = perf_counter()
+            profile.committing.run_post_bind(binding.state, pod, pod.node_name)
+            profile.metrics.point("PostBind").success.observe(perf_counter() - started)
         self._activate(binding.state)
         if self.is_observed:
             self.observer("bound", pod, f"to {pod.node_name}")
@@ -277,10 +336,13 @@ class Scheduler(EventHandlers):
         """The binding cycle ended without a binding, and was undone: others may use what it held."""
         attempt, assumed = binding.attempt, binding.assumed
         attempt.was_handled = True
+        if binding.is_beside:
+            self.metrics.bindings.value -= 1
         if status.is_rejected and not binding.is_permitted:
             self._reject(attempt, status)
         else:
             attempt.fail(status, nominated_node_name="")
+        self._note_failure(binding.profile, binding.state, attempt)
         has_left = not self.cache.has_pod(assumed)  # or another placed it meanwhile
         if has_left and not status.is_rejected:
             self.queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETE, assumed, None)
@@ -308,6 +370,21 @@ class Scheduler(EventHandlers):
             self._explain_wait(attempt, attempt.explanation, attempt.unschedulable_plugins)
         self._failure.handle(queued, attempt)
         self.ended(attempt)
+
+    def _note_beside(self, binding: Binding) -> None:
+        """The binding cycle has begun; if it is not over, it goes on beside the scheduling of other pods."""
+        if binding.attempt.outcome in GOES_ON:
+            binding.is_beside = True
+            self.metrics.bindings.value += 1
+
+    def _note_failure(self, profile: ProfileRuntime, state: CycleState, attempt: Attempt) -> None:
+        """An attempt ended without a binding, and how long it took."""
+        times = state.times
+        times[ENDED] = perf_counter()
+        if math.isnan(times[DECIDED]):
+            times[DECIDED] = times[ENDED]  # somebody failed on the way
+        is_refused = attempt.outcome is Outcome.UNSCHEDULABLE
+        profile.metrics.failed(times, UNSCHEDULABLE if is_refused else ERROR)
 
     def _is_pointless(self, queued: QueuedPodInfo) -> bool:
         """Whether the pod needs no node any more, or has one."""

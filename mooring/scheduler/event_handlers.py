@@ -66,6 +66,7 @@ class EventHandlers:
         self.observer = parts.observer
         self.is_observed = parts.observer is not unobserved
         self.ended = parts.ended
+        self.metrics = parts.metrics
         self._new_pods_matter = any(map(_waits_for_new_pods, parts.profiles.values()))
 
     def on_add(self, obj: Any) -> None:

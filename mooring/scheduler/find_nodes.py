@@ -6,7 +6,9 @@ Mirrors findNodesThatFitPod, evaluateNominatedNode and findNodesThatPassFilters 
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass, field
+from time import perf_counter
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from ..cache import Snapshot
 from ..errors import ExtenderError
 from ..framework import CycleState, Diagnosis, NodeInfo, unresolvable
 from ..framework.events import EXTENDER
+from ..observe.times import FILTERED, PRE_FILTERED, STARTED
 from ..runtime import PluginRunError, PreFiltered, ProfileRuntime
 from ..table import ALL, Ints, NodeTable, Rows
 from ..table.what_if import bare_node
@@ -90,21 +93,25 @@ class NodeFinder:
 
         With `everything` all nodes are judged, also when not needed.
         """
-        table = self._table
+        table, times = self._table, state.times
         diagnosis = Diagnosis(table, node_count=table.node_count)
         pre = profile.filtering.run_pre_filters(state, pod, table)
+        times[PRE_FILTERED] = perf_counter()
         diagnosis.unschedulable_plugins |= pre.narrowed_by
         search = Search(NO_ROWS, diagnosis, pre)
         if not pre.status.is_success:
+            _note_refusal(profile, state, pre)
             diagnosis.refuse_all(pre.status)
             return search
         if pod.nominated_node_name:
             search.nominated_row = self._try_nominated(profile, state, pod)
             if search.nominated_row is not None and not everything:
                 search.rows = np.array([search.nominated_row])
+                times[FILTERED] = perf_counter()
                 return search
         rows = self._rows_to_look_at(pre, diagnosis)
         self._filter(profile, state, pod, rows, search, everything)
+        times[FILTERED] = perf_counter()
         if self._extenders is not None and self._extenders.can_filter:
             self._ask_extenders(self._extenders, pod, search)
             if table.count(search.rows) == 0 and not diagnosis.is_judged:
@@ -202,3 +209,10 @@ class NodeFinder:
             log.warning("pod %s: nominated node %s: %s", pod.key, pod.nominated_node_name, error)
             return None
         return row if status.is_success else None
+
+
+def _note_refusal(profile: ProfileRuntime, state: CycleState, pre: PreFiltered) -> None:
+    """PreFilter took its time, but it was no success."""
+    seconds = state.times[PRE_FILTERED] - state.times[STARTED]
+    profile.metrics.point("PreFilter").ended(pre.status.code.name, seconds)
+    state.times[PRE_FILTERED] = math.nan

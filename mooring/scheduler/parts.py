@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import Clock, Timers
 from ..framework import Client, Executor, Lister
+from ..observe import SchedulerMetrics
 from ..queue import SchedulingQueue
 from ..runtime import ProfileRuntime
 from ..runtime.waiting import WaitingPods
@@ -54,3 +55,5 @@ class Parts:
     """Called once for every attempt, when it has ended: bound, refused or failed."""
     extenders: Extenders | None = None
     """None when the configuration names none."""
+    metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
+    """Those of the profiles, too."""

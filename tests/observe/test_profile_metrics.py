@@ -13,6 +13,7 @@ from mooring.observe.times import (
     NEVER,
     PRE_FILTERED,
     PRE_SCORED,
+    PRE_SCORING,
     SCORED,
     STARTED,
     Times,
@@ -26,6 +27,7 @@ def make_times(**moments: float) -> Times:
     positions = {
         "pre_filtered": PRE_FILTERED,
         "filtered": FILTERED,
+        "pre_scoring": PRE_SCORING,
         "pre_scored": PRE_SCORED,
         "scored": SCORED,
         "decided": DECIDED,
@@ -52,7 +54,14 @@ def point_sums(metrics: SchedulerMetrics) -> dict[tuple[str, str], float]:
 
 
 ROAD = make_times(
-    pre_filtered=1, filtered=3, pre_scored=6, scored=10, decided=11, binding=20, ended=25
+    pre_filtered=1,
+    filtered=3,
+    pre_scoring=4,  # extenders had a say between
+    pre_scored=7,
+    scored=11,
+    decided=12,
+    binding=20,
+    ended=25,
 )
 
 
@@ -68,7 +77,7 @@ def test_a_scheduled_pod_is_timed_at_every_step() -> None:
         ("Score", "Success"): 4,
         ("Bind", "Success"): 5,
     }
-    assert metrics.algorithm.read().sum == 11
+    assert metrics.algorithm.read().sum == 12
     assert metrics.attempt_duration.read()["scheduled", PROFILE].sum == 25
     assert metrics.schedule_attempts.read() == {("scheduled", PROFILE): 1}
 
@@ -161,6 +170,55 @@ def test_an_extension_point_is_timed_by_status() -> None:
     assert found["Reserve", "Success", PROFILE].count == 2
     assert found["Reserve", "Unschedulable", PROFILE] == Distribution([0] * 12 + [1], 2.0)
     assert found["Permit", "Success", PROFILE] == Distribution([1] + [0] * 12, 0.0)
+
+
+def test_an_idle_pre_flight_is_a_skip() -> None:
+    metrics, profile = make_metrics()
+
+    profile.idle(["PreBindPreFlight", "PreBind"]).count += 1
+
+    assert metrics.point_duration.counts() == {
+        ("PreBindPreFlight", "Skip", PROFILE): 1,
+        ("PreBind", "Success", PROFILE): 1,
+    }
+
+
+def test_nobody_was_asked_about_a_pod_whose_best_node_was_known() -> None:
+    metrics, profile = make_metrics()
+
+    profile.scheduled(make_times(decided=1, binding=2, ended=3), 1, 0.0)
+    profile.scheduled(ROAD.copy(), 1, 0.0)
+
+    assert point_sums(metrics)["Filter", "Success"] == 2
+    counts = metrics.point_duration.counts()
+    asked = ("PreFilter", "Filter", "PreScore", "Score")
+    assert {counts[point, "Success", PROFILE] for point in asked} == {2}
+
+
+@pytest.mark.parametrize(
+    ("times", "errors"),
+    [
+        pytest.param(make_times(), {("PreFilter", "Error"): 9}, id="in the first step"),
+        pytest.param(make_times(pre_filtered=2), {("Filter", "Error"): 7}, id="in the second"),
+        pytest.param(
+            make_times(pre_filtered=2, filtered=3), {}, id="between steps, as in PostFilter"
+        ),
+        pytest.param(
+            make_times(pre_filtered=2, filtered=3, pre_scoring=4, pre_scored=5),
+            {("Score", "Error"): 4},
+            id="in the last",
+        ),
+        pytest.param(ROAD.copy(), {}, id="not on the way to a decision"),
+    ],
+)
+def test_a_plugin_that_fails_ends_its_extension_point(
+    times: Times, errors: dict[tuple[str, str], float]
+) -> None:
+    metrics, profile = make_metrics()
+
+    profile.broke_off(times, 109.0)
+
+    assert point_sums(metrics) == errors
 
 
 def test_plugins_with_a_say_about_the_same_pods_are_counted_together() -> None:

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from mooring.observe import UNSCHEDULABLE, SchedulerMetrics
+from mooring.observe.families import CounterFamily
 from mooring.observe.scheduler_metrics import SAMPLES
 from mooring.observe.times import DECIDED, ENDED, NEVER, STARTED
 
@@ -156,6 +157,28 @@ def test_rendering_twice_gives_the_same_text() -> None:
     metrics = make_full_metrics()
 
     assert metrics.render() == metrics.render()
+
+
+def test_evictions_are_timed_and_counted_by_result() -> None:
+    metrics = SchedulerMetrics()
+
+    metrics.evicting()(True)
+    metrics.evicting()(True)
+    metrics.evicting()(False)
+
+    counted = samples_of(metrics.render())["scheduler_preemption_goroutines_execution"]
+    assert {sample.labels["result"]: sample.value for sample in counted} == {
+        "success": 2,
+        "error": 1,
+    }
+
+
+def test_a_plugin_can_bring_its_own_metric() -> None:
+    metrics = SchedulerMetrics()
+
+    metrics.add(CounterFamily("my_plugin_calls_total", "Calls.")).labels().count += 1
+
+    assert "\nmy_plugin_calls_total 1.0\n" in metrics.render()
 
 
 def test_a_tenth_is_sampled_and_not_every_tenth() -> None:

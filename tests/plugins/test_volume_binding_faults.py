@@ -217,6 +217,7 @@ def test_writes_that_conflict_are_tried_again_with_the_pod(make: Any, times: int
     attempts = [event for event in world.events_of("p") if event.type == "Warning"]
     assert len(attempts) >= 1
     assert world.cluster.conflicts == 0
+    assert world.scheduler.metrics.volume_errors.read() == {("bind",): times}
 
 
 def test_writes_that_always_conflict_leave_the_volume_to_others() -> None:

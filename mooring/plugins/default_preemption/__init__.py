@@ -91,6 +91,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     def post_filter(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult, Status]:
+        self.handle.metrics.preemption_attempts.count += 1
         result, status = self._preempt(state, pod, diagnosis)
         if status.message:
             status = Status(status.code, (f"preemption: {status.message}",))
@@ -225,6 +226,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         if not to_delete:
             return
         self._preempting[pod.uid] = to_delete[-1]
+        self.handle.metrics.preemption_victims.observe(len(chosen.evicted))
+        over = self.handle.metrics.evicting()
 
         def delete() -> Status:
             for victim in to_delete:
@@ -232,13 +235,13 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
             return SUCCESS
 
         def finished(status: Status) -> None:
+            over(status.is_success)
             self._preempting.pop(pod.uid, None)
             if not status.is_success:  # some victims stay: try again rather than wait for them
                 self.handle.activate([pod])
 
         if self.handle.executor is None:
-            delete()
-            self._preempting.pop(pod.uid, None)
+            finished(delete())
         else:
             self.handle.executor.run(delete, finished)
 

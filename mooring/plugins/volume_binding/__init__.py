@@ -109,7 +109,11 @@ class VolumeBinding(
             return verdict
         known: BindingState = state.read(STATE)
         known.is_filtered = True
-        found = self._keep().finder.find(known.claims, table, rows)
+        try:
+            found = self._keep().finder.find(known.claims, table, rows)
+        except MooringError:
+            self._count_error("predicate")
+            raise
         for mask, reason in (
             (found.mismatch, REASON_NODE_CONFLICT),
             (found.no_match, REASON_BIND_CONFLICT),
@@ -151,6 +155,7 @@ class VolumeBinding(
             found = kept.finder.find(known.claims, table, row)
             known.given = kept.binder.assume(found, 0, node_name)
         except MooringError as error:
+            self._count_error("assume")
             return failure(error)
         return SUCCESS
 
@@ -174,8 +179,12 @@ class VolumeBinding(
         try:
             await self._keep().binder.bind(pod, known.given)
         except MooringError as error:
+            self._count_error("bind")
             return failure(error)
         return SUCCESS
+
+    def _count_error(self, operation: str) -> None:
+        self.handle.metrics.volume_errors.labels(operation).count += 1
 
     def _keep(self) -> _Kept:
         """What is kept of the cluster; made anew when the plugin is put into another one."""
