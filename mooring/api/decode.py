@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ..errors import DecodeError
-from .kinds import KINDS, FieldError, Kind, group_of
+from .kinds import KINDS, FieldError, Kind, NodeWire, PodWire, group_of
 from .meta import Wire
 
 _TYPE_NAMES = {
@@ -70,9 +70,26 @@ class _ListHead(Wire, frozen=True):
     items: list[msgspec.Raw] | None = None
 
 
+class _TaggedPod(PodWire, frozen=True, tag_field="kind", tag="Pod"):
+    """A pod among objects of other kinds."""
+
+    api_version: str = ""
+
+
+class _TaggedNode(NodeWire, frozen=True, tag_field="kind", tag="Node"):
+    """A node among objects of other kinds."""
+
+    api_version: str = ""
+
+
 _HEADS = msgspec.json.Decoder(_Head)
 _LISTS = msgspec.json.Decoder(_ListHead)
 _ANYTHING = _Head()
+_PODS_AND_NODES = msgspec.json.Decoder(list[_TaggedPod | _TaggedNode])
+# Where Kubernetes' own printers put the kind: second, since they sort fields.
+_START = re.compile(
+    rb'\s*\{\s*"apiVersion"\s*:\s*"([^"\\]*)"\s*,\s*"kind"\s*:\s*"([^"\\]*)"\s*[,}]'
+)
 
 
 def decode(data: bytes | str) -> object:
@@ -98,6 +115,36 @@ def iter_objects(source: bytes | str | Any) -> Iterator[object]:
         yield decode_object(source)
 
 
+def decode_items(data: bytes, list_kind: str) -> list[object] | None:
+    """Read the items of a list, a JSON array, in one go; None if they must be looked at one by one.
+
+    That is so if one cannot be read, or if a List holds other kinds than pods and nodes.
+    """
+    items = _head_of_items(list_kind, "")
+    try:
+        if not items.kind:
+            return _decode_mixed(data)
+        kind = _find_kind(items)
+        if kind is None:
+            return None
+        return [kind.build(wire) for wire in kind.list_decoder.decode(data)]
+    except (msgspec.ValidationError, FieldError):
+        return None
+    except msgspec.DecodeError as error:
+        raise _malformed(error) from None
+
+
+def _decode_mixed(data: bytes) -> list[object] | None:
+    """Read pods and nodes; None if one is of another's API group."""
+    pod, node, objects = KINDS["Pod"], KINDS["Node"], []
+    for wire in _PODS_AND_NODES.decode(data):
+        kind = pod if type(wire) is _TaggedPod else node
+        if wire.api_version != kind.api_version:
+            return None
+        objects.append(kind.build(wire))
+    return objects
+
+
 def _iter_json(data: bytes) -> Iterator[object]:
     try:
         head = _LISTS.decode(data)
@@ -115,7 +162,7 @@ def _iter_json(data: bytes) -> Iterator[object]:
             yield _decode_json(item, items)
         return
     for item in head.items or ():
-        item_head = _head(item).within(items)
+        item_head = (_peek(item) or _head(item)).within(items)
         if _is_list(item_head.kind, None):
             yield from _iter_json(bytes(memoryview(item)))
         else:
@@ -218,6 +265,14 @@ def _unknown(head: _Head) -> UnknownObject:
         name=name,
         namespace=head.metadata.namespace,
     )
+
+
+def _peek(data: msgspec.Raw) -> _Head | None:
+    """The head of an object that begins with it, as printed ones do, if we know the kind; else None."""
+    start = _START.match(memoryview(data))
+    if start is None or start[2].decode() not in KINDS:
+        return None
+    return _Head(api_version=start[1].decode(), kind=start[2].decode())
 
 
 def _head(data: "bytes | msgspec.Raw") -> _Head:

@@ -72,9 +72,12 @@ class Kind:
     build: Callable[[Any], object]
     is_namespaced: bool = True
     decoder: "msgspec.json.Decoder[Any]" = field(init=False)
+    list_decoder: "msgspec.json.Decoder[list[Any]]" = field(init=False)
 
     def __post_init__(self) -> None:
+        items: Any = list[self.wire]  # type: ignore[name-defined]
         object.__setattr__(self, "decoder", msgspec.json.Decoder(self.wire))
+        object.__setattr__(self, "list_decoder", msgspec.json.Decoder(items))
 
     @property
     def group(self) -> str:

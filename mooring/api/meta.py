@@ -98,4 +98,7 @@ class KubeObject(Wire, frozen=True):
 
 def controller_of(owners: tuple[OwnerReference, ...]) -> OwnerReference | None:
     """Return the owner that manages the object, if one does."""
-    return next((owner for owner in owners if owner.controller), None)
+    for owner in owners:
+        if owner.controller:
+            return owner
+    return None

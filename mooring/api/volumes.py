@@ -5,6 +5,7 @@ tokens, scratch space) decodes to a volume without a source, which `is_relevant`
 """
 
 from msgspec import field
+from msgspec.structs import astuple
 
 from .containers import ResourceRequirements
 from .meta import EMPTY_META, ObjectMeta, Wire
@@ -161,7 +162,10 @@ class Volume(Wire, frozen=True):
     @property
     def is_relevant(self) -> bool:
         """Whether the volume can bear on placement."""
-        return self != Volume(name=self.name)
+        return astuple(self)[1:] != _NO_SOURCE
+
+
+_NO_SOURCE = astuple(Volume())[1:]
 
 
 def claim_name_of(volume: Volume, pod_name: str) -> str | None:

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from ..errors import InputError
 from ..sim.bench import (
+    GROWTH_NODES,
+    Change,
     EventRun,
+    LoadRun,
     PodRun,
     Request,
     Run,
-    find_cases,
-    make_workload,
+    compare,
+    find_growth,
     own_cases,
-    read_cases,
+    read_report,
+    read_suite,
     run_request,
+    write_report,
 )
-from .consoles import stderr_console, stdout_console
+from ..sim.bench.growth_svg import draw_growth
+from .consoles import stderr_console, stdout_console, written_to_stdout
 from .failures import reports_failures
-from .render_bench import event_table, pod_table
+from .render_bench import change_table, event_table, growth_table, load_table, pod_table
+
+WORSE = 1
+"""The exit status when something got slower, or is slower than its file asks for."""
 
 
 def complete_workload(incomplete: str) -> list[tuple[str, str]]:
@@ -57,61 +64,105 @@ def bench(
         int | None,
         typer.Option("--pods", "-p", min=1, help="Number of pods. Default: the workload's."),
     ] = None,
+    growth: Annotated[
+        bool, typer.Option("--growth", help="Run at 1,000, 5,000 and 15,000 nodes.")
+    ] = False,
+    repeat: Annotated[
+        int, typer.Option("--repeat", "-r", min=1, help="Run each so often and take the best.")
+    ] = 1,
     file: Annotated[
-        Path | None,
-        typer.Option("--file", "-f", help="Take the workloads from this file."),
+        Path | None, typer.Option("--file", "-f", help="Take the workloads from this file.")
     ] = None,
     list_only: Annotated[bool, typer.Option("--list", help="List the workloads and end.")] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write what was measured to this file.")
+    ] = None,
+    from_file: Annotated[
+        Path | None,
+        typer.Option("--from", help="Run nothing; take what was measured from this file."),
+    ] = None,
+    compare_file: Annotated[
+        Path | None,
+        typer.Option("--compare", help="Name what is slower than in this file; then end with 1."),
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option(min=0, help="Percent from which --compare calls it slower.")
+    ] = 10.0,
+    svg_file: Annotated[
+        Path | None, typer.Option("--svg", help="Draw how costs grow with nodes into this file.")
     ] = None,
 ) -> None:
     """Measure pods per second and memory, every node judged for every pod.
 
     Example: mooring bench --workload basic --nodes 5000 --pods 10000 --json bench.json
     """
-    cases = own_cases() if file is None else read_cases(file)
-    chosen = list(find_cases(cases, workload or ()))
-    if json_file is not None and not json_file.parent.is_dir():
-        raise InputError(
-            f"--json: {json_file}: expected a folder that is there; got {json_file.parent}"
-        )
+    for option, path in (("--json", json_file), ("--svg", svg_file)):
+        _need_folder(option, path)
+    before = None if compare_file is None else read_report(compare_file)
+    suite = read_suite(file)
     if list_only:
-        for case in cases:
-            typer.echo(f"{case.name:16} {case.summary}".rstrip())
+        for name, summary in suite.summaries.items():
+            typer.echo(f"{name:16} {summary}".rstrip())
         return
-    source = None if file is None else str(file)
-    counts: list[int | None] = [*nodes] if nodes else [None]
-    requests = []
-    for case, size in chosen:
-        for count in counts:
-            request = Request(case.name, size.name, source, count, pods)
-            make_workload(case, request)  # what is wrong is said before the first run
-            requests.append(request)
-    runs = _run_all(requests)
-    _print(runs)
+    if from_file is not None:
+        runs = read_report(from_file)
+    else:
+        sizes = GROWTH_NODES if growth else tuple(nodes or ())
+        runs = _run_all(suite.requests(workload or (), sizes, pods), repeat)
+    changes = [] if before is None else compare(before, runs, threshold / 100)
+    _print(runs, changes)
     if json_file is not None:
-        document = [run.as_dict() for run in runs]
-        json_file.write_text(json.dumps(document, indent=2) + "\n")
+        write_report(json_file, runs)
+    if svg_file is not None:
+        svg_file.write_text(draw_growth(find_growth(runs)), "utf-8")
+    if _name_worse(runs, changes):
+        raise typer.Exit(WORSE)
 
 
-def _run_all(requests: Sequence[Request]) -> list[Run]:
+def _need_folder(option: str, path: Path | None) -> None:
+    if path is not None and not path.parent.is_dir():
+        raise InputError(f"{option}: {path}: expected a folder that is there; got {path.parent}")
+
+
+def _run_all(requests: Sequence[Request], repeat: int) -> list[Run]:
     console = stderr_console()
     runs: list[Run] = []
     for number, request in enumerate(requests, 1):
         size = "" if request.nodes is None else f", {request.nodes:,} nodes"
         with console.status(f"{request.case}{size} ({number} of {len(requests)})"):
-            runs += run_request(request)
+            runs += run_request(request, repeat)
     return runs
 
 
-def _print(runs: Sequence[Run]) -> None:
-    console: Console = stdout_console()
-    pods = [run for run in runs if isinstance(run, PodRun)]
-    events = [run for run in runs if isinstance(run, EventRun)]
-    if pods:
-        console.print(pod_table(pods))
-    if pods and events:
-        console.print()
-    if events:
-        console.print(event_table(events))
+def _print(runs: Sequence[Run], changes: Sequence[Change]) -> None:
+    console = stdout_console()
+    tables = [
+        pod_table([run for run in runs if isinstance(run, PodRun)]),
+        event_table([run for run in runs if isinstance(run, EventRun)]),
+        load_table([run for run in runs if isinstance(run, LoadRun)]),
+        growth_table(find_growth(runs)),
+        change_table(changes),
+    ]
+    with written_to_stdout(console):
+        for i, table in enumerate(table for table in tables if table.row_count):
+            if i:
+                console.print()
+            console.print(table)
+
+
+def _name_worse(runs: Sequence[Run], changes: Sequence[Change]) -> bool:
+    """Say on standard error what is worse than it was, or than it should be."""
+    console = stderr_console()
+    worse = False
+    for change in changes:
+        if change.is_slower:
+            worse = True
+            console.print(f"slower: {change.now.name}, {change.now.nodes:,} nodes")
+        if change.is_bigger:
+            worse = True
+            console.print(f"more memory: {change.now.name}, {change.now.nodes:,} nodes")
+    for run in runs:
+        if isinstance(run, PodRun) and run.pods_per_s < run.threshold:
+            worse = True
+            console.print(f"below {run.threshold:,g} pods/s: {run.name}, {run.nodes:,} nodes")
+    return worse

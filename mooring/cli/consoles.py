@@ -15,7 +15,7 @@ from rich.console import Console
 PIPE_WIDTH = 1000
 """Without a terminal nothing is cut to fit."""
 ASCII = str.maketrans(
-    {"█": "#", "▓": "+", "▒": "-", "░": ".", "→": ">", "★": "*", "×": "x", "…": "."}
+    {"█": "#", "▓": "+", "▒": "-", "░": ".", "→": ">", "★": "*", "×": "x", "µ": "u", "…": "."}
 )
 """What stands for our signs where only ASCII can be shown."""
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..api.decode import iter_objects
+from ..api.decode import decode_items, iter_objects
 from ..errors import DecodeError
 from .pieces import (
     JSON_PIECE,
@@ -90,11 +90,21 @@ def _iter_json_items(source: Source, items: ItemList) -> Iterator[Found]:
         raise NotInPiecesError from None
     if not kind.endswith("List"):
         raise NotInPiecesError
-    opening = b'{"kind":"' + kind.encode() + b'","items":['
+    opening = b'{"kind":"' + kind.encode() + b'","items":'
     count = 0
     for start, end in items.pieces(source.data, JSON_PIECE):
-        text = opening + source.data[start:end].removeprefix(b",") + b"]}"
-        for found in _decode(source, text, document=1, first_item=count):
+        first = start + (source.data[start : start + 1] == b",")
+        with memoryview(source.data) as view:
+            text = b"".join((b"[", view[first:end], b"]"))
+        try:
+            objects = decode_items(text, kind)
+        except DecodeError:
+            raise NotInPiecesError from None
+        if objects is not None:
+            yield from (Found(obj, 1, item, start) for item, obj in enumerate(objects, count))
+            count += len(objects)
+            continue
+        for found in _decode(source, opening + text + b"}", document=1, first_item=count):
             yield found._replace(position=start)
             count += 1
 

@@ -119,6 +119,12 @@ class World:
 
     def _check(self, obj: ClusterObject, source: InputObject, path: str) -> None:
         """Refuse times that are none."""
+        if (
+            isinstance(obj, Pod)
+            and CREATED_AT not in obj.annotations
+            and DURATION not in obj.annotations
+        ):
+            return
         with self._faults_placed(source, path):
             template = getattr(getattr(obj, "spec", None), "template", None)
             for where, problem in (

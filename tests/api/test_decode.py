@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.decode import UnknownObject, decode, decode_object, iter_objects
+from mooring.api.decode import UnknownObject, decode, decode_items, decode_object, iter_objects
 from mooring.api.kinds import KINDS
 from mooring.api.node import Node
 from mooring.api.pod import Pod
@@ -453,3 +453,39 @@ def test_wire_names_are_those_of_kubernetes() -> None:
         for field in msgspec.structs.fields(kind.wire):
             assert field.encode_name[0].islower()
             assert "_" not in field.encode_name
+
+
+# Items of a list in one go
+
+
+ITEM_POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {}}
+ITEM_NODE = {"kind": "Node", "metadata": {"name": "n"}, "apiVersion": "v1"}
+ITEM_SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
+
+
+@pytest.mark.parametrize(
+    ("items", "kind", "names"),
+    [
+        pytest.param([], "List", [], id="none"),
+        pytest.param([ITEM_POD, ITEM_NODE], "List", ["Pod a", "Node n"], id="pods and nodes"),
+        pytest.param([{"metadata": {"name": "a"}}], "PodList", ["Pod a"], id="a list of pods"),
+        pytest.param([{"metadata": {"name": "s"}}], "ServiceList", ["Service s"], id="of services"),
+        pytest.param([ITEM_POD, ITEM_SERVICE], "List", None, id="other kinds among them"),
+        pytest.param([ITEM_POD | {"apiVersion": "x/v1"}], "List", None, id="somebody else's pod"),
+        pytest.param([ITEM_POD | {"spec": None}], "List", None, id="null for absent"),
+        pytest.param([ITEM_POD | {"spec": {"containers": 7}}], "List", None, id="a wrong type"),
+        pytest.param([ITEM_POD | {"metadata": {}}], "List", None, id="no name"),
+        pytest.param([{"metadata": {}}], "WagonList", None, id="a list of an unknown kind"),
+    ],
+)
+def test_items_are_read_in_one_go_or_not_at_all(
+    items: list[Any], kind: str, names: list[str] | None
+) -> None:
+    found: Any = decode_items(msgspec.json.encode(items), kind)
+
+    assert (found and [f"{obj.kind} {obj.name}" for obj in found]) == names
+
+
+def test_items_that_are_no_json_are_refused() -> None:
+    with pytest.raises(DecodeError, match="expected JSON"):
+        decode_items(b'[{"kind"', "List")

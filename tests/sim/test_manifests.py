@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.api.decode import decode_object
 from mooring.errors import InputError
-from mooring.sim import pieces, read_manifests
+from mooring.sim import pieces, read_manifests, reading
 from mooring.sim.manifests import read_source
-from mooring.sim.sources import open_source
+from mooring.sim.sources import Source, open_source
 
 Write = Callable[[str, str | bytes], Path]
 
@@ -410,3 +412,33 @@ def test_progress_ends_with_everything_done(write: Write) -> None:
     assert told[-1] == (total, total)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     assert {total for _, total in told} == {total}
+
+
+ITEMS = st.sampled_from(
+    [
+        make("Pod", "p", spec={"nodeName": "n"}),
+        make("Pod", "q", spec={"nodeName": None}),
+        make("Node", "n"),
+        make("Service", "s"),
+        make("ConfigMap", "c"),
+        {**make("Pod", "foreign"), "apiVersion": "example.com/v1"},
+    ]
+)
+
+
+@given(st.lists(ITEMS, min_size=1, max_size=12), st.integers(1, 2000))
+def test_a_list_reads_the_same_in_pieces_of_any_size(items: list[Any], size: int) -> None:
+    tree = {"apiVersion": "v1", "items": items, "kind": "List"}
+    text = json.dumps(tree, indent=4).encode()
+    source = Source("list", text, len(text))
+    whole = read_source(Source("list", json.dumps(tree).encode(), len(text)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "LIST_FROM", 0)
+        patch.setattr(reading, "JSON_PIECE", size)
+        cut = read_source(source)
+
+    assert [f"{obj.kind} {obj.name}" for obj in cut.objects] == [
+        f"{obj.kind} {obj.name}" for obj in whole.objects
+    ]
+    assert (cut.places, cut.unused) == (whole.places, whole.unused)

@@ -28,8 +28,9 @@ class OwnedPods:
     """Numbers of the pods of an indexed job that succeeded."""
 
     def put(self, pod: Pod) -> None:
-        """Keep or count a pod, as far as it is."""
-        self.drop(pod.name)
+        """Keep or count a pod, as far as it is; one of its name is kept no longer."""
+        if pod.name in self.active or pod.name in self.leaving:
+            self.drop(pod.name)
         if not pod.is_finished:
             (self.leaving if pod.is_terminating else self.active)[pod.name] = pod
         elif pod.status.phase == "Succeeded":
@@ -67,8 +68,9 @@ class PodIndex:
 
     def add(self, pod: Pod) -> None:
         """A pod came, or changed."""
-        before = self._pods.get((pod.namespace, pod.name))
-        self._pods[pod.namespace, pod.name] = pod
+        key = pod.namespace, pod.name
+        before = self._pods.get(key)
+        self._pods[key] = pod
         owner = self.owner_of(pod)
         if owner is None:
             self._orphans[pod.namespace][pod.name] = pod

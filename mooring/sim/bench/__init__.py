@@ -1,29 +1,41 @@
 """Benchmarks: how fast pods are scheduled, what memory they take, and what an event costs.
 
 What lives here: reading files of workloads in the manner of Kubernetes' scheduler_perf (`ops.py`, `cases.py`), making
-their objects, running them (`executor.py`, read it first) and measuring. The workloads of the package are in
-`workloads/`. What may enter: what may enter sim. What must not happen: printing, or measuring what is not documented in
-docs/benchmarks.md. Who calls it: cli, and people in their own scripts.
+their objects, running them (`executor.py`, read it first), measuring, comparing, and drawing. The workloads of the
+package are in `workloads/`. What may enter: what may enter sim. What must not happen: printing, or measuring what is
+not documented in docs/benchmarks.md. Who calls it: cli, and people in their own scripts.
 """
 
 from .cases import Case, find_cases, own_cases, read_cases
+from .comparison import Change, Growth, compare, find_growth
 from .executor import execute
-from .processes import run_request
-from .results import EventRun, PodRun, Run
+from .results import EventRun, LoadRun, PodRun, Run, best_of, read_report, write_report
+from .runs import GROWTH_NODES, Suite, read_suite, run_request
 from .workload import Request, Workload, find_workload, make_workload
 
 __all__ = [
     "Case",
+    "Change",
     "EventRun",
+    "GROWTH_NODES",
+    "Growth",
+    "LoadRun",
     "PodRun",
     "Request",
     "Run",
+    "Suite",
     "Workload",
+    "best_of",
+    "compare",
     "execute",
     "find_cases",
+    "find_growth",
     "find_workload",
     "make_workload",
     "own_cases",
     "read_cases",
+    "read_report",
+    "read_suite",
     "run_request",
+    "write_report",
 ]

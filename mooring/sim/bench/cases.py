@@ -14,7 +14,17 @@ from ...config import SchedulerConfiguration, load_config, parse_config
 from ...config.decode import decode
 from ...config.problems import Literally, ProblemKind, Problems, child, one_of
 from ...errors import InputError
-from .ops import OPS, CaseFile, Churn, CreatePods, CreatePodSets, Op, SizeFile
+from .ops import (
+    OPS,
+    CaseFile,
+    Churn,
+    CreateAny,
+    CreatePods,
+    CreatePodSets,
+    Op,
+    SizeFile,
+    UpdateAny,
+)
 from .templates import Marked, is_marked, parse_marked, shown
 
 OWN = Path(__file__).parent / "workloads"
@@ -112,18 +122,24 @@ def read_cases(path: str | Path) -> list[Case]:
     return [case for case in cases if case is not None]
 
 
-def find_cases(cases: Iterable[Case], names: Iterable[str]) -> Iterator[tuple[Case, SizeFile]]:
-    """The cases and sizes that `names` ask for: `case` for all its sizes, or `case/size`."""
+def find_cases(
+    cases: Iterable[Case], names: Iterable[str], known: Iterable[str] = ()
+) -> Iterator[tuple[Case, SizeFile]]:
+    """The cases and sizes that `names` ask for: `case` for all its sizes, or `case/size`.
+
+    Raises InputError for one that is not there, with those that are, or with `known` ones.
+    """
     by_name = {case.name: case for case in cases}
-    for name in names or by_name:
+    for name in names:
         case_name, _, size_name = name.partition("/")
         case = by_name.get(case_name)
         if case is None:
-            raise InputError(f'--workload: expected one of {", ".join(by_name)}; got "{name}"')
+            there = ", ".join(known or by_name)
+            raise InputError(f'--workload: expected one of {there}; got "{name}"')
         sizes = [size for size in case.file.workloads if size_name in ("", size.name)]
         if not sizes:
-            known = ", ".join(f"{case.name}/{size.name}" for size in case.file.workloads)
-            raise InputError(f'--workload: expected one of {known}; got "{name}"')
+            there = ", ".join(f"{case.name}/{size.name}" for size in case.file.workloads)
+            raise InputError(f'--workload: expected one of {there}; got "{name}"')
         yield from ((case, size) for size in sizes)
 
 
@@ -251,11 +267,8 @@ class _Reader:
             self._need(templates, child(place, "templates"), "at least one template")
             if op.mode == "recreate" and op.number < 1:
                 self._problems.add(child(place, "number"), "1 or more", op.number)
-        elif isinstance(op, CreatePods | CreatePodSets):
-            self._need("pod_template" in templates, child(place, "podTemplate"), "a template")
-        elif op.template_fields and op.opcode != "createNamespaces":
-            name = op.template_fields[0]
-            self._need(name in templates, child(place, _camel(name)), "a template")
+        elif isinstance(op, CreateAny | UpdateAny):
+            self._need("template" in templates, child(place, "template"), "a template")
 
     def _need(self, value: object, place: str, expected: str) -> None:
         if not value:

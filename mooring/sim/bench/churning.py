@@ -65,7 +65,7 @@ class Churning:
 
 
 class Deleting:
-    """After so many rounds one more pod goes."""
+    """After so many rounds one more pod goes, and whenever no pod is ready."""
 
     def __init__(self, driver: Driver, pods: Iterable[Pod], every: int) -> None:
         self._driver = driver
@@ -77,6 +77,12 @@ class Deleting:
         """A round is over."""
         self._rounds += 1
         if self._rounds % self._every == 0:
-            pod = next(self._pods, None)
-            if pod is not None and self._driver.cluster.get("Pod", pod.namespace, pod.name):
+            self.delete_one()
+
+    def delete_one(self) -> bool:
+        """Let the next pod go; False when there is none."""
+        for pod in self._pods:
+            if self._driver.cluster.get("Pod", pod.namespace, pod.name):
                 self._driver.delete(pod)
+                return True
+        return False

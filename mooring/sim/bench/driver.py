@@ -37,6 +37,8 @@ class Driver:
         self.on_bound: Callable[[Pod], None] | None = None
         self.between_rounds: list[Callable[[], None]] = []
         """What is done after every round."""
+        self.when_idle: list[Callable[[], bool]] = []
+        """What is done when no pod is ready and some are wanted; False: there is nothing left to do."""
         self._passing: dict[str, list[Pod]] = {}
         self.scheduler: Scheduler = build_scheduler(
             config or default_config(),
@@ -64,6 +66,14 @@ class Driver:
         if isinstance(obj, Node):
             self._passing[obj.name] = []
         return self.add(obj)
+
+    def update(self, obj: ClusterObject) -> None:
+        """Put an object in the place of the one of its name; a pod stays on its node."""
+        if isinstance(obj, Pod) and not obj.node_name:
+            stored = self.cluster.get("Pod", obj.namespace, obj.name)
+            if stored is not None and stored.node_name:
+                obj = obj.with_node(stored.node_name)
+        self.cluster.update(obj)
 
     def delete(self, obj: ClusterObject) -> None:
         """Take an object away, and the pods of a node that was to go again."""
@@ -93,7 +103,7 @@ class Driver:
             attempt = schedule_one()
             took = now() - start
             if attempt is None:
-                if is_done() or not self._go_on():
+                if is_done() or not (any(action() for action in self.when_idle) or self._go_on()):
                     return
                 continue
             if rounds is not None:

@@ -5,9 +5,9 @@ Mirrors test/integration/scheduler_perf/executor.go.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 from ...api.durations import EXPECTED, parse_duration
 from ...api.pod import Pod
@@ -15,12 +15,12 @@ from ...api.selectors import matches_map
 from ...cluster.memory import ClusterObject
 from ...config.decode import decode
 from ...config.problems import Problems
-from ...errors import ConflictError, InputError
+from ...errors import ConflictError, InputError, NotFoundError
 from .cases import Step
 from .churning import Churning, Deleting
 from .driver import Driver
 from .making import Maker, any_templates, namespace_templates, node_templates, pod_templates
-from .measuring import Measurement
+from .measuring import Measurement, measure_events
 from .ops import (
     Barrier,
     Churn,
@@ -34,9 +34,14 @@ from .ops import (
     Sleep,
     StartCollectingMetrics,
     StopCollectingMetrics,
+    UpdateAny,
 )
 from .results import EventRun, Run
 from .workload import Workload
+
+_Counted: TypeAlias = (
+    CreateNodes | CreateNamespaces | CreatePods | CreatePodSets | CreateAny | UpdateAny
+)
 
 
 def execute(workload: Workload) -> list[Run]:
@@ -60,8 +65,8 @@ class Executor:
         for number, step in enumerate(self._workload.case.steps):
             try:
                 self._do(step, step.op, number)
-            except ConflictError as error:
-                raise InputError(f"{step.place}: expected names that are free; {error}") from None
+            except (ConflictError, NotFoundError) as error:
+                raise InputError(f"{step.place}: expected names that fit; {error}") from None
         return self._runs
 
     def _do(self, step: Step, op: Op, number: int) -> None:
@@ -70,16 +75,14 @@ class Executor:
                 self._create_nodes(step, op, number)
             case CreateNamespaces():
                 templates = namespace_templates(step.templates.get("namespace_template"), op.prefix)
-                self._add_all(Maker(self._number(step, op), self._workload.params, templates))
+                maker = Maker(self._number(step, op), self._workload.params, templates)
+                self._let_happen(step, op, self._driver.add, maker)
             case CreatePods():
                 self._create_pods(step, op, op.namespace or f"namespace-{number}", number)
             case CreatePodSets():
                 self._create_pod_sets(step, op, number)
-            case CreateAny():
-                if op.namespace:
-                    self._driver.need_namespace(op.namespace)
-                templates = any_templates(step.templates["template"], op.namespace, f"{number}-")
-                self._add_all(Maker(self._number(step, op), self._workload.params, templates))
+            case CreateAny() | UpdateAny():
+                self._create_any(step, op, number)
             case DeletePods():
                 self._delete_pods(step, op)
             case Churn():
@@ -89,7 +92,7 @@ class Executor:
             case Sleep():
                 self._driver.sleep(self._duration(step, op))
             case StartCollectingMetrics():
-                self._start(op)
+                self._start(step, op)
             case StopCollectingMetrics():
                 self._stop(step)
 
@@ -98,22 +101,29 @@ class Executor:
     def _create_nodes(self, step: Step, op: CreateNodes, number: int) -> None:
         templates = node_templates(step, op, number)
         maker = Maker(self._number(step, op), self._workload.params, *templates)
-        if op.collect_metrics:
-            self._measure_events(step, op.name, self._driver.add, maker)
-        else:
-            self._add_all(maker)
+        self._let_happen(step, op, self._driver.add, maker)
+
+    def _create_any(self, step: Step, op: CreateAny | UpdateAny, number: int) -> None:
+        if op.namespace:
+            self._driver.need_namespace(op.namespace)
+        templates = any_templates(step.templates["template"], op.namespace, f"{number}-")
+        maker = Maker(self._number(step, op), self._workload.params, templates)
+        happen = self._driver.add if isinstance(op, CreateAny) else self._driver.update
+        self._let_happen(step, op, happen, maker)
 
     def _create_pods(self, step: Step, op: CreatePods, namespace: str, number: int) -> None:
         self._driver.need_namespace(namespace)
         templates = pod_templates(step, namespace, number)
         maker = Maker(self._number(step, op), self._workload.params, *templates)
         if op.collect_metrics:
-            self._begin(step, step.op.opcode, lambda pod: pod.namespace == namespace)
+            self._begin(step, "", lambda pod: pod.namespace == namespace)
+        add: Callable[[ClusterObject], object] = self._driver.add
         if op.time_creation and self._measurement is not None:
-            with self._measurement.running():
-                self._add_all(maker)
-        else:
-            self._add_all(maker)
+            add = self._measurement.timed(add)
+        for obj in maker:
+            add(obj)
+            if isinstance(obj, Pod):
+                self._count(obj)
         if not op.skip_wait_to_completion:
             self._wait((namespace,))
         if op.collect_metrics:
@@ -124,12 +134,6 @@ class Executor:
         inner = decode(CreatePods, rest, "", Problems())
         for i in range(self._number(step, op)):
             self._create_pods(step, inner, f"{op.namespace_prefix}-{i}", number)
-
-    def _add_all(self, maker: Iterable[ClusterObject]) -> None:
-        for obj in maker:
-            added = self._driver.add(obj)
-            if isinstance(added, Pod):
-                self._count(added)
 
     def _count(self, pod: Pod) -> None:
         if not pod.node_name:
@@ -145,14 +149,13 @@ class Executor:
             for pod in self._driver.cluster.list("Pod", op.namespace)
             if matches_map(op.label_selector, pod.labels)
         ]
-        if op.collect_metrics:
-            self._measure_events(step, op.name, self._driver.delete, pods)
-        elif op.skip_wait_to_completion and op.delete_pods_per_second:
+        if op.skip_wait_to_completion and op.delete_pods_per_second:
             every = max(1000 // op.delete_pods_per_second, 1)
-            self._driver.between_rounds.append(Deleting(self._driver, pods, every).step)
+            deleting = Deleting(self._driver, pods, every)
+            self._driver.between_rounds.append(deleting.step)
+            self._driver.when_idle.append(deleting.delete_one)
         else:
-            for pod in pods:
-                self._driver.delete(pod)
+            self._let_happen(step, op, self._driver.delete, pods)
 
     def _churn(self, step: Step, op: Churn, number: int) -> None:
         namespace = op.namespace or f"namespace-{number}"
@@ -163,6 +166,22 @@ class Executor:
         ]
         churning = Churning(self._driver, op, makers, lambda: self._measurement)
         self._driver.between_rounds.append(churning.step)
+
+    def _let_happen(
+        self,
+        step: Step,
+        op: CreateNodes | CreateNamespaces | CreateAny | UpdateAny | DeletePods,
+        happen: Callable[[Any], object],
+        objects: Iterable[ClusterObject],
+    ) -> None:
+        """Do to each of `objects` what the op is about; it counts for the time, if any is taken."""
+        if getattr(op, "collect_metrics", False):
+            self._measure_events(step, getattr(op, "name", ""), happen, objects)
+            return
+        if self._measurement is not None:
+            happen = self._measurement.timed(happen)
+        for obj in objects:
+            happen(obj)
 
     # Scheduling
 
@@ -182,22 +201,19 @@ class Executor:
 
     # Measuring
 
-    def _start(self, op: StartCollectingMetrics) -> None:
+    def _start(self, step: Step, op: StartCollectingMetrics) -> None:
         def counts(pod: Pod) -> bool:
             return pod.namespace in op.namespaces and matches_map(op.label_selector, pod.labels)
 
-        self._measurement = self._new_measurement(op.name, counts)
-        self._driver.on_bound = self._measurement.bound
+        self._begin(step, op.name, counts)
 
     def _begin(self, step: Step, name: str, counts: Callable[[Pod], bool]) -> None:
         if self._measurement is not None:
             raise InputError(f"{step.place}: expected one measurement at a time; got a second")
-        self._measurement = self._new_measurement("", counts)
-        self._driver.on_bound = self._measurement.bound
-
-    def _new_measurement(self, name: str, counts: Callable[[Pod], bool]) -> Measurement:
         full_name = f"{self._workload.name}: {name}" if name else self._workload.name
-        return Measurement(full_name, self._driver.cluster.count("Node"), counts)
+        nodes = self._driver.cluster.count("Node")
+        self._measurement = Measurement(full_name, nodes, counts, self._workload.threshold)
+        self._driver.on_bound = self._measurement.bound
 
     def _stop(self, step: Step) -> None:
         if self._measurement is None:
@@ -217,18 +233,10 @@ class Executor:
         happen: Callable[[ClusterObject], object],
         objects: Iterable[ClusterObject],
     ) -> None:
-        """Let one event after the other happen; pods that it brings back are tried before the next."""
-        driver = self._driver
-        nodes, waiting = driver.cluster.count("Node"), driver.waiting
-        count, spent_ns, moved = 0, 0, 0
-        for obj in objects:
-            before, start = driver.waiting, time.perf_counter_ns()
-            happen(obj)
-            spent_ns += time.perf_counter_ns() - start
-            moved += before - driver.waiting
-            count += 1
-            driver.run(lambda: True)
-        if not count:
+        """Measure what each event costs."""
+        nodes, waiting = self._driver.cluster.count("Node"), self._driver.waiting
+        costs = measure_events(self._driver, happen, objects)
+        if not costs.events:
             raise InputError(f"{step.place}: expected at least one event; got none")
         self._runs.append(
             EventRun(
@@ -236,19 +244,15 @@ class Executor:
                 event=name or step.op.opcode,
                 nodes=nodes,
                 waiting=waiting,
-                events=count,
-                us_per_event=round(spent_ns / count / 1e3, 1),
-                moved_per_event=round(moved / count, 1),
+                events=costs.events,
+                us_per_event=round(costs.ns / costs.events / 1e3, 1),
+                moved_per_event=round(costs.moved / costs.events, 1),
             )
         )
 
     # Numbers
 
-    def _number(
-        self,
-        step: Step,
-        op: CreateNodes | CreateNamespaces | CreatePods | CreatePodSets | CreateAny,
-    ) -> int:
+    def _number(self, step: Step, op: _Counted) -> int:
         return self._workload.number(op.count, op.count_param, step.place)
 
     def _duration(self, step: Step, op: Sleep) -> float:

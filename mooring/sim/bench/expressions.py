@@ -127,7 +127,8 @@ def _operand(tokens: list[tuple[str, str]], text: str) -> Expression:
 def _variable(name: str) -> Expression:
     def value(env: Env) -> Any:
         if name not in env:
-            raise InputError(f"expected one of {', '.join(env)}; got .{name}")
+            known = ", ".join(env) or "there is none"
+            raise InputError(f"expected a known value ({known}); got .{name}")
         return env[name]
 
     return value

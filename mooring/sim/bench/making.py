@@ -20,9 +20,25 @@ from .templates import Marked, Templates, compile_templates
 HOSTNAME = "kubernetes.io/hostname"
 MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-NAMESPACE: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace"}
 
 Tree = dict[str, Any]
+
+# What ops make that have no template: the amounts are those of scheduler_perf.
+NAMESPACE: Tree = {"apiVersion": "v1", "kind": "Namespace"}
+NODE: Tree = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "status": {"capacity": {"cpu": "4", "memory": "32Gi", "pods": "110"}},
+}
+POD: Tree = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "spec": {
+        "containers": [
+            {"name": "pause", "resources": {"requests": {"cpu": "100m", "memory": "500Mi"}}}
+        ]
+    },
+}
 
 
 class Maker:
@@ -55,7 +71,7 @@ def any_templates(source: TemplateSource, namespace: str, prefix: str) -> Templa
 
 def node_templates(step: Step, op: CreateNodes, number: int) -> list[Templates]:
     """Templates for nodes, and for their CSINodes if the op speaks of these."""
-    source = step.templates["node_template"]
+    source = step.templates.get("node_template") or _plain(NODE)
 
     def prepare(tree: Tree) -> None:
         name = _name(tree, source.marked, f"{number}-")
@@ -80,12 +96,12 @@ def node_templates(step: Step, op: CreateNodes, number: int) -> list[Templates]:
 
 def pod_templates(step: Step, namespace: str, number: int) -> list[Templates]:
     """Templates for pods, and for a bound volume of each if the op speaks of volumes."""
-    source = step.templates["pod_template"]
+    source = step.templates.get("pod_template") or _plain(POD)
     volume = step.templates.get("persistent_volume_template")
     claim = step.templates.get("persistent_volume_claim_template")
     if volume is None or claim is None:
         return [any_templates(source, namespace, f"{number}-")]
-    names = f"pv-{number}-", f"pvc-{number}-"
+    names = f"pv-{number}-", "pvc-"
 
     def prepare(tree: Tree) -> None:
         _name(tree, source.marked, f"{number}-")
@@ -100,7 +116,7 @@ def pod_templates(step: Step, namespace: str, number: int) -> list[Templates]:
 
 def namespace_templates(source: TemplateSource | None, prefix: str) -> Templates:
     """Templates for namespaces called `<prefix>-<number>`."""
-    source = source or TemplateSource([NAMESPACE], Marked([]), "namespace")
+    source = source or _plain(NAMESPACE)
 
     def prepare(tree: Tree) -> None:
         tree["metadata"]["name"] = f"{prefix}-{source.marked.mark('.Index', _index)}"
@@ -176,6 +192,10 @@ def _place(tree: Tree, namespace: str) -> None:
     kind = KINDS.get(str(tree.get("kind")))
     if namespace and (kind is None or kind.is_namespaced):
         tree["metadata"].setdefault("namespace", namespace)
+
+
+def _plain(tree: Tree) -> TemplateSource:
+    return TemplateSource([tree], Marked([]), f"default {tree['kind'].lower()}")
 
 
 def _index(env: Any) -> Any:

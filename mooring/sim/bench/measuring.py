@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from ...api.pod import Pod
+from .driver import Driver
 from .memory import peak_mib, resident_mib
 from .results import PodRun
+
+T = TypeVar("T")
 
 
 class Measurement:
     """Counts pods and time from its making on; making objects is left out of the time."""
 
-    def __init__(self, name: str, nodes: int, counts: Callable[[Pod], bool]) -> None:
+    def __init__(
+        self, name: str, nodes: int, counts: Callable[[Pod], bool], threshold: float = 0.0
+    ) -> None:
         self._name = name
         self._nodes = nodes
         self._counts = counts
+        self._threshold = threshold
         self._placed = 0
         self._created = 0
         self._wanted = 0
@@ -52,6 +60,15 @@ class Measurement:
         yield
         self._left_out_ns += time.perf_counter_ns() - start
 
+    def timed(self, happen: Callable[[T], object]) -> Callable[[T], None]:
+        """`happen`, with the clock running."""
+
+        def run(obj: T) -> None:
+            with self.running():
+                happen(obj)
+
+        return run
+
     def result(self) -> PodRun:
         """What came of it."""
         seconds = max(self._ns - self._left_out_ns, 1) / 1e9
@@ -71,4 +88,29 @@ class Measurement:
             p99_us=round(float(most), 1),
             mib_per_10k_pods=round(grown * 10_000 / max(self._created, 1), 1),
             peak_mib=round(peak_mib(), 1),
+            threshold=self._threshold,
         )
+
+
+@dataclass(slots=True)
+class EventCosts:
+    """What events cost, and how many waiting pods they brought back."""
+
+    events: int = 0
+    ns: int = 0
+    moved: int = 0
+
+
+def measure_events(
+    driver: Driver, happen: Callable[[T], object], objects: Iterable[T]
+) -> EventCosts:
+    """Let one event after the other happen; pods that it brings back are tried before the next."""
+    costs = EventCosts()
+    for obj in objects:
+        before, start = driver.waiting, time.perf_counter_ns()
+        happen(obj)
+        costs.ns += time.perf_counter_ns() - start
+        costs.moved += before - driver.waiting
+        costs.events += 1
+        driver.run(lambda: True)
+    return costs

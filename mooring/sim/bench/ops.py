@@ -184,6 +184,23 @@ class CreateAny(Op, frozen=True):
     count_param: str = ""
 
 
+class UpdateAny(Op, frozen=True):
+    """Put objects in the places of those of their names. With `collect_metrics` (ours) what each costs is measured."""
+
+    opcode = "updateAny"
+    template_fields = ("template",)
+
+    namespace: str = ""
+    template: Any = None
+    template_path: str = ""
+    count: Int32 = 1
+    count_param: str = ""
+    update_per_second: Int32 = 0
+    subresources: tuple[str, ...] = ()
+    collect_metrics: bool = False
+    name: str = ""
+
+
 class StartCollectingMetrics(Op, frozen=True):
     """Begin to measure; the pods of `namespaces` count."""
 
@@ -212,6 +229,7 @@ OPS: dict[str, type[Op]] = {
         Barrier,
         Sleep,
         CreateAny,
+        UpdateAny,
         StartCollectingMetrics,
         StopCollectingMetrics,
     )

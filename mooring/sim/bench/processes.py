@@ -7,23 +7,10 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
-from .executor import execute
-from .results import Run
-from .workload import Request, find_workload
-
 T = TypeVar("T")
-
-
-def run_request(request: Request) -> list[Run]:
-    """Run a workload in a process of its own."""
-    return in_own_process(_run, request)
 
 
 def in_own_process(work: Callable[..., T], *args: Any) -> T:
     """Do `work` in a fresh process, and return what it returns."""
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, *args).result()
-
-
-def _run(request: Request) -> list[Run]:
-    return execute(find_workload(request))

@@ -113,7 +113,7 @@ class Template:
     def make(self, env: Env) -> ClusterObject:
         """The object for what `env` says; InputError, with the place, where it is none."""
         try:
-            obj = decode(self._text(env))
+            obj = decode(self.text(env))
         except InputError as error:
             raise InputError(f"{self._source}: {error}") from None
         if isinstance(obj, UnknownObject):
@@ -123,7 +123,8 @@ class Template:
             )
         return cast(ClusterObject, obj)
 
-    def _text(self, env: Env) -> bytes:
+    def text(self, env: Env) -> bytes:
+        """The object as JSON; InputError, without the place, where an expression has no value."""
         parts = list(self._literals)
         value = self._marked.value
         for i, number in enumerate(self._numbers):

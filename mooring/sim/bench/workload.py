@@ -42,6 +42,12 @@ class Workload:
         """Those of the case and of the size."""
         return self.case.file.feature_gates | self.size.feature_gates
 
+    @property
+    def threshold(self) -> float:
+        """How many pods a second the size asks for at least; 0: it does not say."""
+        threshold = self.size.threshold
+        return float(threshold) if isinstance(threshold, int | float) else 0.0
+
     def number(self, count: int, param: str, place: str) -> int:
         """How many an op wants: its count, or the value of its parameter."""
         if not param:

@@ -44,7 +44,7 @@ def test_expression_has_a_value(text: str, value: object) -> None:
         pytest.param("AddInt )", 'expected the end of "AddInt )"; got ")"', id="closed only"),
         pytest.param("Mod .Index 0", "divisor other than 0", id="by zero"),
         pytest.param("Mod .Index", "expected numbers", id="an argument is missing"),
-        pytest.param(".Nodes", "expected one of Index, Count", id="an unknown value"),
+        pytest.param(".Nodes", "expected a known value (Index, Count", id="an unknown value"),
         pytest.param('printf "%d" "a"', "expected values that fit", id="another form"),
     ],
 )

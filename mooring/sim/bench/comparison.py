@@ -1,0 +1,87 @@
+"""Comparison: what got slower, what needs more memory, and how costs grow with nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from .results import PodRun, Run
+
+LEAST_MIB = 1.0
+"""Memory per ten thousand pods is compared from this difference on; less is noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One run, and the same at another time; `before` is None when there was none."""
+
+    before: Run | None
+    now: Run
+    threshold: float
+    """Which part more counts as worse."""
+
+    @property
+    def by(self) -> float | None:
+        """By which part of what it was the cost rose; None without a run before."""
+        return None if self.before is None else self.now.cost / max(self.before.cost, 1e-9) - 1
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether the cost rose by more than the threshold."""
+        return self.by is not None and self.by > self.threshold
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether the cost fell as much as it would have to rise to be slower."""
+        return self.by is not None and self.by < 1 / (1 + self.threshold) - 1
+
+    @property
+    def is_bigger(self) -> bool:
+        """Whether pods need more memory, by more than the threshold."""
+        if not isinstance(self.now, PodRun) or not isinstance(self.before, PodRun):
+            return False
+        was, now = self.before.mib_per_10k_pods, self.now.mib_per_10k_pods
+        return now - was > max(was * self.threshold, LEAST_MIB)
+
+
+def compare(before: Sequence[Run], now: Sequence[Run], threshold: float) -> list[Change]:
+    """Each run of now, with the one of the same name and size before."""
+    known = {_key(run): run for run in before}
+    return [Change(known.get(_key(run)), run, threshold) for run in now]
+
+
+def _key(run: Run) -> tuple[str, int, int]:
+    return run.name, run.nodes, getattr(run, "pods", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """One workload at several sizes, the smallest first."""
+
+    runs: tuple[PodRun, ...]
+
+    @property
+    def workload(self) -> str:
+        """The name of the workload."""
+        return self.runs[0].workload
+
+    def factors(self, figure: Callable[[PodRun], float]) -> list[float]:
+        """By which factor a figure grows from each size to the next."""
+        values = [figure(run) for run in self.runs]
+        return [
+            after / before if before > 0 else float("nan") for before, after in pairwise(values)
+        ]
+
+
+def find_growth(runs: Sequence[Run]) -> list[Growth]:
+    """The workloads that were run at more than one number of nodes."""
+    by_workload: dict[str, dict[int, PodRun]] = {}
+    for run in runs:
+        if isinstance(run, PodRun):
+            by_workload.setdefault(run.workload, {})[run.nodes] = run
+    return [
+        Growth(tuple(sizes[nodes] for nodes in sorted(sizes)))
+        for sizes in by_workload.values()
+        if len(sizes) > 1
+    ]

@@ -1,0 +1,129 @@
+"""Growth picture: what a pod costs on more and more nodes, a small chart for each workload.
+
+Both axes are logarithmic and the same in all charts, so that slopes can be compared; the dotted line is where a cost
+would go that grows as the nodes do. Plain SVG; light or dark as the reader's screen is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+from ...errors import InputError
+from .comparison import Growth
+from .results import PodRun
+
+COLUMNS = 4
+WIDTH, HEIGHT = 190, 130
+"""Of a chart with all that belongs to it."""
+LEFT, RIGHT, TOP, BOTTOM = 34, 14, 30, 22
+"""The room around the lines of a chart."""
+INSET = 14
+"""How far the first and the last point are from the sides, so that what is written at them has room."""
+MARGIN, HEAD = 16, 48
+
+_STYLE = """
+.ground{fill:#ffffff}.halo{stroke:#ffffff}.text{fill:#1f2328}.faint{fill:#59636e}.grid{stroke:#d1d9e0}
+.line{stroke:#0969da}.dot{fill:#0969da}.linear{stroke:#9198a1}
+@media (prefers-color-scheme:dark){.ground{fill:#0d1117}.halo{stroke:#0d1117}.text{fill:#f0f6fc}.faint{fill:#9198a1}
+.grid{stroke:#2f3742}.line{stroke:#4493f8}.dot{fill:#4493f8}.linear{stroke:#656c76}}
+text{font-family:-apple-system,"Segoe UI","Noto Sans",Helvetica,Arial,sans-serif;font-size:10px}
+.title{font-size:15px;font-weight:600}.name{font-size:11px;font-weight:600}
+.halo{stroke-width:3px;paint-order:stroke;stroke-linejoin:round}
+.line,.linear,.grid{fill:none}.line{stroke-width:2}.linear{stroke-dasharray:1 3}
+"""
+
+
+def draw_growth(growths: Sequence[Growth]) -> str:
+    """The picture as SVG; InputError if there is nothing to draw."""
+    if not growths:
+        raise InputError("--svg: expected runs at several numbers of nodes; got none; try --growth")
+    scale = _Scale(growths)
+    rows = math.ceil(len(growths) / COLUMNS)
+    width = 2 * MARGIN + COLUMNS * WIDTH
+    height = HEAD + MARGIN + rows * HEIGHT
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
+        f' width="{width}" height="{height}" role="img">',
+        "<title>What a pod costs, in microseconds, by number of nodes</title>",
+        f"<style>{_STYLE}</style>",
+        f'<rect class="ground" width="{width}" height="{height}" rx="6"/>',
+        f'<text class="text title" x="{MARGIN}" y="28">µs per pod, by number of nodes</text>',
+        f'<text class="faint" x="{width - MARGIN}" y="28" text-anchor="end">'
+        "dotted: grows as the nodes do</text>",
+    ]
+    for i, growth in enumerate(growths):
+        row, column = divmod(i, COLUMNS)
+        x, y = MARGIN + column * WIDTH, HEAD + row * HEIGHT
+        parts += [f'<g transform="translate({x},{y})">', *_chart(growth, scale), "</g>"]
+    return "\n".join([*parts, "</svg>", ""])
+
+
+class _Scale:
+    """Where nodes and microseconds lie within a chart."""
+
+    def __init__(self, growths: Sequence[Growth]) -> None:
+        runs = [run for growth in growths for run in growth.runs]
+        self.nodes = sorted({run.nodes for run in runs})
+        costs = [max(run.us_per_pod, 0.1) for run in runs]
+        low, high = math.floor(math.log10(min(costs))), math.ceil(math.log10(max(costs)))
+        self.decades = range(low, max(high, low + 1) + 1)
+
+    def x(self, nodes: float) -> float:
+        first, last = math.log(self.nodes[0]), math.log(self.nodes[-1])
+        share = (math.log(nodes) - first) / (last - first)
+        return LEFT + INSET + share * (WIDTH - LEFT - RIGHT - 2 * INSET)
+
+    def y(self, cost: float) -> float:
+        low, high = self.decades[0], self.decades[-1]
+        share = (math.log10(max(cost, 10.0**low)) - low) / (high - low)
+        return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
+
+
+def _chart(growth: Growth, scale: _Scale) -> list[str]:
+    parts = [f'<text class="text name" x="{LEFT}" y="14">{escape(growth.workload)}</text>']
+    for decade in scale.decades:
+        y = scale.y(10.0**decade)
+        parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
+        parts.append(
+            f'<text class="faint" x="{LEFT - 4}" y="{y + 3:.1f}" text-anchor="end">'
+            f"{_short(10.0**decade)}</text>"
+        )
+    for nodes in scale.nodes:
+        parts.append(
+            f'<text class="faint" x="{scale.x(nodes):.1f}" y="{HEIGHT - BOTTOM + 13}"'
+            f' text-anchor="middle">{_short(nodes)}</text>'
+        )
+    parts.append(f'<path class="linear" d="{_linear(growth.runs[0], scale)}"/>')
+    points = [(scale.x(run.nodes), scale.y(run.us_per_pod)) for run in growth.runs]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    parts.append(f'<polyline class="line" points="{line}"/>')
+    for run, (x, y) in zip(growth.runs, points, strict=True):
+        parts.append(f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
+        parts.append(
+            f'<text class="text halo" x="{x:.1f}" y="{y - 7:.1f}" text-anchor="middle">'
+            f"{_short(run.us_per_pod)}</text>"
+        )
+    return parts
+
+
+def _linear(first: PodRun, scale: _Scale) -> str:
+    """The line from the first run on which costs grow as nodes do, up to the top of the chart."""
+    most = first.us_per_pod * scale.nodes[-1] / first.nodes
+    cost = min(most, 10.0 ** scale.decades[-1])
+    nodes = first.nodes * cost / first.us_per_pod
+    start = f"{scale.x(first.nodes):.1f} {scale.y(first.us_per_pod):.1f}"
+    return f"M{start}L{scale.x(nodes):.1f} {scale.y(cost):.1f}"
+
+
+def _short(number: float) -> str:
+    """The number in few letters: 0.5, 42, 1.2k, 15k, 3M."""
+    for limit, letter in ((1e6, "M"), (1e3, "k")):
+        if number >= limit:
+            return (
+                f"{number / limit:.3g}{letter}"
+                if number < 10 * limit
+                else f"{number / limit:.0f}{letter}"
+            )
+    return f"{number:.2g}" if number < 10 else f"{number:.0f}"

@@ -1,0 +1,80 @@
+"""Runs: which workloads to run at which sizes, and running them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import load
+from .cases import FIXED_SIZE, Case, find_cases, own_cases, read_cases
+from .executor import execute
+from .processes import in_own_process
+from .results import Run, best_of
+from .workload import Request, find_workload, make_workload
+
+GROWTH_NODES = (1000, 5000, 15_000)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The workloads of a file, or of the package."""
+
+    cases: Sequence[Case]
+    file: str | None = None
+
+    @property
+    def summaries(self) -> dict[str, str]:
+        """What each workload is about."""
+        known = {case.name: case.summary for case in self.cases}
+        return known if self.file is not None else known | {load.NAME: load.SUMMARY}
+
+    def requests(
+        self, names: Sequence[str], nodes: Sequence[int], pods: int | None
+    ) -> list[Request]:
+        """What to run: `names` or all, at the given numbers of nodes or at their own.
+
+        Raises InputError for what is not there, or cannot be had at that size.
+        """
+        chosen = names or tuple(self.summaries)
+        requests: list[Request] = []
+        for name in chosen:
+            if name == load.NAME and self.file is None:
+                requests += self._at_sizes(Request(load.NAME, pods=pods), nodes)
+                continue
+            for case, size in find_cases(self.cases, [name], tuple(self.summaries)):
+                if nodes and not names and FIXED_SIZE in (*size.labels, *case.file.labels):
+                    continue
+                asked = self._at_sizes(Request(case.name, size.name, self.file, pods=pods), nodes)
+                for request in asked:
+                    make_workload(case, request)  # what is wrong is said before the first run
+                requests += asked
+        return requests
+
+    @staticmethod
+    def _at_sizes(request: Request, nodes: Iterable[int]) -> list[Request]:
+        sizes = [
+            Request(request.case, request.size, request.file, count, request.pods)
+            for count in nodes
+        ]
+        return sizes or [request]
+
+
+def read_suite(file: Path | None) -> Suite:
+    """The workloads of a file; those of the package without one. InputError if the file is wrong."""
+    return Suite(own_cases()) if file is None else Suite(read_cases(file), str(file))
+
+
+def run_request(request: Request, repeat: int = 1) -> list[Run]:
+    """Run a workload, each time in a process of its own, and return the best."""
+    return best_of([_run(request) for _ in range(repeat)])
+
+
+def _run(request: Request) -> list[Run]:
+    if request.case == load.NAME and request.file is None:
+        return [load.run_load(request.nodes or load.NODES, request.pods or load.PODS)]
+    return in_own_process(_execute, request)
+
+
+def _execute(request: Request) -> list[Run]:
+    return execute(find_workload(request))

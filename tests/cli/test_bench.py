@@ -1,0 +1,178 @@
+"""mooring bench: what it prints, what it writes, and how it ends."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from mooring.cli.main import app
+from mooring.sim.bench import PodRun, own_cases, write_report
+
+WORKLOADS = """
+- name: tiny
+  summary: three pods
+  workloadTemplate:
+  - {opcode: createNodes, countParam: $initNodes}
+  - {opcode: createPods, countParam: $measurePods, collectMetrics: true}
+  workloads:
+  - name: few
+    threshold: 0.5
+    params: {initNodes: 2, measurePods: 3}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+def bench(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["bench", *map(str, arguments)])
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text(WORKLOADS)
+    return path
+
+
+def make_run(cost: float, nodes: int = 1000, threshold: float = 0.0) -> PodRun:
+    return PodRun(
+        workload="basic",
+        nodes=nodes,
+        pods=10,
+        placed=10,
+        rounds=10,
+        seconds=1.0,
+        pods_per_s=1e6 / cost,
+        us_per_pod=cost,
+        p50_us=cost,
+        p99_us=cost,
+        mib_per_10k_pods=17.0,
+        peak_mib=80.0,
+        threshold=threshold,
+    )
+
+
+def report(path: Path, *runs: PodRun) -> Path:
+    write_report(path, runs)
+    return path
+
+
+def test_workloads_are_listed() -> None:
+    result = bench("--list")
+
+    names = [line.split()[0] for line in result.stdout.splitlines()]
+    assert names == [*(case.name for case in own_cases()), "load"]
+    assert result.exit_code == 0
+
+
+def test_a_file_of_ones_own_is_run(file: Path, tmp_path: Path) -> None:
+    written = tmp_path / "out.json"
+
+    result = bench("--file", file, "--nodes", 3, "--nodes", 4, "--json", written)
+
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    heading = "workload nodes pods placed pods/s µs/pod p50 µs p99 µs MiB/10k pods"
+    assert " ".join(lines[0].split()) == heading
+    rows = [line.split()[:4] for line in lines[1:3]]
+    assert rows == [["tiny", "3", "3", "3"], ["tiny", "4", "3", "3"]]
+    assert lines[4].startswith("growth")
+    assert "\x1b" not in result.stdout
+    document = json.loads(written.read_text())
+    assert document["kind"] == "BenchReport"
+    assert [run["nodes"] for run in document["runs"]] == [3, 4]
+    assert {"usPerPod", "p50Us", "p99Us", "mibPer10kPods"} <= document["runs"][0].keys()
+
+
+def test_several_runs_show_their_spread(file: Path) -> None:
+    result = bench("-f", file, "-w", "tiny", "--repeat", 2)
+
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[0].endswith("spread")
+    assert result.stdout.splitlines()[1].endswith("%")
+
+
+def test_load_is_measured() -> None:
+    result = bench("-w", "load", "-n", 3, "-p", 20)
+
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[0].split()[0] == "dump"
+    assert result.stdout.splitlines()[1].split()[:3] == ["load", "3", "20"]
+
+
+def test_what_is_slower_is_named(tmp_path: Path) -> None:
+    before = report(tmp_path / "before.json", make_run(100.0), make_run(100.0, 5000))
+    now = report(tmp_path / "now.json", make_run(104.0), make_run(130.0, 5000))
+
+    result = bench("--from", now, "--compare", before)
+
+    assert result.exit_code == 1
+    assert "slower: basic, 5,000 nodes" in result.stderr
+    assert "slower: basic, 1,000 nodes" not in result.stderr
+    assert "+30%" in result.stdout
+
+
+def test_nothing_is_slower_below_the_threshold(tmp_path: Path) -> None:
+    before = report(tmp_path / "before.json", make_run(100.0))
+    now = report(tmp_path / "now.json", make_run(130.0))
+
+    assert bench("--from", now, "--compare", before, "--threshold", 40).exit_code == 0
+
+
+def test_a_workload_below_its_own_threshold_is_named(tmp_path: Path) -> None:
+    now = report(tmp_path / "now.json", make_run(1e6, threshold=270.0))
+
+    result = bench("--from", now)
+
+    assert result.exit_code == 1
+    assert "below 270 pods/s: basic, 1,000 nodes" in result.stderr
+
+
+def test_growth_is_drawn(tmp_path: Path) -> None:
+    now = report(tmp_path / "now.json", make_run(100.0), make_run(150.0, 5000))
+
+    result = bench("--from", now, "--svg", tmp_path / "a.svg")
+
+    assert result.exit_code == 0, result.output
+    assert "×1.5" in result.stdout
+    assert (tmp_path / "a.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        pytest.param(["-w", "x"], "--workload: expected one of affinity, ", id="a workload"),
+        pytest.param(["-f", "no.yaml"], "no.yaml: expected a readable file", id="a file"),
+        pytest.param(["-f", "bad.yaml"], "bad.yaml: [0]: expected a mapping; got 7", id="content"),
+        pytest.param(["--compare", "no.json"], "no.json: expected a readable file", id="compare"),
+        pytest.param(["--from", "bad.yaml"], "bad.yaml: expected a BenchReport", id="from"),
+        pytest.param(["--json", "no/a.json"], "--json: no/a.json: expected a folder", id="json"),
+        pytest.param(["--svg", "no/a.svg"], "--svg: no/a.svg: expected a folder", id="svg"),
+        pytest.param(["--from", "one.json", "--svg", "a.svg"], "--svg: expected runs at", id="one"),
+        pytest.param(
+            ["-f", "mine.yaml", "-w", "tiny/many"],
+            '--workload: expected one of tiny/few; got "tiny/many"',
+            id="a size",
+        ),
+    ],
+)
+def test_bad_input_is_one_line(
+    tmp_path: Path,
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    problem: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.yaml").write_text("- 7")
+    report(Path("one.json"), make_run(100.0))
+
+    result = bench(*arguments)
+
+    assert result.exit_code == 2
+    assert problem in result.stderr
+    assert len(result.stderr.splitlines()) == 1
