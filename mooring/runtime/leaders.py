@@ -24,6 +24,7 @@ from ..framework import (
 )
 from ..table import NodeTable
 from .kept import KeptFeasible, KeptSum, has_own
+from .seen import Seen
 from .standing import Bounds, Standing, Weighted
 
 log = logging.getLogger(__name__)
@@ -70,13 +71,16 @@ class Leaders:
         self._kinds: dict[PodClass, Kind] = {}
         self._standings: dict[Hashable, Standing] = {}
         self._seen: dict[Hashable, None] = {}
+        self._specs = Seen()
 
     def find(self, pod: Pod, table: NodeTable) -> Standing | None:
         """How the nodes stand for `pod` now; None when it has to be judged."""
         if pod.node_name or (pod.status is not EMPTY_STATUS and pod.status.has_resources):
             return None  # more counts than the class
-        stamp = tuple([plugin.concern_key(table) for plugin in self._changing])
         kind = self._kinds.get(pod.pod_class)
+        if kind is None and not self._specs.add(pod.spec):
+            return None  # it may be the only pod of its spec
+        stamp = tuple([plugin.concern_key(table) for plugin in self._changing])
         try:
             if kind is None or kind.stamp != stamp:
                 kind = self._judge_kind(pod, table, stamp)
