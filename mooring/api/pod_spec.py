@@ -14,7 +14,15 @@ from .containers import ANY_IP, Container, HostPort, ResourceRequirements
 from .meta import Wire
 from .pod_status import PodStatus
 from .quantity import Quantity
-from .resources import non_zero_units, pod_amounts, scoring_units, to_units
+from .resources import (
+    CPU,
+    MEMORY,
+    names_its_needs,
+    non_zero_units,
+    pod_amounts,
+    scoring_units,
+    to_units,
+)
 from .selectors import NodeSelector
 from .taints import Toleration
 from .volumes import Volume
@@ -83,6 +91,22 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
         """What must be free on a node: cpu in milli, others in whole units, no zeros."""
         return to_units(pod_amounts(self))
 
+    def measure(self) -> None:
+        """Work out now what every attempt and every node count on; what is wrong with it shows when it is read."""
+        try:
+            requests = self.requests
+            if names_its_needs(self):
+                basic = {name: requests.get(name, 0) for name in (CPU, MEMORY)}
+                self.__dict__.update(scoring_requests=requests, nonzero_requests=basic)
+                self.__dict__["scoring_usage"] = {**requests, **basic}
+                amounts = frozenset(requests.items())
+                self.__dict__["resource_key"] = (amounts, amounts)
+            else:
+                _ = self.resource_key, self.scoring_usage
+        except ValueError:
+            return
+        _ = self.host_ports, self.images
+
     @cached_property
     def requested_names(self) -> frozenset[str]:
         """The resources that are asked for, be it with zero, whether or not the scheduler counts them."""
@@ -116,8 +140,8 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
     @cached_property
     def host_ports(self) -> tuple[HostPort, ...]:
         """The ports taken on the node, each once, sidecars' first."""
-        sidecars = (c for c in self.init_containers or () if c.is_restartable)
-        ports = (p for c in (*sidecars, *(self.containers or ())) for p in c.ports or ())
+        sidecars = [c for c in self.init_containers or () if c.is_restartable]
+        ports = [p for c in (*sidecars, *(self.containers or ())) for p in c.ports or ()]
         return tuple(
             dict.fromkeys(
                 HostPort(port.host_ip or ANY_IP, port.protocol or "TCP", port.host_port)
@@ -207,6 +231,7 @@ def share_spec(key: bytes) -> PodSpec:
     """Make the spec with this key and share it."""
     spec = _DECODER.decode(key)
     spec.__dict__["key"] = key
+    spec.measure()
     return _SHARED.setdefault(key, spec)
 
 

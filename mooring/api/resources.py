@@ -166,6 +166,20 @@ def scoring_units(spec: "PodSpec") -> dict[str, int]:
     return to_units(pod_amounts(spec, defaults=NON_ZERO_DEFAULTS, pod_level=False))
 
 
+def names_its_needs(spec: "PodSpec") -> bool:
+    """Whether every container names its cpu and memory: then nothing is filled in, and all sums are one.
+
+    Requests of the pod as a whole make sums differ once more.
+    """
+    if spec.resources is not None:
+        return False
+    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
+        requests = container.requests
+        if CPU not in requests or MEMORY not in requests:
+            return False
+    return bool(spec.containers)
+
+
 def has_pod_level_requests(spec: "PodSpec") -> bool:
     """Whether the pod as a whole requests a resource that may be requested so."""
     requests = spec.resources.requests if spec.resources else None

@@ -61,7 +61,7 @@ class Verdict:
 
     def reject(self, mask: Bools, reason: str, unresolvable: bool | Bools = False) -> None:
         """Refuse the rows in `mask`; where `unresolvable`, preemption there cannot help either."""
-        if not mask.any():
+        if not np.count_nonzero(mask):
             return
         known = self.reasons.get(reason)
         # A copy: a kept verdict is edited in place, and `mask` may be a column of the table.

@@ -5,12 +5,11 @@ Mirrors pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from math import sqrt
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..api.pod import Pod, PodSpec
 from ..api.resources import is_scalar
@@ -26,11 +25,8 @@ from ..framework import (
     RowScore,
     ScorePlugin,
     Status,
-    divide,
 )
-from ..table import Ints, NodeTable, Rows
-
-Floats = NDArray[np.float64]
+from ..table import Floats, Ints, NodeTable, Rows
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
@@ -65,12 +61,36 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         if not self._asks_for_something(pod):
             return np.zeros(table.count(rows), dtype=np.int64)
         wanted = pod.balanced_requests
-        counted = [r for r in self._resources if wanted.get(r, 0) or not is_scalar(r)]
-        capacities = [table.allocatable[resource][rows] for resource in counted]
-        before = [table.requested[resource][rows] for resource in counted]
-        after = [used + wanted.get(r, 0) for r, used in zip(counted, before, strict=True)]
-        gain = balance(after, capacities) - balance(before, capacities)
-        return MAX_SCORE // 2 + divide(MAX_SCORE // 2 + gain, 2)
+        counted = tuple([r for r in self._resources if wanted.get(r, 0) or not is_scalar(r)])
+        before = table.followed(
+            ("balance", counted),
+            lambda rows: balance(
+                [table.requested[resource][rows] for resource in counted],
+                [table.allocatable[resource][rows] for resource in counted],
+            ),
+            lambda row: _balance_at(table, row, counted),
+        )
+        gain = self._balance_after(wanted, counted, table, rows)
+        gain -= before[rows]
+        gain += MAX_SCORE // 2  # not negative: a balance is 50 or more
+        gain >>= 1
+        gain += MAX_SCORE // 2
+        return gain
+
+    def _balance_after(
+        self, wanted: Mapping[str, int], counted: Sequence[str], table: NodeTable, rows: Rows
+    ) -> Ints:
+        """int64 per row: how evenly the resources `counted` are used with the pod."""
+        offered = [table.offered(resource, rows) for resource in counted]
+        after = [table.requested[r][rows] + wanted.get(r, 0) for r in counted]
+        if len(counted) == 2 and offered[0] is not None and offered[1] is not None:
+            first, second = after[0].astype(np.float64), after[1].astype(np.float64)
+            first /= offered[0]
+            second /= offered[1]
+            np.minimum(first, 1.0, out=first)
+            np.minimum(second, 1.0, out=second)
+            return balance_of_two(first, second)
+        return balance(after, [table.allocatable[resource][rows] for resource in counted])
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         wanted, allocatable, requested = pod.balanced_requests, node.allocatable, node.requested
@@ -138,6 +158,18 @@ def balance_of_one(shares: Sequence[float]) -> int:
     return int((1 - deviation) * MAX_SCORE)
 
 
+def _balance_at(table: NodeTable, row: int, resources: Sequence[str]) -> int:
+    """`balance` of one row as it is."""
+    offered, requested = table.allocatable.rows[row], table.requested.rows[row]
+    shares = []
+    for resource in resources:
+        capacity = offered.get(resource, 0)
+        if capacity:
+            used = requested.get(resource, 0)
+            shares.append(used / capacity if used < capacity else 1.0)
+    return balance_of_one(shares)
+
+
 def balance(used: Sequence[Ints], capacities: Sequence[Ints]) -> Ints:
     """int64 per row: 100 when all resources are used to the same fraction, less the more they differ.
 
@@ -151,14 +183,23 @@ def balance(used: Sequence[Ints], capacities: Sequence[Ints]) -> Ints:
     number = sum((here.astype(np.int64) for here in present), np.zeros(len(used[0]) if used else 0))
     if len(shares) == 2:
         both = present[0] & present[1]
-        deviation = np.where(both, np.abs((shares[0] - shares[1]) / 2), 0.0)
-    else:
-        deviation = _standard_deviation(shares, present, np.maximum(number, 1))
-        pair = number == 2
-        if pair.any():
-            deviation = np.where(pair, _half_distance(shares, present), deviation)
-        deviation = np.where(number < 2, 0.0, deviation)
+        return np.where(both, balance_of_two(*shares), MAX_SCORE)
+    deviation = _standard_deviation(shares, present, np.maximum(number, 1))
+    pair = number == 2
+    if pair.any():
+        deviation = np.where(pair, _half_distance(shares, present), deviation)
+    deviation = np.where(number < 2, 0.0, deviation)
     return ((1 - deviation) * MAX_SCORE).astype(np.int64)
+
+
+def balance_of_two(first: Floats, second: Floats) -> Ints:
+    """`balance` for two resources that every row has, used to these fractions; `first` is written over."""
+    first -= second
+    first *= 0.5
+    np.abs(first, out=first)
+    np.subtract(1.0, first, out=first)
+    first *= MAX_SCORE
+    return first.astype(np.int64)
 
 
 def _standard_deviation(shares: list[Floats], present: list[Any], number: Floats) -> Floats:

@@ -86,7 +86,7 @@ class Filtering:
             self._kept.append(Kept(group, partial(_make_feasible, group)))
         self._plans: Plans[PreFilterPlugin, KeptFeasible] = Plans(
             self.pre_filters,
-            lambda plugin, spec: plugin.pre_filter_spec(spec),
+            [plugin.pre_filter_spec for plugin in self.pre_filters],
             self._kept,
             lambda state: state.skip_filter,
         )

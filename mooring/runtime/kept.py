@@ -27,6 +27,7 @@ from ..framework import (
 )
 from ..table import Bools, ChangeLog, Ints, NodeTable, Rows
 from .failing import failed
+from .seen import Seen
 
 MAX_CELLS = 16_000_000
 """Answers kept per group of plugins at most (pod keys times rows); those unused for longest go first."""
@@ -157,7 +158,7 @@ class KeptSum(KeptAnswer):
             scores = score_rows(plugin, state, pod, table, rows)
             if self._final:
                 check_range(plugin, scores)
-            total += scores * weight
+            total += scores if weight == 1 else scores * weight
         self.total[rows] = total
 
     def judge_row(self, state: CycleState, pod: Pod, node: NodeInfo) -> None:
@@ -185,6 +186,7 @@ class Kept(Generic[T]):
         self.scope: Scope = plugins[0].scope
         self._make = make
         self._answers: dict[Hashable, T] = {}  # in order of last use
+        self._seen = Seen()
         self._on_cluster = [p for p in plugins if has_own(p, Plugin, "cluster_key")]
 
     def get(self, state: CycleState, pod: Pod, table: NodeTable, skipped: set[str]) -> T:
@@ -195,6 +197,9 @@ class Kept(Generic[T]):
         answer = self._answers.pop(key, None)
         if answer is None:
             answer = self._make([i for i, part in enumerate(key) if part is not SKIPPED])
+            if not self._seen.add(key):
+                self.follow(answer, state, pod, table)
+                return answer  # nobody may ever ask for it again
             self._make_room(len(table))
         self.follow(answer, state, pod, table)  # one that fails leaves no half answer behind
         self._answers[key] = answer

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from ..api.pod import EMPTY_STATUS, Pod, PodClass, PodSpec
+from ..api.pod import EMPTY_STATUS, Pod, PodClass
 from ..framework import (
     CLUSTER,
     NODE_OBJECT,
@@ -24,6 +24,7 @@ from ..framework import (
 )
 from ..table import NodeTable
 from .kept import KeptFeasible, KeptSum, has_own
+from .seen import Seen
 from .standing import Bounds, Standing, Weighted
 from .survey import Survey
 from .surveys import Surveys
@@ -31,7 +32,6 @@ from .surveys import Surveys
 log = logging.getLogger(__name__)
 
 MAX_KINDS = 4096
-MAX_SEEN = 65_536
 MAX_CELLS = 2_000_000
 """Totals kept at most (kinds of pods times rows)."""
 
@@ -95,7 +95,7 @@ class Leaders:
         self._surveys = Surveys(pre_filters, filters, pre_scores, scores)
         self._kinds: dict[PodClass, Kind] = {}
         self._standings: dict[Hashable, Standing] = {}
-        self._seen: dict[PodSpec, None] = {}
+        self._specs = Seen()
 
     def find(self, pod: Pod, table: NodeTable) -> Standing | Survey | None:
         """How the nodes stand for `pod` now; None when it has to be judged."""
@@ -135,10 +135,7 @@ class Leaders:
 
     def _kind_of(self, pod: Pod) -> Kind | None:
         """What the class of `pod` settles; None for the first pod of a spec, which may be the only one."""
-        if pod.spec not in self._seen:
-            if len(self._seen) >= MAX_SEEN:
-                self._seen.clear()
-            self._seen[pod.spec] = None
+        if not self._specs.add(pod.spec):
             return None
         if len(self._kinds) >= MAX_KINDS:
             self._kinds.clear()

@@ -66,7 +66,7 @@ class Scoring:
                 groups.append(Kept([plugin], partial(_make_raw, plugin)))
         self._plans: Plans[PreScorePlugin, KeptSum] = Plans(
             self.pre_scores,
-            lambda plugin, spec: plugin.pre_score_spec(spec),
+            [plugin.pre_score_spec for plugin in self.pre_scores],
             groups,
             lambda state: state.skip_score,
         )

@@ -6,10 +6,11 @@ also be there before its node, holding the pods that name it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from itertools import count
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..api.node import Node
 from ..api.pod import Pod
@@ -17,6 +18,7 @@ from ..api.taints import Taint
 from .carried import CarriedTerms
 from .changes import ChangeLog
 from .columns import ALL, Bools, Column, Ints, LateColumn, ResourceColumns, Rows, Size
+from .followed import FollowedColumn
 from .images import ImageStates
 from .labels import LabelColumns
 from .ports import PortColumns
@@ -26,6 +28,12 @@ from .terms import TermCounts
 from .volumes import VolumeUse
 
 MAX_AMOUNTS = 65_536
+
+
+MAX_OFFERED = 2**53 // 128
+"""Amounts below this are exact in float64, and so are a hundred times as much."""
+
+Floats = NDArray[np.float64]
 
 
 class NodeTable:
@@ -67,6 +75,8 @@ class NodeTable:
         self.pod_count_column = LateColumn(self.size, lambda row: len(self.pods[row]))
         self.max_pods_column = Column(self.size)
         self._live_rows: tuple[int, Rows] = (-1, ALL)
+        self._offered: tuple[int, dict[str, Floats | None]] = (-1, {})
+        self._followed: dict[Hashable, FollowedColumn] = {}
         self.node_count = 0
         """How many nodes the cluster has."""
 
@@ -134,6 +144,38 @@ class NodeTable:
             self.amounts[row] = known
         return known
 
+    def offered(self, resource: str, rows: Rows) -> Floats | None:
+        """float64 per row of `rows`: what the node offers of a resource, to divide by.
+
+        None when some node offers nothing of it, or MAX_OFFERED and more: then it takes integers and masks.
+        """
+        if isinstance(rows, slice) and not isinstance(self.live_rows, slice):
+            return None  # rows without a node
+        version, known = self._offered
+        if version != self.node_changes.version:
+            known = {}
+            self._offered = (self.node_changes.version, known)
+        if resource not in known:
+            amounts = self.allocatable[resource]
+            among = amounts[self.live]
+            fits = len(among) > 0 and among.min() > 0 and among.max() < MAX_OFFERED
+            known[resource] = amounts.astype(np.float64) if fits else None
+        offered = known[resource]
+        return None if offered is None else offered[rows]
+
+    def followed(
+        self, key: Hashable, of_rows: Callable[[Rows], Ints], of_row: Callable[[int], int]
+    ) -> Ints:
+        """int64 per row: what `of_rows` makes of all rows, kept under `key` and followed as rows change.
+
+        `of_row` gives the same for one row. What depends on the pod has no place here.
+        """
+        column = self._followed.get(key)
+        if column is None:
+            column = FollowedColumn(self.size, self.row_changes, of_rows, of_row)
+            self._followed[key] = column
+        return column.view
+
     def nodes_at(self, rows: Rows) -> Iterator[NodeInfo]:
         """A view of each node in `rows`."""
         return (NodeInfo(self, int(row)) for row in self.numbers(rows))
@@ -169,6 +211,7 @@ class NodeTable:
         fork.pod_count_column = LateColumn(size, lambda row: len(fork.pods[row]))
         fork.pod_count_column.touch(0)
         fork._live_rows = (0, ALL)
+        fork._offered, fork._followed = (-1, {}), {}
         fork.node_count = self.node_count  # the cluster keeps its size
         return fork
 

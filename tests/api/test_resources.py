@@ -3,15 +3,21 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.api.decode import decode_object
-from mooring.api.pod import Pod
+from mooring.api.pod import Container, Pod, PodSpec, ResourceRequirements, intern_spec
 from mooring.api.resources import (
     DEFAULT_MEMORY_REQUEST,
     allocatable_units,
     is_extended,
     is_native,
     is_scalar,
+    non_zero_units,
+    pod_amounts,
+    scoring_units,
+    to_units,
 )
 
 MIB = 2**20
@@ -285,3 +291,49 @@ def test_allocatable_keeps_what_is_counted() -> None:
         "pods": 110,
         "a.io/b": 0,
     }
+
+
+named = st.fixed_dictionaries(
+    {},
+    optional={
+        "cpu": st.sampled_from(["0", "1", "250m", "1u"]),
+        "memory": st.sampled_from([0, "64Mi", "1500m"]),
+        "example.com/gpu": st.integers(0, 2),
+    },
+)
+containers = st.lists(st.builds(lambda requests: make_container(**requests), named), max_size=3)
+init_containers = st.lists(
+    st.one_of(
+        st.builds(lambda requests: make_container(**requests), named),
+        st.builds(lambda requests: make_sidecar(**requests), named),
+    ),
+    max_size=2,
+)
+
+
+@given(containers, init_containers, st.booleans(), st.booleans())
+def test_what_is_worked_out_with_the_spec_is_what_each_sum_gives(
+    running: list[Any], first: list[Any], overhead: bool, as_a_whole: bool
+) -> None:
+    spec = make_pod(
+        containers=running,
+        initContainers=first,
+        overhead={"cpu": "10m"} if overhead else None,
+        resources={"requests": {"cpu": "4"}} if as_a_whole else None,
+    ).spec
+
+    assert spec.requests == to_units(pod_amounts(spec))
+    assert spec.scoring_requests == scoring_units(spec)
+    assert spec.nonzero_requests == non_zero_units(spec)
+    assert spec.scoring_usage == {**spec.requests, **spec.nonzero_requests}
+    amounts = [frozenset(part.items()) for part in (spec.requests, spec.scoring_requests)]
+    assert spec.resource_key == tuple(amounts)
+
+
+def test_a_quantity_that_cannot_be_read_is_reported_when_it_is_needed() -> None:
+    spec = intern_spec(
+        PodSpec(containers=(Container(resources=ResourceRequirements(requests={"cpu": "much"})),))
+    )
+
+    with pytest.raises(ValueError, match='"much" is not a quantity'):
+        _ = spec.requests

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mooring.api.pod import Pod
 from mooring.config.plugin_args import (
@@ -16,7 +18,9 @@ from mooring.config.plugin_args import (
 )
 from mooring.framework import SUCCESS, CycleState, broken_line
 from mooring.plugins.node_resources_fit import NodeResourcesFit
+from mooring.plugins.node_resources_fit.strategies import LeastAllocated, MostAllocated
 from mooring.table import ALL, NodeTable
+from mooring.table.node_table import MAX_OFFERED
 from mooring.testing.builders import make_handle, make_node, make_pod, make_table
 from mooring.testing.conformance import check_rows_agree
 
@@ -204,3 +208,43 @@ def test_weight_0_counts_as_1() -> None:
 )
 def test_broken_line(shape: Shape, at: list[int], heights: list[int]) -> None:
     assert broken_line(shape, np.array(at, dtype=np.int64)).tolist() == heights
+
+
+amounts = st.one_of(
+    st.integers(1, 300),
+    st.integers(1, MAX_OFFERED - 1),
+    st.integers(0, 40).map(lambda bits: MAX_OFFERED - 1 - (1 << bits)),
+)
+
+
+@given(st.lists(st.tuples(amounts, st.data()), min_size=1, max_size=12), amounts, st.data())
+@settings(max_examples=200)
+def test_floats_and_integers_give_the_same_points(
+    offered: list[tuple[int, st.DataObject]], asked: int, data: st.DataObject
+) -> None:
+    nodes, pods = [], []
+    for i, (capacity, more) in enumerate(offered):
+        nodes.append(make_node(f"n{i}", cpu=f"{capacity}m", memory=capacity))
+        used = more.draw(st.integers(0, capacity))
+        pods.append(make_pod(f"q{i}", node_name=f"n{i}", cpu=f"{used}m", memory=capacity - used))
+    table = make_table(*nodes, pods=pods)
+    counted = [("cpu", asked, data.draw(st.integers(1, 100))), ("memory", asked // 2, 1)]
+
+    for strategy in (LeastAllocated({}), MostAllocated({})):
+        quick = strategy.score_all_there(counted, table, ALL)
+        assert quick is not None
+        assert quick.tolist() == strategy.score_any(counted, table, ALL).tolist()
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pytest.param({"memory": 0}, id="a node without memory"),
+        pytest.param({"memory": MAX_OFFERED}, id="a node with more than floats can tell apart"),
+    ],
+)
+def test_integers_step_in_where_floats_will_not_do(odd: dict[str, int]) -> None:
+    table = make_table(make_node("a", cpu="4", memory="8Gi"), make_node("b", cpu="4", **odd))
+
+    assert LeastAllocated({}).score_all_there([("memory", 1, 1)], table, ALL) is None
+    assert scores(fit(), ASKS, table)[0] == scores(fit(), ASKS, one_node())[0]

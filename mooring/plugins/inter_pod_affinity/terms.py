@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ...api.pod import Pod, PodAffinityTerm, PodSpec
+from ...api.pod import EMPTY_SPEC, Pod, PodAffinityTerm, PodSpec
 from ...api.selectors import LabelSelector
 from ...table import NodeTable, PodTerm
 from ...table.terms import NO_POD
@@ -63,9 +63,10 @@ class OwnTerms:
 class OwnTermsCache:
     """OwnTerms by spec and namespace; made anew when a namespace comes, goes or changes."""
 
-    __slots__ = ("_kept", "_namespaces", "_version")
+    __slots__ = ("_kept", "_namespaces", "_none", "_version")
 
     def __init__(self) -> None:
+        self._none = OwnTerms(EMPTY_SPEC, "", {})
         self._kept: dict[tuple[PodSpec, str], OwnTerms] = {}
         self._namespaces: Namespaces = {}
         self._version = -1
@@ -76,6 +77,9 @@ class OwnTermsCache:
         if not current or len(self._kept) > MAX_KEPT:
             self._kept.clear()
             self._namespaces, self._version = table.namespaces, table.namespaces_version
+        affinity = pod.spec.affinity
+        if affinity is None or not (affinity.pod_affinity or affinity.pod_anti_affinity):
+            return self._none
         key = (pod.spec, pod.namespace)
         terms = self._kept.get(key)
         if terms is None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Sequence
 from typing import Any, Self
 
+import numpy as np
+
 from ...api.pod import Pod, PodSpec
 from ...api.resources import is_extended
 from ...config.plugin_args import NodeResourcesFitArgs
@@ -101,13 +103,14 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
-        verdict.reject(table.pod_count[rows] + 1 > table.max_pods[rows], TOO_MANY_PODS)
+        verdict.reject(table.pod_count[rows] >= table.max_pods[rows], TOO_MANY_PODS)
         for resource, wanted in pod.requests.items():
             if self._is_ignored(resource):
                 continue
             capacity = table.allocatable[resource][rows]
-            short = wanted > capacity - table.requested[resource][rows]
-            verdict.reject(short, f"Insufficient {resource}", unresolvable=wanted > capacity)
+            short = capacity - table.requested[resource][rows] < wanted
+            if np.count_nonzero(short):
+                verdict.reject(short, f"Insufficient {resource}", unresolvable=wanted > capacity)
         return verdict
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:

@@ -2,6 +2,12 @@
 
 Mirrors pkg/scheduler/framework/plugins/noderesources/{least_allocated,most_allocated,requested_to_capacity_ratio}.go.
 All divisions are of non-negative integers, so NumPy's floor and Go's truncation agree, except where said.
+
+Dividing integers takes NumPy ten times as long as dividing floats, and floats do as well: for whole numbers a and b
+with 0 <= a < 2**53 and 0 < b < 2**53, rounding a/b down gives the same before and after it is rounded to float64. Were
+it otherwise, a/b would lie below a whole number q+1 and be rounded up to it. It lies at least 1/b below, and numbers
+just below q+1 are rounded up only from within (q+1) * 2**-54; so b*(q+1) would be 2**54 or more. But b*q <= a, hence
+b*(q+1) <= a+b < 2**54. `NodeTable.offered` hands out amounts that are small enough for that.
 """
 
 from __future__ import annotations
@@ -15,10 +21,13 @@ import numpy as np
 from ...api.resources import is_scalar
 from ...config.plugin_args import MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO, ScoringStrategy
 from ...framework import MAX_SCORE, NodeInfo, RowScore, broken_line
-from ...table import Ints, NodeTable, Rows
+from ...table import Floats, Ints, NodeTable, Rows
 
 MAX_UTILIZATION = 100
 SHAPE_SCALE = MAX_SCORE // 10  # a shape's scores go from 0 to 10
+
+Counted = tuple[str, int, int]
+"""A resource that counts, how much of it the pod asks for, and its weight."""
 
 
 class Strategy(ABC):
@@ -30,12 +39,19 @@ class Strategy(ABC):
 
     def score(self, wanted: Mapping[str, int], table: NodeTable, rows: Rows) -> Ints:
         """int64 per row of `rows`: the score of the node with a pod asking for `wanted` on it."""
+        counted = [
+            (resource, wanted.get(resource, 0), weight)
+            for resource, weight, extended in self._resources
+            if wanted.get(resource, 0) or not extended
+        ]
+        quick = self.score_all_there(counted, table, rows)
+        return quick if quick is not None else self.score_any(counted, table, rows)
+
+    def score_any(self, counted: Sequence[Counted], table: NodeTable, rows: Rows) -> Ints:
+        """`score` whatever the nodes offer."""
         total = np.zeros(table.count(rows), dtype=np.int64)
         weight_sum = np.zeros_like(total)
-        for resource, weight, extended in self._resources:
-            amount = wanted.get(resource, 0)
-            if amount == 0 and extended:
-                continue
+        for resource, amount, weight in counted:
             capacity = table.allocatable[resource][rows]
             requested = table.scoring_usage[resource][rows] + amount
             points = self.points(requested, capacity, np.maximum(capacity, 1))
@@ -44,6 +60,12 @@ class Strategy(ABC):
             weight_sum += np.where(counts, weight, 0)
         scores: Ints = self.mean(total, np.maximum(weight_sum, 1))
         return scores
+
+    def score_all_there(
+        self, counted: Sequence[Counted], table: NodeTable, rows: Rows
+    ) -> Ints | None:
+        """`score` where every node offers every resource, in floats; None when that will not do."""
+        return None
 
     def score_node(self, wanted: Mapping[str, int], node: NodeInfo) -> int:
         """The same for one node."""
@@ -81,8 +103,45 @@ class Strategy(ABC):
         return total // weight_sum
 
 
-class LeastAllocated(Strategy):
+class LinearStrategy(Strategy):
+    """Points grow with what would be free, or with what would be used, in hundredths of what the node offers."""
+
+    def score_all_there(
+        self, counted: Sequence[Counted], table: NodeTable, rows: Rows
+    ) -> Ints | None:
+        total: Floats | None = None
+        weight_sum = 0
+        for resource, amount, weight in counted:
+            offered = table.offered(resource, rows)
+            if offered is None:
+                return None
+            points = self.share(offered, table.scoring_usage[resource][rows], amount)
+            points *= MAX_SCORE
+            points /= offered
+            np.floor(points, out=points)
+            if weight != 1:
+                points *= weight
+            total = points if total is None else np.add(total, points, out=total)
+            weight_sum += weight
+        if total is None:
+            return None
+        if weight_sum != 1:
+            total /= weight_sum
+        return total.astype(np.int64)  # which cuts off what is behind the point
+
+    @abstractmethod
+    def share(self, offered: Floats, used: Ints, amount: int) -> Floats:
+        """What counts of one resource: a whole number from 0 to what the node offers."""
+
+
+class LeastAllocated(LinearStrategy):
     """Favours empty nodes."""
+
+    def share(self, offered: Floats, used: Ints, amount: int) -> Floats:
+        # What is too large to be exact is larger than what is offered, also when it is rounded.
+        free: Floats = offered - used.astype(np.float64)
+        free -= amount
+        return np.maximum(free, 0.0, out=free)
 
     def points(self, requested: Ints, capacity: Ints, divisor: Ints) -> Ints:
         points: Ints = np.maximum(capacity - requested, 0) * MAX_SCORE // divisor
@@ -164,8 +223,13 @@ def _least_of_two(
     return score
 
 
-class MostAllocated(Strategy):
+class MostAllocated(LinearStrategy):
     """Favours full nodes."""
+
+    def share(self, offered: Floats, used: Ints, amount: int) -> Floats:
+        taken = used.astype(np.float64)
+        taken += amount
+        return np.minimum(taken, offered, out=taken)
 
     def points(self, requested: Ints, capacity: Ints, divisor: Ints) -> Ints:
         points: Ints = np.minimum(requested, capacity) * MAX_SCORE // divisor
