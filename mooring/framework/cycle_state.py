@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, Self, runtime_checkable
 
+from ..observe import SchedulerMetrics
 from ..observe.times import NEVER
 
 PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
@@ -22,7 +23,7 @@ class StateData(Protocol):
 class CycleState:
     """A key-value store for one attempt, and which plugins have nothing to say in it."""
 
-    __slots__ = ("_values", "skip_filter", "skip_score", "times", "unreached")
+    __slots__ = ("_values", "sampled_by", "skip_filter", "skip_score", "times", "unreached")
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
@@ -32,6 +33,8 @@ class CycleState:
         """The plugins whose PreFilter had no turn, because one before them refused the pod for good."""
         self.times = NEVER.copy()
         """When the attempt was where; for metrics."""
+        self.sampled_by: SchedulerMetrics | None = None
+        """In a few attempts each plugin is timed; None in all others."""
 
     def read(self, key: str) -> Any:
         """The value under `key`; KeyError `not found` when nobody wrote it. PODS_TO_ACTIVATE is always there."""

@@ -26,6 +26,7 @@ from ..framework import (
 )
 from ..observe import ProfileMetrics, SchedulerMetrics, Tally
 from .failing import PluginRunError, failed
+from .timing import timed
 
 MAX_PERMIT_WAIT_S = 15 * 60
 WAITING = "one or more plugins asked to wait and no plugin rejected pod"
@@ -103,7 +104,10 @@ class Committing:
         """Run Reserve in order; the first that does not succeed ends it."""
         for plugin in self.plan(pod.spec).reserves:
             try:
-                status = plugin.reserve(state, pod, node_name)
+                ask = plugin.reserve
+                if state.sampled_by is not None:
+                    ask = timed(state.sampled_by, "Reserve", plugin, ask)
+                status = ask(state, pod, node_name)
             except Exception as error:
                 raise failed("running Reserve plugin {}", plugin, error) from error
             if not status.is_success:
@@ -131,7 +135,10 @@ class Committing:
         reasons: list[str] = []
         for plugin in self.plan(pod.spec).permits:
             try:
-                status, timeout_s = plugin.permit(state, pod, node_name)
+                ask = plugin.permit
+                if state.sampled_by is not None:
+                    ask = timed(state.sampled_by, "Permit", plugin, ask)
+                status, timeout_s = ask(state, pod, node_name)
             except Exception as error:
                 raise failed("running Permit plugin {}", plugin, error) from error
             if status.code is Code.Wait:
@@ -211,7 +218,10 @@ class Committing:
     ) -> Answer:
         for plugin in binds:
             try:
-                answer = plugin.bind(state, pod, node_name)
+                ask = plugin.bind
+                if state.sampled_by is not None:
+                    ask = timed(state.sampled_by, "Bind", plugin, ask)
+                answer = ask(state, pod, node_name)
             except Exception as error:
                 return failed(BINDING, plugin, error).status
             if answer is SUCCESS:

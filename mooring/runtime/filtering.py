@@ -44,6 +44,7 @@ from .failing import failed
 from .kept import FILTERING, Kept, KeptFeasible, judge_rows
 from .plans import Plans, by_scope_and_key
 from .refusals import Question, RefusalBook, Refusals
+from .timing import timed
 
 NO_DEMANDS = Demands({}, {})
 PRE_FILTERING = "running PreFilter plugin {}"
@@ -102,7 +103,10 @@ class Filtering:
         state.skip_filter.update(plan.skip)
         for plugin in plan.ask:
             try:
-                answer = plugin.pre_filter(state, pod, table)
+                ask = plugin.pre_filter
+                if state.sampled_by is not None:
+                    ask = timed(state.sampled_by, "PreFilter", plugin, ask)
+                answer = ask(state, pod, table)
             except Exception as error:
                 raise failed(PRE_FILTERING, plugin, error) from error
             if isinstance(answer, PreFilterResult):
@@ -404,7 +408,10 @@ class Filtering:
         reasons: list[str] = []
         for plugin in self.post_filters:
             try:
-                wish, status = plugin.post_filter(state, pod, diagnosis)
+                ask = plugin.post_filter
+                if state.sampled_by is not None:
+                    ask = timed(state.sampled_by, "PostFilter", plugin, ask)
+                wish, status = ask(state, pod, diagnosis)
             except Exception as error:
                 raise failed("running PostFilter plugin {}", plugin, error) from error
             status = status.by(plugin.name)

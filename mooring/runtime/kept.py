@@ -28,6 +28,7 @@ from ..framework import (
 from ..table import Bools, ChangeLog, Ints, NodeTable, Rows
 from .failing import failed
 from .seen import Seen
+from .timing import timed
 
 MAX_CELLS = 16_000_000
 """Answers kept per group of plugins at most (pod keys times rows); those unused for longest go first."""
@@ -224,7 +225,10 @@ def judge_rows(
 ) -> Verdict:
     """Ask one Filter plugin about `rows`; whatever goes wrong is raised with its name."""
     try:
-        verdict = plugin.filter_rows(state, pod, table, rows)
+        ask = plugin.filter_rows
+        if state.sampled_by is not None:
+            ask = timed(state.sampled_by, "Filter", plugin, ask)
+        verdict = ask(state, pod, table, rows)
     except Exception as error:
         raise failed(FILTERING, plugin, error) from error
     if verdict.error is not None:
@@ -237,7 +241,10 @@ def score_rows(
 ) -> Ints:
     """Ask one Score plugin about `rows`; whatever goes wrong is raised with its name."""
     try:
-        return plugin.score_rows(state, pod, table, rows)
+        ask = plugin.score_rows
+        if state.sampled_by is not None:
+            ask = timed(state.sampled_by, "Score", plugin, ask)
+        return ask(state, pod, table, rows)
     except Exception as error:
         raise failed(SCORING, plugin, error) from error
 

@@ -36,6 +36,7 @@ from .filtering import Filtering
 from .leaders import Leaders
 from .registry import Registry
 from .scoring import Scoring
+from .timing import Evaluations
 
 P = TypeVar("P")
 
@@ -76,6 +77,14 @@ class ProfileRuntime:
         self.scoring = Scoring(
             self._at("pre_score", PreScorePlugin),
             list(zip(self._at("score", ScorePlugin), weights, strict=True)),
+        )
+        self.filter_evaluations = Evaluations(
+            self.metrics,
+            {"PreFilter": self.filtering.pre_filters, "Filter": self.filtering.filters},
+        )
+        scorers = [plugin for plugin, _ in self.scoring.scores]
+        self.score_evaluations = Evaluations(
+            self.metrics, {"PreScore": self.scoring.pre_scores, "Score": scorers}
         )
         self.leaders = Leaders(
             self.filtering.pre_filters,

@@ -17,6 +17,7 @@ from ..table import Ints, NodeTable, Rows
 from .failing import failed
 from .kept import Kept, KeptSum, check_range, has_own, score_nodes, score_rows
 from .plans import Plan, Plans, by_scope_and_key
+from .timing import timed
 
 PRE_SCORING = "running PreScore plugin {}"
 NORMALIZING = "running Normalize on Score plugins: plugin {} failed with"
@@ -77,7 +78,10 @@ class Scoring:
         state.skip_score.update(plan.skip)
         for plugin in plan.ask:
             try:
-                status = plugin.pre_score(state, pod, table, rows)
+                ask = plugin.pre_score
+                if state.sampled_by is not None:
+                    ask = timed(state.sampled_by, "PreScore", plugin, ask)
+                status = ask(state, pod, table, rows)
             except Exception as error:
                 raise failed(PRE_SCORING, plugin, error) from error
             if status.code is Code.Skip:
@@ -179,7 +183,10 @@ class Scoring:
         table: NodeTable,
         rows: Rows,
     ) -> Ints:
-        return _checked(plugin, lambda: plugin.normalize_rows(state, pod, table, rows, raw))
+        ask = plugin.normalize_rows
+        if state.sampled_by is not None:
+            ask = timed(state.sampled_by, "ScoreExtensionNormalize", plugin, ask)
+        return _checked(plugin, lambda: ask(state, pod, table, rows, raw))
 
 
 def _checked(plugin: ScorePlugin, normalize: Callable[[], Ints]) -> Ints:

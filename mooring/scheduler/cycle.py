@@ -123,6 +123,8 @@ class Scheduler(EventHandlers):
         if table.node_count == 0:
             attempt.fail(unresolvable(NO_NODES), nominated_node_name="")
             return
+        if self.metrics.is_sampled():
+            state.sampled_by = self.metrics
         search = self._finder.find(profile, state, pod, everything=self._explain)
         if self._explain:
             attempt.explanation = explain_search(search, state, table)
@@ -181,6 +183,7 @@ class Scheduler(EventHandlers):
         else:
             totals = profile.scoring.run_scores_of(nodes, state, pod, table, rows)
         times[SCORED] = perf_counter()
+        profile.score_evaluations.count(state.skip_score)
         if self._extenders is not None:
             totals, is_scored = self._ask_for_scores(profile, attempt, search, totals)
         winner = select_host(totals, table.numbers(rows), table, search, self.ties, is_scored)

@@ -112,6 +112,7 @@ class NodeFinder:
         rows = self._rows_to_look_at(pre, diagnosis)
         self._filter(profile, state, pod, rows, search, everything)
         times[FILTERED] = perf_counter()
+        profile.filter_evaluations.count(state.skip_filter)
         if self._extenders is not None and self._extenders.can_filter:
             self._ask_extenders(self._extenders, pod, search)
             if table.count(search.rows) == 0 and not diagnosis.is_judged:
