@@ -22,6 +22,7 @@ from ..framework import (
     CycleState,
     FilterPlugin,
     Handle,
+    NodeInfo,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -45,6 +46,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Filters by the required terms, scores by the weights of the preferred ones."""
 
     name = "NodeAffinity"
+    reads_pin = False
     scope = NODE_OBJECT
     key_is_spec = True
     normalizes_by_bounds = True
@@ -102,6 +104,16 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
             matched |= ~allowed  # only the first reason is given
         verdict.reject(~matched, REASON, unresolvable=True)
         return verdict
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        labels, name, added = node.labels, node.name, self._added_required
+        if added is not None and not added.matches(labels, name):
+            return unresolvable(REASON_ADDED)
+        selector = pod.spec.required_node_selector
+        fits = matches_map(pod.spec.node_selector, labels) and (
+            selector is None or selector.matches(labels, name)
+        )
+        return SUCCESS if fits else unresolvable(REASON)
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         preferred = _preferred(pod)

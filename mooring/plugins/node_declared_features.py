@@ -14,9 +14,11 @@ from ..framework import (
     SUCCESS,
     CycleState,
     FilterPlugin,
+    NodeInfo,
     PreFilterPlugin,
     Status,
     Verdict,
+    unresolvable,
 )
 from ..framework.events import (
     NODE,
@@ -37,6 +39,7 @@ RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     name = "NodeDeclaredFeatures"
+    reads_pin = False
     scope = NODE_OBJECT
     key_is_spec = True
 
@@ -61,6 +64,10 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         declared = table.features.contains_all(required_features(pod), rows)
         verdict.reject(~declared, REASON, unresolvable=True)
         return verdict
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        fits = required_features(pod).issubset(node.node.declared_features)
+        return SUCCESS if fits else unresolvable(REASON)
 
 
 def required_features(pod: Pod) -> frozenset[str]:

@@ -6,7 +6,16 @@ Mirrors pkg/scheduler/framework/plugins/nodename/node_name.go.
 from collections.abc import Hashable, Sequence
 
 from ..api.pod import Pod
-from ..framework import NODE_OBJECT, CycleState, FilterPlugin, Verdict
+from ..framework import (
+    NODE_OBJECT,
+    SUCCESS,
+    CycleState,
+    FilterPlugin,
+    NodeInfo,
+    Status,
+    Verdict,
+    unresolvable,
+)
 from ..framework.events import NODE, ActionType, EventWithHint, wait_for
 from ..table import NodeTable, Rows
 
@@ -15,6 +24,7 @@ REASON = "node(s) didn't match the requested node name"
 
 class NodeName(FilterPlugin):
     name = "NodeName"
+    reads_pin = False
     scope = NODE_OBJECT
     key_is_spec = True
 
@@ -30,3 +40,7 @@ class NodeName(FilterPlugin):
             wanted = table.row_of.get(pod.node_name, -1)
             verdict.reject(table.numbers(rows) != wanted, REASON, unresolvable=True)
         return verdict
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        fits = not pod.node_name or pod.node_name == node.name
+        return SUCCESS if fits else unresolvable(REASON)

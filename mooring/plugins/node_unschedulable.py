@@ -9,7 +9,16 @@ from typing import Any
 from ..api.node import Node
 from ..api.pod import Pod
 from ..api.taints import Taint, tolerated
-from ..framework import NODE_OBJECT, CycleState, FilterPlugin, Verdict
+from ..framework import (
+    NODE_OBJECT,
+    SUCCESS,
+    CycleState,
+    FilterPlugin,
+    NodeInfo,
+    Status,
+    Verdict,
+    unresolvable,
+)
 from ..framework.events import (
     NODE,
     POD,
@@ -28,6 +37,7 @@ CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 class NodeUnschedulable(FilterPlugin):
     name = "NodeUnschedulable"
+    reads_pin = False
     scope = NODE_OBJECT
     key_is_spec = True
 
@@ -45,6 +55,10 @@ class NodeUnschedulable(FilterPlugin):
         if not tolerated(CORDON, pod.tolerations):
             verdict.reject(table.unschedulable[rows], REASON, unresolvable=True)
         return verdict
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        fits = not node.unschedulable or tolerated(CORDON, pod.tolerations)
+        return SUCCESS if fits else unresolvable(REASON)
 
 
 def after_node_change(pod: Pod, old: Any, new: Any) -> Hint:

@@ -17,11 +17,13 @@ from ..framework import (
     CycleState,
     FilterPlugin,
     Handle,
+    NodeInfo,
     PreScorePlugin,
     ScorePlugin,
     Status,
     Verdict,
     scale_to_max,
+    unresolvable,
 )
 from ..framework.events import (
     NODE,
@@ -48,6 +50,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     """
 
     name = "TaintToleration"
+    reads_pin = False
     scope = NODE_OBJECT
     key_is_spec = True
     normalizes_by_bounds = True
@@ -80,6 +83,9 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         verdict = Verdict.accept(table, rows)
         verdict.reject(self._untolerated(pod, table, rows, HARD) > 0, REASON, unresolvable=True)
         return verdict
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return unresolvable(REASON) if self._repels(node.node, pod) else SUCCESS
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         return SUCCESS

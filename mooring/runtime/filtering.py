@@ -42,6 +42,8 @@ from .kept import FILTERING, Kept, KeptFeasible, judge_rows
 from .plans import Plans, by_scope_and_key
 
 POD_COUNT = "pods"
+FEW_ROWS = 4
+"""Up to here asking about one node after the other is quicker than asking about all at once."""
 PRE_FILTERING = "running PreFilter plugin {}"
 
 
@@ -117,6 +119,10 @@ class Filtering:
         Which plugin is asked first makes no difference to the outcome: those with kept answers are.
         """
         plugins: Sequence[FilterPlugin] = self.filters
+        if not isinstance(rows, slice) and len(rows) <= FEW_ROWS:
+            nodes = [table.node_at(row) for row in rows.tolist()]
+            fitting = [node.row for node in nodes if self._fits(state, pod, node)]
+            return rows if len(fitting) == len(rows) else np.array(fitting, dtype=np.int64)
         if isinstance(rows, slice):
             plugins = self._anywhere
             feasible: Bools | None = None if isinstance(table.live_rows, slice) else table.live
@@ -131,6 +137,21 @@ class Filtering:
             if plugin.name not in state.skip_filter and (isinstance(rows, slice) or len(rows)):
                 rows = _among(rows, judge_rows(plugin, state, pod, table, rows).feasible)
         return rows
+
+    def _fits(self, state: CycleState, pod: Pod, node: NodeInfo) -> bool:
+        """Whether every filter accepts one node."""
+        for plugin in self.filters:
+            if plugin.name in state.skip_filter:
+                continue
+            try:
+                status = plugin.filter_node(state, pod, node)
+            except Exception as error:
+                raise failed(FILTERING, plugin, error) from error
+            if status.code is not Code.Success:
+                if not status.is_rejected:
+                    raise failed(FILTERING, plugin, status)
+                return False
+        return True
 
     def _after(self, plugin: PreFilterPlugin) -> frozenset[str]:
         """The plugins whose turn in PreFilter comes after `plugin`."""

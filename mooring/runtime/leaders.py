@@ -77,6 +77,8 @@ class Leaders:
         """How the nodes stand for `pod` now; None when it has to be judged."""
         if pod.node_name or (pod.status is not EMPTY_STATUS and pod.status.has_resources):
             return None  # more counts than the class
+        if pod.spec.pin:
+            return None  # one node only: see pins.py
         kind = self._kinds.get(pod.pod_class)
         if kind is None and not self._specs.add(pod.spec):
             return None  # it may be the only pod of its spec
@@ -103,13 +105,13 @@ class Leaders:
         if len(self._kinds) >= MAX_KINDS:
             self._kinds.clear()
         self._kinds[pod.pod_class] = kind
-        filters = _active(
+        filters = active_plugins(
             [(plugin, plugin.pre_filter_spec(pod.spec)) for plugin in self._pre_filters],
             self._filters,
             pod,
             table,
         )
-        scores = _active(
+        scores = active_plugins(
             [(plugin, plugin.pre_score_spec(pod.spec)) for plugin in self._pre_scores],
             [plugin for plugin, _ in self._scores],
             pod,
@@ -170,7 +172,7 @@ class Leaders:
 P = TypeVar("P", bound=Plugin)
 
 
-def _active(
+def active_plugins(
     prepared: Iterable[tuple[Plugin, Status | None]],
     plugins: Iterable[P],
     pod: Pod,

@@ -128,6 +128,7 @@ class InterPodAffinity(
     """
 
     name = "InterPodAffinity"
+    reads_pin = False
 
     def __init__(
         self,

@@ -40,6 +40,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     """Counts distinct volumes: one that a pod on the node uses already takes up no further place."""
 
     name = "NodeVolumeLimits"
+    reads_pin = False
 
     def __init__(self, is_driver_required: bool = False) -> None:
         self._is_driver_required = is_driver_required

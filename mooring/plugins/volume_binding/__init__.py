@@ -64,6 +64,7 @@ class VolumeBinding(
     """Volumes are found for all nodes at once; for the node that is chosen they are found once more and assumed."""
 
     name = "VolumeBinding"
+    reads_pin = False
     allow_parallel = True
 
     def __init__(self, bind_timeout_s: float = 600, scorer: CapacityScorer | None = None) -> None:
