@@ -110,7 +110,10 @@ class VolumeBinding(
             return verdict
         known: BindingState = state.read(STATE)
         known.is_filtered = True
-        found = self._keep().finder.find(known.claims, table, rows)
+        finder = self._keep().finder
+        if finder.suits_everywhere(known.claims):
+            return verdict
+        found = finder.find(known.claims, table, rows)
         for mask, reason in (
             (found.mismatch, REASON_NODE_CONFLICT),
             (found.no_match, REASON_BIND_CONFLICT),
