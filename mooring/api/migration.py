@@ -75,7 +75,10 @@ PLUGIN_NAMED = {plugin.name: plugin for plugin in PLUGINS}
 
 def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> InTreePlugin | None:
     """The in-tree kind of a volume, in a pod or on its own; None when no driver has taken it over."""
-    return next((p for p in PLUGINS if getattr(source, p.field) is not None), None)
+    for plugin in PLUGINS:
+        if getattr(source, plugin.field) is not None:
+            return plugin
+    return None
 
 
 def inline_csi_driver(volume: Volume) -> str | None:

@@ -38,12 +38,15 @@ FINISHED_PHASES = ("Succeeded", "Failed")
 
 
 class PodClass:
-    """Pods that only their names, annotations and status tell apart: one object for all of them."""
+    """Pods that only their names, annotations, status and the nodes they are pinned to tell apart: one object for all.
+
+    `spec` is that without the pin.
+    """
 
     __slots__ = ("__weakref__", "labels", "namespace", "owner_references", "spec")
 
     def __init__(self, pod: "Pod") -> None:
-        self.spec = pod.spec
+        self.spec = pod.spec.unpinned or pod.spec
         self.namespace = pod.namespace
         self.labels = pod.labels
         self.owner_references = pod.owner_references
@@ -115,11 +118,12 @@ class Pod:
 
     @property
     def pod_class(self) -> PodClass:
-        """What stands for all pods like this one, of equal spec, namespace, labels and owners."""
+        """What stands for all pods like this one, of equal spec (but for the pin), namespace, labels and owners."""
         found = self._class
         if found is None:
             labels = tuple(self.labels.items())  # in another order they make another class: no harm
-            key = (self.spec, self.namespace, labels, self.owner_references)
+            spec = self.spec.unpinned or self.spec
+            key = (spec, self.namespace, labels, self.owner_references)
             found = _CLASSES.get(key)
             if found is None:
                 found = _CLASSES[key] = PodClass(self)

@@ -9,7 +9,13 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from .affinity import Affinity, PodAffinityTerm, TopologySpreadConstraint, WeightedPodAffinityTerm
+from .affinity import (
+    Affinity,
+    NodeAffinity,
+    PodAffinityTerm,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
 from .containers import ANY_IP, Container, HostPort, ResourceRequirements
 from .meta import Wire
 from .pod_status import PodStatus
@@ -23,7 +29,7 @@ from .resources import (
     scoring_units,
     to_units,
 )
-from .selectors import NodeSelector
+from .selectors import NAME_FIELD, NodeSelector
 from .taints import Toleration
 from .volumes import Volume
 
@@ -91,8 +97,31 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
         """What must be free on a node: cpu in milli, others in whole units, no zeros."""
         return to_units(pod_amounts(self))
 
+    @cached_property
+    def pin(self) -> str:
+        """The one node that the required node affinity names in every term, as for pods of a DaemonSet; else empty."""
+        selector = self.required_node_selector
+        names: set[str] = set()
+        for term in selector.terms if selector is not None else ():
+            fields = term.fields
+            if len(fields) != 1 or not term.is_usable:
+                return ""
+            if fields[0].key != NAME_FIELD or fields[0].operator != "In":
+                return ""
+            names.update(fields[0].values or ())
+        return names.pop() if len(names) == 1 else ""
+
+    @cached_property
+    def unpinned(self) -> "PodSpec | None":
+        """What a spec with a `pin` would be without it: the same for all pods of a DaemonSet. None without a pin."""
+        return intern_spec(_without_pin(self)) if self.pin else None
+
     def measure(self) -> None:
         """Work out now what every attempt and every node count on; what is wrong with it shows when it is read."""
+        if self.unpinned is not None:
+            known = self.unpinned.__dict__
+            self.__dict__.update({name: known[name] for name in MEASURED if name in known})
+            return
         try:
             requests = self.requests
             if names_its_needs(self):
@@ -210,6 +239,17 @@ class BoundPodSpec(PodSpec, frozen=True, eq=False, dict=True, gc=True, weakref=T
     node_name: str = ""
 
 
+MEASURED = (
+    "requests",
+    "scoring_requests",
+    "nonzero_requests",
+    "scoring_usage",
+    "resource_key",
+    "host_ports",
+    "images",
+)
+"""What `measure` works out; none of it depends on the node that a pod is pinned to."""
+
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 _DECODER = msgspec.json.Decoder(PodSpec)
 _SHARED: WeakValueDictionary[bytes, PodSpec] = WeakValueDictionary()
@@ -254,6 +294,25 @@ def _pruned(spec: PodSpec) -> dict[str, object]:
     if spec.termination_grace_period_seconds == DEFAULT_GRACE_S:
         changes["termination_grace_period_seconds"] = None  # said or not, the spec is the same
     return changes
+
+
+def _without_pin(spec: PodSpec) -> PodSpec:
+    """The spec without the conditions on the node's name, which hold on the node that they name."""
+    affinity = spec.affinity
+    assert affinity is not None, "a spec with a pin has an affinity"
+    wishes, required = affinity.node_affinity, spec.required_node_selector
+    assert wishes is not None, "a spec with a pin has a node affinity"
+    assert required is not None, "a spec with a pin has terms"
+    left = None
+    if all(
+        term.expressions for term in required.terms
+    ):  # else one term asks for nothing but the name
+        bare = [msgspec.structs.replace(term, match_fields=None) for term in required.terms]
+        left = msgspec.structs.replace(required, node_selector_terms=tuple(bare))
+    changed = NodeAffinity(left, wishes.preferred or None) if left or wishes.preferred else None
+    affinity = msgspec.structs.replace(affinity, node_affinity=changed)
+    is_left = affinity.node_affinity or affinity.pod_affinity or affinity.pod_anti_affinity
+    return msgspec.structs.replace(spec, affinity=affinity if is_left else None)
 
 
 def _anonymous(volume: Volume) -> Volume:

@@ -11,7 +11,8 @@ from ..table import Bools, Column, Ints, NodeTable, Rows
 from .following import ObjectKey
 from .handle import Lister
 
-NO_LIMIT = -1
+NO_LIMIT = 2**62
+"""More than any node attaches."""
 
 
 class CSINodes:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..table import Bools, NodeTable, Rows
+from ..table import Bools, Ints, NodeTable, Rows
 from .row_statuses import RowStatuses, no_node_available
 from .status import SUCCESS, Code, Status
 from .verdict import Verdict
@@ -42,6 +42,8 @@ class Diagnosis:
     judgements: list[Judgement] = field(default_factory=list)
     kept: RowStatuses | None = None
     alone: dict[int, Status] = field(default_factory=dict)
+    inside: Ints | None = None
+    """The rows that PreFilter left, when it narrowed them: `outside` is made of them when somebody asks."""
     outside: Bools | None = None
     absent: Status = NOT_LOOKED_AT
     refused_all: bool = False
@@ -89,7 +91,15 @@ class Diagnosis:
 
     def is_outside(self, row: int) -> bool:
         """Whether the node was not looked at."""
-        return self.outside is not None and bool(self.outside[row])
+        outside = self._outside()
+        return outside is not None and bool(outside[row])
+
+    def _outside(self) -> Bools | None:
+        """bool per row: the node was not looked at; None when all were."""
+        if self.outside is None and self.inside is not None:
+            self.outside = np.ones(len(self.table), dtype=np.bool_)
+            self.outside[self.inside] = False
+        return self.outside
 
     def status_of(self, row: int) -> Status:
         """The status of the node at `row`, with the plugin that gave it."""
@@ -123,8 +133,9 @@ class Diagnosis:
             codes[judgement.rows] = np.where(part == 0, said, both)
         for row, status in self.alone.items():
             codes[row] = status.code
-        if self.outside is not None:
-            codes[self.outside] = self.absent.code
+        outside = self._outside()
+        if outside is not None:
+            codes[outside] = self.absent.code
         return codes
 
     def histogram(self) -> Counter[str]:
@@ -138,8 +149,9 @@ class Diagnosis:
             counts.update(judgement.verdict.histogram(refused))
         for status in self.alone.values():
             counts.update(status.reasons)
-        if self.outside is not None:
-            absent = int(np.count_nonzero(self.outside & self.table.live))
+        outside = self._outside()
+        if outside is not None:
+            absent = int(np.count_nonzero(outside & self.table.live))
             counts.update({reason: absent for reason in self.absent.reasons if absent})
         return +counts
 
@@ -178,8 +190,9 @@ class Diagnosis:
             return []
         undecided = np.array(self.table.live)
         undecided[list(self.alone)] = False
-        if self.outside is not None:
-            undecided &= ~self.outside
+        outside = self._outside()
+        if outside is not None:
+            undecided &= ~outside
         first = []
         for judgement in self.judgements:
             refused = (judgement.verdict.codes != 0) & undecided[judgement.rows]

@@ -74,6 +74,11 @@ class Plugin:
         """What beyond the row a NODE_ROW or NODE_OBJECT answer depends on; when it changes, all rows are stale."""
         return None
 
+    reads_pin: ClassVar[bool] = True
+    """Whether what the plugin says may depend on the node that the pod's required node affinity names (`PodSpec.pin`),
+    by more than that no other will do. Where no plugin looks at it, the pods of a DaemonSet are judged as one kind.
+    """
+
     def commits_for(self, spec: PodSpec) -> bool:
         """Whether Reserve, Permit or PreBind of the plugin may have something to do for pods of this spec."""
         return True

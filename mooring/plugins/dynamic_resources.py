@@ -62,6 +62,7 @@ class DynamicResources(
     """Harmless to pods without claims; those with claims come no further than PreFilter."""
 
     name = "DynamicResources"
+    reads_pin = False
     scope = NODE_OBJECT
     key_is_spec = True
     allow_parallel = True

@@ -55,6 +55,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Filters by the required terms, scores by the weights of the preferred ones."""
 
     name = "NodeAffinity"
+    reads_pin = False
     scope = NODE_OBJECT
     key_is_spec = True
     normalizes_by_bounds = True

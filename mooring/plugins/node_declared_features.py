@@ -40,6 +40,7 @@ RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     name = "NodeDeclaredFeatures"
+    reads_pin = False
     scope = NODE_OBJECT
     key_is_spec = True
 

@@ -25,6 +25,7 @@ REFUSED = unresolvable(REASON)
 
 class NodeName(FilterPlugin):
     name = "NodeName"
+    reads_pin = False
     scope = NODE_OBJECT
     key_is_spec = True
 

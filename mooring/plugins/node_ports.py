@@ -36,6 +36,7 @@ REASON = "node(s) didn't have free ports for the requested pod ports"
 
 class NodePorts(PreFilterPlugin, FilterPlugin):
     name = "NodePorts"
+    reads_pin = False
     scope = NODE_ROW
     key_is_spec = True
 

@@ -39,6 +39,7 @@ CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 class NodeUnschedulable(FilterPlugin):
     name = "NodeUnschedulable"
+    reads_pin = False
     scope = NODE_OBJECT
     key_is_spec = True
 

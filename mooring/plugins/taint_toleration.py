@@ -52,6 +52,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     """
 
     name = "TaintToleration"
+    reads_pin = False
     scope = NODE_OBJECT
     key_is_spec = True
     normalizes_by_bounds = True

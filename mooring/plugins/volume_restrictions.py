@@ -73,6 +73,7 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin):
     """
 
     name = "VolumeRestrictions"
+    reads_pin = False
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (

@@ -56,6 +56,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     """Looks at claims that the pod names and that have a volume; those made for the pod are left alone."""
 
     name = "VolumeZone"
+    reads_pin = False
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         changes = ActionType.Add | ActionType.Update

@@ -78,9 +78,13 @@ class Committing:
         self.post_binds = tuple(post_binds)
         self._plans: dict[PodSpec, CommitPlan] = {}
         self._metrics = metrics or SchedulerMetrics().profile("")
+        every: list[Plugin] = [*reserves, *permits, *pre_binds]
+        self._reads_pin = any(plugin.reads_pin for plugin in every)
 
     def plan(self, spec: PodSpec) -> CommitPlan:
         """Who has something to do for pods of `spec`."""
+        if not self._reads_pin:
+            spec = spec.unpinned or spec
         plan = self._plans.get(spec)
         if plan is None:
             if len(self._plans) >= MAX_PLANS:

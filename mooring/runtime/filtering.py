@@ -47,6 +47,8 @@ from .refusals import Question, RefusalBook, Refusals
 from .timing import timed
 
 NO_DEMANDS = Demands({}, {})
+FEW_ROWS = 4
+"""Up to here asking about one node after the other is quicker than asking about all at once."""
 PRE_FILTERING = "running PreFilter plugin {}"
 
 
@@ -132,6 +134,10 @@ class Filtering:
         Which plugin is asked first makes no difference to the outcome: those with kept answers are.
         """
         plugins: Sequence[FilterPlugin] = self.filters
+        if not isinstance(rows, slice) and len(rows) <= FEW_ROWS:
+            nodes = [table.node_at(row) for row in rows.tolist()]
+            fitting = [node.row for node in nodes if self._fits(state, pod, node)]
+            return rows if len(fitting) == len(rows) else np.array(fitting, dtype=np.int64)
         if isinstance(rows, slice):
             plugins = self._anywhere
             feasible: Bools | None = None if isinstance(table.live_rows, slice) else table.live
@@ -146,6 +152,21 @@ class Filtering:
             if plugin.name not in state.skip_filter and (isinstance(rows, slice) or len(rows)):
                 rows = _among(rows, judge_rows(plugin, state, pod, table, rows).feasible)
         return rows
+
+    def _fits(self, state: CycleState, pod: Pod, node: NodeInfo) -> bool:
+        """Whether every filter accepts one node."""
+        for plugin in self.filters:
+            if plugin.name in state.skip_filter:
+                continue
+            try:
+                status = plugin.filter_node(state, pod, node)
+            except Exception as error:
+                raise failed(FILTERING, plugin, error) from error
+            if status.code is not Code.Success:
+                if not status.is_rejected:
+                    raise failed(FILTERING, plugin, status)
+                return False
+        return True
 
     def _after(self, plugin: PreFilterPlugin) -> frozenset[str]:
         """The plugins whose turn in PreFilter comes after `plugin`."""

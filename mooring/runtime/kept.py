@@ -105,10 +105,11 @@ class KeptFeasible(KeptAnswer):
 
     def judge(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> None:
         self.make_room(table)
-        accepted: Bools = np.ones(table.count(rows), dtype=np.bool_)
+        accepted: Bools | None = None
         for plugin in self._plugins:
-            accepted &= judge_rows(plugin, state, pod, table, rows).feasible
-        self.feasible[rows] = accepted
+            feasible = judge_rows(plugin, state, pod, table, rows).feasible
+            accepted = feasible if accepted is None else np.logical_and(accepted, feasible)
+        self.feasible[rows] = True if accepted is None else accepted
         self.refused = len(table) - int(np.count_nonzero(self.feasible))
 
     def judge_row(self, state: CycleState, pod: Pod, node: NodeInfo) -> None:
@@ -154,13 +155,14 @@ class KeptSum(KeptAnswer):
 
     def judge(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> None:
         self.make_room(table)
-        total = np.zeros(table.count(rows), dtype=np.int64)
+        total: Ints | None = None
         for plugin, weight in self._plugins:
             scores = score_rows(plugin, state, pod, table, rows)
             if self._final:
                 check_range(plugin, scores)
-            total += scores if weight == 1 else scores * weight
-        self.total[rows] = total
+            part = scores if weight == 1 else scores * weight
+            total = part if total is None else total + part
+        self.total[rows] = 0 if total is None else total
 
     def judge_row(self, state: CycleState, pod: Pod, node: NodeInfo) -> None:
         total = 0

@@ -101,6 +101,8 @@ class Leaders:
         """How the nodes stand for `pod` now; None when it has to be judged."""
         if pod.node_name or (pod.status is not EMPTY_STATUS and pod.status.has_resources):
             return None  # more counts than the class
+        if pod.spec.pin:
+            return None  # one node only: see pins.py
         try:
             kind = self._kinds.get(pod.pod_class) or self._kind_of(pod)
             if kind is None or kind.key is None:
@@ -212,6 +214,18 @@ class Leaders:
 
 
 P = TypeVar("P", bound=Plugin)
+
+
+def active_plugins(
+    prepared: Iterable[tuple[Plugin, Status | None]],
+    plugins: Iterable[P],
+    pod: Pod,
+    table: NodeTable,
+) -> list[P] | None:
+    """Those of `plugins` that look at rows and have something to say about `pod`; None when others have, too."""
+    kind = Kind()
+    active = _active(prepared, plugins, kind)
+    return None if any(plugin.concerns(pod, table) for plugin in kind.doubtful) else active
 
 
 def _active(

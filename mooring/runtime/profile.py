@@ -34,6 +34,7 @@ from .committing import Committing
 from .failing import failed
 from .filtering import Filtering
 from .leaders import Leaders
+from .pins import Pins
 from .registry import Registry
 from .scoring import Scoring
 from .timing import Evaluations
@@ -92,6 +93,7 @@ class ProfileRuntime:
             self.scoring.pre_scores,
             self.scoring.scores,
         )
+        self.pins = Pins(self.filtering.pre_filters, self.filtering.filters)
         self.committing = Committing(
             self._at("reserve", ReservePlugin),
             self._at("permit", PermitPlugin),

@@ -373,7 +373,7 @@ class RowJudge:
         filters: Sequence[FilterPlugin],
         scores: Sequence[Weighted],
     ) -> None:
-        self._filters = [_row_filter(plugin, pod, table) for plugin in filters]
+        self._filters = [row_filter(plugin, pod, table) for plugin in filters]
         self._scores = [(_row_score(plugin, pod, table), weight) for plugin, weight in scores]
         self.is_idle = not filters and not scores
         """Nobody is asked: the total is 0 everywhere."""
@@ -389,7 +389,7 @@ class RowJudge:
         return total
 
 
-def _row_filter(plugin: FilterPlugin, pod: Pod, table: NodeTable) -> RowFilter:
+def row_filter(plugin: FilterPlugin, pod: Pod, table: NodeTable) -> RowFilter:
     """The plugin's own way to judge row by row, or the one by nodes."""
     quick = plugin.row_filter(pod, table)
     if quick is not None:

@@ -143,6 +143,8 @@ class Scheduler(EventHandlers):
             return False  # some nodes are enough
         if pod.status.nominated_node_name or self.queue.nominator:
             return False  # room is kept for some
+        if pod.spec.pin:
+            return self._is_pinned(profile, attempt)
         standing = profile.leaders.find(pod, table)
         if standing is None or not standing.feasible:
             return False
@@ -158,6 +160,18 @@ class Scheduler(EventHandlers):
         attempt.evaluated_nodes = table.node_count
         if standing.feasible > 1:
             attempt.score = standing.best
+        return True
+
+    def _is_pinned(self, profile: ProfileRuntime, attempt: Attempt) -> bool:
+        """Whether the pod fits on the one node that it names; the attempt then says so."""
+        table = self.cache.table
+        row = profile.pins.find(attempt.pod, table)
+        if row is None:
+            return False
+        self._finder.pass_one()
+        attempt.node_name = table.names[row]
+        attempt.feasible_nodes = 1
+        attempt.evaluated_nodes = table.node_count
         return True
 
     def _choose(

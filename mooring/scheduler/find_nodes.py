@@ -119,6 +119,10 @@ class NodeFinder:
                 profile.filtering.diagnose(state, pod, table, rows, diagnosis)
         return search
 
+    def pass_one(self) -> None:
+        """One node was looked at, and no search was needed for that: the next one begins where it would have."""
+        self._next_start = (self._next_start + 1) % max(self._table.node_count, 1)
+
     def _ask_extenders(self, extenders: Extenders, pod: Pod, search: Search) -> None:
         """Leave of the feasible rows what the extenders leave, in the order in which they give them."""
         found = search.found(self._table)
@@ -177,13 +181,12 @@ class NodeFinder:
     def _rows_to_look_at(self, pre: PreFiltered, diagnosis: Diagnosis) -> Rows:
         if pre.node_names is None:
             return ALL
-        table = self._table
-        known = (table.row_of.get(name) for name in pre.node_names)
+        nodes, row_of = self._table.nodes, self._table.row_of
+        known = [row_of.get(name) for name in pre.node_names]
         rows = np.array(
-            sorted(row for row in known if row is not None and table.live[row]), np.int64
+            sorted([row for row in known if row is not None and nodes[row] is not None]), np.int64
         )
-        diagnosis.outside = np.ones(len(table), dtype=np.bool_)
-        diagnosis.outside[rows] = False
+        diagnosis.inside = rows
         names = " ".join(sorted(pre.narrowed_by))
         diagnosis.absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
         return rows

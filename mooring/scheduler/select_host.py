@@ -67,11 +67,12 @@ class RandomTies(TieBreak):
         if _are_few(count, size):
             return int(tied[int(self._draw() * count)])
         among = rows[tied]
-        while True:
-            row = int(self._draw() * size)
-            place = int(among.searchsorted(row))
-            if place < count and among[place] == row:
-                return int(tied[place])
+        marks = np.zeros(size, dtype=np.bool_)
+        marks[among] = True
+        is_tied = marks.tobytes()  # quicker to look into, one at a time
+        while not is_tied[row := int(self._draw() * size)]:
+            pass
+        return int(tied[int(among.searchsorted(row))])
 
     def choose_row(self, tied: Tied, table: NodeTable) -> int:
         rows, size = tied.rows, len(table)

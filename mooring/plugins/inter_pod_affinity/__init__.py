@@ -130,6 +130,7 @@ class InterPodAffinity(
     """
 
     name = "InterPodAffinity"
+    reads_pin = False
 
     def __init__(
         self,

@@ -42,6 +42,7 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
     """Every resource that is short is named, not only the first."""
 
     name = "NodeResourcesFit"
+    reads_pin = False
     scope = NODE_ROW
     key_is_spec = True
     by_amounts = True

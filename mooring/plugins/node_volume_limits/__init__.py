@@ -6,7 +6,7 @@ in `clouds.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -25,13 +25,13 @@ from ...framework import (
     Verdict,
     failure,
 )
-from ...framework.csi_nodes import NO_LIMIT, CSINodes
+from ...framework.csi_nodes import CSINodes
 from ...framework.events import EventWithHint
 from ...table import Bools, Ints, NodeTable, Rows
 from ...table.volumes import volume_refs
 from .attached import AttachedVolumes, WhatIf
 from .hints import events
-from .identity import Attached, CSIIdentifier, Fault, Identity
+from .identity import Attached, CSIIdentifier, Fault
 
 REASON = "node(s) exceed max volume count"
 
@@ -40,6 +40,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     """Counts distinct volumes: one that a pod on the node uses already takes up no further place."""
 
     name = "NodeVolumeLimits"
+    reads_pin = False
 
     def __init__(self, is_driver_required: bool = False) -> None:
         self._is_driver_required = is_driver_required
@@ -68,7 +69,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         kept = self._follow()
         nodes, there = kept.nodes, kept.nodes.rows_of(table, rows)
         found = [kept.identifier.identify(ref) for ref in volume_refs(pod)]
-        if _find_fault(verdict, found, nodes.exists[there]):
+        faults = [volume for volume in found if isinstance(volume, Fault)]
+        if faults and _find_fault(verdict, faults, nodes.exists[there]):
             return verdict
         wanted = {volume.name: volume for volume in found if isinstance(volume, Attached)}
         if not wanted:
@@ -76,14 +78,17 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         if self._is_driver_required:
             self._require_drivers(verdict, wanted.values(), nodes, there)
         attached = kept.attached if table is kept.attached.table else kept.attached.what_if(table)
-        _report_faults(verdict, attached, nodes.limited[there] & verdict.feasible, table, rows)
-        for driver in dict.fromkeys(volume.driver for volume in wanted.values()):
-            limit = nodes.limit(driver)[there]
-            limited = limit != NO_LIMIT
-            if limited.any():
-                names = [volume.name for volume in wanted.values() if volume.driver == driver]
+        if untold := attached.faults():
+            limited = nodes.limited[there] & verdict.feasible
+            _report_faults(verdict, untold, limited, table, rows)
+        for driver in dict.fromkeys([volume.driver for volume in wanted.values()]):
+            names = [volume.name for volume in wanted.values() if volume.driver == driver]
+            # At most so many more: that is seldom too much anywhere.
+            full = attached.count(driver)[rows] + len(names) > nodes.limit(driver)[there]
+            if np.count_nonzero(full):
                 more = new_volumes(names, attached, table)[rows]
-                full = limited & (more > 0) & (attached.count(driver)[rows] + more > limit)
+                total = attached.count(driver)[rows] + more
+                full = (more > 0) & (total > nodes.limit(driver)[there])
                 verdict.reject(full & verdict.feasible, REASON)
         return verdict
 
@@ -130,12 +135,10 @@ def new_volumes(names: Iterable[str], attached: AttachedVolumes | WhatIf, table:
     return more
 
 
-def _find_fault(verdict: Verdict, found: Iterable[Identity], has_csi_node: Bools) -> bool:
+def _find_fault(verdict: Verdict, faults: Iterable[Fault], has_csi_node: Bools) -> bool:
     """Whether the volumes of the pod itself cannot be told, on every row that is left."""
     left = np.ones(len(verdict), dtype=np.bool_)
-    for fault in found:
-        if not isinstance(fault, Fault):
-            continue
+    for fault in faults:
         affected = left & has_csi_node if fault.migrated else left
         if fault.is_missing:
             verdict.reject(affected, fault.text, unresolvable=True)
@@ -148,13 +151,13 @@ def _find_fault(verdict: Verdict, found: Iterable[Identity], has_csi_node: Bools
 
 def _report_faults(
     verdict: Verdict,
-    attached: AttachedVolumes | WhatIf,
+    faults: Mapping[str, Iterable[int]],
     matters: Bools,
     table: NodeTable,
     rows: Rows,
 ) -> None:
     """Fail when the volumes of a pod on some row cannot be told, as upstream does."""
-    for text, where in attached.faults().items():
+    for text, where in faults.items():
         affected = np.zeros(len(table), dtype=np.bool_)
         affected[list(where)] = True
         if (affected[rows] & matters).any():

@@ -91,6 +91,7 @@ class PodTopologySpread(
     """
 
     name = "PodTopologySpread"
+    reads_pin = False
 
     def __init__(
         self,

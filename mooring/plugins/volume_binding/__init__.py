@@ -64,6 +64,7 @@ class VolumeBinding(
     """Volumes are found for all nodes at once; for the node that is chosen they are found once more and assumed."""
 
     name = "VolumeBinding"
+    reads_pin = False
     allow_parallel = True
 
     def __init__(self, bind_timeout_s: float = 600, scorer: CapacityScorer | None = None) -> None:
@@ -109,8 +110,11 @@ class VolumeBinding(
             return verdict
         known: BindingState = state.read(STATE)
         known.is_filtered = True
+        finder = self._keep().finder
         try:
-            found = self._keep().finder.find(known.claims, table, rows)
+            if finder.suits_everywhere(known.claims):
+                return verdict
+            found = finder.find(known.claims, table, rows)
         except MooringError:
             self._count_error("predicate")
             raise

@@ -25,7 +25,7 @@ from ...framework import Handle
 from ...framework.csi_nodes import CSINodes
 from ...framework.following import Follower
 from ...table import Bools, Ints, NodeTable, Rows
-from ...table.reach import Alternatives, alternatives_of, match_alternatives
+from ...table.reach import EVERYWHERE, Alternatives, alternatives_of, match_alternatives
 from .assumed import AssumedObjects
 from .capacity import StorageCapacity
 from .claims import PodClaims
@@ -97,6 +97,19 @@ class Finder:
         if wanted.delayed:
             self._find_delayed(wanted.delayed, table, rows, found)
         return found
+
+    def suits_everywhere(self, wanted: PodClaims) -> bool:
+        """Whether every node will do, as is plain when the claims have volumes that are reached from anywhere."""
+        if wanted.delayed:
+            return False
+        for claim in wanted.bound:
+            volume = self._volumes.get("", claim.spec.volume_name)
+            if volume is None or reach_of(volume) is not EVERYWHERE:
+                return False
+            plugin = in_tree_plugin(volume.spec)
+            if plugin is not None and plugin.is_switched_over:
+                return False  # a node may say that it is the driver's there
+        return True
 
     def _follow(self) -> None:
         changes = self._follower.changes()
