@@ -14,6 +14,7 @@ from ..api.pod import EMPTY_STATUS, Pod, PodClass
 from ..framework import (
     CLUSTER,
     NODE_OBJECT,
+    NODE_ROW,
     Code,
     FilterPlugin,
     Plugin,
@@ -186,14 +187,14 @@ class Leaders:
             kind.survey = self._surveys.make(pod, table, base, kind.beyond, kind.normalized, keys)
             kind.nodes_seen = nodes
         if kind.survey is not None:
-            kind.survey.take(table, keys)
+            kind.survey.take(table)
         return kind.survey
 
     def _make(self, kind: Kind, pod: Pod, table: NodeTable) -> Standing:
         filters = [plugin for plugin in self._filters if plugin.name in kind.active]
         scores = [(plugin, weight) for plugin, weight in self._scores if plugin.name in kind.active]
         final = [entry for entry in scores if not _is_normalized(entry[0])]
-        return Standing(
+        standing = Standing(
             pod,
             table,
             [plugin for plugin in filters if plugin.scope is not NODE_OBJECT],
@@ -206,6 +207,9 @@ class Leaders:
                 if _is_normalized(plugin) and not kind.beyond
             ],
         )
+        looked_at = (*filters, *(plugin for plugin, _ in scores))
+        standing.is_stamped = any(p in self._stamped and p.scope is NODE_ROW for p in looked_at)
+        return standing
 
     def _forget(self) -> None:
         self._kinds.clear()

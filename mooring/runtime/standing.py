@@ -56,7 +56,9 @@ class Standing:
         "_seen",
         "_stamp",
         "best",
+        "builds",
         "feasible",
+        "is_stamped",
         "totals",
     )
 
@@ -94,6 +96,10 @@ class Standing:
         self._groups: dict[int, Group] = {}
         self.best = INFEASIBLE
         self.feasible = 0
+        self.builds = 0
+        """How often the totals were found anew, and not followed row by row."""
+        self.is_stamped = False
+        """Whether what is said about rows depends on the stamp."""
 
     @property
     def leaders(self) -> Group:
@@ -107,6 +113,8 @@ class Standing:
             return
         changed = log.since(self._seen) if self._seen >= 0 else None
         nodes_changed = self._nodes_seen != table.node_changes.version
+        if self._stamp != stamp and self.is_stamped:
+            changed = None
         if (nodes_changed or self._stamp != stamp) and self._ask_about_nodes(table, stamp):
             changed = None
         if (
@@ -129,6 +137,7 @@ class Standing:
     # From scratch
 
     def _build(self, table: NodeTable) -> None:
+        self.builds += 1
         rows = table.live_rows
         fits: Bools = np.zeros(len(table), dtype=np.bool_)
         fits[rows] = self._fits(table, rows)

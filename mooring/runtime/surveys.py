@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence, Set
 from typing import TypeVar
 
-import numpy as np
-
 from ..api.pod import Pod
 from ..framework import (
     FilterPlugin,
@@ -63,10 +61,9 @@ class Surveys:
         raw = [self._raw_of(entry, pod, table, stamp) for entry in normalized]
         marks += [given.answer for given in raw if not given.is_nothing]
         looks = self._looks_of(base, marks, table)
-        looks.follow(table, np.frombuffer(base.totals, dtype=np.int64), stamp)
-        if len(looks.present) > max(MANY, len(table) // 4):
-            return None
-        return Survey(pod, self._asked(beyond), base, looks, raw)
+        survey = Survey(pod, self._asked(beyond), base, looks, raw)
+        survey.follow(table)
+        return survey if len(looks.present) <= max(MANY, len(table) // 4) else None
 
     def forget(self) -> None:
         """Begin anew."""
