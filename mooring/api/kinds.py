@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr as _set
 
-from .dra import DeviceClass, ResourceClaim, ResourceSlice
+from .devices import ResourceSlice
+from .dra import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from .meta import EMPTY_META, KubeObject, ObjectMeta, Wire
 from .node import ContainerImage, Node, NodeCondition
 from .pod import Pod
@@ -282,6 +283,7 @@ OTHER_KINDS: tuple[type[KubeObject], ...] = (
     ReplicaSet,
     ReplicationController,
     ResourceClaim,
+    ResourceClaimTemplate,
     ResourceSlice,
     Service,
     StatefulSet,

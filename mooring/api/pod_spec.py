@@ -14,7 +14,13 @@ from .containers import ANY_IP, Container, HostPort, ResourceRequirements
 from .meta import Wire
 from .pod_status import PodStatus
 from .quantity import Quantity
-from .resources import non_zero_units, pod_amounts, scoring_units, to_units
+from .resources import (
+    may_stand_for_devices,
+    non_zero_units,
+    pod_amounts,
+    scoring_units,
+    to_units,
+)
 from .selectors import NodeSelector
 from .taints import Toleration
 from .volumes import Volume
@@ -82,6 +88,11 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
     def requests(self) -> dict[str, int]:
         """What must be free on a node: cpu in milli, others in whole units, no zeros."""
         return to_units(pod_amounts(self))
+
+    @cached_property
+    def device_resources(self) -> tuple[str, ...]:
+        """The resources among `requests` that classes of devices can stand in for."""
+        return tuple(name for name in self.requests if may_stand_for_devices(name))
 
     @cached_property
     def requested_names(self) -> frozenset[str]:

@@ -243,6 +243,10 @@ class ScorePlugin(Plugin):
         """Score one node."""
         return int(self.score_rows(state, pod, node.as_table(), FIRST_ROW)[0])
 
+    def score_spec(self, spec: PodSpec) -> int | None:
+        """The raw score of every node for all pods of this spec, whatever the cluster; None: it depends."""
+        return None
+
     def normalize(self, scores: Ints) -> Ints:
         """Bring the raw scores of all feasible nodes into MIN_SCORE..MAX_SCORE."""
         return scores

@@ -146,6 +146,8 @@ class Scoring:
     ) -> Ints | int:
         """The weighted, normalised scores of one plugin; one number when it gives all rows the same."""
         if plugin.name not in self._kept:
+            if plugin.score_spec(pod.spec) == 0 and plugin.name not in self._knows_rows:
+                return self._score_of_nothing(plugin, table.count(rows)) * weight
             raw = score_rows(plugin, state, pod, table, rows)
             return self._normalized(plugin, raw, state, pod, table, rows) * weight
         position = self._kept[plugin.name]

@@ -21,11 +21,11 @@ COMPLETE = [
     "profiles",
     "preemption",
     "volumes",
+    "dra",
     "mixed",
 ]
 OTHER_KINDS = ["queue", "hints", "config"]
 LEFT_OUT = {
-    "dra": "DynamicResources does not judge yet",
     "long-run": "another kind of case: a whole history",
 }
 FAMILIES = sorted(file.name.removesuffix(SUFFIX) for file in FOLDER.glob(f"*{SUFFIX}"))

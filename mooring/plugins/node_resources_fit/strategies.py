@@ -7,7 +7,7 @@ All divisions are of non-negative integers, so NumPy's floor and Go's truncation
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,22 @@ class Strategy(ABC):
         # Whether the resource is an extended one: those count only when the pod asks for them.
         self._resources = [(name, weight, is_scalar(name)) for name, weight in weights.items()]
 
-    def score(self, wanted: Mapping[str, int], table: NodeTable, rows: Rows) -> Ints:
-        """int64 per row of `rows`: the score of the node with a pod asking for `wanted` on it."""
+    @property
+    def resources(self) -> Iterable[str]:
+        """The resources that count."""
+        return [name for name, _, _ in self._resources]
+
+    def score(
+        self,
+        wanted: Mapping[str, int],
+        table: NodeTable,
+        rows: Rows,
+        devices: Mapping[str, tuple[Ints, Ints]] | None = None,
+    ) -> Ints:
+        """int64 per row of `rows`: the score of the node with a pod asking for `wanted` on it.
+
+        `devices` are what stands in for resources on nodes without them: per row how many there are, and in use.
+        """
         total = np.zeros(table.count(rows), dtype=np.int64)
         weight_sum = np.zeros_like(total)
         for resource, weight, extended in self._resources:
@@ -37,7 +51,12 @@ class Strategy(ABC):
             if amount == 0 and extended:
                 continue
             capacity = table.allocatable[resource][rows]
-            requested = table.scoring_usage[resource][rows] + amount
+            used = table.scoring_usage[resource][rows]
+            if devices and resource in devices:
+                there, in_use = devices[resource]
+                used = np.where((capacity == 0) & (there > 0), in_use, used)
+                capacity = np.where(capacity == 0, there, capacity)
+            requested = used + amount
             points = self.points(requested, capacity, np.maximum(capacity, 1))
             counts = (capacity > 0) & self.counts(points)
             total += np.where(counts, points, 0) * weight
