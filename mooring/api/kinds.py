@@ -38,6 +38,7 @@ from .validate import (
     spec_problems,
     taint_problems,
 )
+from .validate_dra import device_problems
 from .workloads import (
     DaemonSet,
     Deployment,
@@ -230,6 +231,8 @@ def _object_problems(wire: KubeObject) -> Iterator[Problem]:
             yield from _claim_problems(wire, "spec")
         case CSIStorageCapacity():
             yield from _capacity_problems(wire)
+        case ResourceClaim() | ResourceClaimTemplate() | DeviceClass() | ResourceSlice():
+            yield from device_problems(wire)
 
 
 def _template_problems(template: PodTemplateSpec | None) -> Iterator[Problem]:
