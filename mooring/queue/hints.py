@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from ..api.pod import Pod
-from ..framework.events import ClusterEvent, Hint, HintFunction
+from ..framework.events import ClusterEvent, Hint, HintFunction, NarrowHint
 from .queued_pod import QueuedPodInfo, Rejection
 
 log = logging.getLogger(__name__)
@@ -75,6 +75,18 @@ class Plan:
         # Upstream asks whether the gating plugin registered the event in any profile, not in the pod's.
         return not gating_plugin or self._is_wildcard or gating_plugin in self._plugins
 
+    def concerned(
+        self, rejection: Rejection, waiting: Mapping[str, QueuedPodInfo], old: Any, new: Any
+    ) -> Iterable[QueuedPodInfo]:
+        """Those of `waiting`, pods with this rejection by key, that may be worth a new attempt at all."""
+        keys: dict[str, None] = {}
+        for hint, _ in self._calls_for(rejection):
+            concerned = hint.concerns(old, new) if isinstance(hint, NarrowHint) else None
+            if concerned is None:
+                return waiting.values()
+            keys.update(dict.fromkeys(concerned))
+        return [waiting[key] for key in keys if key in waiting]
+
     def worth(
         self, rejection: Rejection, infos: Iterable[QueuedPodInfo], old: Any, new: Any
     ) -> list[tuple[QueuedPodInfo, Strategy]]:
@@ -83,15 +95,19 @@ class Plan:
             # A call for one particular pod.
             target = new.uid if isinstance(new, Pod) else None
             return [(info, AFTER_BACKOFF) for info in infos if info.pod.uid == target]
-        calls = self._calls.get(rejection)
-        if calls is None:
-            calls = self._calls[rejection] = self._find_calls(rejection)
+        calls = self._calls_for(rejection)
         return ask(calls, infos, old, new) if calls else []
 
     def strategy(self, info: QueuedPodInfo, rejection: Rejection, old: Any, new: Any) -> Strategy:
         """What becomes of one pod."""
         worth = self.worth(rejection, (info,), old, new)
         return worth[0][1] if worth else SKIP
+
+    def _calls_for(self, rejection: Rejection) -> Calls:
+        calls = self._calls.get(rejection)
+        if calls is None:
+            calls = self._calls[rejection] = self._find_calls(rejection)
+        return calls
 
     def _find_calls(self, rejection: Rejection) -> Calls:
         if not rejection.plugins or self._is_wildcard or rejection.profile not in self._matching:

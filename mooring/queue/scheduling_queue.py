@@ -178,9 +178,9 @@ class SchedulingQueue:
         for rejection, waiting in self.unschedulable.groups():
             if not plan.can_open(rejection.gating_plugin):
                 continue
-            infos: Iterable[QueuedPodInfo] = waiting
+            infos = plan.concerned(rejection, waiting, old, new)
             if pre_check is not None:
-                infos = [info for info in waiting if pre_check(info.pod)]
+                infos = [info for info in infos if pre_check(info.pod)]
             moving.extend(plan.worth(rejection, infos, old, new))
         return self._move(moving, event, old, new)
 

@@ -5,7 +5,7 @@ Plays the part of pkg/scheduler/backend/queue/unschedulable_pods.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, ValuesView
+from collections.abc import Iterator, Mapping
 
 from .heap import KeyedHeap
 from .queued_pod import QueuedPodInfo, Rejection
@@ -49,9 +49,9 @@ class UnschedulablePods:
         self._oldest.delete(key)
         return found[0]
 
-    def groups(self) -> Iterator[tuple[Rejection, ValuesView[QueuedPodInfo]]]:
-        """The pods that are here, by what they have in common."""
-        return ((rejection, group.values()) for rejection, group in self._groups.items())
+    def groups(self) -> Iterator[tuple[Rejection, Mapping[str, QueuedPodInfo]]]:
+        """The pods that are here by key, by what they have in common."""
+        return iter(self._groups.items())
 
     def oldest(self) -> QueuedPodInfo | None:
         """The pod that waits longest."""

@@ -130,6 +130,7 @@ class DynamicResources(
     def pre_enqueue(self, pod: Pod) -> Status:
         if not pod.spec.resource_claims:
             return SUCCESS
+        self._hints.saw(pod)
         try:
             for _ in self._claims(pod):
                 pass
