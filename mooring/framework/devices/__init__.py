@@ -61,10 +61,14 @@ class Devices:
             elif kind == DeviceClass.kind:
                 has_new_class = True
         if has_new_class:
-            self.classes.set(self.lister.list(DeviceClass.kind))
+            self._read_classes()
+
+    def _read_classes(self) -> None:
+        self.classes.set(self.lister.list(DeviceClass.kind))
+        self.inventory.forget_selections()
 
     def _read_all(self) -> None:
-        self.classes.set(self.lister.list(DeviceClass.kind))
+        self._read_classes()
         listed = {made.name for made in self.lister.list(ResourceSlice.kind)}
         for name in listed | self._slices:
             self._read_slice(name)

@@ -16,12 +16,13 @@ Candidate = tuple[Offer, Fault | None, PoolView]
 class NodeOffers:
     """What one node can reach, pool by pool, in the order in which it is tried."""
 
-    __slots__ = ("_candidates", "_usable", "views")
+    __slots__ = ("_candidates", "_plain", "_usable", "views")
 
     def __init__(self, views: tuple[PoolView, ...]) -> None:
         self.views = views
         self._candidates: dict[Selection, list[Candidate]] = {}
         self._usable: dict[Selection, list[Candidate]] = {}
+        self._plain: dict[Selection, bool] = {}
 
     def candidates(self, selection: Selection) -> list[Candidate]:
         """The devices that `selection` picks, tainted or not, in order."""
@@ -38,7 +39,13 @@ class NodeOffers:
     def learn(self, selection: Selection, found: list[Candidate]) -> None:
         """Keep what `selection` picks."""
         self._candidates[selection] = found
-        self._usable[selection] = [c for c in found if c[1] or selection.tolerates(c[0])]
+        usable = [c for c in found if c[1] or selection.tolerates(c[0])]
+        self._usable[selection] = usable
+        self._plain[selection] = all(offer.is_plain for offer, _, _ in usable)
+
+    def are_plain(self, selection: Selection) -> bool:
+        """Whether all of the usable ones are just free or in use."""
+        return self._plain[selection]
 
 
 class Inventory:
@@ -99,6 +106,10 @@ class Inventory:
             row = self._table.row_of.get(node_name)
             if row is not None:
                 self._rows.pop(row, None)
+
+    def forget_selections(self) -> None:
+        """The classes changed, and with them what requests pick."""
+        self._rows.clear()
 
     def number_of(self, pool: PoolId) -> int:
         """The number that stands for a pool; one that nobody offers has one, too."""

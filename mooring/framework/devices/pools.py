@@ -25,7 +25,17 @@ Amounts: TypeAlias = dict[str, dict[str, int]]
 class Offer:
     """A device as it can be had; `memo` is for what others work out about it."""
 
-    __slots__ = ("capacity", "consumes", "device", "id", "is_blocked", "is_shared", "memo", "slice")
+    __slots__ = (
+        "capacity",
+        "consumes",
+        "device",
+        "id",
+        "is_blocked",
+        "is_plain",
+        "is_shared",
+        "memo",
+        "slice",
+    )
 
     def __init__(self, made: ResourceSlice, device: Device) -> None:
         self.slice = made
@@ -39,6 +49,12 @@ class Offer:
             amounts = self.consumes.setdefault(consumption.counter_set, {})
             for name, counter in (consumption.counters or {}).items():
                 amounts[name] = amounts.get(name, 0) + parse_quantity(counter.value)
+        self.is_plain = (
+            not self.is_shared
+            and not self.consumes
+            and all(c.request_policy is None for c in self.capacity.values())
+        )
+        """Whether it is free or in use, and there is no more to it."""
         self.memo: dict[Any, Any] = {}
 
     @property

@@ -43,7 +43,7 @@ from ...framework.devices import Devices
 from ...framework.events import EventWithHint
 from ...table import Bools, Ints, NodeTable, Rows
 from ...table.node_selection import match_selector
-from .answers import FITS, REASONS, KeptAnswers, Wanted, rows_in
+from .answers import FITS, REASONS, Codes, KeptAnswers, Wanted, rows_in
 from .binding import BindingError, ClaimBinder, Given, drive, is_late, is_ready
 from .extended import SPECIAL_NAME, make_claim
 from .hints import ClaimHints
@@ -219,25 +219,25 @@ class DynamicResources(
         if known.is_stale:
             verdict.reject(np.ones(len(verdict), dtype=np.bool_), STALE_CLAIM, unresolvable=True)
             return verdict
-        feasible: Bools = np.ones(len(verdict), dtype=np.bool_)
+        codes: Codes | None = None
         if known.answers is not None:
-            numbers = rows_in(self._keep(), table, table.numbers(rows))
             known.answers.follow()
-            codes, error = known.answers.judge(numbers, known.keys)
-            if error is not None:
+            try:
+                codes = known.answers.judge(rows_in(self._keep(), table, rows), known.keys)
+            except AllocationError as error:
                 verdict.error = failure(error)
                 return verdict
-            feasible = codes == FITS
-            for code, reason in REASONS.items() if not feasible.all() else ():
-                verdict.reject(codes == code, reason, unresolvable=True)
-        unavailable: Bools = np.zeros(len(verdict), dtype=np.bool_)
+            if codes.any():
+                for code, reason in REASONS.items():
+                    verdict.reject(codes == code, reason, unresolvable=True)
         for position, claim in enumerate(known.claims):
             if claim.allocation is not None:
-                missed = feasible & ~self._reaches(claim, table, rows)
+                missed = ~self._reaches(claim, table, rows)
+                if codes is not None:
+                    missed &= codes == FITS  # where devices are lacking, nothing else is looked at
                 if missed.any():
                     known.unavailable.add(position)
-                    unavailable |= missed
-        verdict.reject(unavailable, NOT_AVAILABLE, unresolvable=True)
+                    verdict.reject(missed, NOT_AVAILABLE, unresolvable=True)
         return verdict
 
     def _reaches(self, claim: ResourceClaim, table: NodeTable, rows: Rows) -> Bools:
@@ -304,9 +304,9 @@ class DynamicResources(
         known: ClaimState | None = state.get(STATE)
         if known is None or known.answers is None:
             return np.zeros(table.count(rows), dtype=np.int64)
-        numbers = rows_in(self._keep(), table, table.numbers(rows))
+        scores = known.answers.scores(rows_in(self._keep(), table, rows))
         had = sum(score_allocated(claim) for claim in known.claims if claim.allocation is not None)
-        return known.answers.scores(numbers) + had
+        return scores + had if had else scores
 
     def normalize(self, scores: Ints) -> Ints:
         return scale_to_max(scores)
@@ -323,10 +323,10 @@ class DynamicResources(
         devices = self._keep()
         row = devices.table.row_of[node_name]
         try:
-            code, taken = known.answers.search(row, known.keys)
+            taken = known.answers.find(row, known.keys)
         except AllocationError as error:
             return failure(error)
-        if code != FITS:
+        if taken is None:
             return failure("claim allocation not found for node")
         extended = known.answers.wanted.requests_at(row)
         plans = list(known.answers.wanted.claims)

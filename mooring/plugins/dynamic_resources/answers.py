@@ -6,21 +6,25 @@ nodes that see a pool from which devices were taken or given back since, and nod
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...api.pod import PodSpec
 from ...framework.devices import Devices
-from ...table import Bools, Ints, NodeTable
+from ...table import Ints, NodeTable, Rows
 from .extended import ExtendedRequests, requests_for
 from .plans import AllocationError, ClaimPlan, plan_claim
 from .results import score_taken
 from .search import CANNOT_ALLOCATE, INVALID_POOLS, Search, Taken
 
 CANNOT_FIT = "cannot fit resource"
-FITS, UNKNOWN, FAILS = 0, 1, 2
-REASONS = {3: CANNOT_ALLOCATE, 4: INVALID_POOLS, 5: CANNOT_FIT}
+FITS = 0
+REASONS = {1: CANNOT_ALLOCATE, 2: INVALID_POOLS, 3: CANNOT_FIT}
+FEW = 16
+Codes: TypeAlias = NDArray[np.int8]
 _CODES = {reason: code for code, reason in REASONS.items()}
 
 
@@ -42,6 +46,10 @@ class Wanted:
         self._spec = spec
         self._extended = extended or {}
         self._requests: dict[frozenset[str], tuple[ExtendedRequests, ClaimPlan]] = {}
+        self.is_prioritized = any(
+            options[0].alternative for claim in claims for options in claim.requests
+        )
+        """Whether some request has alternatives: then one node can be better than another."""
 
     def requests_at(self, row: int) -> tuple[ExtendedRequests, ClaimPlan] | str | None:
         """What the node at `row` must give from devices for extended resources.
@@ -77,54 +85,83 @@ class KeptAnswers:
         self._tries = tries
         self._codes = np.zeros(0, dtype=np.int8)
         self._scores: Ints = np.zeros(0, dtype=np.int64)
-        self._versions = (-1, -1, -1)
+        self._unknown: set[int] = set()
+        self._taken: dict[int, list[list[Taken]]] = {}
+        self._node_version = self._offer_version = self._use_version = -1
 
     def follow(self) -> None:
         """Forget what may no longer hold."""
-        table, inventory = self._devices.table, self._devices.inventory
-        logs = (table.node_changes, inventory.changes, self._devices.allocated.changes)
-        versions = tuple(log.version for log in logs)
+        table, devices = self._devices.table, self._devices
         if len(self._codes) != len(table):
             self._grow(len(table))
-        if versions == self._versions:
-            return
-        before, self._versions = self._versions, versions  # type: ignore[assignment]
-        for number, (log, since) in enumerate(zip(logs, before, strict=True)):
-            changed = log.since(since) if since >= 0 else None
-            if changed is None:
-                self._codes[:] = UNKNOWN
-                return
-            if number == 0:
-                self._codes[changed] = UNKNOWN
-                continue
-            for pool in changed:
-                rows = inventory.rows_of(pool)
-                self._codes[slice(None) if rows is None else rows] = UNKNOWN
+        log = devices.allocated.changes
+        if self._use_version != log.version:
+            self._forget_pools(log.since(self._use_version) if self._use_version >= 0 else None)
+            self._use_version = log.version
+        log = devices.inventory.changes
+        if self._offer_version != log.version:
+            self._forget_pools(log.since(self._offer_version) if self._offer_version >= 0 else None)
+            self._offer_version = log.version
+        log = table.node_changes
+        if self._node_version != log.version:
+            changed = log.since(self._node_version) if self._node_version >= 0 else None
+            self._unknown.update(range(len(table)) if changed is None else changed)
+            self._node_version = log.version
+
+    def _forget_pools(self, pools: Iterable[int] | None) -> None:
+        """Forget what was found on nodes that see one of the pools; None: any pool."""
+        for pool in pools or ():
+            rows = self._devices.inventory.rows_of(pool)
+            if rows is None:
+                pools = None
+                break
+            self._unknown.update(rows)
+        if pools is None:
+            self._unknown.update(range(len(self._codes)))
 
     def _grow(self, size: int) -> None:
-        codes, scores = np.full(size, UNKNOWN, dtype=np.int8), np.zeros(size, dtype=np.int64)
-        codes[: len(self._codes)], scores[: len(self._scores)] = self._codes, self._scores
+        before = len(self._codes)
+        codes, scores = np.zeros(size, dtype=np.int8), np.zeros(size, dtype=np.int64)
+        codes[:before], scores[:before] = self._codes, self._scores
         self._codes, self._scores = codes, scores
+        self._unknown.update(range(before, size))
 
-    def judge(self, rows: Ints, keys: Sequence[str]) -> tuple[Ints, AllocationError | None]:
-        """A code per row: FITS, or one of REASONS; with the error of the first row that cannot be judged."""
-        codes = self._codes[rows]
-        unsettled = np.flatnonzero((codes == UNKNOWN) | (codes == FAILS))
-        for position in unsettled.tolist():
-            row = int(rows[position])
-            try:
-                code, taken = self.search(row, keys)
-            except AllocationError as error:
-                self._codes[row] = FAILS
-                return self._codes[rows].astype(np.int64), error
-            self._codes[row] = codes[position] = code
-            self._scores[row] = sum(score_taken(one) for one in taken)
-        return codes.astype(np.int64), None
+    def judge(self, rows: Rows, keys: Sequence[str]) -> Codes:
+        """A code per row: FITS, or one of REASONS. Raises the AllocationError of the first row that has one."""
+        for row in self._to_judge(rows):
+            code, taken = self.search(row, keys)  # a row that fails stays unknown
+            self._unknown.discard(row)
+            self._codes[row] = code
+            self._taken[row] = taken
+            if self.wanted.is_prioritized:
+                self._scores[row] = sum(score_taken(one) for one in taken)
+        return self._codes[rows]
 
-    def scores(self, rows: Ints) -> Ints:
+    def _to_judge(self, rows: Rows) -> Iterable[int]:
+        """Those of `rows` about which nothing is known, in order."""
+        if not self._unknown:
+            return ()
+        if isinstance(rows, slice):
+            nodes = self._devices.table.nodes
+            return sorted(row for row in self._unknown if nodes[row] is not None)
+        if len(self._unknown) > FEW:
+            return [row for row in rows.tolist() if row in self._unknown]
+        unknown = sorted(self._unknown)
+        asked = np.isin(unknown, rows).tolist()
+        return [row for row, is_asked in zip(unknown, asked, strict=True) if is_asked]
+
+    def scores(self, rows: Rows) -> Ints:
         """int64 per row that FITS: the points for its alternatives."""
-        found: Ints = self._scores[rows]
+        found: Ints = self._scores[rows].copy()  # ALL is a view, and these change
         return found
+
+    def find(self, row: int, keys: Sequence[str]) -> list[list[Taken]] | None:
+        """The devices for each claim at a row, as they were found when it was judged; None when there are none."""
+        self.follow()
+        if row not in self._unknown:
+            return self._taken.get(row) if self._codes[row] == FITS else None
+        code, taken = self.search(row, keys)
+        return taken if code == FITS else None
 
     def search(self, row: int, keys: Sequence[str]) -> tuple[int, list[list[Taken]]]:
         """Search at one row: a code, and the devices for each claim, those for extended resources last."""
@@ -144,14 +181,9 @@ class KeptAnswers:
         return (FITS, search.taken) if reason is None else (_CODES[reason], [])
 
 
-def rows_in(devices: Devices, table: NodeTable, rows: Ints) -> Ints:
+def rows_in(devices: Devices, table: NodeTable, rows: Rows) -> Rows:
     """The rows of the cluster that `rows` of `table` stand for, which may be a what-if."""
     if table is devices.table:
         return rows
-    return np.array([devices.table.row_of[table.names[row]] for row in rows], dtype=np.int64)
-
-
-def mask_of(codes: Ints, code: int) -> Bools:
-    """bool per row: the answer is `code`."""
-    mask: Bools = codes == code
-    return mask
+    names = [table.names[row] for row in table.numbers(rows)]
+    return np.array([devices.table.row_of[name] for name in names], dtype=np.int64)

@@ -294,7 +294,8 @@ def _status(
     has = claim.allocation if allocation is None else allocation
     assert has is not None, "checked before"
     if has.allocation_timestamp is None:
-        has = replace(has, allocation_timestamp=clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
+        now = clock.now().isoformat(timespec="seconds").replace("+00:00", "Z")
+        has = replace(has, allocation_timestamp=now)
     users = (*(claim.status.reserved_for or ()), user)
     return replace(claim.status, allocation=has, reserved_for=users)
 

@@ -61,11 +61,8 @@ class ClaimPlan:
     requests: tuple[tuple[RequestPlan, ...], ...]
     constraints: tuple[DeviceConstraint, ...]
     devices: DeviceClaim
-
-    @property
-    def is_prioritized(self) -> bool:
-        """Whether some request has alternatives."""
-        return any(options[0].alternative for options in self.requests)
+    is_plain: bool
+    """Whether it wants so many devices and nothing more."""
 
 
 def plan_claim(devices: DeviceClaim, classes: DeviceClasses, where: str) -> ClaimPlan:
@@ -79,7 +76,13 @@ def plan_claim(devices: DeviceClaim, classes: DeviceClasses, where: str) -> Clai
         if constraint.match_attribute is None and constraint.distinct_attribute is None:
             text = "empty constraint (unsupported constraint type?)"
             raise AllocationError(f"claim {where}, constraint #{i}: {text}")
-    return ClaimPlan(requests, constraints, devices)
+    is_plain = not constraints and all(_is_plain(options) for options in requests)
+    return ClaimPlan(requests, constraints, devices, is_plain)
+
+
+def _is_plain(options: tuple[RequestPlan, ...]) -> bool:
+    plan = options[0]
+    return not (plan.alternative or plan.wants_all or plan.is_admin or plan.capacity)
 
 
 def _options(request: DeviceRequest, classes: DeviceClasses, where: str) -> tuple[RequestPlan, ...]:

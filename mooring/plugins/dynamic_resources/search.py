@@ -86,9 +86,17 @@ class Search:
         """None when all claims can be served (see `taken`), else the reason why not. AllocationError: neither."""
         for number, claim in enumerate(self._claims):
             self._check(number, claim)
+        if all(claim.is_plain for claim in self._claims):
+            outcome = self._take_first()
+            if outcome is not None:
+                return self._reason(outcome)
+        for claim in self._claims:
             made = [make_constraint(constraint) for constraint in claim.constraints]
             self._constraints.append([constraint for constraint in made if constraint is not None])
-        if self._serve_claim(0) is YES:
+        return self._reason(self._serve_claim(0))
+
+    def _reason(self, outcome: Outcome) -> str | None:
+        if outcome is YES:
             return None
         if any(view.is_invalid for view in self._offers.views):
             return INVALID_POOLS
@@ -124,6 +132,40 @@ class Search:
                 wanted.append(candidate)
         self._everything[plan] = wanted
         return len(wanted)
+
+    def _take_first(self) -> Outcome | None:
+        """Take the first devices that are free; None when it takes a search to know.
+
+        Where nothing but being free counts, the search begins like this: as long as it never has to go back, or has
+        nowhere to go back to, this is what it finds.
+        """
+        taking: set[tuple[str, str, str]] = set()
+        for number, claim in enumerate(self._claims):
+            for (plan,) in claim.requests:
+                known = self._devices.inventory.candidates_at(self._row, plan.selection)
+                if not known.are_plain(plan.selection):
+                    self._forget()
+                    return None
+                missing = plan.count
+                for offer, fault, _ in known.usable(plan.selection):
+                    if offer.id in self._in_use or offer.id in taking:
+                        continue
+                    if fault is not None:
+                        raise AllocationError(fault.text(self._keys[number]))
+                    self.taken[number].append(Taken(plan, offer, None))
+                    missing -= 1
+                    if not missing:
+                        break
+                if missing:
+                    is_first = not taking
+                    self._forget()
+                    return NO if is_first else None
+                taking.update(one.offer.id for one in self.taken[number])
+        return YES
+
+    def _forget(self) -> None:
+        for taken in self.taken:
+            taken.clear()
 
     # The search
 
