@@ -55,7 +55,7 @@ class Devices:
         has_new_class = False
         for kind, namespace, name in changes:
             if kind == ResourceClaim.kind:
-                self.claims.refresh(namespace, name)
+                self.claims.noticed(namespace, name)
             elif kind == ResourceSlice.kind:
                 self._read_slice(name)
             elif kind == DeviceClass.kind:

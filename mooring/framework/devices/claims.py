@@ -54,8 +54,15 @@ class TrackedClaims:
         del self._written[namespace, name]
         return listed
 
+    def noticed(self, namespace: str, name: str) -> None:
+        """The lister knows of the claim: it came, changed or went."""
+        written = self._written.get((namespace, name))
+        if written is not None:
+            self._created.discard(written.uid)
+        self.refresh(namespace, name)
+
     def refresh(self, namespace: str, name: str) -> None:
-        """The claim came, changed or went: count what it has."""
+        """Count what the claim has."""
         key = (namespace, name)
         claim = self.get(namespace, name)
         before = self._uids.get(key)
