@@ -90,15 +90,6 @@ def compile_expression(text: str) -> Expression:
     return Expression(text)
 
 
-def is_installed() -> bool:
-    """Whether expressions can be compiled."""
-    try:
-        _environment()
-    except CelError:
-        return False
-    return True
-
-
 def _attribute(name: str, attribute: DeviceAttribute) -> Any:
     for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
         if value is not None:

@@ -14,7 +14,7 @@ from ..handle import Handle, Lister
 from .allocated import Allocated, take
 from .claims import TrackedClaims
 from .classes import DeviceClasses
-from .inventory import Candidate, Inventory, NodeOffers
+from .inventory import EVERY_ROW, Candidate, Inventory, NodeOffers
 from .pools import Amounts, DeviceId, Offer, PoolId, PoolView
 from .selection import Fault, Selection
 
@@ -83,6 +83,7 @@ class Devices:
 
 
 __all__ = [
+    "EVERY_ROW",
     "Allocated",
     "Amounts",
     "Candidate",

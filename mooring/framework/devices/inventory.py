@@ -13,6 +13,9 @@ Candidate = tuple[Offer, Fault | None, PoolView]
 """A device that a request picks, or that could not be judged; and the pool it comes from."""
 
 
+EVERY_ROW = -1
+
+
 class NodeOffers:
     """What one node can reach, pool by pool, in the order in which it is tried."""
 
@@ -51,7 +54,8 @@ class NodeOffers:
 class Inventory:
     """The pools there are, and for each row what its node sees of them.
 
-    `changes` logs the numbers of pools whose slices changed; see `number_of` and `rows_of`.
+    `changes` logs the rows whose nodes see something else than before, EVERY_ROW when that may be any.
+    Pools have numbers, for logs of their own; see `number_of` and `rows_of`.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -88,7 +92,6 @@ class Inventory:
         for node_name in names or ():
             self._local.setdefault(node_name, {})[pool_id] = None
         self._forget_rows(pool)
-        self.changes.mark(self.number_of(pool_id))
 
     def _forget(self, pool: Pool) -> None:
         """Whoever sees the pool has to look again."""
@@ -101,11 +104,13 @@ class Inventory:
         names = pool.node_names
         if names is None:
             self._rows.clear()
+            self.changes.mark(EVERY_ROW)
             return
         for node_name in names:
             row = self._table.row_of.get(node_name)
             if row is not None:
                 self._rows.pop(row, None)
+                self.changes.mark(row)
 
     def forget_selections(self) -> None:
         """The classes changed, and with them what requests pick."""

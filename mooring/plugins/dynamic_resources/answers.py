@@ -6,14 +6,14 @@ nodes that see a pool from which devices were taken or given back since, and nod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...api.pod import PodSpec
-from ...framework.devices import Devices
+from ...framework.devices import EVERY_ROW, Devices
 from ...table import Ints, NodeTable, Rows
 from .extended import ExtendedRequests, requests_for
 from .plans import AllocationError, ClaimPlan, plan_claim
@@ -100,24 +100,25 @@ class KeptAnswers:
             self._use_version = log.version
         log = devices.inventory.changes
         if self._offer_version != log.version:
-            self._forget_pools(log.since(self._offer_version) if self._offer_version >= 0 else None)
+            self._forget_rows(log.since(self._offer_version) if self._offer_version >= 0 else None)
             self._offer_version = log.version
         log = table.node_changes
         if self._node_version != log.version:
-            changed = log.since(self._node_version) if self._node_version >= 0 else None
-            self._unknown.update(range(len(table)) if changed is None else changed)
+            self._forget_rows(log.since(self._node_version) if self._node_version >= 0 else None)
             self._node_version = log.version
 
     def _forget_pools(self, pools: Iterable[int] | None) -> None:
         """Forget what was found on nodes that see one of the pools; None: any pool."""
-        for pool in pools or ():
-            rows = self._devices.inventory.rows_of(pool)
-            if rows is None:
-                pools = None
-                break
-            self._unknown.update(rows)
         if pools is None:
-            self._unknown.update(range(len(self._codes)))
+            self._forget_rows(None)
+        for pool in pools or ():
+            self._forget_rows(self._devices.inventory.rows_of(pool))
+
+    def _forget_rows(self, rows: Collection[int] | None) -> None:
+        """Forget what was found on some rows; None: on any."""
+        if rows is None or EVERY_ROW in rows:
+            rows = range(len(self._codes))
+        self._unknown.update(rows)
 
     def _grow(self, size: int) -> None:
         before = len(self._codes)
