@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from mooring.errors import ApiError
 from mooring.framework import SKIP, Code, CycleState, Diagnosis
 from mooring.plugins.dynamic_resources import DynamicResources
 from mooring.table import ALL
@@ -273,8 +274,6 @@ def test_a_claim_that_stands_in_the_way_is_given_back(users: list[str], message:
 
 
 def test_a_write_that_fails_fails_post_filter() -> None:
-    from mooring.errors import ApiError
-
     made = world(make_claim("c", devices=["a/large"], node="gone"))
     state, _ = made.filter(claiming("c"))
     made.failures = [ApiError("the server is not there")]

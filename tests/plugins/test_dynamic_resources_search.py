@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -227,8 +228,6 @@ def test_two_claims_of_a_pod_do_not_get_the_same_device() -> None:
     ],
 )
 def test_how_much_a_request_uses_up(capacity: Any, asked: str | None, expected: str | None) -> None:
-    import msgspec
-
     offered = {"memory": msgspec.convert(capacity, DeviceCapacity)}
 
     uses = uses_of(offered, None if asked is None else {"memory": asked})

@@ -10,6 +10,7 @@ from mooring.framework.events import (
     ClusterEvent,
     Hint,
     HintFunction,
+    NarrowHint,
 )
 from mooring.queue.hints import AFTER_BACKOFF, IMMEDIATELY, SKIP, QueueingHints, Strategy
 from mooring.queue.queued_pod import QueuedPodInfo
@@ -111,3 +112,38 @@ def test_interest() -> None:
     assert HINTS.plan(NODE_ADD).is_of_interest
     assert not HINTS.plan(ClusterEvent("PersistentVolume", ActionType.Add)).is_of_interest
     assert QueueingHints({}).plan(FORCE_ACTIVATE).is_of_interest
+
+
+def narrow(*keys: str) -> NarrowHint:
+    return NarrowHint(says(Hint.QUEUE), lambda old, new: keys if new == "narrow" else None)
+
+
+@pytest.mark.parametrize(
+    ("hints", "new", "asked"),
+    [
+        pytest.param([narrow("ns/a")], "narrow", ["ns/a"], id="one pod"),
+        pytest.param([narrow("ns/a", "ns/gone")], "narrow", ["ns/a"], id="one that does not wait"),
+        pytest.param([narrow()], "narrow", [], id="nobody"),
+        pytest.param([narrow("ns/a")], "wide", ["ns/a", "ns/b"], id="it may concern anybody"),
+        pytest.param([narrow("ns/b"), narrow("ns/a")], "narrow", ["ns/b", "ns/a"], id="two hints"),
+        pytest.param(
+            [narrow("ns/b"), says(Hint.SKIP)], "narrow", ["ns/a", "ns/b"], id="one that cannot say"
+        ),
+        pytest.param([narrow("ns/b"), None], "narrow", ["ns/a", "ns/b"], id="one without a hint"),
+    ],
+)
+def test_only_pods_are_asked_about_that_an_event_may_concern(
+    hints: list[HintFunction | None], new: str, asked: list[str]
+) -> None:
+    listed = [(ADDED, f"P{i}", hint) for i, hint in enumerate(hints)]
+    plan = QueueingHints({"default-scheduler": listed}).plan(NODE_ADD)
+    waiting = {}
+    for name in ("a", "b"):
+        info = QueuedPodInfo(make_pod(name, namespace="ns"), 0.0)
+        info.set_rejectors([f"P{i}" for i in range(len(hints))], [])
+        waiting[info.pod.key] = info
+    rejection = next(iter(waiting.values())).rejection
+
+    found = plan.concerned(rejection, waiting, None, new)
+
+    assert [info.pod.key for info in found] == asked

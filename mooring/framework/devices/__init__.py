@@ -44,6 +44,7 @@ class Devices:
             or known.lister is not handle.lister
         ):
             known = handle.shared[SHARED] = cls(handle.table, handle.lister)
+            known.follow()
         return known
 
     def follow(self) -> None:

@@ -114,6 +114,8 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
         return is_short and not table.priorities.has_below(row, pod.priority)
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
+        if pod.spec.device_resources:
+            self._devices().follow()
         return SUCCESS
 
     def pre_filter_spec(self, spec: PodSpec) -> Status | None:
