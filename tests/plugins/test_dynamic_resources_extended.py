@@ -164,6 +164,20 @@ def test_requests_for_containers(
     assert {name: used.count(name) for name in used} == uses
 
 
+def test_a_pod_concerns_the_plugin_while_a_class_stands_for_what_it_asks_for() -> None:
+    made, pod = world(), make_pod(requests={GPU: 1})
+    before = made.plugin.concern_key(made.table)
+    assert made.plugin.concerns(pod, made.table)
+    assert not made.plugin.concerns(make_pod(requests={OTHER: 1}), made.table)
+    assert made.plugin.commits_for(pod.spec)
+    assert not made.plugin.commits_for(make_pod().spec)
+
+    made.cluster.delete(make_class("gpu"))
+
+    assert made.plugin.concern_key(made.table) != before
+    assert not made.plugin.concerns(pod, made.table)
+
+
 # NodeResourcesFit
 
 
@@ -188,12 +202,11 @@ def test_fit_leaves_resources_to_devices(requests: dict[str, int], fits: list[bo
 
 def test_fit_asks_anew_when_a_class_comes_or_goes() -> None:
     made, pod = world(NodeResourcesFit()), make_pod(requests={GPU: 1})
-    before = made.plugin.pod_key(pod)
-    assert made.plugin.pre_filter_spec(pod.spec) is None
+    before = made.plugin.cluster_key(made.table)
 
     made.cluster.delete(make_class("gpu"))
 
-    assert made.plugin.pod_key(pod) != before
+    assert made.plugin.cluster_key(made.table) != before
     verdict = made.plugin.filter_rows(CycleState(), pod, made.table, ALL)
     assert verdict.feasible.tolist() == [False, True, False]
 
@@ -202,7 +215,7 @@ def test_fit_scores_the_devices_that_are_left() -> None:
     in_use = make_claim("other", devices=["a/d0"])
     made = world(NodeResourcesFit(LeastAllocated({GPU: 1})), in_use)
     pod = make_pod(requests={GPU: 1})
-    key = made.plugin.pod_key(pod)
+    key = made.plugin.cluster_key(made.table)
 
     scores = made.plugin.score_rows(CycleState(), pod, made.table, ALL)
 
@@ -214,7 +227,7 @@ def test_fit_scores_the_devices_that_are_left() -> None:
         0,
     ]
     made.cluster.delete(in_use)
-    assert made.plugin.pod_key(pod) != key
+    assert made.plugin.cluster_key(made.table) != key
     assert made.plugin.score_rows(CycleState(), pod, made.table, ALL).tolist() == [50, 50, 0]
 
 

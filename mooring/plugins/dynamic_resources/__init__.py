@@ -8,7 +8,7 @@ Mirrors pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go. `p
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, cast
 
@@ -124,6 +124,21 @@ class DynamicResources(
 
     def _binder(self) -> ClaimBinder:
         return ClaimBinder(self.handle, self._keep(), self._timeout_s)
+
+    def concerns(self, pod: Pod, table: NodeTable) -> bool:
+        """Whether the pod has claims, or resources that devices stand for now."""
+        spec = pod.spec
+        return bool(spec.resource_claims or self._keep().classes.backed(spec.device_resources))
+
+    def concern_key(self, table: NodeTable) -> Hashable:
+        """What `concerns` depends on besides the pod: the classes there are."""
+        devices = self._keep()
+        devices.follow()
+        return devices.classes.version
+
+    def commits_for(self, spec: PodSpec) -> bool:
+        """Whether pods of this spec may be given devices."""
+        return self.pre_filter_spec(spec) is None
 
     # PreEnqueue
 

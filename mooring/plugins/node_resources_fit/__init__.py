@@ -65,19 +65,16 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
         return plugin
 
     def pod_key(self, pod: Pod) -> Hashable:
-        names = pod.spec.device_resources
-        if not names:
-            return pod.spec
+        return pod.spec
+
+    def cluster_key(self, table: NodeTable) -> Hashable:
+        # Which resources a node without them leaves to devices; and, where those count in the score, what is in use.
         devices = self._devices()
         devices.follow()
-        backed = devices.classes.backed(names)
-        if not backed:
-            return pod.spec
-        if not self._scored.isdisjoint(backed):
-            # The devices that are left count, too: whatever is given out makes another key.
-            inventory, allocated = devices.inventory.changes, devices.allocated.changes
-            return pod.spec, devices.classes.version, inventory.version, allocated.version
-        return pod.spec, devices.classes.version
+        if not devices.classes.backed(self._scored):
+            return devices.classes.version
+        offered, used = devices.inventory.changes, devices.allocated.changes
+        return devices.classes.version, offered.version, used.version
 
     def _devices(self) -> Devices:
         return Devices.of(self.handle)
@@ -114,16 +111,13 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
         return is_short and not table.priorities.has_below(row, pod.priority)
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        if pod.spec.device_resources:
-            self._devices().follow()
         return SUCCESS
 
-    def pre_filter_spec(self, spec: PodSpec) -> Status | None:
-        # What stands for some resources may change: then `pod_key` is asked for each pod.
-        return None if spec.device_resources else SUCCESS
+    def pre_filter_spec(self, spec: PodSpec) -> Status:
+        return SUCCESS
 
-    def pre_score_spec(self, spec: PodSpec) -> Status | None:
-        return None if spec.device_resources else SUCCESS
+    def pre_score_spec(self, spec: PodSpec) -> Status:
+        return SUCCESS
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
