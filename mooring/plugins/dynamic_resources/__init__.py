@@ -99,6 +99,7 @@ class DynamicResources(
         self._hints = ClaimHints(self._claims)
         self._answers: dict[object, KeptAnswers] = {}  # in order of last use
         self._devices: Devices | None = None
+        self._kept_for: Handle | None = None
         self._class_version = -1
 
     @classmethod
@@ -116,14 +117,15 @@ class DynamicResources(
 
     def _keep(self) -> Devices:
         """The devices of the cluster; answers about another cluster, or other classes, are forgotten."""
-        devices = Devices.of(self.handle)
-        if devices is not self._devices or self._class_version != devices.classes.version:
-            self._devices, self._class_version = devices, devices.classes.version
+        devices = self._devices
+        if devices is None or self._kept_for is not self.handle:
+            devices, self._kept_for = Devices.of(self.handle), self.handle
+            self._devices, self._class_version = devices, -1
+            self._binder = ClaimBinder(self.handle, devices, self._timeout_s)
+        if self._class_version != devices.classes.version:
+            self._class_version = devices.classes.version
             self._answers.clear()
         return devices
-
-    def _binder(self) -> ClaimBinder:
-        return ClaimBinder(self.handle, self._keep(), self._timeout_s)
 
     def concerns(self, pod: Pod, table: NodeTable) -> bool:
         """Whether the pod has claims, or resources that devices stand for now."""
@@ -283,7 +285,7 @@ class DynamicResources(
 
     def _give_up(self, known: ClaimState, pod: Pod) -> Status:
         """Give back one claim that keeps the pod from its node; it may get other devices then."""
-        binder = self._binder()
+        binder = self._binder
         try:
             for position in sorted(known.unavailable):
                 claim = known.claims[position]
@@ -361,7 +363,7 @@ class DynamicResources(
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         known: ClaimState | None = state.get(STATE)
         if known is not None and known.given:
-            self._do(drive(self._binder().undo(pod, known.given)))
+            self._do(drive(self._binder.undo(pod, known.given)))
             known.given = []
 
     # PreBind
@@ -374,7 +376,7 @@ class DynamicResources(
         known: ClaimState | None = state.get(STATE)
         if known is None or not known.given:
             return SUCCESS
-        given, binder = known.given, self._binder()
+        given, binder = known.given, self._binder
 
         def finish(_: None) -> Status | Awaitable[Status]:
             return self._wait(binder, pod, given) if binder.waits(given) else SUCCESS

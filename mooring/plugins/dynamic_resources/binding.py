@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -294,10 +295,15 @@ def _status(
     has = claim.allocation if allocation is None else allocation
     assert has is not None, "checked before"
     if has.allocation_timestamp is None:
-        now = clock.now().isoformat(timespec="seconds").replace("+00:00", "Z")
-        has = replace(has, allocation_timestamp=now)
+        has = replace(has, allocation_timestamp=_timestamp(clock.now()))
     users = (*(claim.status.reserved_for or ()), user)
     return replace(claim.status, allocation=has, reserved_for=users)
+
+
+@lru_cache(maxsize=16)
+def _timestamp(now: datetime) -> str:
+    """The moment as the API writes it; many claims are written within one."""
+    return now.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _waiting_event(pod: Pod, profile: str) -> PodEvent:

@@ -63,6 +63,8 @@ class ClaimPlan:
     devices: DeviceClaim
     is_plain: bool
     """Whether it wants so many devices and nothing more."""
+    has_config: bool
+    """Whether it, or a class it names, has something to tell the drivers."""
 
 
 def plan_claim(devices: DeviceClaim, classes: DeviceClasses, where: str) -> ClaimPlan:
@@ -77,7 +79,9 @@ def plan_claim(devices: DeviceClaim, classes: DeviceClasses, where: str) -> Clai
             text = "empty constraint (unsupported constraint type?)"
             raise AllocationError(f"claim {where}, constraint #{i}: {text}")
     is_plain = not constraints and all(_is_plain(options) for options in requests)
-    return ClaimPlan(requests, constraints, devices, is_plain)
+    classes_named = [plan.device_class for options in requests for plan in options]
+    has_config = bool(devices.config) or any(c.spec.config for c in classes_named)
+    return ClaimPlan(requests, constraints, devices, is_plain, has_config)
 
 
 def _is_plain(options: tuple[RequestPlan, ...]) -> bool:

@@ -55,6 +55,7 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
         self._ignored_groups = frozenset(ignored_groups)
         self._hints = FitHints()
         self._scored = frozenset(self._strategy.resources)
+        self._known: tuple[Handle, Devices] | None = None
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -77,7 +78,10 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
         return devices.classes.version, offered.version, used.version
 
     def _devices(self) -> Devices:
-        return Devices.of(self.handle)
+        known = self._known
+        if known is None or known[0] is not self.handle:
+            known = self._known = (self.handle, Devices.of(self.handle))
+        return known[1]
 
     def _backed(self, pod: Pod) -> Sequence[str]:
         """The resources of the pod that a node without them may have from devices."""
