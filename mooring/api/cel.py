@@ -21,6 +21,13 @@ from .semver import Semver, parse_semver
 MISSING = "expressions in CEL need the package cel-expr-python; install mooring[dra]"
 QUANTITY, SEMVER = "@quantity", "@semver"
 MAX_INT64 = 2**63 - 1
+_DOMAINS = re.compile(r"device\s*\.\s*(?:attributes|capacity)\b")
+_LITERAL = r"""(?:"[^"\\]*"|'[^'\\]*')"""
+_ONE = rf"device\.(?:attributes|capacity)\[{_LITERAL}\]"
+_FIELD = re.compile(rf"{_ONE}(?:\.\??[A-Za-z_]\w*\b(?!\s*\()|\[\??{_LITERAL}\])")
+_DOMAIN = re.compile(rf"{_ONE}(?!\s*[.\[])")
+_IN = re.compile(rf"{_LITERAL}\s+in\s+$")
+_WORD = re.compile(r"[A-Za-z_][\w-]*")
 _NO_KEY = re.compile(r'Key not found in map : "(?P<key>.*)"$', re.DOTALL)
 
 
@@ -31,10 +38,11 @@ class CelError(InputError):
 class Expression:
     """A compiled expression that says yes or no to a device."""
 
-    __slots__ = ("_compiled", "text")
+    __slots__ = ("_compiled", "names", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.names = names_in(text)
         try:
             self._compiled = _environment().compile(text)
         except RuntimeError as error:
@@ -58,6 +66,20 @@ class Expression:
             if wider is None:
                 raise CelError(problem)
             data = wider
+
+
+def names_in(text: str) -> frozenset[str] | None:
+    """The attributes and capacities, without their domains, that an expression can look at; None: any.
+
+    It can look at others than it names only if it takes a domain as a whole, or puts names together.
+    """
+    if "+" in text:
+        return None
+    for match in _DOMAINS.finditer(text):
+        asked_for_a_name = _IN.search(text, 0, match.start()) and _DOMAIN.match(text, match.start())
+        if not (_FIELD.match(text, match.start()) or asked_for_a_name):
+            return None
+    return frozenset(_WORD.findall(text))
 
 
 class SeenDevice:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from mooring.api import cel
-from mooring.api.cel import CelError, SeenDevice, compile_expression
+from mooring.api.cel import CelError, SeenDevice, compile_expression, names_in
 from mooring.api.devices import Device
 from mooring.testing.devices import DRIVER, make_device
 
@@ -103,6 +103,33 @@ def test_what_is_no_expression_is_refused_in_one_line(expression: str, problem: 
         compile_expression(expression)
 
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("expression", "names"),
+    [
+        pytest.param('device.driver == "d"', {"device", "driver", "d"}, id="none"),
+        pytest.param(
+            f"{OWN}.numa == 1 && {CAPACITY}.memory.sign() > 0", {"numa", "memory"}, id="two"
+        ),
+        pytest.param(f'"rack" in {OWN} && {OWN}["ecc"]', {"rack", "ecc"}, id="by text"),
+        pytest.param(f"{OWN}.?rack.hasValue()", {"rack"}, id="an optional one"),
+        pytest.param(f"cel.bind(d, {OWN}, d.ecc)", None, id="a name for all of them"),
+        pytest.param(f'{OWN}.exists(k, k == "ecc")', None, id="each of them"),
+        pytest.param(f'"e" + "cc" in {OWN}', None, id="a name that is put together"),
+        pytest.param(f"{OWN} == {OWN}", None, id="all of them compared"),
+        pytest.param('device.attributes.exists(d, d == "x")', None, id="each domain"),
+        pytest.param("device.attributes[device.driver].ecc", None, id="a domain to be found out"),
+        pytest.param(f'{OWN}["e" + "cc"]', None, id="a name to be found out"),
+        pytest.param(f"device.attributes [ '{DRIVER}' ] . ecc", None, id="in a way of its own"),
+        pytest.param(f"size({OWN}) > 2", None, id="how many there are"),
+    ],
+)
+def test_what_an_expression_can_look_at(expression: str, names: set[str] | None) -> None:
+    found = names_in(expression)
+
+    assert (found is None) == (names is None)
+    assert found is None or names is None or names <= found
 
 
 def test_without_the_library_one_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/al
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
 from ...api.cel import CelError, SeenDevice, compile_expression
@@ -34,7 +34,7 @@ Judged = bool | Fault
 class Selection:
     """The selectors of a class and of a request for its devices, and the taints the request tolerates."""
 
-    __slots__ = ("_expressions", "_judged", "tolerations")
+    __slots__ = ("_expressions", "_judged", "_names", "tolerations")
 
     def __init__(
         self,
@@ -47,15 +47,34 @@ class Selection:
             *_numbered("", selectors),
         ]
         self.tolerations = tolerations
-        self._judged: dict[tuple[str, bytes], Judged] = {}
+        self._names = _names(text for _, _, text in self._expressions)
+        self._judged: dict[Hashable, Judged] = {}
 
     def judge(self, offer: Offer) -> Judged:
         """Whether the device is picked; expressions after the first that says no are not asked."""
-        key = (offer.driver, offer.device.content)
+        key = self._key(offer)
         known = self._judged.get(key)
         if known is None:
             known = self._judged[key] = self._ask(offer)
         return known
+
+    def _key(self, offer: Offer) -> Hashable:
+        """What the answer depends on: devices that look the same to the expressions share it."""
+        device, names = offer.device, self._names
+        if names is None:
+            return offer.driver, device.content
+        # A version that is none spoils every answer.
+        seen = [
+            (name, value)
+            for name, value in (device.attributes or {}).items()
+            if value.version_value is not None or name.rpartition("/")[2] in names
+        ]
+        room = [
+            (name, c.value)
+            for name, c in offer.capacity.items()
+            if name.rpartition("/")[2] in names
+        ]
+        return offer.driver, offer.is_shared, tuple(seen), tuple(room)
 
     def _ask(self, offer: Offer) -> Judged:
         for of_class, position, text in self._expressions:
@@ -80,6 +99,20 @@ class Selection:
             for taint in offer.device.taints or ()
             if taint.effect in BLOCKING_EFFECTS
         )
+
+
+def _names(texts: Iterable[str]) -> frozenset[str] | None:
+    """The attributes and capacities that some expressions can look at together; None: any."""
+    found: set[str] = set()
+    for text in texts:
+        try:
+            names = compile_expression(text).names
+        except CelError:
+            continue
+        if names is None:
+            return None
+        found |= names
+    return frozenset(found)
 
 
 def _numbered(of_class: str, selectors: Iterable[DeviceSelector]) -> list[tuple[str, int, str]]:
