@@ -224,13 +224,29 @@ def _environment() -> Any:
     """What expressions may refer to; raises CelError when the library is not installed."""
     try:
         from cel_expr_python import cel  # an extra: most clusters have no devices
-        from cel_expr_python.ext import (
-            ext_bindings,
-            ext_optional,
-            ext_strings,
-        )
+        from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
     except ImportError:
         raise CelError(MISSING) from None
+    kind = cel.Type
+    domains = kind.Map(kind.STRING, kind.Map(kind.STRING, kind.DYN))
+    return cel.NewEnv(
+        variables={
+            "device.driver": kind.STRING,
+            "device.allowMultipleAllocations": kind.BOOL,
+            "device.attributes": domains,
+            "device.capacity": domains,
+        },
+        extensions=[
+            ext_bindings.ExtBindings(),
+            ext_optional.ExtOptional(),
+            ext_strings.ExtStrings(),
+            cel.CelExtension("kubernetes", _functions(cel)),
+        ],
+    )
+
+
+def _functions(cel: Any) -> list[Any]:
+    """The functions that Kubernetes adds to the language, as the library wants them."""
     kind = cel.Type
     text, dyn, yes, number = kind.STRING, kind.DYN, kind.BOOL, kind.INT
     overloads: list[tuple[str, Any, list[Any], bool, Any]] = [
@@ -255,22 +271,7 @@ def _environment() -> Any:
     ]
     by_name: dict[str, list[Any]] = {}
     for name, result, given, is_member, function in overloads:
-        number_of = len(by_name.setdefault(name, []))
-        made = cel.Overload(f"kubernetes_{name}_{number_of}", result, given, is_member, function)
+        turn = len(by_name.setdefault(name, []))
+        made = cel.Overload(f"kubernetes_{name}_{turn}", result, given, is_member, function)
         by_name[name].append(made)
-    functions = [cel.FunctionDecl(name, made) for name, made in by_name.items()]
-    domains = kind.Map(text, kind.Map(text, dyn))
-    return cel.NewEnv(
-        variables={
-            "device.driver": text,
-            "device.allowMultipleAllocations": yes,
-            "device.attributes": domains,
-            "device.capacity": domains,
-        },
-        extensions=[
-            ext_bindings.ExtBindings(),
-            ext_optional.ExtOptional(),
-            ext_strings.ExtStrings(),
-            cel.CelExtension("kubernetes", functions),
-        ],
-    )
+    return [cel.FunctionDecl(name, made) for name, made in by_name.items()]

@@ -114,6 +114,19 @@ def test_unreserve_takes_the_pod_from_the_users_and_leaves_the_devices() -> None
     assert devices_of(made.claim("c")) == ["gpu=a/d0"]
 
 
+def test_what_cannot_be_unreserved_keeps_nothing_else() -> None:
+    made = world(make_claim("c", devices=["a/d1"], node="a"), make_claim("d"))
+    pod = made.add(claiming("c", "d"))
+    state = made.reserve(pod)
+    assert made.pre_bind(state, pod) == SUCCESS
+    made.failures = [GONE]
+
+    made.unreserve(state, pod)
+
+    assert made.claim("c").is_reserved_for(pod)
+    assert not made.claim("d").is_reserved_for(pod)
+
+
 def test_a_conflict_is_tried_again_from_what_is_there(slow: bool) -> None:
     made = world(make_claim("c"))
     made.is_slow = slow

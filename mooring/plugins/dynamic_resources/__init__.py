@@ -307,7 +307,10 @@ class DynamicResources(
             return
 
         async def finish() -> Status:
-            await cast("Awaitable[None]", rest)
+            try:
+                await cast("Awaitable[None]", rest)
+            except MooringError as error:
+                return failure(error)
             return SUCCESS
 
         self.handle.executor.run(finish, lambda status: None)

@@ -7,6 +7,7 @@ pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,10 +28,12 @@ from ...api.dra import (
 from ...api.pod import Pod
 from ...api.pod_status import ExtendedResourceClaimStatus
 from ...clock import Clock
-from ...errors import ConflictError, MooringError, NotFoundError
+from ...errors import ApiError, ConflictError, MooringError, NotFoundError
 from ...framework import Handle, PodEvent
 from ...framework.devices import Devices
 from .extended import SPECIAL_NAME, ExtendedRequests, to_create
+
+log = logging.getLogger(__name__)
 
 RETRIES = 5
 POLL_S = 5.0
@@ -160,13 +163,22 @@ class ClaimBinder:
         for one in given:
             if one.pending_uid:
                 self._devices.claims.end(one.pending_uid)
-            if one.extended is not None:
-                if one.claim.name != SPECIAL_NAME:
-                    yield from self.remove(one.claim)
-            elif one.claim.allocation is not None and one.claim.is_reserved_for(pod):
-                left = tuple(c for c in one.claim.status.reserved_for or () if c.uid != pod.uid)
-                status = replace(one.claim.status, reserved_for=left or None)
-                yield from self._update_status(one.claim, status)
+        for one in given:
+            try:
+                yield from self._undo_one(pod, one)
+            except ApiError as error:
+                log.warning("claim %s: cannot be unreserved: %s", one.claim.key, error)
+
+    def _undo_one(self, pod: Pod, one: Given) -> Steps[None]:
+        claim = one.claim
+        if one.extended is not None:
+            if claim.name != SPECIAL_NAME:
+                yield from self.remove(claim)
+        elif claim.allocation is not None and claim.is_reserved_for(pod):
+            left = tuple(user for user in claim.status.reserved_for or () if user.uid != pod.uid)
+            status = replace(claim.status, reserved_for=left or None)
+            written = yield self._handle.client.update_status(replace(claim, status=status))
+            self._devices.claims.wrote(written)
 
     def deallocate(self, claim: ResourceClaim) -> Steps[None]:
         """Give the devices of a claim back that nobody uses."""
@@ -186,13 +198,6 @@ class ClaimBinder:
         except NotFoundError:
             pass
         self._devices.claims.deleted(claim)
-
-    def _update_status(self, claim: ResourceClaim, status: ResourceClaimStatus) -> Steps[None]:
-        try:
-            written = yield self._handle.client.update_status(replace(claim, status=status))
-        except (ConflictError, NotFoundError):
-            return
-        self._devices.claims.wrote(written)
 
 
 def drive(steps: Steps[T], finish: Callable[[T], Any] = lambda value: value) -> Any:
