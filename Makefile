@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@# The build backend is installed first so that it is pinned like everything else.
 	$(PIP) install -c constraints.txt hatchling
-	$(PIP) install -c constraints.txt --no-build-isolation -e '.[dev]'
+	$(PIP) install -c constraints.txt --no-build-isolation -e '.[dev,dra]'
 	@touch $@
 
 run: $(STAMP) ## Schedule the example workload on the example cluster

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr as _set
 
-from .dra import DeviceClass, ResourceClaim, ResourceSlice
+from .devices import ResourceSlice
+from .dra import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from .meta import EMPTY_META, KubeObject, ObjectMeta, Wire
 from .node import ContainerImage, Node, NodeCondition
 from .pod import Pod
@@ -37,6 +38,7 @@ from .validate import (
     spec_problems,
     taint_problems,
 )
+from .validate_dra import device_problems
 from .workloads import (
     DaemonSet,
     Deployment,
@@ -232,6 +234,8 @@ def _object_problems(wire: KubeObject) -> Iterator[Problem]:
             yield from _claim_problems(wire, "spec")
         case CSIStorageCapacity():
             yield from _capacity_problems(wire)
+        case ResourceClaim() | ResourceClaimTemplate() | DeviceClass() | ResourceSlice():
+            yield from device_problems(wire)
 
 
 def _template_problems(template: PodTemplateSpec | None) -> Iterator[Problem]:
@@ -285,6 +289,7 @@ OTHER_KINDS: tuple[type[KubeObject], ...] = (
     ReplicaSet,
     ReplicationController,
     ResourceClaim,
+    ResourceClaimTemplate,
     ResourceSlice,
     Service,
     StatefulSet,

@@ -37,6 +37,7 @@ class ObjectMeta(Wire, frozen=True):
     owner_references: tuple[OwnerReference, ...] | None = None
     resource_version: str = ""
     generation: int = 0
+    finalizers: tuple[str, ...] | None = None
 
 
 EMPTY_META = ObjectMeta()

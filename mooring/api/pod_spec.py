@@ -23,6 +23,7 @@ from .quantity import Quantity
 from .resources import (
     CPU,
     MEMORY,
+    may_stand_for_devices,
     names_its_needs,
     non_zero_units,
     pod_amounts,
@@ -135,6 +136,11 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
         except ValueError:
             return
         _ = self.host_ports, self.images
+
+    @cached_property
+    def device_resources(self) -> tuple[str, ...]:
+        """The resources among `requests` that classes of devices can stand in for."""
+        return tuple(name for name in self.requests if may_stand_for_devices(name))
 
     @cached_property
     def requested_names(self) -> frozenset[str]:

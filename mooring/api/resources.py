@@ -34,6 +34,8 @@ PODS = "pods"
 HUGEPAGES_PREFIX = "hugepages-"
 ATTACHABLE_PREFIX = "attachable-volumes-"
 NATIVE_PREFIX = "kubernetes.io/"
+DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+"""Before the name of a class of devices: the extended resource that the class stands for."""
 QUOTA_PREFIX = "requests."
 
 DEFAULT_MILLI_CPU_REQUEST = 100
@@ -74,6 +76,12 @@ def is_extended(name: str) -> bool:
     if is_native(name) or name.startswith(QUOTA_PREFIX):
         return False
     return is_qualified_name(QUOTA_PREFIX + name)
+
+
+@lru_cache(maxsize=4096)
+def may_stand_for_devices(name: str) -> bool:
+    """Whether a class of devices can stand in for the resource."""
+    return is_extended(name) or name.startswith(DEVICE_CLASS_PREFIX)
 
 
 @lru_cache(maxsize=4096)

@@ -6,7 +6,7 @@ and pkg/scheduler/framework/{types,events}.go (matching, the events the schedule
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum, IntFlag
 from typing import Any, TypeVar
@@ -127,6 +127,21 @@ HintFunction = Callable[[Pod, Any, Any], Hint]
 It is called once per waiting pod and event, so it must be cheap, or say that it goes `by_spec`. One that raises counts
 as QUEUE.
 """
+
+
+Concern = Callable[[Any, Any], Collection[str] | None]
+"""(object before, object after) -> the keys of the pods for which the hint may say Queue; None: any pod's."""
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowHint:
+    """A hint that can say of an event which pods it may concern, so that the others need not be asked about."""
+
+    hint: HintFunction
+    concerns: Concern
+
+    def __call__(self, pod: Pod, old: Any, new: Any) -> Hint:
+        return self.hint(pod, old, new)
 
 
 Doubt = Callable[[Pod, Any, Any], bool]

@@ -71,10 +71,12 @@ class ObjectLog(KeyLog[ObjectKey]):
 class Follower:
     """Remembers up to where one reader has read."""
 
-    __slots__ = ("_lister", "_version")
+    __slots__ = ("_feed", "_lister", "_version")
 
     def __init__(self, lister: Lister) -> None:
         self._lister = lister
+        # Asking a Protocol takes longer than reading a short log.
+        self._feed: ChangeFeed | None = lister if isinstance(lister, ChangeFeed) else None
         self._version = -1
 
     def changes(self) -> Iterable[ObjectKey] | None:
@@ -82,6 +84,6 @@ class Follower:
         version, self._version = self._version, self._lister.version
         if version == self._version:
             return ()
-        if version < 0 or not isinstance(self._lister, ChangeFeed):
+        if version < 0 or self._feed is None:
             return None
-        return self._lister.changes_since(version)
+        return self._feed.changes_since(version)

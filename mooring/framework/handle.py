@@ -67,6 +67,15 @@ class Client(Protocol):
         is gone. Our objects leave out what does not bear on placement: over a network, send only what differs.
         """
 
+    def update_status(self, obj: Object) -> Object | Awaitable[Object]:
+        """The same for the status of an object, which the API server keeps apart from the rest."""
+
+    def create(self, obj: Object) -> Object | Awaitable[Object]:
+        """Write a new object, which may leave its name to the cluster, and return it as stored."""
+
+    def delete(self, obj: KubeObject) -> Awaitable[None] | None:
+        """Remove an object; raises NotFoundError when it is gone."""
+
 
 class PodEvent(Struct, frozen=True, gc=False):
     """An event as `kubectl describe pod` shows it (events.k8s.io/v1)."""
@@ -249,6 +258,15 @@ class NoClient:
     def update(self, obj: Object) -> Object:
         return obj
 
+    def update_status(self, obj: Object) -> Object:
+        return obj
+
+    def create(self, obj: Object) -> Object:
+        return obj
+
+    def delete(self, obj: KubeObject) -> None:
+        pass
+
 
 @dataclass
 class Handle:
@@ -278,3 +296,5 @@ class Handle:
     """The rows of all nodes in the order in which kube-scheduler would list them; None: in their own."""
     metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
     """Where a plugin counts; `metrics.add` takes metrics of its own."""
+    shared: dict[str, Any] = field(default_factory=dict)
+    """What plugins keep together, by name: one for all profiles of a scheduler."""

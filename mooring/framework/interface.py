@@ -301,6 +301,10 @@ class ScorePlugin(Plugin):
     normalizes_by_bounds: ClassVar[bool] = False
     """`normalize` makes of a score what the score, the lowest and the highest one say, and nothing else."""
 
+    def score_spec(self, spec: PodSpec) -> int | None:
+        """The raw score of every node for all pods of this spec, whatever the cluster; None: it depends."""
+        return None
+
     def normalize(self, scores: Ints) -> Ints:
         """Bring the raw scores of all feasible nodes into MIN_SCORE..MAX_SCORE."""
         return scores

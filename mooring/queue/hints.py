@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any, TypeAlias
 
 from ..api.pod import Pod
-from ..framework.events import ClusterEvent, Hint, HintFunction, goes_by_spec
+from ..framework.events import ClusterEvent, Hint, HintFunction, NarrowHint, goes_by_spec
 from ..observe import SchedulerMetrics
 from .queued_pod import QueuedPodInfo, Rejection
 
@@ -133,6 +133,18 @@ class Plan:
             return worth[0][1] if worth else SKIP
         calls = self._calls_for(rejection)
         return ask_for(calls, info.pod, old, new) if calls else SKIP
+
+    def concerned(self, rejection: Rejection, old: Any, new: Any) -> Iterable[str] | None:
+        """The keys of the pods with this rejection that the event may concern; None: any of them."""
+        if self._is_wildcard:
+            return None
+        keys: dict[str, None] = {}
+        for hint, _ in self._find_calls(rejection, is_timed=False):
+            concerned = hint.concerns(old, new) if isinstance(hint, NarrowHint) else None
+            if concerned is None:
+                return None
+            keys.update(dict.fromkeys(concerned))
+        return keys
 
     def _find_calls(self, rejection: Rejection, is_timed: bool) -> Calls:
         if not rejection.plugins or self._is_wildcard or rejection.profile not in self._matching:

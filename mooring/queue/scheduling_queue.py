@@ -188,11 +188,16 @@ class SchedulingQueue:
         for rejection, kinds in self.unschedulable.kinds():
             if not plan.can_open(rejection.gating_plugin):
                 continue
-            worth = plan.worth_of_kinds(rejection, kinds, old, new)
+            keys = plan.concerned(rejection, old, new)
+            if keys is None:
+                worth = plan.worth_of_kinds(rejection, kinds, old, new)
+                if len(kinds) > 1:
+                    worth.sort(key=self.unschedulable.turn)
+            else:
+                infos = self.unschedulable.rejected(rejection, keys)
+                worth = plan.worth(rejection, infos, old, new)
             if pre_check is not None:
                 worth = [(info, strategy) for info, strategy in worth if pre_check(info.pod)]
-            if len(kinds) > 1:
-                worth.sort(key=self.unschedulable.turn)
             moving.extend(worth)
         moved = self._move(moving, event, old, new)
         plan.handling.observe(perf_counter() - started)

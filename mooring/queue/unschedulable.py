@@ -5,7 +5,7 @@ Plays the part of pkg/scheduler/backend/queue/unschedulable_pods.go.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -87,6 +87,11 @@ class UnschedulablePods:
     def turn(self, moving: tuple[QueuedPodInfo, Strategy]) -> int:
         """Sorts the pods of one rejection as they came to it."""
         return self._pods[moving[0].pod.key].turn
+
+    def rejected(self, rejection: Rejection, keys: Iterable[str]) -> list[QueuedPodInfo]:
+        """Those of the pods with these keys that are here with this rejection."""
+        found = [self._pods.get(key) for key in keys]
+        return [entry.info for entry in found if entry is not None and entry.rejection == rejection]
 
     def oldest(self) -> QueuedPodInfo | None:
         """The pod that waits longest."""

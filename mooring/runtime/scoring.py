@@ -149,7 +149,11 @@ class Scoring:
     ) -> Ints | int:
         """The weighted, normalised scores of one plugin; one number when it gives all rows the same."""
         if plugin.name not in self._kept:
+            if plugin.score_spec(pod.spec) == 0 and plugin.name not in self._knows_rows:
+                return self._score_of_nothing(plugin, table.count(rows)) * weight
             raw = score_rows(plugin, state, pod, table, rows)
+            if plugin.name not in self._knows_rows and not raw.any():
+                return self._score_of_nothing(plugin, len(raw)) * weight
             return self._normalized(plugin, raw, state, pod, table, rows) * weight
         position = self._kept[plugin.name]
         total = self._plans.answer(plan, position, state, pod, table).total

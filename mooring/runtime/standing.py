@@ -138,6 +138,7 @@ class Standing:
 
     def _build(self, table: NodeTable) -> None:
         self.builds += 1
+        self._known.clear()
         rows = table.live_rows
         fits: Bools = np.zeros(len(table), dtype=np.bool_)
         fits[rows] = self._fits(table, rows)

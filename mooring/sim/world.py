@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TypeAlias
 
 from ..api.decode import decode_object
+from ..api.dra import ResourceClaim
 from ..api.encode import to_dict
 from ..api.meta import ObjectMeta
 from ..api.node import Node
@@ -24,12 +25,14 @@ from ..cluster.memory import (
     WORKLOAD_KINDS,
     Admission,
     AdmissionError,
+    ClaimController,
     ClusterObject,
     Controllers,
     Kubelets,
     MemoryCluster,
     Provisioning,
     VolumeController,
+    admit_devices,
     admit_namespace,
     admit_storage,
     duration_problem,
@@ -71,6 +74,7 @@ class World:
         self.cluster = MemoryCluster(self.clock, self.agenda)
         self._admission = Admission(self.cluster)
         self._volumes = VolumeController(self.cluster, provisioning, self.agenda)
+        self._claims = ClaimController(self.cluster)
         self._namespaces: set[str] = set()
         _refuse_no_nodes(objects)
         present, later, timelines = self._sort(objects)
@@ -86,7 +90,9 @@ class World:
         self.cluster.watch(Kubelets(self.cluster, self.clock, self.agenda))
         self.cluster.watch(self._controllers, replay=False)
         self.cluster.watch(self._volumes)
+        self.cluster.watch(self._claims)
         self._volumes.run()
+        self._claims.run()
         for pod in self.cluster.list("Pod"):
             if pod.node_name and pod.is_terminating:
                 self._expect_end(pod)
@@ -96,6 +102,7 @@ class World:
         with self._faults_placed(None, ""):
             self._controllers.run()
         self._volumes.run()
+        self._claims.run()
 
     # Filling it
 
@@ -147,7 +154,7 @@ class World:
             for obj in objects:
                 if not isinstance(obj, Pod):
                     admitted = admit_namespace(obj) if isinstance(obj, Namespace) else obj
-                    self.cluster.add(admit_storage(admitted))
+                    self.cluster.add(admit_devices(admit_storage(admitted)))
             self._load_pods(objects)
         for pod in list(self.cluster.list("Pod")):
             self._need_namespace(pod.namespace)
@@ -202,6 +209,7 @@ class World:
         with self._faults_placed(source, path):
             self._controllers.run()
         self._volumes.run()
+        self._claims.run()
 
     def _add(self, obj: ClusterObject) -> None:
         self._need_namespace(obj.namespace)
@@ -210,7 +218,7 @@ class World:
             obj = admit_namespace(obj)
         elif isinstance(obj, Pod):
             obj = self._admission.admit(obj)
-        self.cluster.add(admit_storage(obj))
+        self.cluster.add(admit_devices(admit_storage(obj)))
 
     def _change(self, change: Change) -> None:
         stored = self._find(change.ref)
@@ -233,6 +241,9 @@ class World:
                 return
             case PersistentVolume() | PersistentVolumeClaim():
                 self._volumes.delete(stored, self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
+                return
+            case ResourceClaim():
+                self._claims.delete(stored, self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
                 return
         self.cluster.delete(stored)
         if isinstance(stored, Node):

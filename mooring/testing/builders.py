@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from ..api.decode import decode_object
 from ..api.kinds import KINDS
+from ..api.meta import KubeObject
 from ..api.node import HOSTNAME, ZONE, Node
 from ..api.pod import Pod, PodCondition
 from ..clock import ManualClock
@@ -229,7 +230,8 @@ class ObjectLister:
 class RecordingClient:
     """A client that only notes what it is asked to do.
 
-    `bound` is (pod key, node name), `updated` are the objects as they were to be written, the others are pods.
+    `bound` is (pod key, node name), `updated`, `created` and `deleted` are the objects as they were to be written, the
+    others are pods.
     """
 
     def __init__(self) -> None:
@@ -237,6 +239,8 @@ class RecordingClient:
         self.evicted: list[Pod] = []
         self.cleared: list[Pod] = []
         self.updated: list[Any] = []
+        self.created: list[Any] = []
+        self.deleted: list[Any] = []
 
     def bind(self, pod: Pod, node_name: str) -> None:
         self.bound.append((pod.key, node_name))
@@ -258,6 +262,16 @@ class RecordingClient:
     def update(self, obj: T) -> T:
         self.updated.append(obj)
         return obj
+
+    def update_status(self, obj: T) -> T:
+        return self.update(obj)
+
+    def create(self, obj: T) -> T:
+        self.created.append(obj)
+        return obj
+
+    def delete(self, obj: KubeObject) -> None:
+        self.deleted.append(obj)
 
 
 class Nominations:

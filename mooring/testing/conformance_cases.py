@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..api.decode import decode_object
+from ..api.dra import AllocationResult, DeviceClass, ResourceClaim
+from ..api.meta import KubeObject
 from ..api.pod import Pod, PodCondition
 from ..clock import ManualClock
 from ..config import default_config, parse_config
@@ -40,24 +42,41 @@ class Disagreement:
 
 
 class CaseCluster:
-    """The objects of a case. Nothing is bound or deleted: pods stay where they were assumed."""
+    """The objects of a case. Nothing is bound or deleted: pods stay where they were assumed. Claims are written."""
 
     def __init__(self, objects: Iterable[Any]) -> None:
         self.version = 0
-        self._objects: dict[str, list[Any]] = {}
+        self._objects: dict[str, dict[tuple[str, str], Any]] = {}
         for obj in objects:
-            self._objects.setdefault(obj.kind, []).append(obj)
+            self._put(obj)
+
+    def _put(self, obj: Any) -> None:
+        self._objects.setdefault(obj.kind, {})[obj.namespace, obj.name] = obj
 
     def list(self, kind: str, namespace: str | None = None) -> list[Any]:
-        found = self._objects.get(kind, [])
+        found = self._objects.get(kind, {}).values()
         return [obj for obj in found if namespace is None or obj.namespace == namespace]
 
     def get(self, kind: str, namespace: str, name: str) -> Any | None:
-        found = self._objects.get(kind, [])
-        return next((o for o in found if o.namespace == namespace and o.name == name), None)
+        return self._objects.get(kind, {}).get((namespace, name))
 
     def update(self, obj: T) -> T:
+        if isinstance(obj, ResourceClaim):
+            self._put(obj)
+            self.version += 1
         return obj
+
+    def update_status(self, obj: T) -> T:
+        return self.update(obj)
+
+    def create(self, obj: Any) -> Any:
+        name = f"{obj.metadata.generate_name}{self.version}"
+        meta = msgspec.structs.replace(obj.metadata, name=name, uid=name)
+        return self.update(msgspec.structs.replace(obj, metadata=meta))
+
+    def delete(self, obj: KubeObject) -> None:
+        self._objects[obj.kind].pop((obj.namespace, obj.name))
+        self.version += 1
 
     def bind(self, pod: Pod, node_name: str) -> None:
         pass
@@ -86,6 +105,17 @@ class NoBinding:
         pass
 
 
+class ClaimBinding:
+    """Does what is done before a pod is bound, and binds nothing: the claims of the pod are written."""
+
+    def run(
+        self, work: Callable[[], Status | Awaitable[Status]], finished: Callable[[Status], None]
+    ) -> None:
+        status = work()
+        assert isinstance(status, Status), "the cluster of a case answers at once"
+        assert status.is_success, status.message
+
+
 def run_case(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
     """For each pod of the case, in order: its name and where we disagree."""
     objects = [decode_object(obj) for obj in case["objects"]]
@@ -95,7 +125,7 @@ def run_case(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
         case_config(case["config"]),
         cluster,
         clock=ManualClock(),
-        executor=NoBinding(),
+        executor=ClaimBinding() if cluster.list(DeviceClass.kind) else NoBinding(),
         ties=FirstByName(),
         explain=True,
     )
@@ -105,7 +135,9 @@ def run_case(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
     for pod in (*pods, *(o for o in objects if isinstance(o, Pod) and not o.node_name)):
         scheduler.queue.nominator.add(pod)
     for pod, expected in zip(pods, case["expected"]["pods"], strict=True):
+        before = allocations_of(cluster)
         record = decide(scheduler, pod)
+        note_claims(record, before, allocations_of(cluster))
         found = [
             Disagreement(case["id"], expected["pod"], path, ours, theirs)
             for path, ours, theirs in compare(record, expected)
@@ -213,12 +245,49 @@ def _post_filter(attempt: Attempt) -> dict[str, Any] | None:
     return record
 
 
+def allocations_of(cluster: CaseCluster) -> dict[str, AllocationResult]:
+    """What each claim has; the claim that stands for extended resources has the name it begins with."""
+    found: dict[str, AllocationResult] = {}
+    for claim in cluster.list(ResourceClaim.kind):
+        if claim.allocation is not None:
+            found[claim.key] = claim.allocation
+    return found
+
+
+def note_claims(
+    record: dict[str, Any],
+    before: dict[str, AllocationResult],
+    after: dict[str, AllocationResult],
+) -> None:
+    """Add to the record of a pod which claims got devices, and which gave theirs back."""
+    made = {key: after[key] for key in after if key not in before}
+    if made:
+        record["allocations"] = {
+            EXTENDED if "-extended-resources-" in key else key: _allocation(allocation)
+            for key, allocation in made.items()
+        }
+    gone = sorted(key for key in before if key not in after)
+    if gone and record.get("postFilter"):
+        record["postFilter"]["deallocated"] = gone
+
+
+def _allocation(allocation: AllocationResult) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(allocation))
+    devices = [
+        {name: value for name, value in result.items() if name in COMPARED}
+        for result in told["devices"]["results"]
+    ]
+    return {"devices": devices, "nodeSelector": told.get("nodeSelector")}
+
+
 def _keys(pods: Iterable[Pod]) -> list[str]:
     return sorted(pod.key for pod in pods)
 
 
 PLAIN = ("preEnqueue", "host", "hostFromNomination", "fitError", "unschedulablePlugins", "message")
-DEEP = ("filter", "scores", "totals", "postFilter")
+DEEP = ("filter", "scores", "totals", "postFilter", "allocations")
+COMPARED = {"request", "driver", "pool", "device", "adminAccess", "consumedCapacity"}
+EXTENDED = "<extended-resources>"
 
 
 def compare(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:

@@ -21,11 +21,12 @@ COMPLETE = [
     "profiles",
     "preemption",
     "volumes",
+    "dra",
     "mixed",
 ]
 OTHER_KINDS = ["queue", "hints", "config"]
 ELSEWHERE = ["long-run"]  # in test_recorded_runs.py, to run beside this
-LEFT_OUT = {"dra": "DynamicResources does not judge yet"}
+LEFT_OUT: dict[str, str] = {}
 FAMILIES = sorted(file.name.removesuffix(SUFFIX) for file in FOLDER.glob(f"*{SUFFIX}"))
 
 pytestmark = pytest.mark.skipif(not FAMILIES, reason="the recorded decisions are not here")

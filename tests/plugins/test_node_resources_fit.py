@@ -21,6 +21,7 @@ def judged(pod: Pod, *others: Pod, plugin: NodeResourcesFit | None = None, **nod
     extended = {"ephemeral-storage": "10Gi", GPU: 2, NIC: 1, PAGES: "4Mi"}
     table = make_table(make_node("a", extended=extended, **given), pods=others)
     fit, state = plugin or NodeResourcesFit(), CycleState()
+    fit.handle = make_handle()
     assert fit.pre_filter(state, pod, table) == SUCCESS
     check_rows_agree(fit, pod, table, state)
     return fit.filter_rows(state, pod, table, ALL).status(0)

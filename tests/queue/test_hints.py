@@ -10,6 +10,7 @@ from mooring.framework.events import (
     ClusterEvent,
     Hint,
     HintFunction,
+    NarrowHint,
     by_spec,
 )
 from mooring.queue.hints import AFTER_BACKOFF, IMMEDIATELY, SKIP, QueueingHints, Strategy
@@ -172,3 +173,31 @@ def test_any_other_hint_is_asked_for_every_pod() -> None:
 
     assert worth(counting.hint, make_kind("p", "q", "r"), None) == ["q"]
     assert counting.asked == ["p", "q", "r"]
+
+
+def narrow(*keys: str) -> NarrowHint:
+    return NarrowHint(says(Hint.QUEUE), lambda old, new: keys if new == "narrow" else None)
+
+
+@pytest.mark.parametrize(
+    ("hints", "new", "asked"),
+    [
+        pytest.param([narrow("ns/a")], "narrow", ["ns/a"], id="one pod"),
+        pytest.param([narrow()], "narrow", [], id="nobody"),
+        pytest.param([narrow("ns/a")], "wide", None, id="it may concern anybody"),
+        pytest.param([narrow("ns/b"), narrow("ns/a")], "narrow", ["ns/b", "ns/a"], id="two hints"),
+        pytest.param([narrow("ns/b"), says(Hint.SKIP)], "narrow", None, id="one that cannot say"),
+        pytest.param([narrow("ns/b"), None], "narrow", None, id="one without a hint"),
+    ],
+)
+def test_only_pods_are_asked_about_that_an_event_may_concern(
+    hints: list[HintFunction | None], new: str, asked: list[str] | None
+) -> None:
+    listed = [(ADDED, f"P{i}", hint) for i, hint in enumerate(hints)]
+    plan = QueueingHints({"default-scheduler": listed}).plan(NODE_ADD)
+    info = QueuedPodInfo(make_pod("a", namespace="ns"), 0.0)
+    info.set_rejectors([f"P{i}" for i in range(len(hints))], [])
+
+    found = plan.concerned(info.rejection, None, new)
+
+    assert (found if found is None else list(found)) == asked

@@ -1,22 +1,25 @@
 """A cluster in memory: a store of objects that plays API server and controllers.
 
 What lives here: the store with its watch, what the API server does to objects on their way in
-(admission), the controllers that make pods of workloads, those that make and bind volumes, and the
-kubelets that end pods. What may enter: api, framework. What must not happen: I/O, or waiting: every
-effect is there when the call returns, or when a timer that was handed in fires. Who calls it: sim, cli,
-testing; the scheduler sees it as its lister and client.
+(admission), the controllers that make pods of workloads, those that make and bind volumes, the one
+that makes claims on devices, and the kubelets that end pods. What may enter: api, framework. What must
+not happen: I/O, or waiting: every effect is there when the call returns, or when a timer that was handed
+in fires. Who calls it: sim, cli, testing; the scheduler sees it as its lister and client.
 """
 
 from .admission import Admission, AdmissionError, admit_namespace, admit_storage
+from .admission_dra import admit_devices
 from .controllers import WORKLOAD_KINDS, Controllers, run_controllers
 from .kubelets import DURATION, Kubelets, duration_problem
 from .provisioning import Provisioning, provisioning_problems
+from .resource_claims import ClaimController
 from .store import ClusterObject, Later, MemoryCluster, WatchHandler
 from .volumes import VolumeController
 
 __all__ = [
     "Admission",
     "AdmissionError",
+    "ClaimController",
     "ClusterObject",
     "Controllers",
     "DURATION",
@@ -27,6 +30,7 @@ __all__ = [
     "VolumeController",
     "WORKLOAD_KINDS",
     "WatchHandler",
+    "admit_devices",
     "admit_namespace",
     "admit_storage",
     "duration_problem",

@@ -126,6 +126,14 @@ class MemoryCluster:
             handler.on_update(old, stored)
         return stored
 
+    def create(self, obj: AnyObject) -> AnyObject:
+        """The same as `add`, under the name that a client of the API uses."""
+        return self.add(obj)
+
+    def update_status(self, obj: AnyObject) -> AnyObject:
+        """Put the status of `obj` in the place of that of the one with its name; otherwise as `update`."""
+        return self.update(obj)
+
     def delete(self, obj: ClusterObject, grace_s: float = 0) -> None:
         """Remove the object with the kind and name of `obj`; raises as `update` does.
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ...api.dra import DeviceClass
 from ...api.pod import Pod, PodSpec
 from ...api.resources import is_extended
 from ...config.plugin_args import NodeResourcesFitArgs
@@ -30,8 +31,10 @@ from ...framework import (
     Status,
     Verdict,
 )
+from ...framework.devices import Devices
 from ...framework.events import EventWithHint, by_spec
-from ...table import Ints, NodeTable, Rows
+from ...table import FIRST_ROW, Ints, NodeTable, Rows
+from .devices import DeviceTotals
 from .hints import FitHints
 from .strategies import LeastAllocated, Strategy, make_strategy
 
@@ -57,6 +60,8 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
         self._ignored_resources = frozenset(ignored_resources)
         self._ignored_groups = frozenset(ignored_groups)
         self._hints = FitHints()
+        self._scored = frozenset(self._strategy.resources)
+        self._known: tuple[Handle, Devices] | None = None
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -68,6 +73,26 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
 
     def pod_key(self, pod: Pod) -> Hashable:
         return pod.spec.resource_key
+
+    def cluster_key(self, table: NodeTable) -> Hashable:
+        # Which resources a node without them leaves to devices; and, where those count in the score, what is in use.
+        devices = self._devices()
+        devices.follow()
+        if not devices.classes.backed(self._scored):
+            return devices.classes.version
+        offered, used = devices.inventory.changes, devices.allocated.changes
+        return devices.classes.version, offered.version, used.version
+
+    def _devices(self) -> Devices:
+        known = self._known
+        if known is None or known[0] is not self.handle:
+            known = self._known = (self.handle, Devices.of(self.handle))
+        return known[1]
+
+    def _backed(self, pod: Pod) -> Sequence[str]:
+        """The resources of the pod that a node without them may have from devices."""
+        names = pod.spec.device_resources
+        return self._devices().classes.backed(names) if names else ()
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return self._hints.events(lambda: self.handle.lister, self._is_too_little)
@@ -86,10 +111,13 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
         if row is None or not table.live[row]:
             return False
         offered, used = table.allocatable.rows[row], table.requested.rows[row]
+        backed = self._backed(pod)
         is_short = any(
             wanted > offered.get(resource, 0) - used.get(resource, 0)
             for resource, wanted in pod.requests.items()
-            if resource not in old.usage and not self._is_ignored(resource)
+            if resource not in old.usage
+            and resource not in backed
+            and not self._is_ignored(resource)
         )
         return is_short and not table.priorities.has_below(row, pod.priority)
 
@@ -105,29 +133,37 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
         verdict.reject(table.pod_count[rows] >= table.max_pods[rows], TOO_MANY_PODS)
+        backed = self._backed(pod)
         for resource, wanted in pod.requests.items():
             if self._is_ignored(resource):
                 continue
             capacity = table.allocatable[resource][rows]
             short = capacity - table.requested[resource][rows] < wanted
+            if resource in backed:
+                short &= capacity > 0  # a node that has none leaves it to DynamicResources
             if np.count_nonzero(short):
                 verdict.reject(short, f"Insufficient {resource}", unresolvable=wanted > capacity)
         return verdict
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         reasons, code = [], Code.Unschedulable
+        backed = self._backed(pod)
         allocatable, requested = node.allocatable, node.requested
         if len(node.table.pods[node.row]) + 1 > allocatable.get("pods", 0):
             reasons.append(TOO_MANY_PODS)
         for resource, wanted in pod.requests.items():
             capacity = allocatable.get(resource, 0)
             if wanted > capacity - requested.get(resource, 0) and not self._is_ignored(resource):
+                if resource in backed and not capacity:
+                    continue
                 reasons.append(f"Insufficient {resource}")
                 if wanted > capacity:
                     code = Code.UnschedulableAndUnresolvable
         return Status(code, tuple(reasons)) if reasons else SUCCESS
 
-    def row_filter(self, pod: Pod, table: NodeTable) -> RowFilter:
+    def row_filter(self, pod: Pod, table: NodeTable) -> RowFilter | None:
+        if pod.spec.device_resources:
+            return None  # a node may leave these to devices
         wants = [(r, n) for r, n in pod.requests.items() if not self._is_ignored(r)]
         pods, allocatable, requested = table.pods, table.allocatable.rows, table.requested.rows
 
@@ -169,13 +205,30 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
         return SUCCESS
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        given = self._given(pod)
+        if given:
+            totals = DeviceTotals(self._devices())
+            seen = {name: totals.of_rows(found, table, rows) for name, found in given.items()}
+            return self._strategy.score(pod.scoring_requests, table, rows, seen)
         return self._strategy.score(pod.scoring_requests, table, rows)
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        if self._given(pod):
+            return int(self.score_rows(state, pod, node.as_table(), FIRST_ROW)[0])
         return self._strategy.score_node(pod.scoring_requests, node)
 
     def row_score(self, pod: Pod, table: NodeTable) -> RowScore | None:
+        if not self._scored.isdisjoint(pod.spec.device_resources):
+            return None  # devices may count, too
         return self._strategy.row_score(pod.scoring_requests, table)
+
+    def _given(self, pod: Pod) -> dict[str, DeviceClass]:
+        """The resources that count in the score and may come from devices, with the class of those."""
+        names = pod.spec.device_resources
+        if not names or self._scored.isdisjoint(names):
+            return {}
+        found = {name: self._devices().classes.for_resource(name) for name in names}
+        return {n: c for n, c in found.items() if c is not None and n in self._scored}
 
     def _is_ignored(self, resource: str) -> bool:
         """Extended resources that the configuration leaves to somebody else."""

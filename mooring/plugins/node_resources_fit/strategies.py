@@ -13,8 +13,8 @@ b*(q+1) <= a+b < 2**54. `NodeTable.offered` hands out amounts that are small eno
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from ...api.resources import is_scalar
 from ...config.plugin_args import MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO, ScoringStrategy
 from ...framework import MAX_SCORE, NodeInfo, RowScore, broken_line
 from ...table import Floats, Ints, NodeTable, Rows
+
+DeviceUse: TypeAlias = Mapping[str, tuple[Ints, Ints]]
+"""By resource, int64 per row: how many devices stand in for it, and how many of them are in use."""
 
 MAX_UTILIZATION = 100
 SHAPE_SCALE = MAX_SCORE // 10  # a shape's scores go from 0 to 10
@@ -37,23 +40,48 @@ class Strategy(ABC):
         # Whether the resource is an extended one: those count only when the pod asks for them.
         self._resources = [(name, weight, is_scalar(name)) for name, weight in weights.items()]
 
-    def score(self, wanted: Mapping[str, int], table: NodeTable, rows: Rows) -> Ints:
-        """int64 per row of `rows`: the score of the node with a pod asking for `wanted` on it."""
+    @property
+    def resources(self) -> Iterable[str]:
+        """The resources that count."""
+        return [name for name, _, _ in self._resources]
+
+    def score(
+        self,
+        wanted: Mapping[str, int],
+        table: NodeTable,
+        rows: Rows,
+        devices: DeviceUse | None = None,
+    ) -> Ints:
+        """int64 per row of `rows`: the score of the node with a pod asking for `wanted` on it.
+
+        `devices` are what stands in for resources on nodes without them: per row how many there are, and in use.
+        """
         counted = [
             (resource, wanted.get(resource, 0), weight)
             for resource, weight, extended in self._resources
             if wanted.get(resource, 0) or not extended
         ]
-        quick = self.score_all_there(counted, table, rows)
-        return quick if quick is not None else self.score_any(counted, table, rows)
+        quick = self.score_all_there(counted, table, rows) if not devices else None
+        return quick if quick is not None else self.score_any(counted, table, rows, devices)
 
-    def score_any(self, counted: Sequence[Counted], table: NodeTable, rows: Rows) -> Ints:
+    def score_any(
+        self,
+        counted: Sequence[Counted],
+        table: NodeTable,
+        rows: Rows,
+        devices: DeviceUse | None = None,
+    ) -> Ints:
         """`score` whatever the nodes offer."""
         total = np.zeros(table.count(rows), dtype=np.int64)
         weight_sum = np.zeros_like(total)
         for resource, amount, weight in counted:
             capacity = table.allocatable[resource][rows]
-            requested = table.scoring_usage[resource][rows] + amount
+            used = table.scoring_usage[resource][rows]
+            if devices and resource in devices:
+                there, in_use = devices[resource]
+                used = np.where((capacity == 0) & (there > 0), in_use, used)
+                capacity = np.where(capacity == 0, there, capacity)
+            requested = used + amount
             points = self.points(requested, capacity, np.maximum(capacity, 1))
             counts = (capacity > 0) & self.counts(points)
             total += np.where(counts, points, 0) * weight

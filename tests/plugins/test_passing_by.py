@@ -1,4 +1,4 @@
-"""Devices: pods that use none pass; pods that do are refused by name, never let through. So do volumes pass by."""
+"""Pods that use neither volumes nor devices pass by the plugins that are about those."""
 
 from typing import Any
 
@@ -12,7 +12,6 @@ from mooring.framework import (
     FilterPlugin,
     PreFilterPlugin,
     ScorePlugin,
-    Status,
 )
 from mooring.plugins.dynamic_resources import DynamicResources
 from mooring.plugins.node_volume_limits import NodeVolumeLimits
@@ -66,23 +65,6 @@ def test_pods_that_do_not_use_them_pass(
     assert isinstance(made, FilterPlugin)
     verdict = made.filter_rows(CycleState(), make_pod(spec=spec), TABLE, ALL)
     assert verdict.feasible.tolist() == [True, True]
-
-
-@pytest.mark.parametrize(
-    ("plugin", "spec"),
-    [
-        pytest.param(DynamicResources, DEVICES, id="DynamicResources: a claim"),
-    ],
-)
-def test_pods_that_use_them_are_refused_by_name(
-    plugin: type[PreFilterPlugin], spec: dict[str, Any]
-) -> None:
-    status = plugin().pre_filter(CycleState(), make_pod(spec=spec), TABLE)
-
-    assert isinstance(status, Status)
-    assert status.code is Code.UnschedulableAndUnresolvable
-    assert status.message.startswith(plugin.name)
-    assert status.message.endswith("yet")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,134 @@
+"""Devices: what drivers offer, slice by slice.
+
+Mirrors ResourceSlice and its parts in k8s.io/api/resource/v1/types.go.
+"""
+
+from functools import cached_property
+from typing import ClassVar
+
+import msgspec
+
+from .meta import KubeObject, Wire
+from .quantity import Quantity
+from .selectors import NodeSelector
+
+RESOURCE_V1 = "resource.k8s.io/v1"
+BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
+"""The effects of a taint for which a device is not given out."""
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+class DeviceAttribute(Wire, frozen=True):
+    """A value of one of four types; the others are None."""
+
+    int_value: int | None = msgspec.field(default=None, name="int")
+    bool_value: bool | None = msgspec.field(default=None, name="bool")
+    string_value: str | None = msgspec.field(default=None, name="string")
+    version_value: str | None = msgspec.field(default=None, name="version")
+
+
+class CapacityRequestPolicyRange(Wire, frozen=True):
+    """The amounts that may be used, from `min` to `max` in steps."""
+
+    min: Quantity = None
+    max: Quantity = None
+    step: Quantity = None
+
+
+class CapacityRequestPolicy(Wire, frozen=True):
+    """How much of a capacity one use of the device takes: `default`, or one of what is valid."""
+
+    default: Quantity = None
+    valid_values: tuple[Quantity, ...] | None = None
+    valid_range: CapacityRequestPolicyRange | None = None
+
+
+class DeviceCapacity(Wire, frozen=True):
+    """An amount that a device has of something."""
+
+    value: Quantity = None
+    request_policy: CapacityRequestPolicy | None = None
+
+
+class DeviceTaint(Wire, frozen=True):
+    """A reason not to use a device."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: str | None = None
+
+
+class Counter(Wire, frozen=True):
+    """An amount of something that devices share."""
+
+    value: Quantity = None
+
+
+class CounterSet(Wire, frozen=True):
+    """What the devices of a pool share, by name."""
+
+    name: str = ""
+    counters: dict[str, Counter] | None = None
+
+
+class DeviceCounterConsumption(Wire, frozen=True):
+    """What a device takes of a counter set while it is in use."""
+
+    counter_set: str = ""
+    counters: dict[str, Counter] | None = None
+
+
+class Device(Wire, frozen=True, dict=True, gc=True):
+    """One device."""
+
+    name: str = ""
+    attributes: dict[str, DeviceAttribute] | None = None
+    capacity: dict[str, DeviceCapacity] | None = None
+    consumes_counters: tuple[DeviceCounterConsumption, ...] | None = None
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool | None = None
+    taints: tuple[DeviceTaint, ...] | None = None
+    binds_to_node: bool | None = None
+    binding_conditions: tuple[str, ...] | None = None
+    binding_failure_conditions: tuple[str, ...] | None = None
+    allow_multiple_allocations: bool | None = None
+
+    @cached_property
+    def content(self) -> bytes:
+        """All that an expression can see of it, but for the driver: equal for devices of one make."""
+        seen = (self.attributes, self.capacity, bool(self.allow_multiple_allocations))
+        return _ENCODER.encode(seen)
+
+
+class ResourcePool(Wire, frozen=True):
+    """The pool that the devices of a slice belong to; only its newest generation counts."""
+
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 0
+
+
+class ResourceSliceSpec(Wire, frozen=True):
+    """Whose devices they are, and from which nodes they can be used."""
+
+    driver: str = ""
+    pool: ResourcePool = ResourcePool()
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool | None = None
+    per_device_node_selection: bool | None = None
+    devices: tuple[Device, ...] | None = None
+    shared_counters: tuple[CounterSet, ...] | None = None
+
+
+class ResourceSlice(KubeObject, frozen=True, gc=True):
+    """Some of the devices that a driver offers."""
+
+    kind: ClassVar[str] = "ResourceSlice"
+    api_version: ClassVar[str] = RESOURCE_V1
+    is_namespaced: ClassVar[bool] = False
+
+    spec: ResourceSliceSpec = ResourceSliceSpec()

@@ -1,0 +1,103 @@
+"""Devices of a cluster: what is offered where, who has it, and the classes that claims name.
+
+Lives here: what DynamicResources and NodeResourcesFit both need to know, one for all profiles of a scheduler (kube-
+scheduler's SharedDRAManager). May enter: `api`, `table`. Must not happen: a decision about a pod.
+"""
+
+from __future__ import annotations
+
+from ...api.devices import ResourceSlice
+from ...api.dra import DeviceClass, ResourceClaim
+from ...table import NodeTable
+from ..following import Follower
+from ..handle import Handle, Lister
+from .allocated import Allocated, take
+from .claims import TrackedClaims
+from .classes import DeviceClasses
+from .inventory import EVERY_ROW, Candidate, Inventory, NodeOffers
+from .pools import Amounts, DeviceId, Offer, PoolId, PoolView
+from .selection import Fault, Selection
+
+SHARED = "devices"
+
+
+class Devices:
+    """All of it; `follow` brings it up to date with the cluster."""
+
+    def __init__(self, table: NodeTable, lister: Lister) -> None:
+        self.table = table
+        self.lister = lister
+        self.classes = DeviceClasses()
+        self.inventory = Inventory(table)
+        self.allocated = Allocated(self.inventory.number_of)
+        self.claims = TrackedClaims(lister, self.allocated)
+        self._follower = Follower(lister)
+        self._slices: set[str] = set()
+
+    @classmethod
+    def of(cls, handle: Handle) -> Devices:
+        """The devices of the cluster that `handle` is of."""
+        known = handle.shared.get(SHARED)
+        if (
+            not isinstance(known, cls)
+            or known.table is not handle.table
+            or known.lister is not handle.lister
+        ):
+            known = handle.shared[SHARED] = cls(handle.table, handle.lister)
+            known.follow()
+        return known
+
+    def follow(self) -> None:
+        """Take in what changed in the cluster."""
+        changes = self._follower.changes()
+        if changes is None:
+            self._read_all()
+            return
+        has_new_class = False
+        for kind, namespace, name in changes:
+            if kind == ResourceClaim.kind:
+                self.claims.noticed(namespace, name)
+            elif kind == ResourceSlice.kind:
+                self._read_slice(name)
+            elif kind == DeviceClass.kind:
+                has_new_class = True
+        if has_new_class:
+            self._read_classes()
+
+    def _read_classes(self) -> None:
+        self.classes.set(self.lister.list(DeviceClass.kind))
+        self.inventory.forget_selections()
+
+    def _read_all(self) -> None:
+        self._read_classes()
+        listed = {made.name for made in self.lister.list(ResourceSlice.kind)}
+        for name in listed | self._slices:
+            self._read_slice(name)
+        self.claims.refresh_all()
+
+    def _read_slice(self, name: str) -> None:
+        made: ResourceSlice | None = self.lister.get(ResourceSlice.kind, "", name)
+        self._slices.discard(name)
+        if made is not None:
+            self._slices.add(name)
+        self.inventory.set_slice(name, made)
+
+
+__all__ = [
+    "EVERY_ROW",
+    "Allocated",
+    "Amounts",
+    "Candidate",
+    "DeviceClasses",
+    "DeviceId",
+    "Devices",
+    "Fault",
+    "Inventory",
+    "NodeOffers",
+    "Offer",
+    "PoolId",
+    "PoolView",
+    "Selection",
+    "TrackedClaims",
+    "take",
+]

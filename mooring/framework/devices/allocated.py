@@ -1,0 +1,99 @@
+"""Allocated: which devices are in use, by whom, and how much of those that many may use.
+
+Mirrors pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from ...api.dra import AllocationResult, DeviceRequestAllocationResult
+from ...api.quantity import parse_quantity
+from ...table import ChangeLog
+from .pools import Amounts, DeviceId, PoolId, PoolView
+
+
+class Allocated:
+    """The devices that claims have. `changes` logs the numbers of pools from which devices were taken or given back."""
+
+    def __init__(self, number_of: Callable[[PoolId], int]) -> None:
+        self._number_of = number_of
+        self._claims: dict[str, AllocationResult] = {}
+        self.in_use: Counter[DeviceId] = Counter()
+        """Devices that belong to one claim alone; the count is 1 unless somebody else gave one out twice."""
+        self._shares: Counter[DeviceId] = Counter()
+        self.consumed: dict[DeviceId, dict[str, int]] = {}
+        """Nano-units by capacity, of devices that several claims use."""
+        self._versions: Counter[PoolId] = Counter()
+        self._available: dict[PoolView, tuple[int, Amounts]] = {}
+        self.changes = ChangeLog()
+
+    def set(self, claim_uid: str, allocation: AllocationResult | None) -> None:
+        """What a claim has now; None: nothing."""
+        before = self._claims.get(claim_uid)
+        if before is allocation or (before and allocation and before.devices is allocation.devices):
+            return  # a claim that is written keeps what it was about to get
+        if before is not None:
+            del self._claims[claim_uid]
+            self._count(before, -1)
+        if allocation is not None:
+            self._claims[claim_uid] = allocation
+            self._count(allocation, 1)
+
+    def __contains__(self, device: DeviceId) -> bool:
+        """Whether anybody uses the device, alone or with others."""
+        return device in self.in_use or device in self._shares or device in self.consumed
+
+    def _count(self, allocation: AllocationResult, sign: int) -> None:
+        for result in allocation.devices.results or ():
+            if result.admin_access:
+                continue  # whoever looks at a device from outside does not use it
+            device = (result.driver, result.pool, result.device)
+            if result.share_id is None:
+                _add(self.in_use, device, sign)
+            else:
+                _add(self._shares, device, sign)
+                self._consume(device, result, sign)
+            self._versions[device[:2]] += 1
+            self.changes.mark(self._number_of(device[:2]))
+
+    def _consume(self, device: DeviceId, result: DeviceRequestAllocationResult, sign: int) -> None:
+        if result.consumed_capacity is None:
+            return
+        amounts = self.consumed.setdefault(device, {})
+        for name, quantity in result.consumed_capacity.items():
+            amounts[name] = amounts.get(name, 0) + sign * parse_quantity(quantity)
+        if sign < 0 and not any(amounts.values()):
+            del self.consumed[device]
+
+    def available(self, view: PoolView) -> Amounts:
+        """What is left of the counters of a pool; less than nothing when too much was given out."""
+        version = self._versions[view.id]
+        known = self._available.get(view)
+        if known is not None and known[0] == version:
+            return known[1]
+        left = {name: dict(amounts) for name, amounts in view.counters.items()}
+        for offer in (*view.offers, *view.others):
+            if offer.consumes and offer.id in self:
+                take(left, offer.consumes)
+        if len(self._available) > MAX_VIEWS:
+            self._available.clear()
+        self._available[view] = (version, left)
+        return left
+
+
+MAX_VIEWS = 65_536
+
+
+def take(left: Amounts, amounts: Amounts) -> None:
+    """Subtract `amounts` from what is left of those counters."""
+    for counters, used in amounts.items():
+        for name, amount in used.items():
+            left[counters][name] -= amount
+
+
+def _add(counted: Counter[DeviceId], device: DeviceId, sign: int) -> None:
+    counted[device] += sign
+    if not counted[device]:
+        del counted[device]

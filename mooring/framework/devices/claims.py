@@ -1,0 +1,142 @@
+"""Claims: the claims as they will be once what was decided is written.
+
+Mirrors the claim tracker of pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go. The lister has the last
+word: as soon as it shows what was written, or something newer, that counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+from ...api.dra import EXTENDED_RESOURCE_CLAIM, AllocationResult, ResourceClaim
+from ...api.meta import controller_of
+from ..handle import Lister
+from .allocated import Allocated
+
+Key: TypeAlias = tuple[str, str]
+"""Namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An allocation that was decided and is not written yet."""
+
+    key: Key
+    allocation: AllocationResult
+
+
+class TrackedClaims:
+    """The claims of the cluster, and what they have or are about to get, told to `allocated`."""
+
+    def __init__(self, lister: Lister, allocated: Allocated) -> None:
+        self._lister = lister
+        self._allocated = allocated
+        self._pending: dict[str, Pending] = {}
+        self._written: dict[Key, ResourceClaim] = {}
+        self._created: set[str] = set()
+        self._uids: dict[Key, str] = {}
+        self._for_resources: dict[str, Key] = {}
+
+    def get(self, namespace: str, name: str) -> ResourceClaim | None:
+        """The claim as it was written, or as the lister shows it when that is not older."""
+        listed = cast("ResourceClaim | None", self._lister.get(ResourceClaim.kind, namespace, name))
+        if not self._written:
+            return listed
+        written = self._written.get((namespace, name))
+        if written is None:
+            return listed
+        if listed is None and written.uid in self._created:
+            return written
+        self._created.discard(written.uid)
+        if listed is not None and listed.uid == written.uid and _is_older(listed, written):
+            return written
+        del self._written[namespace, name]
+        return listed
+
+    def noticed(self, namespace: str, name: str) -> None:
+        """The lister knows of the claim: it came, changed or went."""
+        written = self._written.get((namespace, name))
+        if written is not None:
+            self._created.discard(written.uid)
+        self.refresh(namespace, name)
+
+    def refresh(self, namespace: str, name: str) -> None:
+        """Count what the claim has."""
+        key = (namespace, name)
+        claim = self.get(namespace, name)
+        before = self._uids.get(key)
+        if before is not None and (claim is None or claim.uid != before):
+            del self._uids[key]
+            self._for_resources.pop(before, None)
+            self._count(before, None)
+        if claim is not None:
+            self._uids[key] = claim.uid
+            self._count(claim.uid, claim)
+            self._index(claim)
+
+    def refresh_all(self) -> None:
+        """Any claim may have changed."""
+        keys = {(c.namespace, c.name) for c in self._lister.list(ResourceClaim.kind)}
+        for namespace, name in keys | self._uids.keys():
+            self.refresh(namespace, name)
+
+    def _count(self, uid: str, claim: ResourceClaim | None) -> None:
+        allocation = claim.allocation if claim is not None else None
+        if allocation is None and uid in self._pending:
+            allocation = self._pending[uid].allocation
+        self._allocated.set(uid, allocation)
+
+    def _index(self, claim: ResourceClaim) -> None:
+        if claim.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true":
+            owner = controller_of(claim.owner_references)
+            if owner is not None:
+                self._for_resources[owner.uid] = (claim.namespace, claim.name)
+
+    def for_resources_of(self, pod_uid: str) -> ResourceClaim | None:
+        """The claim that an earlier attempt made for the extended resources of a pod."""
+        key = self._for_resources.get(pod_uid)
+        return self.get(*key) if key is not None else None
+
+    # Decided and not written yet
+
+    def pending(self, uid: str) -> AllocationResult | None:
+        """What the claim is about to get."""
+        pending = self._pending.get(uid)
+        return pending.allocation if pending is not None else None
+
+    def begin(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
+        """The claim is about to get `allocation`: nobody else may have those devices."""
+        self._pending[claim.uid] = Pending((claim.namespace, claim.name), allocation)
+        self._allocated.set(claim.uid, allocation)
+
+    def end(self, uid: str) -> bool:
+        """The allocation is written, or comes to nothing; whether there was one."""
+        pending = self._pending.pop(uid, None)
+        if pending is None:
+            return False
+        claim = self.get(*pending.key)
+        self._count(uid, claim if claim is not None and claim.uid == uid else None)
+        return True
+
+    def wrote(self, claim: ResourceClaim) -> None:
+        """The cluster took `claim`, which the lister may show later."""
+        self._written[claim.namespace, claim.name] = claim
+        self.refresh(claim.namespace, claim.name)
+
+    def created(self, claim: ResourceClaim) -> None:
+        """The cluster has a new claim, of which the lister may not know yet."""
+        self._created.add(claim.uid)
+        self.wrote(claim)
+
+    def deleted(self, claim: ResourceClaim) -> None:
+        """The cluster removes `claim`, which the lister may never have shown."""
+        self._created.discard(claim.uid)
+        self._written.pop((claim.namespace, claim.name), None)
+        self.refresh(claim.namespace, claim.name)
+
+
+def _is_older(listed: ResourceClaim, written: ResourceClaim) -> bool:
+    """Whether the lister still shows a version from before the write; versions are numbers."""
+    shown, wrote = listed.resource_version, written.resource_version
+    return shown.isdecimal() and wrote.isdecimal() and int(shown) < int(wrote)

@@ -1,0 +1,61 @@
+"""Classes: the classes of devices, and which extended resources they stand for.
+
+Mirrors staging/src/k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache/extendedresourcecache.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...api.dra import DeviceClass, DeviceSelector, DeviceToleration
+from ...api.resources import may_stand_for_devices
+from .selection import Selection
+
+
+class DeviceClasses:
+    """The classes by name and by resource; `version` changes when one does."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._by_name: dict[str, DeviceClass] = {}
+        self._by_resource: dict[str, DeviceClass] = {}
+        self._selections: dict[object, Selection] = {}
+
+    def set(self, classes: Iterable[DeviceClass]) -> None:
+        """All classes there are. Of several for one resource the newest counts, then the first by name."""
+        self.version += 1
+        self._selections.clear()
+        self._by_name = {c.name: c for c in classes}
+        self._by_resource = {}
+        by_name = sorted(self._by_name.values(), key=lambda c: c.name)
+        for found in sorted(by_name, key=lambda c: c.creation_timestamp or "", reverse=True):
+            for resource in found.resource_names:
+                if may_stand_for_devices(resource):
+                    self._by_resource.setdefault(resource, found)
+
+    def get(self, name: str) -> DeviceClass | None:
+        return self._by_name.get(name)
+
+    def for_resource(self, resource: str) -> DeviceClass | None:
+        """The class whose devices stand in for the resource."""
+        return self._by_resource.get(resource)
+
+    def backed(self, resources: Iterable[str]) -> list[str]:
+        """Those of `resources` that classes stand for."""
+        if not self._by_resource:
+            return []
+        return [resource for resource in resources if resource in self._by_resource]
+
+    def selection(
+        self,
+        device_class: DeviceClass,
+        selectors: tuple[DeviceSelector, ...] = (),
+        tolerations: tuple[DeviceToleration, ...] = (),
+    ) -> Selection:
+        """What the class and a request pick; requests that ask for the same share what was found out."""
+        key = (device_class.name, selectors, tolerations)
+        selection = self._selections.get(key)
+        if selection is None:
+            selection = Selection(device_class, selectors, tolerations)
+            self._selections[key] = selection
+        return selection

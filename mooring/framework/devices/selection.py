@@ -1,0 +1,129 @@
+"""Selection: which devices a request picks, judged once for each make of device.
+
+Mirrors isSelectable and taintPreventsAllocation of
+staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
+
+from ...api.cel import CelError, SeenDevice, compile_expression
+from ...api.devices import BLOCKING_EFFECTS, DeviceTaint
+from ...api.dra import DeviceClass, DeviceSelector, DeviceToleration
+from .pools import Offer
+
+
+class Fault(NamedTuple):
+    """An expression failed: the class it is of ("": the claim), which one it is there, and why."""
+
+    of_class: str
+    position: int
+    problem: str
+
+    def text(self, claim: str) -> str:
+        """What went wrong, for people; `claim` is the key of the claim that asked."""
+        whose = f"class {self.of_class}" if self.of_class else f"claim {claim}"
+        return f"{whose}: selector #{self.position}: {self.problem}"
+
+
+Judged = bool | Fault
+
+
+class Selection:
+    """The selectors of a class and of a request for its devices, and the taints the request tolerates."""
+
+    __slots__ = ("_expressions", "_judged", "_names", "tolerations")
+
+    def __init__(
+        self,
+        device_class: DeviceClass,
+        selectors: Iterable[DeviceSelector],
+        tolerations: tuple[DeviceToleration, ...],
+    ) -> None:
+        self._expressions = [
+            *_numbered(device_class.name, device_class.spec.selectors or ()),
+            *_numbered("", selectors),
+        ]
+        self.tolerations = tolerations
+        self._names = _names(text for _, _, text in self._expressions)
+        self._judged: dict[Hashable, Judged] = {}
+
+    def judge(self, offer: Offer) -> Judged:
+        """Whether the device is picked; expressions after the first that says no are not asked."""
+        key = self._key(offer)
+        known = self._judged.get(key)
+        if known is None:
+            known = self._judged[key] = self._ask(offer)
+        return known
+
+    def _key(self, offer: Offer) -> Hashable:
+        """What the answer depends on: devices that look the same to the expressions share it."""
+        device, names = offer.device, self._names
+        if names is None:
+            return offer.driver, device.content
+        # A version that is none spoils every answer.
+        seen = [
+            (name, value)
+            for name, value in (device.attributes or {}).items()
+            if value.version_value is not None or name.rpartition("/")[2] in names
+        ]
+        room = [
+            (name, c.value)
+            for name, c in offer.capacity.items()
+            if name.rpartition("/")[2] in names
+        ]
+        return offer.driver, offer.is_shared, tuple(seen), tuple(room)
+
+    def _ask(self, offer: Offer) -> Judged:
+        for of_class, position, text in self._expressions:
+            try:
+                expression = compile_expression(text)
+            except CelError as error:
+                return Fault(of_class, position, f"CEL compile error: {error}")
+            try:
+                seen = offer.memo.get(SeenDevice)
+                if seen is None:
+                    seen = offer.memo[SeenDevice] = SeenDevice(offer.device, offer.driver)
+                if not expression.matches(seen):
+                    return False
+            except CelError as error:
+                return Fault(of_class, position, f"CEL runtime error: {error}")
+        return True
+
+    def tolerates(self, offer: Offer) -> bool:
+        """Whether no taint keeps the device from being used."""
+        return not offer.is_blocked or all(
+            any(_tolerates(toleration, taint) for toleration in self.tolerations)
+            for taint in offer.device.taints or ()
+            if taint.effect in BLOCKING_EFFECTS
+        )
+
+
+def _names(texts: Iterable[str]) -> frozenset[str] | None:
+    """The attributes and capacities that some expressions can look at together; None: any."""
+    found: set[str] = set()
+    for text in texts:
+        try:
+            names = compile_expression(text).names
+        except CelError:
+            continue
+        if names is None:
+            return None
+        found |= names
+    return frozenset(found)
+
+
+def _numbered(of_class: str, selectors: Iterable[DeviceSelector]) -> list[tuple[str, int, str]]:
+    return [(of_class, i, s.cel.expression) for i, s in enumerate(selectors) if s.cel is not None]
+
+
+def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator in ("", "Equal"):
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"

@@ -1,0 +1,190 @@
+"""Answers: whether claims can be served on each node, kept and followed up.
+
+Pods of one kind have claims that ask for the same. What was found out for one of them holds for the next, but for the
+nodes that see a pool from which devices were taken or given back since, and nodes that changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...api.pod import PodSpec
+from ...framework.devices import EVERY_ROW, Devices
+from ...table import Ints, NodeTable, Rows
+from .extended import ExtendedRequests, requests_for
+from .plans import AllocationError, ClaimPlan, plan_claim
+from .results import score_taken
+from .search import CANNOT_ALLOCATE, INVALID_POOLS, Search, Taken
+
+CANNOT_FIT = "cannot fit resource"
+FITS = 0
+REASONS = {1: CANNOT_ALLOCATE, 2: INVALID_POOLS, 3: CANNOT_FIT}
+FEW = 16
+Codes: TypeAlias = NDArray[np.int8]
+_CODES = {reason: code for code, reason in REASONS.items()}
+
+
+class Wanted:
+    """What pods of one kind want to have allocated: their claims, and devices for extended resources.
+
+    `resources` are those that classes of devices stand for, with all extended resources of the spec in `extended`.
+    """
+
+    def __init__(
+        self,
+        claims: Sequence[ClaimPlan],
+        devices: Devices,
+        spec: PodSpec | None = None,
+        extended: Mapping[str, bool] | None = None,
+    ) -> None:
+        self.claims = tuple(claims)
+        self._devices = devices
+        self._spec = spec
+        self._extended = extended or {}
+        self._requests: dict[frozenset[str], tuple[ExtendedRequests, ClaimPlan]] = {}
+        self.is_prioritized = any(
+            options[0].alternative for claim in claims for options in claim.requests
+        )
+        """Whether some request has alternatives: then one node can be better than another."""
+
+    def requests_at(self, row: int) -> tuple[ExtendedRequests, ClaimPlan] | str | None:
+        """What the node at `row` must give from devices for extended resources.
+
+        None when it has them all itself, or the pod wants none; a text when it can never have them.
+        """
+        if self._spec is None:
+            return None
+        offered = self._devices.table.allocatable.rows[row]
+        needed = []
+        for resource, is_backed in self._extended.items():
+            if is_backed and not offered.get(resource, 0):
+                needed.append(resource)
+            elif resource not in offered:
+                return CANNOT_FIT
+        if not needed and not self.claims:
+            return None
+        key = frozenset(needed)
+        known = self._requests.get(key)
+        if known is None:
+            requests = requests_for(self._spec, key, self._devices.classes)
+            plan = plan_claim(requests.devices, self._devices.classes, "<extended-resources>")
+            known = self._requests[key] = (requests, plan)
+        return known
+
+
+class KeptAnswers:
+    """For each row whether what is `wanted` can be had there, and how good it is."""
+
+    def __init__(self, wanted: Wanted, devices: Devices, tries: int | None) -> None:
+        self.wanted = wanted
+        self._devices = devices
+        self._tries = tries
+        self._codes = np.zeros(0, dtype=np.int8)
+        self._scores: Ints = np.zeros(0, dtype=np.int64)
+        self._unknown: set[int] = set()
+        self._taken: dict[int, list[list[Taken]]] = {}
+        self._node_version = self._offer_version = self._use_version = -1
+
+    def follow(self) -> None:
+        """Forget what may no longer hold."""
+        table, devices = self._devices.table, self._devices
+        if len(self._codes) != len(table):
+            self._grow(len(table))
+        log = devices.allocated.changes
+        if self._use_version != log.version:
+            self._forget_pools(log.since(self._use_version) if self._use_version >= 0 else None)
+            self._use_version = log.version
+        log = devices.inventory.changes
+        if self._offer_version != log.version:
+            self._forget_rows(log.since(self._offer_version) if self._offer_version >= 0 else None)
+            self._offer_version = log.version
+        log = table.node_changes
+        if self._node_version != log.version:
+            self._forget_rows(log.since(self._node_version) if self._node_version >= 0 else None)
+            self._node_version = log.version
+
+    def _forget_pools(self, pools: Iterable[int] | None) -> None:
+        """Forget what was found on nodes that see one of the pools; None: any pool."""
+        if pools is None:
+            self._forget_rows(None)
+        for pool in pools or ():
+            self._forget_rows(self._devices.inventory.rows_of(pool))
+
+    def _forget_rows(self, rows: Collection[int] | None) -> None:
+        """Forget what was found on some rows; None: on any."""
+        if rows is None or EVERY_ROW in rows:
+            rows = range(len(self._codes))
+        self._unknown.update(rows)
+
+    def _grow(self, size: int) -> None:
+        before = len(self._codes)
+        codes, scores = np.zeros(size, dtype=np.int8), np.zeros(size, dtype=np.int64)
+        codes[:before], scores[:before] = self._codes, self._scores
+        self._codes, self._scores = codes, scores
+        self._unknown.update(range(before, size))
+
+    def judge(self, rows: Rows, keys: Sequence[str]) -> Codes:
+        """A code per row: FITS, or one of REASONS. Raises the AllocationError of the first row that has one."""
+        for row in self._to_judge(rows):
+            code, taken = self.search(row, keys)  # a row that fails stays unknown
+            self._unknown.discard(row)
+            self._codes[row] = code
+            self._taken[row] = taken
+            if self.wanted.is_prioritized:
+                self._scores[row] = sum(score_taken(one) for one in taken)
+        return self._codes[rows]
+
+    def _to_judge(self, rows: Rows) -> Iterable[int]:
+        """Those of `rows` about which nothing is known, in order."""
+        if not self._unknown:
+            return ()
+        if isinstance(rows, slice):
+            nodes = self._devices.table.nodes
+            return sorted(row for row in self._unknown if nodes[row] is not None)
+        if len(self._unknown) > FEW:
+            return [row for row in rows.tolist() if row in self._unknown]
+        unknown = sorted(self._unknown)
+        asked = np.isin(unknown, rows).tolist()
+        return [row for row, is_asked in zip(unknown, asked, strict=True) if is_asked]
+
+    def scores(self, rows: Rows) -> Ints:
+        """int64 per row that FITS: the points for its alternatives."""
+        found: Ints = self._scores[rows].copy()  # ALL is a view, and these change
+        return found
+
+    def find(self, row: int, keys: Sequence[str]) -> list[list[Taken]] | None:
+        """The devices for each claim at a row, as they were found when it was judged; None when there are none."""
+        self.follow()
+        if row not in self._unknown:
+            return self._taken.get(row) if self._codes[row] == FITS else None
+        code, taken = self.search(row, keys)
+        return taken if code == FITS else None
+
+    def search(self, row: int, keys: Sequence[str]) -> tuple[int, list[list[Taken]]]:
+        """Search at one row: a code, and the devices for each claim, those for extended resources last."""
+        extended = self.wanted.requests_at(row)
+        if isinstance(extended, str):
+            return _CODES[extended], []
+        claims = self.wanted.claims
+        if extended is not None:
+            claims = (*claims, extended[1])
+        if not claims:
+            return FITS, []
+        search = Search(self._devices, row, claims, keys, self._tries)
+        try:
+            reason = search.run()
+        except RecursionError:
+            raise AllocationError("too many devices to search for") from None
+        return (FITS, search.taken) if reason is None else (_CODES[reason], [])
+
+
+def rows_in(devices: Devices, table: NodeTable, rows: Rows) -> Rows:
+    """The rows of the cluster that `rows` of `table` stand for, which may be a what-if."""
+    if table is devices.table:
+        return rows
+    names = [table.names[row] for row in table.numbers(rows)]
+    return np.array([devices.table.row_of[name] for name in names], dtype=np.int64)

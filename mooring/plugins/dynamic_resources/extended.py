@@ -1,0 +1,153 @@
+"""Extended resources that devices stand in for: the claim that a pod gets for them.
+
+Mirrors createRequestsAndMappings of pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from ...api.containers import Container
+from ...api.dra import (
+    EXACT_COUNT,
+    EXTENDED_RESOURCE_CLAIM,
+    DeviceClaim,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from ...api.meta import ObjectMeta, OwnerReference
+from ...api.pod import Pod, PodSpec
+from ...api.pod_status import ContainerExtendedResourceRequest
+from ...api.quantity import NANO, parse_quantity
+from ...framework.devices import DeviceClasses
+
+SPECIAL_NAME = "<extended-resources>"
+"""The name of the claim as long as it is not written; no claim of a cluster can have it."""
+
+
+class ExtendedRequests:
+    """The requests for the devices of some resources, and which container uses which."""
+
+    def __init__(
+        self,
+        requests: Sequence[DeviceRequest],
+        mappings: Sequence[ContainerExtendedResourceRequest],
+    ) -> None:
+        self.devices = DeviceClaim(requests=tuple(sorted(requests, key=lambda r: r.name)) or None)
+        self.mappings = tuple(mappings)
+
+
+def make_claim(pod: Pod) -> ResourceClaim:
+    """The claim for the pod's extended resources, before it is known what it asks for."""
+    owner = OwnerReference(
+        api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True
+    )
+    meta = ObjectMeta(
+        name=SPECIAL_NAME,
+        generate_name=f"{pod.name}-extended-resources-",
+        namespace=pod.namespace,
+        uid=f"{SPECIAL_NAME}/{pod.uid}",
+        owner_references=(owner,),
+        annotations={EXTENDED_RESOURCE_CLAIM: "true"},
+    )
+    return ResourceClaim(metadata=meta)
+
+
+def to_create(claim: ResourceClaim, requests: ExtendedRequests) -> ResourceClaim:
+    """The claim as it is handed to the cluster, which names it."""
+    meta = replace(claim.metadata, name="", uid="")
+    return replace(claim, metadata=meta, spec=ResourceClaimSpec(devices=requests.devices))
+
+
+def requests_for(
+    spec: PodSpec, resources: Iterable[str], classes: DeviceClasses
+) -> ExtendedRequests:
+    """The requests that get the pod its `resources` from devices.
+
+    A container that runs and ends before others start can use what is meant for them; of what those need beyond that,
+    the most is asked for once.
+    """
+    requests: list[DeviceRequest] = []
+    mappings: list[ContainerExtendedResourceRequest] = []
+    containers = (*(spec.init_containers or ()), *(spec.containers or ()))
+    short = [i for i, c in enumerate(spec.init_containers or ()) if not c.is_restartable]
+    for resource in sorted(resources):
+        found = classes.for_resource(resource)
+        if found is None:
+            continue
+        lasting: list[DeviceRequest | None] = [None] * len(containers)
+        for i, container in enumerate(containers):
+            if i not in short:
+                lasting[i], used = _request(i, container, resource, found.name, ())
+                mappings += used
+        passing, used = _requests_in_turn(short, containers, resource, found.name, lasting)
+        requests += [request for request in (passing, *lasting) if request is not None]
+        mappings += used
+    return ExtendedRequests(requests, mappings)
+
+
+def _requests_in_turn(
+    positions: Sequence[int],
+    containers: Sequence[Container],
+    resource: str,
+    class_name: str,
+    lasting: Sequence[DeviceRequest | None],
+) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
+    """The one request that serves init containers, which run one after the other."""
+    largest: DeviceRequest | None = None
+    names: set[str] = set()
+    mappings: list[ContainerExtendedResourceRequest] = []
+    for i in positions:
+        request, used = _request(i, containers[i], resource, class_name, lasting[i:])
+        mappings += used
+        if request is not None:
+            names.add(request.name)
+            if largest is None or _count(largest) < _count(request):
+                largest = request
+    if largest is None:
+        return None, mappings
+    return largest, [
+        replace(mapping, request_name=largest.name) if mapping.request_name in names else mapping
+        for mapping in mappings
+    ]
+
+
+def _request(
+    position: int,
+    container: Container,
+    resource: str,
+    class_name: str,
+    reusable: Sequence[DeviceRequest | None],
+) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
+    """What the container needs beyond what it can use of others, and all that it uses."""
+    asked = (container.resources.requests if container.resources else None) or {}
+    amount, rest = divmod(parse_quantity(asked.get(resource)), NANO)
+    if rest or amount == 0:
+        return None, []
+
+    def uses(name: str) -> ContainerExtendedResourceRequest:
+        return ContainerExtendedResourceRequest(
+            container_name=container.name, resource_name=resource, request_name=name
+        )
+
+    mappings: list[ContainerExtendedResourceRequest] = []
+    there = 0
+    for other in reusable:
+        if other is not None:
+            there += _count(other)
+            mappings.append(uses(other.name))
+            if there >= amount:
+                return None, mappings
+    name = f"container-{position}-request-{sorted(asked).index(resource)}"
+    exactly = ExactDeviceRequest(
+        device_class_name=class_name, allocation_mode=EXACT_COUNT, count=amount - there
+    )
+    return DeviceRequest(name=name, exactly=exactly), [*mappings, uses(name)]
+
+
+def _count(request: DeviceRequest) -> int:
+    return request.exactly.count if request.exactly is not None else 0

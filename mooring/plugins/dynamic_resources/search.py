@@ -1,0 +1,375 @@
+"""Search: which devices of a node serve some claims, first come, first served.
+
+Mirrors Allocate, allocateOne and allocateDevice of
+staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go: depth first over
+claims, requests, alternatives and devices, each in order; the first solution counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from ...api.dra import MAX_RESULTS
+from ...api.quantity import parse_quantity
+from ...framework.devices import Allocated, Amounts, Candidate, Devices, Offer, PoolId, PoolView
+from .capacity import Use, uses_of
+from .constraints import Constraint, make_constraint
+from .plans import AllocationError, ClaimPlan, RequestPlan
+
+INVALID_POOLS = "invalid resource pools were encountered"
+CANNOT_ALLOCATE = "cannot allocate all claims"
+TIMED_OUT = "timed out trying to allocate devices"
+
+
+class Taken(NamedTuple):
+    """A device that was taken for a request, and what of it when others may use it, too."""
+
+    plan: RequestPlan
+    offer: Offer
+    uses: dict[str, Use] | None
+
+
+class Outcome(Enum):
+    """How a branch of the search ends."""
+
+    NO = 0
+    YES = 1
+    TOO_MANY = 2
+    """The claim would have more devices than a claim can have, whatever was taken before."""
+
+
+NO, YES, TOO_MANY = Outcome.NO, Outcome.YES, Outcome.TOO_MANY
+
+
+@dataclass(slots=True)
+class _Undo:
+    """What taking a device changed."""
+
+    claim: int
+    taken: Taken
+    view: PoolView
+    has_counted: bool
+    constraints: int
+    had_uses: bool
+
+
+class Search:
+    """One search on one node. `claims` are the plans, `keys` name the claims in errors, `tries` limits the search."""
+
+    def __init__(
+        self,
+        devices: Devices,
+        row: int,
+        claims: Sequence[ClaimPlan],
+        keys: Sequence[str],
+        tries: int | None = None,
+    ) -> None:
+        self._devices = devices
+        self._allocated: Allocated = devices.allocated
+        self._in_use = devices.allocated.in_use
+        self._row = row
+        self._claims = claims
+        self._keys = keys
+        self._tries = tries
+        self._offers = devices.inventory.at(row)
+        self._everything: dict[RequestPlan, list[Candidate]] = {}
+        self._constraints: list[list[Constraint]] = []
+        self._taking: dict[tuple[str, str, str], list[int]] = {}
+        self._using: dict[tuple[str, str, str], dict[str, int]] = {}
+        self._counting: dict[PoolId, Amounts] = {}
+        self.taken: list[list[Taken]] = [[] for _ in claims]
+
+    def run(self) -> str | None:
+        """None when all claims can be served (see `taken`), else the reason why not. AllocationError: neither."""
+        for number, claim in enumerate(self._claims):
+            self._check(number, claim)
+        if all(claim.is_plain for claim in self._claims):
+            outcome = self._take_first()
+            if outcome is not None:
+                return self._reason(outcome)
+        for claim in self._claims:
+            made = [make_constraint(constraint) for constraint in claim.constraints]
+            self._constraints.append([constraint for constraint in made if constraint is not None])
+        return self._reason(self._serve_claim(0))
+
+    def _reason(self, outcome: Outcome) -> str | None:
+        if outcome is YES:
+            return None
+        if any(view.is_invalid for view in self._offers.views):
+            return INVALID_POOLS
+        return CANNOT_ALLOCATE
+
+    # Before the search
+
+    def _check(self, number: int, claim: ClaimPlan) -> None:
+        """Find out how many devices the claim needs at least."""
+        fewest = 0
+        for options in claim.requests:
+            fewest += min(self._size(number, plan) for plan in options)
+        if fewest > MAX_RESULTS:
+            text = f"number of requested devices {fewest} exceeds the claim limit of {MAX_RESULTS}"
+            raise AllocationError(f"claim {self._keys[number]}: {text}")
+
+    def _size(self, number: int, plan: RequestPlan) -> int:
+        if not plan.wants_all:
+            return plan.count
+        where = f"claim {self._keys[number]}, request {plan.name}: asks for all devices"
+        for view in self._offers.views:
+            if not view.is_usable:
+                state = "being updated" if view.is_incomplete else "invalid"
+                pool = "/".join(view.id)
+                raise AllocationError(f"{where}, but resource pool {pool} is currently {state}")
+        found = self._devices.inventory.candidates_at(self._row, plan.selection)
+        wanted: list[Candidate] = []
+        for candidate in found.candidates(plan.selection):
+            if candidate[1] is not None:
+                raise AllocationError(candidate[1].text(self._keys[number]))
+            uses = _uses(candidate[0], plan)
+            if uses is not None and self._has_room(candidate[0], uses):
+                wanted.append(candidate)
+        self._everything[plan] = wanted
+        return len(wanted)
+
+    def _take_first(self) -> Outcome | None:
+        """Take the first devices that are free; None when it takes a search to know.
+
+        Where nothing but being free counts, the search begins like this: as long as it never has to go back, or has
+        nowhere to go back to, this is what it finds.
+        """
+        taking: set[tuple[str, str, str]] = set()
+        for number, claim in enumerate(self._claims):
+            for (plan,) in claim.requests:
+                known = self._devices.inventory.candidates_at(self._row, plan.selection)
+                if not known.are_plain(plan.selection):
+                    self._forget()
+                    return None
+                missing = plan.count
+                for offer, fault, _ in known.usable(plan.selection):
+                    if offer.id in self._in_use or offer.id in taking:
+                        continue
+                    if fault is not None:
+                        raise AllocationError(fault.text(self._keys[number]))
+                    self.taken[number].append(Taken(plan, offer, None))
+                    missing -= 1
+                    if not missing:
+                        break
+                if missing:
+                    is_first = not taking
+                    self._forget()
+                    return NO if is_first else None
+                taking.update(one.offer.id for one in self.taken[number])
+        return YES
+
+    def _forget(self) -> None:
+        for taken in self.taken:
+            taken.clear()
+
+    # The search
+
+    def _serve_claim(self, number: int) -> Outcome:
+        if number >= len(self._claims):
+            return YES
+        return self._serve_request(number, 0)
+
+    def _serve_request(self, number: int, position: int) -> Outcome:
+        requests = self._claims[number].requests
+        if position >= len(requests):
+            outcome = self._serve_claim(number + 1)
+            # Another claim that gets too many may do with fewer once this one has others.
+            return NO if outcome is TOO_MANY else outcome
+        options = requests[position]
+        if not options[0].alternative:
+            return self._serve(number, position, options[0], 0, 0)
+        are_all_too_many = True
+        for plan in options:
+            outcome = self._serve(number, position, plan, 0, 0)
+            if outcome is YES:
+                return YES
+            if outcome is NO:
+                are_all_too_many = False
+        return TOO_MANY if are_all_too_many else NO
+
+    def _serve(
+        self, number: int, position: int, plan: RequestPlan, done: int, start: int
+    ) -> Outcome:
+        """Serve the rest of a request of which `done` devices are taken, looking from candidate `start` on."""
+        everything = self._everything.get(plan)
+        if everything is not None and not everything:
+            return NO
+        size = plan.count if everything is None else len(everything)
+        if done >= size:
+            return self._serve_request(number, position + 1)
+        if len(self.taken[number]) + size - done > MAX_RESULTS:
+            return TOO_MANY
+        if everything is not None:
+            return self._serve_all(number, position, plan, done, everything)
+        known = self._devices.inventory.candidates_at(self._row, plan.selection)
+        candidates = known.usable(plan.selection)
+        for index in range(start, len(candidates)):
+            offer, fault, view = candidates[index]
+            if not view.is_usable or self._is_taken(number, plan, offer):
+                continue
+            if fault is not None:
+                raise AllocationError(fault.text(self._keys[number]))
+            undo = self._take(number, plan, offer, view, False)
+            self._try()
+            if undo is None:
+                continue
+            outcome = self._serve(number, position, plan, done + 1, index + 1)
+            if outcome is YES:
+                return YES
+            self._give_back(undo)
+            if outcome is TOO_MANY:
+                return TOO_MANY
+        return NO
+
+    def _serve_all(
+        self,
+        number: int,
+        position: int,
+        plan: RequestPlan,
+        done: int,
+        everything: list[Candidate],
+    ) -> Outcome:
+        """Take the next of the devices, all of which are wanted."""
+        offer, _, view = everything[done]
+        undo = self._take(number, plan, offer, view, True)
+        if undo is None:
+            return NO
+        outcome = self._serve(number, position, plan, done + 1, 0)
+        if outcome is not YES:
+            self._give_back(undo)
+        return outcome
+
+    def _try(self) -> None:
+        """A search through all combinations may take for ever: it ends after so many tries."""
+        if self._tries is not None:
+            self._tries -= 1
+            if self._tries < 0:
+                raise AllocationError(f"node {self._devices.table.names[self._row]}: {TIMED_OUT}")
+
+    # One device
+
+    def _is_taken(self, number: int, plan: RequestPlan, offer: Offer) -> bool:
+        taking = self._taking.get(offer.id)
+        if plan.is_admin:
+            return taking is not None and number in taking
+        return offer.id in self._in_use or bool(taking)
+
+    def _take(
+        self, number: int, plan: RequestPlan, offer: Offer, view: PoolView, must: bool
+    ) -> _Undo | None:
+        """Take a device; None when that is not possible, AllocationError when it `must` be and a constraint forbids."""
+        taking = self._taking.get(offer.id, ())
+        if plan.is_admin:
+            if not offer.is_shared and number in taking:
+                return None
+        elif offer.id in self._in_use or taking:
+            return None
+        uses = _uses(offer, plan)
+        undo = _Undo(number, Taken(plan, offer, None), view, False, 0, offer.id in self._using)
+        is_counted = offer.is_shared and (undo.had_uses or offer.id in self._allocated.consumed)
+        if offer.consumes and not is_counted:
+            if not self._count(view, offer.consumes):
+                return None
+            undo.has_counted = True
+        if not plan.selection.tolerates(offer):
+            self._uncount(undo)
+            return None
+        for constraint in self._constraints[number]:
+            if not constraint.add(plan.request, plan.alternative, offer):
+                self._uncount(undo)
+                if must:
+                    where = (
+                        f"claim {self._keys[number]}, request {plan.alternative or plan.request}"
+                    )
+                    text = "because a claim constraint would not be satisfied"
+                    raise AllocationError(f"{where}: cannot add device {'/'.join(offer.id)} {text}")
+                return None
+            undo.constraints += 1
+        if uses is None or not self._has_room(offer, uses):
+            self._uncount(undo)
+            return None
+        if offer.is_shared:
+            undo.taken = Taken(plan, offer, uses)
+            self._use(offer, uses, 1)
+        else:
+            self._taking.setdefault(offer.id, []).append(number)
+        self.taken[number].append(undo.taken)
+        return undo
+
+    def _give_back(self, undo: _Undo) -> None:
+        """Undo what taking a device changed."""
+        offer = undo.taken.offer
+        self.taken[undo.claim].pop()
+        if offer.is_shared:
+            self._use(offer, undo.taken.uses or {}, -1)
+            if not undo.had_uses:
+                del self._using[offer.id]
+        else:
+            self._taking[offer.id].remove(undo.claim)
+        self._uncount(undo)
+
+    def _uncount(self, undo: _Undo) -> None:
+        plan, offer = undo.taken.plan, undo.taken.offer
+        for constraint in reversed(self._constraints[undo.claim][: undo.constraints]):
+            constraint.remove(plan.request, plan.alternative)
+        if undo.has_counted:
+            _add(self._counting[undo.view.id], offer.consumes, -1)
+
+    def _count(self, view: PoolView, amounts: Amounts) -> bool:
+        """Count `amounts` as used, if all counters of the pool are enough for that."""
+        counting = self._counting.setdefault(view.id, {})
+        _add(counting, amounts, 1)
+        for counters, left in self._allocated.available(view).items():
+            used = counting.get(counters, {})
+            if any(left[name] < used.get(name, 0) for name in left):
+                _add(counting, amounts, -1)
+                return False
+        return True
+
+    def _has_room(self, offer: Offer, uses: dict[str, Use]) -> bool:
+        """Whether a device that many may use has enough left."""
+        if not offer.is_shared:
+            return True
+        before = self._allocated.consumed.get(offer.id, {})
+        now = self._using.get(offer.id, {})
+        return all(
+            use.nano + before.get(name, 0) + now.get(name, 0) <= limit_of(offer, name)
+            for name, use in uses.items()
+        )
+
+    def _use(self, offer: Offer, uses: dict[str, Use], sign: int) -> None:
+        using = self._using.setdefault(offer.id, {})
+        for name, use in uses.items():
+            using[name] = using.get(name, 0) + sign * use.nano
+
+
+def limit_of(offer: Offer, name: str) -> int:
+    """How much of a capacity a device has, in nano-units."""
+    limits = offer.memo.get("limits")
+    if limits is None:
+        limits = {key: parse_quantity(c.value) for key, c in offer.capacity.items()}
+        offer.memo["limits"] = limits
+    return int(limits[name])
+
+
+def _uses(offer: Offer, plan: RequestPlan) -> dict[str, Use] | None:
+    """What the request would use up of the device; None when the device cannot be had like that."""
+    if not offer.capacity and not plan.capacity:
+        return {}
+    key = plan.capacity_key
+    if key not in offer.memo:
+        offer.memo[key] = uses_of(offer.capacity, plan.capacity)
+    uses: dict[str, Use] | None = offer.memo[key]
+    return uses
+
+
+def _add(amounts: Amounts, more: Amounts, sign: int) -> None:
+    for counters, added in more.items():
+        counted = amounts.setdefault(counters, {})
+        for name, amount in added.items():
+            counted[name] = counted.get(name, 0) + sign * amount

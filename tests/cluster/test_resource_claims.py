@@ -1,0 +1,205 @@
+"""The controller of claims: made with their pods, given back when nobody uses them."""
+
+from typing import Any
+
+import pytest
+
+from mooring.api.dra import FINALIZER, POD_CLAIM_NAME
+from mooring.cluster.memory import AdmissionError, ClaimController, MemoryCluster, admit_devices
+from mooring.testing.builders import make_pod
+from mooring.testing.devices import (
+    claiming,
+    make_choice,
+    make_claim,
+    make_class,
+    make_request,
+    make_template,
+)
+
+NOW = "2026-01-01T00:00:00Z"
+
+
+class World:
+    """A cluster with the controller at work."""
+
+    def __init__(self, *objects: Any) -> None:
+        self.cluster = MemoryCluster()
+        self.controller = ClaimController(self.cluster)
+        for obj in objects:
+            self.cluster.add(obj)
+        self.cluster.watch(self.controller)
+        self.controller.run()
+
+    def add(self, obj: Any) -> Any:
+        made = self.cluster.add(obj)
+        self.controller.run()
+        return made
+
+    def delete(self, obj: Any) -> None:
+        self.cluster.delete(obj)
+        self.controller.run()
+
+    def claims(self) -> list[Any]:
+        return list(self.cluster.list("ResourceClaim"))
+
+    def pod(self, name: str = "pod") -> Any:
+        return self.cluster.get("Pod", "default", name)
+
+
+def test_a_claim_is_made_from_the_template_and_named_in_the_pod() -> None:
+    world = World(make_template("t"), claiming(template="t"))
+
+    (claim,) = world.claims()
+    assert claim.name.startswith("pod-own-")
+    assert claim.is_made_for(world.pod())
+    assert claim.annotations[POD_CLAIM_NAME] == "own"
+    assert claim.spec == make_template("t").spec.spec
+    (status,) = world.pod().status.resource_claim_statuses
+    assert (status.name, status.resource_claim_name) == ("own", claim.name)
+
+
+def test_a_pod_waits_for_its_template() -> None:
+    world = World(claiming(template="t"))
+    assert world.claims() == []
+
+    world.add(make_template("t"))
+
+    assert len(world.claims()) == 1
+
+
+def test_a_claim_is_made_once_and_made_again_when_it_is_gone() -> None:
+    world = World(make_template("t"), claiming(template="t"))
+    (first,) = world.claims()
+    world.controller.on_add(world.pod())
+    world.controller.run()
+    assert world.claims() == [first]
+
+    world.delete(first)
+    world.controller.on_add(world.pod())
+    world.controller.run()
+
+    (second,) = world.claims()
+    (status,) = world.pod().status.resource_claim_statuses
+    assert status.resource_claim_name == second.name
+
+
+def test_long_names_are_cut_as_a_cluster_cuts_them() -> None:
+    name = "p" * 60
+    world = World(make_template("t"), claiming(template="t", name=name))
+
+    (claim,) = world.claims()
+    assert len(claim.name) <= 63
+    assert claim.name.startswith("p" * 50)
+
+
+@pytest.mark.parametrize("is_deleted", [True, False], ids=["the pod goes", "the pod ends"])
+def test_a_claim_that_was_made_for_a_pod_goes_with_it(is_deleted: bool) -> None:
+    world = World(make_template("t"), claiming(template="t"))
+    if is_deleted:
+        world.delete(world.pod())
+    else:
+        pod = world.pod()
+        world.cluster.update(
+            make_pod("pod", spec={"resourceClaims": []}).replace(
+                uid=pod.uid, spec=pod.spec, status=make_pod(status={"phase": "Succeeded"}).status
+            )
+        )
+        world.controller.run()
+
+    assert world.claims() == []
+
+
+def test_the_last_user_gives_the_devices_back() -> None:
+    first, second = claiming("c", name="first"), claiming("c", name="second")
+    meta = {"finalizers": [FINALIZER]}
+    claim = make_claim("c", devices=["a/x"], users=[first, second], metadata=meta)
+    world = World(claim, first, second)
+
+    world.delete(first)
+    (claim,) = world.claims()
+    assert [user.name for user in claim.status.reserved_for] == ["second"]
+    assert claim.allocation is not None
+
+    world.delete(second)
+    (claim,) = world.claims()
+    assert claim.status.reserved_for is None
+    assert claim.allocation is None
+    assert claim.metadata.finalizers is None
+
+
+def test_what_the_input_holds_stays() -> None:
+    kept = make_claim("c", devices=["a/x"], users=[make_pod("who")])
+
+    world = World(kept)
+
+    assert world.claims()[0].allocation is not None
+
+
+def test_a_pod_that_somebody_put_on_a_node_uses_its_claims() -> None:
+    world = World(make_claim("c", devices=["a/x"]), claiming("c", node_name="a"))
+
+    assert world.claims()[0].is_reserved_for(world.pod())
+
+
+def test_a_claim_in_use_goes_when_its_last_user_is_gone() -> None:
+    pod = claiming("c", node_name="a")
+    meta = {"finalizers": [FINALIZER]}
+    world = World(make_claim("c", devices=["a/x"], users=[pod], metadata=meta), pod)
+
+    world.controller.delete(world.claims()[0], NOW)
+    assert world.claims()[0].is_terminating
+    world.delete(pod)
+
+    assert world.claims() == []
+
+
+def test_a_claim_nobody_uses_goes_at_once() -> None:
+    meta = {"finalizers": [FINALIZER]}
+    world = World(make_claim("c", devices=["a/x"], metadata=meta), make_claim("d"))
+
+    for claim in world.claims():
+        world.controller.delete(claim, NOW)
+
+    assert world.claims() == []
+
+
+# Admission
+
+
+def test_what_is_left_out_is_filled_in() -> None:
+    tolerant = [{"key": "k"}]
+    option = make_request("o", allocationMode="All", tolerations=tolerant)
+
+    claim = admit_devices(make_claim("c", make_request("r"), make_choice("s", option)))
+
+    first, second = claim.spec.devices.requests or ()
+    assert first.exactly is not None
+    assert (first.exactly.allocation_mode, first.exactly.count) == ("ExactCount", 1)
+    (chosen,) = second.first_available or ()
+    assert (chosen.allocation_mode, chosen.count) == ("All", 0)
+    assert [toleration.operator for toleration in chosen.tolerations or ()] == ["Equal"]
+
+
+@pytest.mark.parametrize(
+    ("obj", "where"),
+    [
+        pytest.param(
+            make_class("gpu", "device.nope"), "spec.selectors[0].cel.expression", id="a class"
+        ),
+        pytest.param(
+            make_claim("c", make_request("r", "true", "1 +")),
+            "spec.devices.requests[0].exactly.selectors[1].cel.expression",
+            id="a claim",
+        ),
+        pytest.param(
+            make_template("t", make_choice("r", make_request("s", "true"), make_request("u", "x"))),
+            "spec.spec.devices.requests[0].firstAvailable[1].selectors[0].cel.expression",
+            id="a template",
+        ),
+    ],
+)
+def test_expressions_that_do_not_compile_are_refused(obj: Any, where: str) -> None:
+    with pytest.raises(AdmissionError) as caught:
+        admit_devices(obj)
+
+    assert caught.value.path == where
