@@ -91,7 +91,11 @@ NODES: list[dict[str, Any]] = [
         "memory": "32Gi",
         "taints": ["gpu=yes:NoSchedule", "slow:PreferNoSchedule"],
     },
+    {"zone": "z4", "labels": {"disk": "nvme"}, "images": {"app:3": 400 << 20}},
+    {"zone": "z5", "taints": ["new:PreferNoSchedule"], "extended": {"example.com/nic": 2}},
 ]
+USUAL_NODES = len(NODES) - 2
+"""The others bring labels, taints, images and resources that were not there before."""
 TEMPLATES: list[dict[str, Any]] = [
     {},
     {"cpu": "1", "memory": "1Gi", "labels": {"app": "web"}, "images": ["app:1"]},
@@ -145,7 +149,7 @@ TEMPLATES: list[dict[str, Any]] = [
         },
     },
     {"affinity": {"podAffinity": {REQUIRED: [near("web", **in_team("x"))]}}, "priority": 10},
-    {"node_affinity": {REQUIRED: {"nodeSelectorTerms": [on_disk("hdd", "ssd")]}}, "cpu": "1"},
+    {"node_affinity": {REQUIRED: {"nodeSelectorTerms": [on_disk("hdd", "nvme")]}}, "cpu": "1"},
     {
         "node_affinity": {
             REQUIRED: {

@@ -36,6 +36,7 @@ from mooring.testing.mixed_cluster import (
     SERVICES,
     TEMPLATES,
     URGENT,
+    USUAL_NODES,
     make_budget,
     make_storage,
     make_variant,
@@ -83,7 +84,7 @@ class World:
         for obj in make_storage():
             self.cluster.add(obj)
         for number in range(size):
-            self.cluster.add(make_variant(number, number % len(NODES)))
+            self.cluster.add(make_variant(number, number % USUAL_NODES))
         self.scheduler = build_scheduler(
             CONFIG,
             self.cluster,
@@ -380,7 +381,7 @@ STEPS = st.tuples(
 )
 
 
-SIZES = [(20, 200), (40, 150), (80, 100)]
+SIZES = [(20, 300), (40, 120), (80, 80)]
 """Nodes, and steps of a history. Few changes among many nodes are followed in another way than many among few."""
 
 
@@ -411,7 +412,7 @@ def test_after_a_long_history_a_scheduler_decides_like_a_new_one(seed: int) -> N
 
 
 @settings(
-    max_examples=EXAMPLES // 4 or 25,
+    max_examples=EXAMPLES // 4 or 20,
     derandomize=not EXAMPLES,
     suppress_health_check=list(HealthCheck),
     phases=PHASES,  # to find the shortest history takes minutes: that is for `make life`
