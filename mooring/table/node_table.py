@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from itertools import count
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,13 @@ from .columns import ALL, Bools, Column, Ints, LateColumn, ResourceColumns, Rows
 from .followed import FollowedColumn
 from .images import ImageStates
 from .labels import LabelColumns
+from .one_row import (
+    NoCarriedTerms,
+    NoTermCounts,
+    OneRowPodCount,
+    OneRowPriorities,
+    OneRowResources,
+)
 from .ports import PortColumns
 from .priorities import PriorityColumns
 from .sets import SetColumn
@@ -194,42 +202,62 @@ class NodeTable:
         Pod terms belong to the whole cluster and are not in it: plugins keep what they need of them in the
         CycleState and adjust it in `add_pod` and `remove_pod`.
         """
-        fork = NodeTable.__new__(NodeTable)
-        size = Size(rows=1, capacity=1)
-        fork.size = size
-        fork.nodes, fork.names = [self.nodes[row]], [self.names[row]]
-        fork.pods = [dict(self.pods[row])]
-        fork.amounts, fork._amount_ids, fork._next_amounts = [None], {}, count()
-        fork.row_of = {self.names[row]: 0}
-        fork.namespaces, fork.namespaces_version = self.namespaces, self.namespaces_version
-        fork.row_changes, fork.node_changes = ChangeLog(), ChangeLog()
-        fork.start_changes = ChangeLog()
-        for name in FORKED:
-            setattr(fork, name, getattr(self, name).fork(size, row))
-        fork.terms = TermCounts(size, fork.labels)
-        fork.carried = CarriedTerms(size)
-        fork.pod_count_column = LateColumn(size, lambda row: len(fork.pods[row]))
-        fork.pod_count_column.touch(0)
-        fork._live_rows = (0, ALL)
-        fork._offered, fork._followed = (-1, {}), {}
-        fork.node_count = self.node_count  # the cluster keeps its size
-        return fork
+        return RowFork(self, row)
 
 
-FORKED = (
-    "allocatable",
-    "requested",
-    "scoring_usage",
-    "labels",
-    "taints",
-    "features",
-    "ports",
-    "images",
-    "priorities",
-    "volumes",
-    "live_column",
-    "unschedulable_column",
-    "max_pods_column",
+class RowFork(NodeTable):
+    """One row of another table, to be changed and dropped while that table holds still.
+
+    Columns are copied when they are first asked for: filters look at few of them.
+    """
+
+    def __init__(self, source: NodeTable, row: int) -> None:
+        self._source, self._row = source, row
+        self.size = Size(rows=1, capacity=1)
+        self.nodes, self.names = [source.nodes[row]], [source.names[row]]
+        self.pods = [dict(source.pods[row])]
+        self.amounts, self._amount_ids, self._next_amounts = [None], {}, count()
+        self.row_of = {source.names[row]: 0}
+        self.namespaces, self.namespaces_version = source.namespaces, source.namespaces_version
+        self.row_changes, self.node_changes = ChangeLog(), ChangeLog()
+        self.start_changes = ChangeLog()
+        self._live_rows = (0, ALL)
+        self._offered, self._followed = (-1, {}), {}
+        self.node_count = source.node_count  # the cluster keeps its size
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what is not there yet."""
+        if name in RESOURCES:
+            made: Any = OneRowResources(getattr(self._source, name), self._row)
+        elif name == "pod_count_column":
+            made = OneRowPodCount(self.pods)
+        elif name == "priorities":
+            made = OneRowPriorities(self._source.priorities.counts_at(self._row))
+        elif name == "terms":
+            made = NoTermCounts(self.size, self.labels)
+        elif name == "carried":
+            made = NoCarriedTerms(self.size)
+        elif name in FORKED:
+            made = getattr(self._source, name).fork(self.size, self._row)
+        else:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        setattr(self, name, made)
+        return made
+
+
+RESOURCES = frozenset({"allocatable", "requested", "scoring_usage"})
+FORKED = frozenset(
+    {
+        "labels",
+        "taints",
+        "features",
+        "ports",
+        "images",
+        "volumes",
+        "live_column",
+        "unschedulable_column",
+        "max_pods_column",
+    }
 )
 
 

@@ -6,6 +6,7 @@ somebody first asks, then kept up to date row by row.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import lru_cache
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..api.pod import Pod
-from .columns import Ints
+from .columns import Bools, Ints
 from .node_table import NodeTable
 
 NOT_STARTED = np.iinfo(np.int64).max
@@ -41,6 +42,7 @@ class PodMatrix:
         self.labels: Ints = np.zeros((0, 0), dtype=np.int64)
         self.label_samples: list[Pod | None] = [None]
         self._label_ids: dict[tuple[str, frozenset[tuple[str, str]]], int] = {}
+        self._in_namespace: dict[str, list[int]] = {}
 
     def refresh(self) -> None:
         """Follow the table."""
@@ -65,6 +67,16 @@ class PodMatrix:
     def index_of(self, resource: str) -> int | None:
         """Where `resource` is in `amounts`; None when no pod has asked for it."""
         return self.resources.get(resource)
+
+    def labels_in(self, namespace: str) -> Sequence[int]:
+        """Positions in `label_samples` of pods in a namespace."""
+        return self._in_namespace.get(namespace, ())
+
+    def has_labels(self, ids: Collection[int]) -> Bools:
+        """bool per row: a pod there has one of these labels, given as positions in `label_samples`."""
+        wanted = np.zeros(len(self.label_samples), dtype=np.bool_)
+        wanted[list(ids)] = True
+        return np.asarray(wanted[self.labels].any(axis=1))
 
     def _make_room(self, changed: list[int]) -> None:
         """Grow the arrays to what the changed rows need."""
@@ -105,6 +117,7 @@ class PodMatrix:
         if known is None:
             known = self._label_ids[key] = len(self.label_samples)
             self.label_samples.append(pod)
+            self._in_namespace.setdefault(pod.namespace, []).append(known)
         return known
 
 

@@ -35,8 +35,6 @@ class PriorityColumns:
             known < priority and column.view[row] > 0 for known, column in self._columns.items()
         )
 
-    def fork(self, size: Size, row: int) -> PriorityColumns:
-        """The counts of one row, copied."""
-        copy = PriorityColumns(size)
-        copy._columns = {key: column.fork(size, row) for key, column in self._columns.items()}
-        return copy
+    def counts_at(self, row: int) -> dict[int, int]:
+        """The pods at `row` by priority."""
+        return {key: column.view.item(row) for key, column in self._columns.items()}

@@ -22,19 +22,31 @@ class Budgets:
 
     def __init__(self, listed: Iterable[PodDisruptionBudget] = ()) -> None:
         self.listed = list(listed)
+        self._in: dict[str, list[PodDisruptionBudget]] = {}
+        for budget in self.listed:
+            self._in.setdefault(budget.namespace, []).append(budget)
         self._of: dict[object, tuple[PodDisruptionBudget, ...]] = {}
 
     def of(self, pod: Pod) -> Sequence[PodDisruptionBudget]:
         """Those that are about pods like this one."""
-        if not self.listed or not pod.labels:
+        if pod.namespace not in self._in or not pod.labels:
             return ()
         key = (pod.namespace, frozenset(pod.labels.items()))
         found = self._of.get(key)
         if found is None:
             if len(self._of) >= MOST_LABELS:
                 self._of.clear()
-            found = self._of[key] = tuple(b for b in self.listed if protects(b, pod))
+            here = self._in[pod.namespace]
+            found = self._of[key] = tuple(budget for budget in here if protects(budget, pod))
         return found
+
+    def unlike(self, other: Budgets) -> list[PodDisruptionBudget]:
+        """Those that are only here or only there, as they are on either side."""
+        ours, theirs = {id(b) for b in self.listed}, {id(b) for b in other.listed}
+        return [
+            *(budget for budget in self.listed if id(budget) not in theirs),
+            *(budget for budget in other.listed if id(budget) not in ours),
+        ]
 
     def split(self, pods: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
         """Pods whose removal, one after the other, would exceed some budget, and the others."""

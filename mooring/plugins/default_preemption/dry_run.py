@@ -18,7 +18,7 @@ from ...framework import Demands
 from ...framework.reserved import POD_COUNT, Reserved
 from ...table import Bools, Ints, NodeTable
 from ...table.pod_matrix import PodMatrix
-from .budgets import Budgets, protects
+from .budgets import Budgets
 from .by_room import Room
 from .candidates import PRIORITY_OFFSET
 
@@ -77,22 +77,30 @@ def _free(table: NodeTable, rows: Ints, demands: Demands, reserved: Reserved) ->
 def _violating(matrix: PodMatrix, rows: Ints, lower: Bools, budgets: Budgets) -> Bools:
     """bool [rows, places]: removing the pod, after the more important ones, would exceed a budget."""
     violating = np.zeros(lower.shape, dtype=np.bool_)
-    for budget in budgets.listed:
-        matched = _matched(matrix, rows, budget) & lower
+    if not budgets.listed:
+        return violating
+    labels = np.where(lower, matrix.labels[rows], 0)
+    protected: dict[int, tuple[PodDisruptionBudget, list[int]]] = {}
+    for number in np.unique(labels).tolist():
+        sample = matrix.label_samples[number]
+        for budget in budgets.of(sample) if sample is not None else ():
+            protected.setdefault(id(budget), (budget, []))[1].append(number)
+    for budget, numbers in protected.values():
+        matched = np.isin(labels, numbers)
+        _let_go_disrupted(matrix, rows, matched, budget)
         over = np.cumsum(matched, axis=1) > budget.status.disruptions_allowed
         violating |= matched & over
     return violating
 
 
-def _matched(matrix: PodMatrix, rows: Ints, budget: PodDisruptionBudget) -> Bools:
-    """bool [rows, places]: the budget protects the pod; asked once per distinct labels."""
-    known = [sample is not None and protects(budget, sample) for sample in matrix.label_samples]
-    matched: Bools = np.array(known, dtype=np.bool_)[matrix.labels[rows]]
+def _let_go_disrupted(
+    matrix: PodMatrix, rows: Ints, matched: Bools, budget: PodDisruptionBudget
+) -> None:
+    """Take the pods out of `matched` that the budget counts as gone already."""
     if budget.disrupted_pods:
         for position, place in np.argwhere(matched):
             pod = matrix.pods[rows[position]][place]
             matched[position, place] = pod.name not in budget.disrupted_pods
-    return matched
 
 
 def _put_back(

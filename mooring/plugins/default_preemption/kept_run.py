@@ -12,12 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...api.pod import Pod
+from ...api.workloads import PodDisruptionBudget
 from ...framework import Nominator, Victims
 from ...framework.reserved import Reserved
 from ...framework.row_follower import RowFollower
 from ...table import Bools, Ints, NodeTable
 from ...table.pod_matrix import PodMatrix
-from .budgets import Budgets
+from .budgets import Budgets, protects
 from .by_room import Room, select_by_room
 from .candidates import cost, earliest_start
 from .dry_run import dry_run
@@ -39,17 +40,32 @@ class KeptRun:
         self.costs: Ints = np.zeros((5, 0), dtype=np.int64)
         """Per row: broken budgets, highest priority, sum of priorities, victims, earliest start; the first decides."""
 
-    def follow(self, budgets: Budgets) -> None:
+    def follow(self, budgets: Budgets, matrix: PodMatrix) -> None:
         """Note which rows have to be judged again."""
         changed = self._follower.changed()
-        if changed is None or budgets is not self.room.budgets:
-            self.room = Room(self.room.demands, self.room.priority, budgets)
+        if changed is None:
             self._start_anew()
         else:
             if len(self._stale) != len(self._table):
                 self._grow()
             self._stale[changed] = True
+        if budgets is not self.room.budgets:
+            if changed is not None:
+                self._follow_budgets(budgets.unlike(self.room.budgets), matrix)
+            self.room = Room(self.room.demands, self.room.priority, budgets)
         self._follower.note()
+
+    def _follow_budgets(self, changed: list[PodDisruptionBudget], matrix: PodMatrix) -> None:
+        """Have the rows judged again with pods that one of these budgets is about, before or after."""
+        matrix.refresh()
+        ids = {
+            number
+            for budget in changed
+            for number in matrix.labels_in(budget.namespace)
+            if (sample := matrix.label_samples[number]) is not None and protects(budget, sample)
+        }
+        if ids:
+            self._stale |= matrix.has_labels(ids)
 
     def judge(self, rows: Ints, matrix: PodMatrix, reserved: Reserved) -> None:
         """Find the costs of `rows`, where they are not known."""
@@ -145,7 +161,7 @@ class KeptRuns:
             while self._runs and (len(self._runs) + 1) * len(table) > MOST_ROWS:
                 del self._runs[next(iter(self._runs))]
         self._runs[key] = run
-        run.follow(room.budgets)
+        run.follow(room.budgets, self.matrix(table))
         return run
 
     def matrix(self, table: NodeTable) -> PodMatrix:
