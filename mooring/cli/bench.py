@@ -33,6 +33,9 @@ from .render_bench import change_table, event_table, growth_table, load_table, p
 WORSE = 1
 """The exit status when something got slower, or is slower than its file asks for."""
 
+IDLE_FROM = 0.9
+"""A run that had less of a processor than this shared it with others."""
+
 
 def complete_workload(incomplete: str) -> list[tuple[str, str]]:
     """Workloads for shell completion."""
@@ -111,6 +114,7 @@ def bench(
         runs = _run_all(suite.requests(workload or (), sizes, pods), repeat)
     changes = [] if before is None else compare(before, runs, threshold / 100)
     _print(runs, changes)
+    _warn_if_busy(runs)
     if json_file is not None:
         write_report(json_file, runs)
     if svg_file is not None:
@@ -148,6 +152,16 @@ def _print(runs: Sequence[Run], changes: Sequence[Change]) -> None:
             if i:
                 console.print()
             console.print(table)
+
+
+def _warn_if_busy(runs: Sequence[Run]) -> None:
+    """Say of which runs the times are too long, because others used the machine."""
+    busy = [run for run in runs if isinstance(run, PodRun) and run.cpu_share < IDLE_FROM]
+    for run in busy:
+        stderr_console().print(
+            f"busy machine: {run.name}, {run.nodes:,} nodes: the process had {run.cpu_share:.0%}"
+            " of a processor, so its times are too long"
+        )
 
 
 def _name_worse(runs: Sequence[Run], changes: Sequence[Change]) -> bool:

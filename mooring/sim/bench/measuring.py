@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
-
 from ...api.pod import Pod
 from .driver import Driver
 from .memory import peak_mib, resident_mib
@@ -33,6 +31,7 @@ class Measurement:
         self._created = 0
         self._wanted = 0
         self._ns = 0
+        self._cpu_ns = 0
         self._left_out_ns = 0
         self.rounds = array("q")
         self._mib_before = resident_mib()
@@ -49,9 +48,10 @@ class Measurement:
     @contextmanager
     def running(self) -> Iterator[None]:
         """The clock runs meanwhile."""
-        start = time.perf_counter_ns()
+        start, cpu_start = time.perf_counter_ns(), time.process_time_ns()
         yield
         self._ns += time.perf_counter_ns() - start
+        self._cpu_ns += time.process_time_ns() - cpu_start
 
     @contextmanager
     def left_out(self) -> Iterator[None]:
@@ -71,10 +71,10 @@ class Measurement:
 
     def result(self) -> PodRun:
         """What came of it."""
-        seconds = max(self._ns - self._left_out_ns, 1) / 1e9
-        rounds = np.frombuffer(self.rounds, np.int64) if self.rounds else np.zeros(1, np.int64)
-        half, most = np.percentile(rounds, [50, 99]) / 1e3
         grown = resident_mib() - self._mib_before
+        seconds = max(self._ns - self._left_out_ns, 1) / 1e9
+        in_order = sorted(self.rounds) or [0]
+        half, most = (in_order[int(share * (len(in_order) - 1))] / 1e3 for share in (0.5, 0.99))
         return PodRun(
             workload=self._name,
             nodes=self._nodes,
@@ -84,10 +84,11 @@ class Measurement:
             seconds=round(seconds, 4),
             pods_per_s=round(self._placed / seconds, 1),
             us_per_pod=round(1e6 * seconds / max(self._placed, 1), 1),
-            p50_us=round(float(half), 1),
-            p99_us=round(float(most), 1),
+            p50_us=round(half, 1),
+            p99_us=round(most, 1),
             mib_per_10k_pods=round(grown * 10_000 / max(self._created, 1), 1),
             peak_mib=round(peak_mib(), 1),
+            cpu_share=round(min(self._cpu_ns / max(self._ns, 1), 1.0), 3),
             threshold=self._threshold,
         )
 

@@ -42,6 +42,8 @@ class PodRun(_Run, frozen=True, kw_only=True, rename="camel", tag="pods"):
     mib_per_10k_pods: float = msgspec.field(name="mibPer10kPods")
     """By how much the process grew, for ten thousand pods."""
     peak_mib: float
+    cpu_share: float = 1.0
+    """Which part of the time the process had a processor; less than all means that others had it."""
     threshold: float = 0.0
     """How many pods a second the file of the workload asks for."""
 
