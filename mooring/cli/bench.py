@@ -19,10 +19,10 @@ from ..sim.bench import (
     Run,
     compare,
     find_growth,
-    own_cases,
     read_report,
     read_suite,
     run_request,
+    write_file,
     write_report,
 )
 from ..sim.bench.growth_svg import draw_growth
@@ -39,7 +39,7 @@ IDLE_FROM = 0.9
 
 def complete_workload(incomplete: str) -> list[tuple[str, str]]:
     """Workloads for shell completion."""
-    known = [(case.name, case.summary) for case in own_cases()]
+    known = read_suite(None).summaries.items()
     return [entry for entry in known if entry[0].startswith(incomplete)]
 
 
@@ -101,6 +101,8 @@ def bench(
     """
     for option, path in (("--json", json_file), ("--svg", svg_file)):
         _need_folder(option, path)
+    if growth and nodes:
+        raise InputError("--growth: expected it without --nodes, which it says itself; got both")
     before = None if compare_file is None else read_report(compare_file)
     suite = read_suite(file)
     if list_only:
@@ -118,7 +120,7 @@ def bench(
     if json_file is not None:
         write_report(json_file, runs)
     if svg_file is not None:
-        svg_file.write_text(draw_growth(find_growth(runs)), "utf-8")
+        write_file(svg_file, draw_growth(find_growth(runs)).encode())
     if _name_worse(runs, changes):
         raise typer.Exit(WORSE)
 

@@ -9,7 +9,7 @@ not documented in docs/benchmarks.md. Who calls it: cli, and people in their own
 from .cases import Case, find_cases, own_cases, read_cases
 from .comparison import Change, Growth, compare, find_growth
 from .executor import execute
-from .results import EventRun, LoadRun, PodRun, Run, best_of, read_report, write_report
+from .results import EventRun, LoadRun, PodRun, Run, best_of, read_report, write_file, write_report
 from .runs import GROWTH_NODES, Suite, read_suite, run_request
 from .workload import Request, Workload, find_workload, make_workload
 
@@ -37,5 +37,6 @@ __all__ = [
     "read_report",
     "read_suite",
     "run_request",
+    "write_file",
     "write_report",
 ]

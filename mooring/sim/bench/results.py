@@ -137,8 +137,13 @@ def write_report(path: Path, runs: Sequence[Run]) -> None:
         "python": platform.python_version(),
     }
     text = msgspec.json.format(msgspec.json.encode(Report(tuple(runs), machine=machine)), indent=2)
+    write_file(path, text + b"\n")
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file; InputError if that is not possible."""
     try:
-        path.write_bytes(text + b"\n")
+        path.write_bytes(content)
     except OSError as error:
         raise InputError(f"{path}: expected a writable file; got {error.strerror}") from error
 

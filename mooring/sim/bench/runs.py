@@ -40,7 +40,8 @@ class Suite:
         requests: list[Request] = []
         for name in chosen:
             if name == load.NAME and self.file is None:
-                requests += self._at_sizes(Request(load.NAME, pods=pods), nodes)
+                if names or not nodes:
+                    requests += self._at_sizes(Request(load.NAME, pods=pods), nodes)
                 continue
             for case, size in find_cases(self.cases, [name], tuple(self.summaries)):
                 if nodes and not names and FIXED_SIZE in (*size.labels, *case.file.labels):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import InputError
-from .cases import NODES_PARAM, PODS_PARAM, Case, own_cases, read_cases
+from .cases import NODES_PARAM, PODS_PARAM, Case, find_cases, own_cases, read_cases
 from .ops import SizeFile
 
 
@@ -62,9 +62,9 @@ class Workload:
 
 
 def find_workload(request: Request) -> Workload:
-    """The workload that is asked for; InputError if its file is wrong."""
+    """The workload that is asked for; InputError if its file is wrong, or does not have it."""
     cases = own_cases() if request.file is None else read_cases(request.file)
-    case = next(case for case in cases if case.name == request.case)
+    case, _ = next(find_cases(cases, [request.case]))
     return make_workload(case, request)
 
 

@@ -321,3 +321,36 @@ def test_a_size_may_ask_for_a_speed(tmp_path: Path) -> None:
 
     assert isinstance(measured, PodRun)
     assert measured.threshold == 270
+
+
+def test_pods_that_wait_for_ever_are_given_up(tmp_path: Path) -> None:
+    """A gang that is never complete is tried again and again; the measurement ends all the same."""
+    file = tmp_path / "w.yaml"
+    file.write_text(
+        """
+- name: a
+  schedulerConfig:
+    apiVersion: kubescheduler.config.k8s.io/v1
+    kind: KubeSchedulerConfiguration
+    profiles: [{plugins: {multiPoint: {enabled: [{name: Coscheduling}]}}}]
+  workloadTemplate:
+  - {opcode: createNodes, count: 1}
+  - opcode: createPods
+    count: 60
+    collectMetrics: true
+    podTemplate:
+      kind: Pod
+      metadata:
+        labels:
+          pod-group.scheduling.sigs.k8s.io/name: gang
+          pod-group.scheduling.sigs.k8s.io/min-available: "60"
+      spec: {containers: [{name: c, resources: {requests: {cpu: 100m}}}]}
+  workloads: [{name: s}]
+"""
+    )
+    (case,) = read_cases(file)
+
+    (measured,) = Executor(make_workload(case, Request("a"))).run()
+
+    assert isinstance(measured, PodRun)
+    assert (measured.pods, measured.placed) == (60, 0)
