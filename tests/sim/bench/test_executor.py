@@ -263,6 +263,41 @@ def test_churn(tmp_path: Path, mode: str, number: int, there: list[str]) -> None
     assert names(driver, "Service") == there
 
 
+SERVICES = """
+- opcode: churn
+  mode: create
+  intervalPods: 5
+  templates:
+  - {kind: Service, metadata: {name: "s-{{.Index}}"}, spec: {selector: {app: a}}}
+"""
+
+
+def test_nothing_comes_before_its_interval_is_over(tmp_path: Path) -> None:
+    _, driver = run(tmp_path, SERVICES + "- {opcode: createPods, count: 4, collectMetrics: true}")
+
+    assert names(driver, "Service") == []
+
+
+@pytest.fixture
+def _clock_by_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that goes on by a millisecond whenever somebody looks at it."""
+    moments = count(step=1_000_000)
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: next(moments))
+
+
+@pytest.mark.usefixtures("_clock_by_looks")
+def test_making_what_comes_takes_no_time(tmp_path: Path) -> None:
+    """Each of four services is made between two looks: the first takes its millisecond, the second is left out."""
+    pods = "- {opcode: createPods, count: 20, collectMetrics: true}"
+
+    (without,), _ = run(tmp_path, pods)
+    (with_them,), _ = run(tmp_path, SERVICES + pods)
+
+    assert isinstance(without, PodRun)
+    assert isinstance(with_them, PodRun)
+    assert with_them.seconds - without.seconds == pytest.approx(0.004)
+
+
 def test_pods_of_a_node_that_goes_go_with_it(tmp_path: Path) -> None:
     _, driver = run(
         tmp_path,
@@ -291,12 +326,8 @@ def test_time_passes_while_an_op_sleeps(tmp_path: Path) -> None:
     assert driver.clock.monotonic() == pytest.approx(90)
 
 
-def test_creation_counts_for_the_time_when_asked_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A clock that goes on whenever somebody looks at it: for each pod that is timed, twice."""
-    moments = count(step=1_000_000)
-    monkeypatch.setattr(time, "perf_counter_ns", lambda: next(moments))
+@pytest.mark.usefixtures("_clock_by_looks")
+def test_creation_counts_for_the_time_when_asked_to(tmp_path: Path) -> None:
     ops = "- {opcode: createPods, count: 50, collectMetrics: true, timeCreation: %s}"
 
     (without,), _ = run(tmp_path, ops % "false")
