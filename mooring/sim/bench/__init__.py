@@ -11,11 +11,12 @@ from .comparison import Change, Growth, compare, find_growth
 from .executor import execute
 from .results import EventRun, LoadRun, PodRun, Run, best_of, read_report, write_file, write_report
 from .runs import GROWTH_NODES, Suite, read_suite, run_request
-from .workload import Request, Workload, find_workload, make_workload
+from .workload import ClockName, Request, Workload, find_workload, make_workload
 
 __all__ = [
     "Case",
     "Change",
+    "ClockName",
     "EventRun",
     "GROWTH_NODES",
     "Growth",

@@ -32,7 +32,10 @@ class Driver:
         self,
         config: SchedulerConfiguration | None = None,
         feature_gates: Mapping[str, bool] | None = None,
+        now: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
+        self.now = now
+        """The nanoseconds on the clock by which is measured; `clock` is the cluster's own."""
         self.clock = ManualClock()
         self.cluster = MemoryCluster()
         self.bound: Counter[str] = Counter()
@@ -96,11 +99,7 @@ class Driver:
 
         The nanoseconds of each round go into `rounds`.
         """
-        now, schedule_one, between = (
-            time.perf_counter_ns,
-            self.scheduler.schedule_one,
-            self.between_rounds,
-        )
+        now, schedule_one, between = self.now, self.scheduler.schedule_one, self.between_rounds
         progress = (self.bound.total(), self.clock.monotonic())
         while True:
             start = now()

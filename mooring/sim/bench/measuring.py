@@ -21,10 +21,11 @@ class Measurement:
     """Counts pods and time from its making on; making objects is left out of the time."""
 
     def __init__(
-        self, name: str, nodes: int, counts: Callable[[Pod], bool], threshold: float = 0.0
+        self, name: str, driver: Driver, counts: Callable[[Pod], bool], threshold: float = 0.0
     ) -> None:
         self._name = name
-        self._nodes = nodes
+        self._nodes = driver.cluster.count("Node")
+        self._now = driver.now
         self._counts = counts
         self._threshold = threshold
         self._placed = 0
@@ -48,17 +49,17 @@ class Measurement:
     @contextmanager
     def running(self) -> Iterator[None]:
         """The clock runs meanwhile."""
-        start, cpu_start = time.perf_counter_ns(), time.process_time_ns()
+        start, cpu_start = self._now(), time.process_time_ns()
         yield
-        self._ns += time.perf_counter_ns() - start
+        self._ns += self._now() - start
         self._cpu_ns += time.process_time_ns() - cpu_start
 
     @contextmanager
     def left_out(self) -> Iterator[None]:
         """The clock stands still meanwhile."""
-        start = time.perf_counter_ns()
+        start = self._now()
         yield
-        self._left_out_ns += time.perf_counter_ns() - start
+        self._left_out_ns += self._now() - start
 
     def timed(self, happen: Callable[[T], object]) -> Callable[[T], None]:
         """`happen`, with the clock running."""
@@ -108,9 +109,9 @@ def measure_events(
     """Let one event after the other happen; pods that it brings back are tried before the next."""
     costs = EventCosts()
     for obj in objects:
-        before, start = driver.waiting, time.perf_counter_ns()
+        before, start = driver.waiting, driver.now()
         happen(obj)
-        costs.ns += time.perf_counter_ns() - start
+        costs.ns += driver.now() - start
         costs.moved += before - driver.waiting
         costs.events += 1
         driver.run(lambda: True)

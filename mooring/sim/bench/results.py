@@ -24,6 +24,8 @@ class _Run(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field=
     """How often it was run; this is the best of them."""
     spread: float = 0.0
     """By which part of the best the worst was slower."""
+    clock: str = "wall"
+    """The clock that was measured by: wall or cpu."""
 
 
 class PodRun(_Run, frozen=True, kw_only=True, rename="camel", tag="pods"):

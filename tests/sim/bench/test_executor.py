@@ -1,6 +1,7 @@
 """Ops: each does what its name says, and what is measured is what was asked for."""
 
 import time
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,15 @@ SMALL = """
 """
 
 
-def run(tmp_path: Path, ops: str) -> tuple[list[Run], Driver]:
+def run(
+    tmp_path: Path, ops: str, now: Callable[[], int] = time.perf_counter_ns
+) -> tuple[list[Run], Driver]:
     """Run ops after those that make three small nodes."""
     lines = "\n".join(f"  {line}" for line in (SMALL + ops).splitlines())
     file = tmp_path / "w.yaml"
     file.write_text(f"- name: a\n  workloadTemplate:\n{lines}\n  workloads: [{{name: s}}]\n")
     (case,) = read_cases(file)
-    executor = Executor(make_workload(case, Request("a")))
+    executor = Executor(make_workload(case, Request("a")), now)
     return executor.run(), executor._driver
 
 
@@ -278,20 +281,17 @@ def test_nothing_comes_before_its_interval_is_over(tmp_path: Path) -> None:
     assert names(driver, "Service") == []
 
 
-@pytest.fixture
-def _clock_by_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+def clock_by_looks() -> Callable[[], int]:
     """A clock that goes on by a millisecond whenever somebody looks at it."""
-    moments = count(step=1_000_000)
-    monkeypatch.setattr(time, "perf_counter_ns", lambda: next(moments))
+    return count(step=1_000_000).__next__
 
 
-@pytest.mark.usefixtures("_clock_by_looks")
 def test_making_what_comes_takes_no_time(tmp_path: Path) -> None:
     """Each of four services is made between two looks: the first takes its millisecond, the second is left out."""
     pods = "- {opcode: createPods, count: 20, collectMetrics: true}"
 
-    (without,), _ = run(tmp_path, pods)
-    (with_them,), _ = run(tmp_path, SERVICES + pods)
+    (without,), _ = run(tmp_path, pods, clock_by_looks())
+    (with_them,), _ = run(tmp_path, SERVICES + pods, clock_by_looks())
 
     assert isinstance(without, PodRun)
     assert isinstance(with_them, PodRun)
@@ -326,12 +326,11 @@ def test_time_passes_while_an_op_sleeps(tmp_path: Path) -> None:
     assert driver.clock.monotonic() == pytest.approx(90)
 
 
-@pytest.mark.usefixtures("_clock_by_looks")
 def test_creation_counts_for_the_time_when_asked_to(tmp_path: Path) -> None:
     ops = "- {opcode: createPods, count: 50, collectMetrics: true, timeCreation: %s}"
 
-    (without,), _ = run(tmp_path, ops % "false")
-    (with_it,), _ = run(tmp_path, ops % "true")
+    (without,), _ = run(tmp_path, ops % "false", clock_by_looks())
+    (with_it,), _ = run(tmp_path, ops % "true", clock_by_looks())
 
     assert isinstance(without, PodRun)
     assert isinstance(with_it, PodRun)
