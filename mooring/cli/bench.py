@@ -12,6 +12,7 @@ from ..errors import InputError
 from ..sim.bench import (
     GROWTH_NODES,
     Change,
+    ClockName,
     EventRun,
     LoadRun,
     PodRun,
@@ -19,10 +20,10 @@ from ..sim.bench import (
     Run,
     compare,
     find_growth,
-    own_cases,
     read_report,
     read_suite,
     run_request,
+    write_file,
     write_report,
 )
 from ..sim.bench.growth_svg import draw_growth
@@ -33,10 +34,13 @@ from .render_bench import change_table, event_table, growth_table, load_table, p
 WORSE = 1
 """The exit status when something got slower, or is slower than its file asks for."""
 
+IDLE_FROM = 0.9
+"""A run that had less of a processor than this shared it with others."""
+
 
 def complete_workload(incomplete: str) -> list[tuple[str, str]]:
     """Workloads for shell completion."""
-    known = [(case.name, case.summary) for case in own_cases()]
+    known = read_suite(None).summaries.items()
     return [entry for entry in known if entry[0].startswith(incomplete)]
 
 
@@ -70,6 +74,10 @@ def bench(
     repeat: Annotated[
         int, typer.Option("--repeat", "-r", min=1, help="Run each so often and take the best.")
     ] = 1,
+    cpu: Annotated[
+        bool,
+        typer.Option("--cpu", help="Count the time of the processor, for a machine that is busy."),
+    ] = False,
     file: Annotated[
         Path | None, typer.Option("--file", "-f", help="Take the workloads from this file.")
     ] = None,
@@ -98,6 +106,8 @@ def bench(
     """
     for option, path in (("--json", json_file), ("--svg", svg_file)):
         _need_folder(option, path)
+    if growth and nodes:
+        raise InputError("--growth: expected it without --nodes, which it says itself; got both")
     before = None if compare_file is None else read_report(compare_file)
     suite = read_suite(file)
     if list_only:
@@ -108,13 +118,15 @@ def bench(
         runs = read_report(from_file)
     else:
         sizes = GROWTH_NODES if growth else tuple(nodes or ())
-        runs = _run_all(suite.requests(workload or (), sizes, pods), repeat)
+        clock: ClockName = "cpu" if cpu else "wall"
+        runs = _run_all(suite.requests(workload or (), sizes, pods, clock), repeat)
     changes = [] if before is None else compare(before, runs, threshold / 100)
     _print(runs, changes)
+    _warn_if_busy(runs)
     if json_file is not None:
         write_report(json_file, runs)
     if svg_file is not None:
-        svg_file.write_text(draw_growth(find_growth(runs)), "utf-8")
+        write_file(svg_file, draw_growth(find_growth(runs)).encode())
     if _name_worse(runs, changes):
         raise typer.Exit(WORSE)
 
@@ -148,6 +160,16 @@ def _print(runs: Sequence[Run], changes: Sequence[Change]) -> None:
             if i:
                 console.print()
             console.print(table)
+
+
+def _warn_if_busy(runs: Sequence[Run]) -> None:
+    """Say of which runs the times are too long, because others used the machine."""
+    timed = (run for run in runs if isinstance(run, PodRun) and run.clock == "wall")
+    for run in (run for run in timed if run.cpu_share < IDLE_FROM):
+        stderr_console().print(
+            f"busy machine: {run.name}, {run.nodes:,} nodes: the process had {run.cpu_share:.0%}"
+            " of a processor, so its times are too long (try --cpu)"
+        )
 
 
 def _name_worse(runs: Sequence[Run], changes: Sequence[Change]) -> bool:

@@ -153,6 +153,8 @@ def test_growth_is_drawn(tmp_path: Path) -> None:
         pytest.param(["--json", "no/a.json"], "--json: no/a.json: expected a folder", id="json"),
         pytest.param(["--svg", "no/a.svg"], "--svg: no/a.svg: expected a folder", id="svg"),
         pytest.param(["--from", "one.json", "--svg", "a.svg"], "--svg: expected runs at", id="one"),
+        pytest.param(["--from", "two.json", "--svg", "."], ".: expected a writable file", id="dir"),
+        pytest.param(["--growth", "-n", "3"], "--growth: expected it without --nodes", id="growth"),
         pytest.param(
             ["-f", "mine.yaml", "-w", "tiny/many"],
             '--workload: expected one of tiny/few; got "tiny/many"',
@@ -170,6 +172,7 @@ def test_bad_input_is_one_line(
     monkeypatch.chdir(tmp_path)
     Path("bad.yaml").write_text("- 7")
     report(Path("one.json"), make_run(100.0))
+    report(Path("two.json"), make_run(100.0), make_run(100.0, 5000))
 
     result = bench(*arguments)
 

@@ -33,6 +33,7 @@ class Devices:
         self.claims = TrackedClaims(lister, self.allocated)
         self._follower = Follower(lister)
         self._slices: set[str] = set()
+        self._version = -1
 
     @classmethod
     def of(cls, handle: Handle) -> Devices:
@@ -49,6 +50,9 @@ class Devices:
 
     def follow(self) -> None:
         """Take in what changed in the cluster."""
+        if self.lister.version == self._version:
+            return  # as for most pods
+        self._version = self.lister.version
         changes = self._follower.changes()
         if changes is None:
             self._read_all()

@@ -9,13 +9,14 @@ not documented in docs/benchmarks.md. Who calls it: cli, and people in their own
 from .cases import Case, find_cases, own_cases, read_cases
 from .comparison import Change, Growth, compare, find_growth
 from .executor import execute
-from .results import EventRun, LoadRun, PodRun, Run, best_of, read_report, write_report
+from .results import EventRun, LoadRun, PodRun, Run, best_of, read_report, write_file, write_report
 from .runs import GROWTH_NODES, Suite, read_suite, run_request
-from .workload import Request, Workload, find_workload, make_workload
+from .workload import ClockName, Request, Workload, find_workload, make_workload
 
 __all__ = [
     "Case",
     "Change",
+    "ClockName",
     "EventRun",
     "GROWTH_NODES",
     "Growth",
@@ -37,5 +38,6 @@ __all__ = [
     "read_report",
     "read_suite",
     "run_request",
+    "write_file",
     "write_report",
 ]

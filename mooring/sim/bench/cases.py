@@ -75,8 +75,12 @@ class Case:
         return self.file.summary
 
     def size(self, name: str) -> SizeFile:
-        """The size of that name; the first when the name is empty."""
-        return next(size for size in self.file.workloads if name in ("", size.name))
+        """The size of that name; the first when the name is empty. InputError if there is none."""
+        for size in self.file.workloads:
+            if name in ("", size.name):
+                return size
+        there = ", ".join(f"{self.name}/{size.name}" for size in self.file.workloads)
+        raise InputError(f'--workload: expected one of {there}; got "{self.name}/{name}"')
 
     def params(self, size: SizeFile, given: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters at a size; each may be worked out from those before it.
@@ -136,10 +140,7 @@ def find_cases(
         if case is None:
             there = ", ".join(known or by_name)
             raise InputError(f'--workload: expected one of {there}; got "{name}"')
-        sizes = [size for size in case.file.workloads if size_name in ("", size.name)]
-        if not sizes:
-            there = ", ".join(f"{case.name}/{size.name}" for size in case.file.workloads)
-            raise InputError(f'--workload: expected one of {there}; got "{name}"')
+        sizes = [case.size(size_name)] if size_name else case.file.workloads
         yield from ((case, size) for size in sizes)
 
 

@@ -46,13 +46,13 @@ class Change:
 
 
 def compare(before: Sequence[Run], now: Sequence[Run], threshold: float) -> list[Change]:
-    """Each run of now, with the one of the same name and size before."""
+    """Each run of now, with the one of the same name, size and clock before."""
     known = {_key(run): run for run in before}
     return [Change(known.get(_key(run)), run, threshold) for run in now]
 
 
-def _key(run: Run) -> tuple[str, int, int]:
-    return run.name, run.nodes, getattr(run, "pods", 0)
+def _key(run: Run) -> tuple[str, int, int, str]:
+    return run.name, run.nodes, getattr(run, "pods", 0), run.clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,9 @@ from ...cluster.memory import ClusterObject, MemoryCluster, admit_namespace
 from ...config import SchedulerConfiguration, default_config
 from ...scheduler import Attempt, Outcome, Scheduler, build_scheduler
 
+PATIENCE_S = 3600
+"""When no pod was placed for so long, on the virtual clock, none is waited for any longer."""
+
 
 class Driver:
     """Objects go in, rounds are done. Deleted pods go at once."""
@@ -29,7 +32,10 @@ class Driver:
         self,
         config: SchedulerConfiguration | None = None,
         feature_gates: Mapping[str, bool] | None = None,
+        now: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
+        self.now = now
+        """The nanoseconds on the clock by which is measured; `clock` is the cluster's own."""
         self.clock = ManualClock()
         self.cluster = MemoryCluster()
         self.bound: Counter[str] = Counter()
@@ -93,17 +99,17 @@ class Driver:
 
         The nanoseconds of each round go into `rounds`.
         """
-        now, schedule_one, between = (
-            time.perf_counter_ns,
-            self.scheduler.schedule_one,
-            self.between_rounds,
-        )
+        now, schedule_one, between = self.now, self.scheduler.schedule_one, self.between_rounds
+        progress = (self.bound.total(), self.clock.monotonic())
         while True:
             start = now()
             attempt = schedule_one()
             took = now() - start
             if attempt is None:
                 if is_done() or not (any(action() for action in self.when_idle) or self._go_on()):
+                    return
+                progress = self._progress_since(*progress)
+                if self.clock.monotonic() - progress[1] > PATIENCE_S:
                     return
                 continue
             if rounds is not None:
@@ -115,6 +121,11 @@ class Driver:
         """Let time pass."""
         self.clock.advance(seconds)
         self.scheduler.run_timers()
+
+    def _progress_since(self, bound: int, moment: float) -> tuple[int, float]:
+        """How many pods are placed, and when that was different last."""
+        total = self.bound.total()
+        return (bound, moment) if total == bound else (total, self.clock.monotonic())
 
     def _go_on(self) -> bool:
         """Jump to the next moment at which something is due; False when there is none."""

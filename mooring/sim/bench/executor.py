@@ -37,24 +37,24 @@ from .ops import (
     UpdateAny,
 )
 from .results import EventRun, Run
-from .workload import Workload
+from .workload import CLOCKS, Now, Workload
 
 _Counted: TypeAlias = (
     CreateNodes | CreateNamespaces | CreatePods | CreatePodSets | CreateAny | UpdateAny
 )
 
 
-def execute(workload: Workload) -> list[Run]:
+def execute(workload: Workload, now: Now = CLOCKS["wall"]) -> list[Run]:
     """Run a workload in this process; InputError where its file asks for what cannot be."""
-    return Executor(workload).run()
+    return Executor(workload, now).run()
 
 
 class Executor:
     """Does the ops of one workload on a cluster of its own."""
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, now: Now = CLOCKS["wall"]) -> None:
         self._workload = workload
-        self._driver = Driver(workload.case.config, workload.feature_gates)
+        self._driver = Driver(workload.case.config, workload.feature_gates, now)
         self._created: Counter[str] = Counter()
         """Pods that are to be placed, by namespace."""
         self._measurement: Measurement | None = None
@@ -211,8 +211,8 @@ class Executor:
         if self._measurement is not None:
             raise InputError(f"{step.place}: expected one measurement at a time; got a second")
         full_name = f"{self._workload.name}: {name}" if name else self._workload.name
-        nodes = self._driver.cluster.count("Node")
-        self._measurement = Measurement(full_name, nodes, counts, self._workload.threshold)
+        threshold = self._workload.threshold
+        self._measurement = Measurement(full_name, self._driver, counts, threshold)
         self._driver.on_bound = self._measurement.bound
 
     def _stop(self, step: Step) -> None:

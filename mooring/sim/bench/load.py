@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +20,7 @@ from .memory import peak_mib
 from .processes import in_own_process
 from .results import LoadRun
 from .templates import Template, parse_marked
+from .workload import CLOCKS, ClockName
 
 NAME: Final = "load"
 SUMMARY: Final = "from the first byte of a dump to the first decision"
@@ -40,25 +40,26 @@ class _FirstDecisionError(Exception):
     """There is one; the rest is not wanted."""
 
 
-def run_load(nodes: int, pods: int) -> LoadRun:
+def run_load(nodes: int, pods: int, clock: ClockName = "wall") -> LoadRun:
     """Measure in a process of its own, on a dump that another one writes."""
     with tempfile.TemporaryDirectory(prefix="mooring-") as folder:
         dump = Path(folder) / "dump.json"
         in_own_process(write_dump, dump, nodes, pods)
-        return in_own_process(measure_load, dump, nodes, pods)
+        return in_own_process(measure_load, dump, nodes, pods, clock)
 
 
-def measure_load(dump: Path, nodes: int, pods: int) -> LoadRun:
+def measure_load(dump: Path, nodes: int, pods: int, clock: ClockName = "wall") -> LoadRun:
     """Measure in this process."""
-    start = time.perf_counter()
+    now = CLOCKS[clock]
+    start = now()
     manifests = read_manifests([dump])
-    read = time.perf_counter()
+    read = now()
     simulation = Simulation(manifests.objects, seed=0, place_of=manifests.place_of)
-    filled = time.perf_counter()
+    filled = now()
     try:
         simulation.run(on_progress=_stop)
     except _FirstDecisionError:
-        decided = time.perf_counter()
+        decided = now()
     else:
         raise AssertionError("some pods of the dump wait, so there is a decision")
     return LoadRun(
@@ -66,10 +67,10 @@ def measure_load(dump: Path, nodes: int, pods: int) -> LoadRun:
         nodes=nodes,
         pods=pods,
         mib=round(os.path.getsize(dump) / (1 << 20), 1),
-        read_s=round(read - start, 3),
-        cluster_s=round(filled - read, 3),
-        decision_s=round(decided - filled, 3),
-        seconds=round(decided - start, 3),
+        read_s=round((read - start) / 1e9, 3),
+        cluster_s=round((filled - read) / 1e9, 3),
+        decision_s=round((decided - filled) / 1e9, 3),
+        seconds=round((decided - start) / 1e9, 3),
         peak_mib=round(peak_mib(), 1),
     )
 

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
-
 from ...api.pod import Pod
 from .driver import Driver
 from .memory import peak_mib, resident_mib
@@ -23,16 +21,18 @@ class Measurement:
     """Counts pods and time from its making on; making objects is left out of the time."""
 
     def __init__(
-        self, name: str, nodes: int, counts: Callable[[Pod], bool], threshold: float = 0.0
+        self, name: str, driver: Driver, counts: Callable[[Pod], bool], threshold: float = 0.0
     ) -> None:
         self._name = name
-        self._nodes = nodes
+        self._nodes = driver.cluster.count("Node")
+        self._now = driver.now
         self._counts = counts
         self._threshold = threshold
         self._placed = 0
         self._created = 0
         self._wanted = 0
         self._ns = 0
+        self._cpu_ns = 0
         self._left_out_ns = 0
         self.rounds = array("q")
         self._mib_before = resident_mib()
@@ -49,16 +49,17 @@ class Measurement:
     @contextmanager
     def running(self) -> Iterator[None]:
         """The clock runs meanwhile."""
-        start = time.perf_counter_ns()
+        start, cpu_start = self._now(), time.process_time_ns()
         yield
-        self._ns += time.perf_counter_ns() - start
+        self._ns += self._now() - start
+        self._cpu_ns += time.process_time_ns() - cpu_start
 
     @contextmanager
     def left_out(self) -> Iterator[None]:
         """The clock stands still meanwhile."""
-        start = time.perf_counter_ns()
+        start = self._now()
         yield
-        self._left_out_ns += time.perf_counter_ns() - start
+        self._left_out_ns += self._now() - start
 
     def timed(self, happen: Callable[[T], object]) -> Callable[[T], None]:
         """`happen`, with the clock running."""
@@ -71,10 +72,10 @@ class Measurement:
 
     def result(self) -> PodRun:
         """What came of it."""
-        seconds = max(self._ns - self._left_out_ns, 1) / 1e9
-        rounds = np.frombuffer(self.rounds, np.int64) if self.rounds else np.zeros(1, np.int64)
-        half, most = np.percentile(rounds, [50, 99]) / 1e3
         grown = resident_mib() - self._mib_before
+        seconds = max(self._ns - self._left_out_ns, 1) / 1e9
+        in_order = sorted(self.rounds) or [0]
+        half, most = (in_order[int(share * (len(in_order) - 1))] / 1e3 for share in (0.5, 0.99))
         return PodRun(
             workload=self._name,
             nodes=self._nodes,
@@ -84,10 +85,11 @@ class Measurement:
             seconds=round(seconds, 4),
             pods_per_s=round(self._placed / seconds, 1),
             us_per_pod=round(1e6 * seconds / max(self._placed, 1), 1),
-            p50_us=round(float(half), 1),
-            p99_us=round(float(most), 1),
+            p50_us=round(half, 1),
+            p99_us=round(most, 1),
             mib_per_10k_pods=round(grown * 10_000 / max(self._created, 1), 1),
             peak_mib=round(peak_mib(), 1),
+            cpu_share=round(min(self._cpu_ns / max(self._ns, 1), 1.0), 3),
             threshold=self._threshold,
         )
 
@@ -107,9 +109,9 @@ def measure_events(
     """Let one event after the other happen; pods that it brings back are tried before the next."""
     costs = EventCosts()
     for obj in objects:
-        before, start = driver.waiting, time.perf_counter_ns()
+        before, start = driver.waiting, driver.now()
         happen(obj)
-        costs.ns += time.perf_counter_ns() - start
+        costs.ns += driver.now() - start
         costs.moved += before - driver.waiting
         costs.events += 1
         driver.run(lambda: True)

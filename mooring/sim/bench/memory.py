@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-import resource
+import os
 import sys
 from pathlib import Path
 
@@ -18,10 +18,14 @@ def resident_mib() -> float:
         pages = int(_STATM.read_text().split()[1])
     except OSError:
         return peak_mib()
-    return pages * resource.getpagesize() / _MIB
+    return pages * os.sysconf("SC_PAGE_SIZE") / _MIB
 
 
 def peak_mib() -> float:
-    """The most the process has held so far."""
+    """The most the process has held so far; 0 where the system does not tell."""
+    if sys.platform == "win32":
+        return 0.0
+    import resource
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / _MIB if sys.platform == "darwin" else peak / 1024

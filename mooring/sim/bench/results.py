@@ -24,6 +24,8 @@ class _Run(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field=
     """How often it was run; this is the best of them."""
     spread: float = 0.0
     """By which part of the best the worst was slower."""
+    clock: str = "wall"
+    """The clock that was measured by: wall or cpu."""
 
 
 class PodRun(_Run, frozen=True, kw_only=True, rename="camel", tag="pods"):
@@ -42,6 +44,8 @@ class PodRun(_Run, frozen=True, kw_only=True, rename="camel", tag="pods"):
     mib_per_10k_pods: float = msgspec.field(name="mibPer10kPods")
     """By how much the process grew, for ten thousand pods."""
     peak_mib: float
+    cpu_share: float = 1.0
+    """Which part of the time the process had a processor; less than all means that others had it."""
     threshold: float = 0.0
     """How many pods a second the file of the workload asks for."""
 
@@ -135,8 +139,13 @@ def write_report(path: Path, runs: Sequence[Run]) -> None:
         "python": platform.python_version(),
     }
     text = msgspec.json.format(msgspec.json.encode(Report(tuple(runs), machine=machine)), indent=2)
+    write_file(path, text + b"\n")
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file; InputError if that is not possible."""
     try:
-        path.write_bytes(text + b"\n")
+        path.write_bytes(content)
     except OSError as error:
         raise InputError(f"{path}: expected a writable file; got {error.strerror}") from error
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import structs
 
 from . import load
 from .cases import FIXED_SIZE, Case, find_cases, own_cases, read_cases
 from .executor import execute
 from .processes import in_own_process
 from .results import Run, best_of
-from .workload import Request, find_workload, make_workload
+from .workload import CLOCKS, ClockName, Request, find_workload, make_workload
 
 GROWTH_NODES = (1000, 5000, 15_000)
 
@@ -30,7 +32,11 @@ class Suite:
         return known if self.file is not None else known | {load.NAME: load.SUMMARY}
 
     def requests(
-        self, names: Sequence[str], nodes: Sequence[int], pods: int | None
+        self,
+        names: Sequence[str],
+        nodes: Sequence[int] = (),
+        pods: int | None = None,
+        clock: ClockName = "wall",
     ) -> list[Request]:
         """What to run: `names` or all, at the given numbers of nodes or at their own.
 
@@ -40,12 +46,14 @@ class Suite:
         requests: list[Request] = []
         for name in chosen:
             if name == load.NAME and self.file is None:
-                requests += self._at_sizes(Request(load.NAME, pods=pods), nodes)
+                if names or not nodes:
+                    requests += self._at_sizes(Request(load.NAME, pods=pods, clock=clock), nodes)
                 continue
             for case, size in find_cases(self.cases, [name], tuple(self.summaries)):
                 if nodes and not names and FIXED_SIZE in (*size.labels, *case.file.labels):
                     continue
-                asked = self._at_sizes(Request(case.name, size.name, self.file, pods=pods), nodes)
+                one = Request(case.name, size.name, self.file, pods=pods, clock=clock)
+                asked = self._at_sizes(one, nodes)
                 for request in asked:
                     make_workload(case, request)  # what is wrong is said before the first run
                 requests += asked
@@ -53,11 +61,7 @@ class Suite:
 
     @staticmethod
     def _at_sizes(request: Request, nodes: Iterable[int]) -> list[Request]:
-        sizes = [
-            Request(request.case, request.size, request.file, count, request.pods)
-            for count in nodes
-        ]
-        return sizes or [request]
+        return [replace(request, nodes=count) for count in nodes] or [request]
 
 
 def read_suite(file: Path | None) -> Suite:
@@ -67,14 +71,18 @@ def read_suite(file: Path | None) -> Suite:
 
 def run_request(request: Request, repeat: int = 1) -> list[Run]:
     """Run a workload, each time in a process of its own, and return the best."""
-    return best_of([_run(request) for _ in range(repeat)])
+    return [
+        structs.replace(run, clock=request.clock)
+        for run in best_of([_run(request) for _ in range(repeat)])
+    ]
 
 
 def _run(request: Request) -> list[Run]:
     if request.case == load.NAME and request.file is None:
-        return [load.run_load(request.nodes or load.NODES, request.pods or load.PODS)]
+        nodes, pods = request.nodes or load.NODES, request.pods or load.PODS
+        return [load.run_load(nodes, pods, request.clock)]
     return in_own_process(_execute, request)
 
 
 def _execute(request: Request) -> list[Run]:
-    return execute(find_workload(request))
+    return execute(find_workload(request), CLOCKS[request.clock])

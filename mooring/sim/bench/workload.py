@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ...errors import InputError
-from .cases import NODES_PARAM, PODS_PARAM, Case, own_cases, read_cases
+from .cases import NODES_PARAM, PODS_PARAM, Case, find_cases, own_cases, read_cases
 from .ops import SizeFile
+
+Now: TypeAlias = Callable[[], int]
+"""Gives the nanoseconds on a clock."""
+ClockName: TypeAlias = Literal["wall", "cpu"]
+CLOCKS: dict[ClockName, Now] = {"wall": time.perf_counter_ns, "cpu": time.process_time_ns}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +28,8 @@ class Request:
     """So many nodes instead of those of the size."""
     pods: int | None = None
     """So many measured pods instead of those of the size."""
+    clock: ClockName = "wall"
+    """By which clock to measure: `cpu` is the time the process had a processor."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +71,9 @@ class Workload:
 
 
 def find_workload(request: Request) -> Workload:
-    """The workload that is asked for; InputError if its file is wrong."""
+    """The workload that is asked for; InputError if its file is wrong, or does not have it."""
     cases = own_cases() if request.file is None else read_cases(request.file)
-    case = next(case for case in cases if case.name == request.case)
+    case, _ = next(find_cases(cases, [request.case]))
     return make_workload(case, request)
 
 

@@ -1,6 +1,7 @@
 """Ops: each does what its name says, and what is measured is what was asked for."""
 
 import time
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,15 @@ SMALL = """
 """
 
 
-def run(tmp_path: Path, ops: str) -> tuple[list[Run], Driver]:
+def run(
+    tmp_path: Path, ops: str, now: Callable[[], int] = time.perf_counter_ns
+) -> tuple[list[Run], Driver]:
     """Run ops after those that make three small nodes."""
     lines = "\n".join(f"  {line}" for line in (SMALL + ops).splitlines())
     file = tmp_path / "w.yaml"
     file.write_text(f"- name: a\n  workloadTemplate:\n{lines}\n  workloads: [{{name: s}}]\n")
     (case,) = read_cases(file)
-    executor = Executor(make_workload(case, Request("a")))
+    executor = Executor(make_workload(case, Request("a")), now)
     return executor.run(), executor._driver
 
 
@@ -263,6 +266,38 @@ def test_churn(tmp_path: Path, mode: str, number: int, there: list[str]) -> None
     assert names(driver, "Service") == there
 
 
+SERVICES = """
+- opcode: churn
+  mode: create
+  intervalPods: 5
+  templates:
+  - {kind: Service, metadata: {name: "s-{{.Index}}"}, spec: {selector: {app: a}}}
+"""
+
+
+def test_nothing_comes_before_its_interval_is_over(tmp_path: Path) -> None:
+    _, driver = run(tmp_path, SERVICES + "- {opcode: createPods, count: 4, collectMetrics: true}")
+
+    assert names(driver, "Service") == []
+
+
+def clock_by_looks() -> Callable[[], int]:
+    """A clock that goes on by a millisecond whenever somebody looks at it."""
+    return count(step=1_000_000).__next__
+
+
+def test_making_what_comes_takes_no_time(tmp_path: Path) -> None:
+    """Each of four services is made between two looks: the first takes its millisecond, the second is left out."""
+    pods = "- {opcode: createPods, count: 20, collectMetrics: true}"
+
+    (without,), _ = run(tmp_path, pods, clock_by_looks())
+    (with_them,), _ = run(tmp_path, SERVICES + pods, clock_by_looks())
+
+    assert isinstance(without, PodRun)
+    assert isinstance(with_them, PodRun)
+    assert with_them.seconds - without.seconds == pytest.approx(0.004)
+
+
 def test_pods_of_a_node_that_goes_go_with_it(tmp_path: Path) -> None:
     _, driver = run(
         tmp_path,
@@ -291,16 +326,11 @@ def test_time_passes_while_an_op_sleeps(tmp_path: Path) -> None:
     assert driver.clock.monotonic() == pytest.approx(90)
 
 
-def test_creation_counts_for_the_time_when_asked_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A clock that goes on whenever somebody looks at it: for each pod that is timed, twice."""
-    moments = count(step=1_000_000)
-    monkeypatch.setattr(time, "perf_counter_ns", lambda: next(moments))
+def test_creation_counts_for_the_time_when_asked_to(tmp_path: Path) -> None:
     ops = "- {opcode: createPods, count: 50, collectMetrics: true, timeCreation: %s}"
 
-    (without,), _ = run(tmp_path, ops % "false")
-    (with_it,), _ = run(tmp_path, ops % "true")
+    (without,), _ = run(tmp_path, ops % "false", clock_by_looks())
+    (with_it,), _ = run(tmp_path, ops % "true", clock_by_looks())
 
     assert isinstance(without, PodRun)
     assert isinstance(with_it, PodRun)
@@ -321,3 +351,36 @@ def test_a_size_may_ask_for_a_speed(tmp_path: Path) -> None:
 
     assert isinstance(measured, PodRun)
     assert measured.threshold == 270
+
+
+def test_pods_that_wait_for_ever_are_given_up(tmp_path: Path) -> None:
+    """A gang that is never complete is tried again and again; the measurement ends all the same."""
+    file = tmp_path / "w.yaml"
+    file.write_text(
+        """
+- name: a
+  schedulerConfig:
+    apiVersion: kubescheduler.config.k8s.io/v1
+    kind: KubeSchedulerConfiguration
+    profiles: [{plugins: {multiPoint: {enabled: [{name: Coscheduling}]}}}]
+  workloadTemplate:
+  - {opcode: createNodes, count: 1}
+  - opcode: createPods
+    count: 60
+    collectMetrics: true
+    podTemplate:
+      kind: Pod
+      metadata:
+        labels:
+          pod-group.scheduling.sigs.k8s.io/name: gang
+          pod-group.scheduling.sigs.k8s.io/min-available: "60"
+      spec: {containers: [{name: c, resources: {requests: {cpu: 100m}}}]}
+  workloads: [{name: s}]
+"""
+    )
+    (case,) = read_cases(file)
+
+    (measured,) = Executor(make_workload(case, Request("a"))).run()
+
+    assert isinstance(measured, PodRun)
+    assert (measured.pods, measured.placed) == (60, 0)
