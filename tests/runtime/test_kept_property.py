@@ -218,8 +218,8 @@ def check_leaders(cluster: Cluster, pod: Pod, found: Answer) -> None:
         assert led.feasible == len(rows)
         assert led.best == max(totals)
         best = [row for row, total in zip(rows, totals, strict=True) if total == led.best]
-        assert sorted(led.leaders) == best
-        assert [row for row in range(len(cluster.cache.table)) if row in led.leaders] == best
+        assert led.leaders.in_order() == best
+        assert [row for row in range(len(cluster.cache.table)) if row in led.leaders.rows] == best
 
 
 def diagnosed(runtime: ProfileRuntime, pod: Pod, cluster: Cluster) -> list[int]:

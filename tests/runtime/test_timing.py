@@ -82,11 +82,16 @@ def test_plugins_that_are_skipped_have_no_say() -> None:
 
 
 def asked(*pods: str) -> SchedulerMetrics:
-    """The metrics after pods that plugins must be asked about, as one repels another."""
+    """The metrics after pods that plugins must be asked about, as one repels another and no two are alike."""
     rule = {"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
     scenario = Scenario(*(make_node(f"n{i}") for i in range(len(pods) + 2)))
-    scenario.add(*(make_pod(name, labels={"a": "b"}, affinity=affinity) for name in pods))
+    scenario.add(
+        *(
+            make_pod(name, cpu=f"{number}m", labels={"a": "b"}, affinity=affinity)
+            for number, name in enumerate(pods, 1)
+        )
+    )
     scenario.run()
     return scenario.scheduler.metrics
 
