@@ -156,7 +156,8 @@ class TableWriter:
         before = table.amounts[row]
         if before is None:
             before = table.amounts_at(row)
-        step = (before, pod.spec, change)
+        # Pods of a DaemonSet differ in the node they name only.
+        step = (before, pod.spec.unpinned or pod.spec, change)
         # A pod may use something else than its spec asks for; that is no step that others take.
         known = self._steps.get(step) if usage is pod.spec.requests else None
         if known is not None:
