@@ -32,6 +32,7 @@ class Devices:
         self.allocated = Allocated(self.inventory.number_of)
         self.claims = TrackedClaims(lister, self.allocated)
         self._follower = Follower(lister)
+        self._version = -1
         self._slices: set[str] = set()
 
     @classmethod
@@ -49,6 +50,10 @@ class Devices:
 
     def follow(self) -> None:
         """Take in what changed in the cluster."""
+        version = self.lister.version
+        if version == self._version:
+            return  # asked several times for every pod
+        self._version = version
         changes = self._follower.changes()
         if changes is None:
             self._read_all()
