@@ -139,6 +139,8 @@ def _result_problems(claim: ResourceClaim) -> Iterator[Problem]:
 
 def _slice_problems(made: ResourceSlice) -> Iterator[Problem]:
     spec = made.spec
+    if not spec.devices and not spec.shared_counters:
+        return  # it offers nothing, whoever made it
     if not spec.driver:
         yield "spec.driver", "expected the name of a driver; got none"
     if not spec.pool.name:

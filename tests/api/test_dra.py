@@ -53,8 +53,10 @@ def claim(**request: Any) -> Any:
             "spec.devices[0].attributes[v].version",
             id="no version",
         ),
-        pytest.param(lambda: make_slice("s", node="a", allNodes=True), "spec", id="two places"),
-        pytest.param(lambda: make_slice("s", driver=""), "spec.driver", id="no driver"),
+        pytest.param(
+            lambda: make_slice("s", "d", node="a", allNodes=True), "spec", id="two places"
+        ),
+        pytest.param(lambda: make_slice("s", "d", driver=""), "spec.driver", id="no driver"),
         pytest.param(
             lambda: make_slice(
                 "s",

@@ -32,8 +32,8 @@ class Devices:
         self.allocated = Allocated(self.inventory.number_of)
         self.claims = TrackedClaims(lister, self.allocated)
         self._follower = Follower(lister)
-        self._slices: set[str] = set()
         self._version = -1
+        self._slices: set[str] = set()
 
     @classmethod
     def of(cls, handle: Handle) -> Devices:
@@ -50,9 +50,10 @@ class Devices:
 
     def follow(self) -> None:
         """Take in what changed in the cluster."""
-        if self.lister.version == self._version:
-            return  # as for most pods
-        self._version = self.lister.version
+        version = self.lister.version
+        if version == self._version:
+            return  # asked several times for every pod
+        self._version = version
         changes = self._follower.changes()
         if changes is None:
             self._read_all()

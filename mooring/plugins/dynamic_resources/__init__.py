@@ -135,7 +135,9 @@ class DynamicResources(
 
     def concern_key(self, table: NodeTable) -> Hashable:
         """What `concerns` depends on besides the pod: the classes there are."""
-        devices = self._keep()
+        devices = self._devices
+        if devices is None or self._kept_for is not self.handle:
+            devices = self._keep()
         devices.follow()
         return devices.classes.version
 
