@@ -5,8 +5,7 @@ the machine's clock, also in a simulation; how long a pod waited is seconds of t
 
 Left out, because nothing here does what they measure: batch_*, get_node_hint_* and store_schedule_results_* (kept
 answers take the place of opportunistic batching), async_api_call_*, pending_async_api_calls and podgroup_* (off by
-default in v1.36), resourceclaim_creates_total and dra_* (no devices are allocated), and
-volume_binder_cache_requests_total (which upstream does not count, either).
+default in v1.36), and volume_binder_cache_requests_total (which upstream does not count, either).
 """
 
 from __future__ import annotations
@@ -56,6 +55,7 @@ class SchedulerMetrics:
         self._add_preemption()
         self._add_queue()
         self._add_events()
+        self._add_devices()
         self._shared = AttemptHistograms(
             attempts=self.attempt_duration,
             algorithm=self.algorithm,
@@ -290,6 +290,30 @@ class SchedulerMetrics:
                 "Time that a plugin took to say whether an event is worth a new attempt, a tenth of the times.",
                 PLUGIN_S,
                 ("plugin", "event", "hint"),
+            )
+        )
+
+    def _add_devices(self) -> None:
+        self.claim_creates = self.add(
+            CounterFamily(
+                "scheduler_resourceclaim_creates_total",
+                "ResourceClaims that were made for extended resources, by what came of it.",
+                ("status",),
+            )
+        )
+        self.device_allocations = self.add(
+            CounterFamily(
+                "scheduler_dra_bindingconditions_allocations_total",
+                "Devices that had to be made ready before a pod could be bound, by what came of it.",
+                ("profile", "driver", "status"),
+            )
+        )
+        self.device_wait = self.add(
+            HistogramFamily(
+                "scheduler_dra_bindingconditions_wait_duration_seconds",
+                "Time that PreBind waited for the devices of a pod to be ready, for each of them.",
+                exponential_buckets(0.1, 2, 14),
+                ("profile", "driver", "status"),
             )
         )
 

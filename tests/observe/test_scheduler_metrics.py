@@ -20,6 +20,8 @@ COUNTERS = {
     "plugin_evaluation_total": ("plugin", "extension_point", "profile"),
     "preemption_goroutines_execution_total": ("result",),
     "volume_scheduling_stage_error_total": ("operation",),
+    "resourceclaim_creates_total": ("status",),
+    "dra_bindingconditions_allocations_total": ("profile", "driver", "status"),
 }
 GAUGES = {
     "pending_pods": ("queue",),
@@ -56,6 +58,12 @@ HISTOGRAMS: dict[str, tuple[tuple[str, ...], str, str, int]] = {
     ),
     "permit_wait_duration_seconds": (("result",), "0.001", "0.002", 15),
     "preemption_goroutines_duration_seconds": (("result",), "0.01", "0.02", 20),
+    "dra_bindingconditions_wait_duration_seconds": (
+        ("profile", "driver", "status"),
+        "0.1",
+        "0.2",
+        14,
+    ),
 }
 
 

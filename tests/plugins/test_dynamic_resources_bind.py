@@ -22,6 +22,7 @@ from mooring.testing.devices import (
     make_slice,
 )
 
+PROFILE, DRIVER = "default-scheduler", "gpu.example.com"
 CONFLICT = ConflictError("somebody else was faster")
 GONE = ApiError("the server is not there")
 
@@ -266,23 +267,28 @@ def test_a_pod_waits_until_its_devices_are_ready() -> None:
     assert made.pre_bind(state, pod) == SUCCESS
 
     assert made.clock.monotonic() == 15
+    waited = made.plugin.handle.metrics.device_wait.read()[PROFILE, DRIVER, "success"]
+    assert (waited.count, waited.sum) == (1, 15)
     (event,) = made.events
     assert (event.type, event.reason) == ("Normal", "BindingConditionsPending")
     assert event.note == "waiting for binding conditions for device on node a"
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"),
+    ("kind", "message", "result"),
     [
         pytest.param(
             "broken",
             'device binding failed: claim=c, reason=Why, message="because"',
+            "failure",
             id="a device that fails",
         ),
-        pytest.param("other", "device binding timeout", id="a device that takes too long"),
+        pytest.param(
+            "other", "device binding timeout", "timeout", id="a device that takes too long"
+        ),
     ],
 )
-def test_a_pod_does_not_wait_for_ever(kind: str, message: str) -> None:
+def test_a_pod_does_not_wait_for_ever(kind: str, message: str, result: str) -> None:
     made = world(make_claim("c"), device=SLOW, timeout_s=60)
     pod = made.add(claiming("c"))
     state = made.reserve(pod)
@@ -293,6 +299,8 @@ def test_a_pod_does_not_wait_for_ever(kind: str, message: str) -> None:
     assert status.code is Code.Error
     assert status.message.startswith(message)
     assert made.clock.monotonic() <= 65
+    allocations = made.plugin.handle.metrics.device_allocations.read()
+    assert allocations == {(PROFILE, DRIVER, result): 1}
 
 
 def test_a_claim_whose_devices_failed_is_not_available() -> None:

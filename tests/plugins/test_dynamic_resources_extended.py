@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from mooring.api.dra import EXTENDED_RESOURCE_CLAIM
-from mooring.framework import SUCCESS, CycleState, Diagnosis
+from mooring.errors import ApiError
+from mooring.framework import SUCCESS, Code, CycleState, Diagnosis
 from mooring.framework.devices import DeviceClasses
 from mooring.plugins.dynamic_resources import DynamicResources
 from mooring.plugins.dynamic_resources.extended import requests_for
@@ -78,6 +79,18 @@ def test_devices_are_claimed_when_the_pod_is_bound() -> None:
     (mapping,) = said.request_mappings
     assert mapping.container_name == "container-0"
     assert (mapping.resource_name, mapping.request_name) == (GPU, "container-0-request-0")
+    assert made.plugin.handle.metrics.claim_creates.read() == {("success",): 1}
+
+
+def test_a_claim_that_cannot_be_made_is_counted() -> None:
+    made = world()
+    pod = made.add(make_pod(requests={GPU: 1}))
+    state = made.reserve(pod)
+    made.failures.append(ApiError("the server is not there"))
+
+    assert made.pre_bind(state, pod).code is Code.Error
+
+    assert made.plugin.handle.metrics.claim_creates.read() == {("failure",): 1}
 
 
 def test_a_node_that_has_the_resource_itself_needs_no_claim() -> None:

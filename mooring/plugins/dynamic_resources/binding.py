@@ -43,7 +43,11 @@ Steps = Generator[Any, Any, T]
 
 
 class BindingError(MooringError):
-    """The devices of a pod cannot become its own."""
+    """The devices of a pod cannot become its own; `result` is what metrics call it."""
+
+    def __init__(self, message: str, result: str = "error") -> None:
+        super().__init__(message)
+        self.result = result
 
 
 @dataclass(slots=True)
@@ -80,7 +84,7 @@ class ClaimBinder:
         try:
             if one.claim.name == SPECIAL_NAME:
                 assert one.extended is not None, "only extended resources have a claim without name"
-                one.claim = yield self._handle.client.create(to_create(one.claim, one.extended))
+                one.claim = yield from self._create(one.claim, one.extended)
                 self._devices.claims.created(one.claim)
             one.claim = yield from self._write(pod, one.claim, one.allocation)
             self._devices.claims.wrote(one.claim)
@@ -89,6 +93,15 @@ class ClaimBinder:
                 self._devices.claims.end(one.pending_uid)
         if one.extended is not None:
             yield from self._tell_pod(pod, one.claim, one.extended)
+
+    def _create(self, claim: ResourceClaim, requests: ExtendedRequests) -> Steps[ResourceClaim]:
+        result = "failure"
+        try:
+            created: ResourceClaim = yield self._handle.client.create(to_create(claim, requests))
+            result = "success"
+        finally:
+            self._handle.metrics.claim_creates.labels(result).count += 1
+        return created
 
     def _write(
         self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None
@@ -136,12 +149,31 @@ class ClaimBinder:
         """Wait until all devices are ready; raises BindingError when that fails or takes too long."""
         self._handle.client.record_event(_waiting_event(pod, self._handle.profile_name))
         now = self._handle.clock.monotonic
-        deadline = now() + self._timeout_s
+        started, result = now(), "error"
+        try:
+            await self._until_ready(given, started + self._timeout_s)
+            result = "success"
+        except BindingError as error:
+            result = error.result
+            raise
+        finally:
+            self._note_wait(given, result, now() - started)
+
+    def _note_wait(self, given: list[Given], result: str, seconds: float) -> None:
+        metrics, profile = self._handle.metrics, self._handle.profile_name
+        for device in (device for one in given for device in _results(one.claim)):
+            metrics.device_wait.labels(profile, device.driver, result).observe(seconds)
+            if device.binding_conditions:
+                metrics.device_allocations.labels(profile, device.driver, result).count += 1
+
+    async def _until_ready(self, given: list[Given], deadline: float) -> None:
+        now = self._handle.clock.monotonic
         while True:
             if self._are_ready(given):
                 return
             if now() >= deadline:
-                raise BindingError("device binding timeout: context deadline exceeded")
+                text = "device binding timeout: context deadline exceeded"
+                raise BindingError(text, "timeout")
             await self._handle.sleep(min(POLL_S, max(deadline - now(), 0)))
 
     def _are_ready(self, given: list[Given]) -> bool:
@@ -152,7 +184,7 @@ class ClaimBinder:
             one.claim = claim
             if not is_ready(claim):
                 if is_late(claim, self._handle.clock, self._timeout_s):
-                    raise BindingError(f"device binding timeout: claim={claim.name}")
+                    raise BindingError(f"device binding timeout: claim={claim.name}", "timeout")
                 return False
         return True
 
@@ -241,7 +273,7 @@ def is_ready(claim: ResourceClaim) -> bool:
             if found is not None and found.get("status") == "True":
                 reason, message = found.get("reason", ""), found.get("message", "")
                 text = f'claim={claim.name}, reason={reason}, message="{message}"'
-                raise BindingError(f"device binding failed: {text}")
+                raise BindingError(f"device binding failed: {text}", "failure")
         if any(conditions.get(n, {}).get("status") != "True" for n in result.binding_conditions):
             return False
     return True
