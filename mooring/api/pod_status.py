@@ -75,13 +75,10 @@ class PodStatus(Wire, frozen=True):
     @property
     def has_resources(self) -> bool:
         """Whether it says what some container, or the pod as a whole, was given."""
-        if self.resources is not None:
-            return True
-        for statuses in (self.container_statuses, self.init_container_statuses):
-            for status in statuses or ():
-                if status.resources is not None:
-                    return True
-        return False
+        if self.container_statuses is None and self.init_container_statuses is None:
+            return self.resources is not None
+        statuses = (*(self.container_statuses or ()), *(self.init_container_statuses or ()))
+        return self.resources is not None or any(s.resources is not None for s in statuses)
 
     @property
     def is_resize_infeasible(self) -> bool:

@@ -61,6 +61,8 @@ class PodNominator:
         kept = None
         if not old.nominated_node_name and not new.nominated_node_name:
             kept = self._node_of.get(old.uid)
+            if kept is None and old.uid == new.uid:
+                return
         self.delete(old)
         self.add(new, kept)
 

@@ -47,6 +47,7 @@ from .refusals import Question, RefusalBook, Refusals
 from .timing import timed
 
 NO_DEMANDS = Demands({}, {})
+KEEP_NOMINATION = PostFilterResult()
 FEW_ROWS = 4
 """Up to here asking about one node after the other is quicker than asking about all at once."""
 PRE_FILTERING = "running PreFilter plugin {}"
@@ -193,6 +194,10 @@ class Filtering:
         for judged, verdict, plugin in self.judge_in_order(state, pod, table, numbers):
             diagnosis.judgements.append(Judgement(plugin, verdict, judged))
 
+    def was_refused(self, pod: Pod) -> bool:
+        """Whether the last pod of the spec was refused by every node, so that asking `refuse_again` first is best."""
+        return pod.spec in self._book.refused
+
     def refuse_again(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, diagnosis: Diagnosis
     ) -> bool:
@@ -200,7 +205,7 @@ class Filtering:
 
         False: who knows.
         """
-        if pod.spec not in self._book.refused or not isinstance(rows, slice):
+        if not self.was_refused(pod) or not isinstance(rows, slice):
             return False
         asked = Question(state, pod, table, self._book.reserved(pod, table))
         kept = self._refusals(asked)
@@ -425,7 +430,7 @@ class Filtering:
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult, Status]:
         """Run PostFilter until one succeeds; the reasons of those that do not are gathered."""
-        result, first = PostFilterResult(), ""
+        result, first = KEEP_NOMINATION, ""
         reasons: list[str] = []
         for plugin in self.post_filters:
             try:
@@ -435,13 +440,12 @@ class Filtering:
                 wish, status = ask(state, pod, diagnosis)
             except Exception as error:
                 raise failed("running PostFilter plugin {}", plugin, error) from error
-            status = status.by(plugin.name)
-            if status.is_success or status.code is Code.UnschedulableAndUnresolvable:
-                return wish, status
+            code = status.code
+            if code is Code.Success or code is Code.UnschedulableAndUnresolvable:
+                return wish, status.by(plugin.name)
             if not status.is_rejected:
-                return PostFilterResult(), Status(
-                    Code.Error, status.reasons, plugin.name, status.error
-                )
+                broken = Status(Code.Error, status.reasons, plugin.name, status.error)
+                return KEEP_NOMINATION, broken
             if wish.nominated_node_name is not None:
                 result = wish
             reasons.extend(status.reasons)

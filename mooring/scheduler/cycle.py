@@ -118,7 +118,8 @@ class Scheduler(EventHandlers):
         """Find the nodes that fit, and choose one; or try to make room."""
         self.cache.snapshot.update()
         table, pod = self.cache.table, attempt.pod
-        if self._may_be_led and self._is_led(profile, attempt):
+        was_refused = profile.filtering.was_refused(pod)  # it likely is again
+        if self._may_be_led and not was_refused and self._is_led(profile, attempt):
             return
         if table.node_count == 0:
             attempt.fail(unresolvable(NO_NODES), nominated_node_name="")

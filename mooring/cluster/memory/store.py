@@ -198,7 +198,11 @@ class MemoryCluster:
         if nominated_node_name is not None and nominated_node_name != status.nominated_node_name:
             changes["nominated_node_name"] = nominated_node_name
         if changes:
-            self.update(stored.with_status(replace(status, **changes)))
+            version = self._next_resource_version()
+            patched = stored.bound(stored.node_name, replace(status, **changes), version)
+            self._objects["Pod"][pod.namespace, pod.name] = patched
+            for handler in self._handlers:
+                handler.on_update(stored, patched)
 
     def record_event(self, event: PodEvent) -> None:
         """Keep the event."""

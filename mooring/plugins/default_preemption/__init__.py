@@ -92,6 +92,11 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult, Status]:
         self.handle.metrics.preemption_attempts.count += 1
+        refusal = self._why_not_eligible(pod, diagnosis)
+        if refusal:
+            return PostFilterResult(), unschedulable(f"preemption: {refusal}")
+        if not diagnosis.has(Code.Unschedulable):
+            return self._not_helpful()
         result, status = self._preempt(state, pod, diagnosis)
         if status.message:
             status = Status(status.code, (f"preemption: {status.message}",))
@@ -100,11 +105,6 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     def _preempt(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult, Status]:
-        refusal = self._why_not_eligible(pod, diagnosis)
-        if refusal:
-            return PostFilterResult(), unschedulable(refusal)
-        if not diagnosis.has(Code.Unschedulable):
-            return self._not_helpful()
         is_open = (diagnosis.codes() == Code.Unschedulable) & self.handle.table.live
         account, chosen = self._search(state, pod, is_open)
         if isinstance(chosen, Status):
@@ -121,7 +121,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         nodes = self.handle.table.node_count
         if self._useless is None or self._useless[0] != nodes:
             account = Preemption(reasons=Counter({NOT_HELPFUL: nodes}))
-            status = unschedulable(no_node_available(nodes, account.reasons))
+            text = no_node_available(nodes, account.reasons)
+            status = unschedulable(f"preemption: {text}")
             self._useless = (nodes, PostFilterResult("", account), status)
         return self._useless[1:]
 
