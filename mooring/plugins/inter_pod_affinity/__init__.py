@@ -5,8 +5,8 @@ Mirrors pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scori
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -36,19 +36,16 @@ from ...framework.events import EventWithHint
 from ...table import (
     ABSENT,
     Bools,
-    CarriedTerm,
-    DomainCounts,
     Ints,
     NodeTable,
     Rows,
     RowValues,
-    TermKind,
     marks_of_domains,
     term_selects,
 )
 from ...table.tally import DomainTally
 from .hints import affinity_events
-from .terms import OwnTerms, OwnTermsCache
+from .plans import Counted, Plan, Plans
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -56,7 +53,6 @@ REASON_EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affin
 
 FILTER_STATE = "PreFilterInterPodAffinity"
 SCORE_STATE = "PreScoreInterPodAffinity"
-CARRIED_STATE = "InterPodAffinity/carried"
 
 
 @dataclass(slots=True)
@@ -67,20 +63,18 @@ class AffinityState:
     affinity term; `anti_affinity` and `existing` sum over the terms that have the key.
     """
 
-    own: OwnTerms
+    plan: Plan
     affinity: dict[str, DomainTally]
     anti_affinity: dict[str, DomainTally]
     existing: dict[str, DomainTally]
-    namespace_labels: Mapping[str, str]
-    matches_itself: bool
 
     def clone(self) -> AffinityState:
         """A copy for a what-if."""
-        return replace(
-            self,
-            affinity={key: tally.clone() for key, tally in self.affinity.items()},
-            anti_affinity={key: tally.clone() for key, tally in self.anti_affinity.items()},
-            existing={key: tally.clone() for key, tally in self.existing.items()},
+        return AffinityState(
+            self.plan,
+            {key: tally.clone() for key, tally in self.affinity.items()},
+            {key: tally.clone() for key, tally in self.anti_affinity.items()},
+            {key: tally.clone() for key, tally in self.existing.items()},
         )
 
     @property
@@ -90,7 +84,9 @@ class AffinityState:
         It finds no pod to join: when none anywhere matches, and the pod would match itself, any
         node that has the topology keys will do.
         """
-        return self.matches_itself and not any(t.counts.any() for t in self.affinity.values())
+        return self.plan.matches_itself and not any(
+            tally.counts.any() for tally in self.affinity.values()
+        )
 
     def is_met_by(self, labels: Mapping[str, str]) -> bool:
         """Whether a node with `labels` meets the required affinity terms."""
@@ -100,15 +96,15 @@ class AffinityState:
 
     def update(self, pod: Pod, changed: Pod, node: NodeInfo, change: int) -> None:
         """Count `changed` on `node` once more (`change` 1) or once less (-1)."""
-        labels = node.labels
+        labels, plan = node.labels, self.plan
         for term in changed.spec.required_anti_affinity:
-            if term_selects(term, changed.namespace, pod, self.namespace_labels):
+            if term_selects(term, changed.namespace, pod, plan.namespace_labels):
                 tally = self._existing_tally(term.topology_key, node.table)
                 tally.add(labels.get(term.topology_key), change)
-        if self.affinity and self.own.affinity.matches(changed):
+        if self.affinity and plan.own.affinity.matches(changed):
             for key, tally in self.affinity.items():
                 tally.add(labels.get(key), change)
-        for own in self.own.anti_affinity:
+        for own in plan.own.anti_affinity:
             if own.pods.matches(changed):
                 self.anti_affinity[own.topology_key].add(labels.get(own.topology_key), change)
 
@@ -136,9 +132,8 @@ class InterPodAffinity(
         hard_pod_affinity_weight: int = 1,
         ignore_preferred_terms_of_existing_pods: bool = False,
     ) -> None:
-        self._hard_weight = hard_pod_affinity_weight
         self._ignore_existing = ignore_preferred_terms_of_existing_pods
-        self._own_terms = OwnTermsCache()
+        self._plans = Plans(hard_pod_affinity_weight)
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -160,43 +155,23 @@ class InterPodAffinity(
         return table.carried.version, table.namespaces_version, table.terms.dropped
 
     def row_marks(self, pod: Pod, table: NodeTable) -> Sequence[RowValues]:
-        own, count = self._own_terms.get(pod, table), table.terms.count
-        looked_at = [
-            *((key, count(own.affinity)) for key in own.affinity_keys),
-            *((term.topology_key, count(term.pods)) for term in own.anti_affinity),
-            *((term.topology_key, count(term.pods)) for term in own.preferred),
-            *(
-                (carried.topology_key, carried.carriers)
-                for carried in table.carried.matching(pod, table.namespace_labels(pod.namespace))
-            ),
-        ]
+        plan = self._plans.get(pod, table)
+        looked_at = (*plan.affinity, *plan.anti_affinity, *plan.existing, *plan.drawn)
         return [
             mark
-            for key, counts in looked_at
-            for mark in marks_of_domains(table.labels.column(key), counts, table.node_count)
+            for counted in looked_at
+            for mark in marks_of_domains(counted.label, counted.counts, table.node_count)
         ]
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
-        own = self._own_terms.get(pod, table)
+        plan = self._plans.get(pod, table)
+        own = plan.own
         if own.problem:
             return unresolvable(f"parsing pod: {own.problem}")
-        repelling = (
-            (carried.topology_key, carried.carriers)
-            for carried in _carried_terms(state, pod, table)
-            if carried.kind is TermKind.REQUIRED_ANTI_AFFINITY
-        )
-        existing = _tallies(table, repelling)
+        existing = _tallies(plan.existing)
         if not own.has_required and not any(tally.counts.any() for tally in existing.values()):
             return SKIP
-        count = table.terms.count
-        kept = AffinityState(
-            own,
-            _tallies(table, ((key, count(own.affinity)) for key in own.affinity_keys)),
-            _tallies(table, ((t.topology_key, count(t.pods)) for t in own.anti_affinity)),
-            existing,
-            table.namespace_labels(pod.namespace),
-            own.affinity.matches(pod),
-        )
+        kept = AffinityState(plan, _tallies(plan.affinity), _tallies(plan.anti_affinity), existing)
         state.write(FILTER_STATE, kept)
         return SUCCESS
 
@@ -238,17 +213,17 @@ class InterPodAffinity(
         return SUCCESS
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
-        own = self._own_terms.get(pod, table)
-        if self._ignore_existing and not own.preferred:
+        plan = self._plans.get(pod, table)
+        if self._ignore_existing and not plan.own.preferred:
             return SKIP
-        if own.problem:
-            return failure(f"parsing pod: {own.problem}")
+        if plan.own.problem:
+            return failure(f"parsing pod: {plan.own.problem}")
         points: dict[str, Ints] = {}
-        for key, counts, weight in self._contributions(state, pod, table, own):
-            per_domain = counts.per_domain(table.labels.column(key))
+        for counted in plan.drawn:
+            per_domain, key = counted.per_domain, counted.label.key
             if per_domain.any():
-                known = points.get(key)
-                points[key] = weight * per_domain if known is None else known + weight * per_domain
+                known, given = points.get(key), counted.weight * per_domain
+                points[key] = given if known is None else known + given
         if not points:
             return SKIP
         state.write(SCORE_STATE, points)
@@ -256,9 +231,12 @@ class InterPodAffinity(
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         points: dict[str, Ints] = state.read(SCORE_STATE)
-        scores = np.zeros(table.count(rows), dtype=np.int64)
-        for key, per_domain in points.items():
-            scores += per_domain.take(table.labels.codes(key)[rows])
+        given = [
+            per_domain.take(table.labels.codes(key)[rows]) for key, per_domain in points.items()
+        ]
+        scores = given[0]
+        for more in given[1:]:
+            scores += more
         return scores
 
     def normalize(self, scores: Ints) -> Ints:
@@ -272,40 +250,16 @@ class InterPodAffinity(
         stretched: Ints = (float(MAX_SCORE) * ((scores - lowest) / spread)).astype(np.int64)
         return stretched
 
-    def _contributions(
-        self, state: CycleState, pod: Pod, table: NodeTable, own: OwnTerms
-    ) -> Iterator[tuple[str, DomainCounts, int]]:
-        """What draws or pushes the pod: topology key, where pods do so, weight of each."""
-        for term in own.preferred:
-            yield term.topology_key, table.terms.count(term.pods), term.weight
-        for carried in _carried_terms(state, pod, table):
-            match carried.kind:
-                case TermKind.PREFERRED_AFFINITY:
-                    yield carried.topology_key, carried.carriers, carried.weight
-                case TermKind.PREFERRED_ANTI_AFFINITY:
-                    yield carried.topology_key, carried.carriers, -carried.weight
-                case TermKind.REQUIRED_AFFINITY if self._hard_weight > 0:
-                    yield carried.topology_key, carried.carriers, self._hard_weight
 
-
-def _carried_terms(state: CycleState, pod: Pod, table: NodeTable) -> list[CarriedTerm]:
-    """The terms of pods on nodes that select `pod`; looked for once per attempt."""
-    found: list[CarriedTerm] | None = state.get(CARRIED_STATE)
-    if found is None:
-        found = table.carried.matching(pod, table.namespace_labels(pod.namespace))
-        state.write(CARRIED_STATE, found)
-    return found
-
-
-def _tallies(
-    table: NodeTable, counted: Iterable[tuple[str, DomainCounts]]
-) -> dict[str, DomainTally]:
+def _tallies(looked_at: Iterable[Counted]) -> dict[str, DomainTally]:
     """One tally per topology key, over all the counts for that key."""
-    sums: dict[str, Ints] = {}
-    for key, counts in counted:
-        per_domain = counts.per_domain(table.labels.column(key))
-        sums[key] = sums[key] + per_domain if key in sums else per_domain
-    return {key: DomainTally(table.labels.column(key), counts) for key, counts in sums.items()}
+    tallies: dict[str, DomainTally] = {}
+    for counted in looked_at:
+        label, per_domain = counted.label, counted.per_domain
+        if label.key in tallies:
+            per_domain = tallies[label.key].counts + per_domain
+        tallies[label.key] = DomainTally(label, per_domain)
+    return tallies
 
 
 def _near_all(kept: AffinityState, table: NodeTable, rows: Rows) -> Bools:
@@ -322,8 +276,7 @@ def _near_any(tallies: Iterable[DomainTally], table: NodeTable, rows: Rows) -> B
     """bool per row: some pod is counted in a domain of the node; None when there is no such row."""
     near: Bools | None = None
     for tally in tallies:
-        occupied = tally.counts > 0
-        if occupied.any():
-            found = occupied.take(table.labels.codes(tally.key)[rows])
+        found = tally.counts.take(table.labels.codes(tally.key)[rows]) > 0
+        if np.count_nonzero(found):
             near = found if near is None else near | found
     return near

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ...api.pod import Pod, PodAffinityTerm, PodSpec
+from ...api.pod import PodAffinityTerm, PodSpec
 from ...api.selectors import LabelSelector
-from ...table import NodeTable, PodTerm
+from ...table import PodTerm
 from ...table.terms import NO_POD
 
 Namespaces = Mapping[str, Mapping[str, str]]
 """The labels of every namespace, by name."""
-
-MAX_KEPT = 4096
 
 
 class OwnTerm(NamedTuple):
@@ -58,29 +56,6 @@ class OwnTerms:
     def has_required(self) -> bool:
         """Whether Filter has something to check for the pod itself."""
         return bool(self.affinity_keys or self.anti_affinity)
-
-
-class OwnTermsCache:
-    """OwnTerms by spec and namespace; made anew when a namespace comes, goes or changes."""
-
-    __slots__ = ("_kept", "_namespaces", "_version")
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[PodSpec, str], OwnTerms] = {}
-        self._namespaces: Namespaces = {}
-        self._version = -1
-
-    def get(self, pod: Pod, table: NodeTable) -> OwnTerms:
-        """The terms of `pod`."""
-        current = table.namespaces is self._namespaces and table.namespaces_version == self._version
-        if not current or len(self._kept) > MAX_KEPT:
-            self._kept.clear()
-            self._namespaces, self._version = table.namespaces, table.namespaces_version
-        key = (pod.spec, pod.namespace)
-        terms = self._kept.get(key)
-        if terms is None:
-            terms = self._kept[key] = OwnTerms(pod.spec, pod.namespace, table.namespaces)
-        return terms
 
 
 def pods_of(term: PodAffinityTerm, owner_namespace: str, namespaces: Namespaces) -> PodTerm:

@@ -6,8 +6,8 @@ Mirrors pkg/scheduler/framework/plugins/podtopologyspread/{plugin,filtering,scor
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -37,11 +37,12 @@ from ...framework import (
     unschedulable,
 )
 from ...framework.events import EventWithHint
-from ...table import ABSENT, Bools, Ints, LabelColumn, NodeTable, PodTerm, Rows, RowValues
+from ...table import ABSENT, DomainCounts, Ints, LabelColumn, NodeTable, PodTerm, Rows, RowValues
 from ...table.tally import DomainTally
 from .constraints import SYSTEM_CONSTRAINTS, Constraint, ConstraintsCache
 from .eligibility import Domains, EligibilityCache
 from .hints import spread_events
+from .plans import Plan, Plans
 
 REASON = "node(s) didn't match pod topology spread constraints"
 REASON_MISSING_LABEL = f"{REASON} (missing required label)"
@@ -59,27 +60,24 @@ Floats = NDArray[np.float64]
 class SpreadState:
     """What Filter needs to know of the cluster: pods per domain, for each constraint."""
 
-    constraints: tuple[Constraint, ...]
-    domains: tuple[Domains, ...]
-    tallies: tuple[DomainTally, ...]
+    plan: Plan
+    tallies: list[DomainTally]
 
     def clone(self) -> SpreadState:
         """A copy for a what-if."""
-        return replace(self, tallies=tuple(tally.clone() for tally in self.tallies))
+        return SpreadState(self.plan, [tally.clone() for tally in self.tallies])
+
+    def __iter__(self) -> Iterator[tuple[Constraint, Domains, DomainTally]]:
+        return zip(self.plan.constraints, self.plan.domains, self.tallies, strict=True)
 
 
 @dataclass(slots=True)
 class ScoreState:
-    """What Score needs: per constraint the weight of a pod and the points of each domain.
-
-    `points` is a float64 per domain, 0 for ABSENT; None for the hostname: it is counted per node.
-    """
+    """What Score needs: the constraints, and the weight of a pod for each of them."""
 
     table: NodeTable
-    constraints: tuple[Constraint, ...]
-    weights: tuple[float, ...]
-    points: tuple[Floats | None, ...]
-    require_all: bool
+    plan: Plan
+    weights: list[float]
 
 
 class PodTopologySpread(
@@ -102,6 +100,12 @@ class PodTopologySpread(
         defaults = SYSTEM_CONSTRAINTS if self._is_system_defaulted else default_constraints
         self._constraints = ConstraintsCache(defaults)
         self._eligibility = EligibilityCache(comparison_operators)
+        self._plans = Plans(
+            self._eligibility,
+            self._constraints_of,
+            self._requires_all,
+            lambda: self.handle.lister.version,
+        )
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -118,7 +122,7 @@ class PodTopologySpread(
         if pod.spec.topology_spread_constraints:
             return True
         actions = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
-        return any(self._constraints_of(pod, action) for action in actions)
+        return any(self._plans.get(pod, table, action).constraints for action in actions)
 
     def concern_key(self, table: NodeTable) -> Hashable:
         return self.handle.lister.version, table.terms.dropped
@@ -126,35 +130,25 @@ class PodTopologySpread(
     def row_marks(self, pod: Pod, table: NodeTable) -> Sequence[RowValues]:
         marks: list[RowValues] = []
         for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY):
-            constraints = self._constraints_of(pod, action)
-            if not constraints:
-                continue
-            require_all = action == DO_NOT_SCHEDULE or self._requires_all(pod)
-            domains = self._eligibility.get(
-                table, pod.spec, action, constraints, require_all
-            ).domains
-            for constraint, found in zip(constraints, domains, strict=True):
-                counts = table.terms.count(constraint.pods)
-                marks += found.marks(counts, table)
-                if action == SCHEDULE_ANYWAY and constraint.topology_key == HOSTNAME:
+            plan = self._plans.get(pod, table, action)
+            for domains, counts in zip(plan.domains, plan.counts, strict=True):
+                marks += domains.marks(counts, table)
+                if action == SCHEDULE_ANYWAY and domains.label.key == HOSTNAME:
                     marks.append(counts.column)
         return marks
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
         try:
-            constraints = self._constraints_of(pod, DO_NOT_SCHEDULE)
+            plan = self._plans.get(pod, table, DO_NOT_SCHEDULE)
         except InputError as error:
             return failure(error)
-        if not constraints:
+        if not plan.constraints:
             return SKIP
-        domains = self._eligibility.get(
-            table, pod.spec, DO_NOT_SCHEDULE, constraints, require_all=True
-        ).domains
-        tallies = tuple(
-            DomainTally(found.label, found.count(table.terms.count(constraint.pods)))
-            for constraint, found in zip(constraints, domains, strict=True)
-        )
-        state.write(FILTER_STATE, SpreadState(constraints, domains, tallies))
+        tallies = [
+            DomainTally(found.label, found.count(counts))
+            for found, counts in zip(plan.domains, plan.counts, strict=True)
+        ]
+        state.write(FILTER_STATE, SpreadState(plan, tallies))
         return SUCCESS
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
@@ -169,26 +163,21 @@ class PodTopologySpread(
         kept: SpreadState = state.read(FILTER_STATE)
         verdict = Verdict.accept(table, rows)
         # A node is refused by the first constraint that it breaks.
-        for constraint, domains, tally in zip(
-            kept.constraints, kept.domains, kept.tallies, strict=True
-        ):
-            codes = table.labels.codes(constraint.topology_key)[rows]
-            lacking = codes == ABSENT
-            if lacking.any():
-                lacking &= verdict.feasible
+        for constraint, domains, tally in kept:
+            if kept.plan.has_all_keys is not None:
+                lacking = ~table.labels.has(constraint.topology_key, rows) & verdict.feasible
                 verdict.reject(lacking, REASON_MISSING_LABEL, unresolvable=True)
             counts = tally.counts
             full = counts > _most_allowed(constraint, domains, counts, pod)
             full[ABSENT] = False
-            if full.any():
-                verdict.reject(full.take(codes) & verdict.feasible, REASON)
+            if np.count_nonzero(full):
+                crowded = full.take(table.labels.codes(constraint.topology_key)[rows])
+                verdict.reject(crowded & verdict.feasible, REASON)
         return verdict
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         kept: SpreadState = state.read(FILTER_STATE)
-        for constraint, domains, tally in zip(
-            kept.constraints, kept.domains, kept.tallies, strict=True
-        ):
+        for constraint, domains, tally in kept:
             value = node.labels.get(constraint.topology_key)
             if value is None:
                 return unresolvable(REASON_MISSING_LABEL)
@@ -211,58 +200,56 @@ class PodTopologySpread(
         if table.node_count == 0:
             return SKIP
         try:
-            constraints = self._constraints_of(pod, SCHEDULE_ANYWAY)
+            plan = self._plans.get(pod, table, SCHEDULE_ANYWAY)
         except InputError as error:
             return failure(error)
-        if not constraints:
+        if not plan.constraints:
             return SKIP
-        require_all = self._requires_all(pod)
-        eligibility = self._eligibility.get(
-            table, pod.spec, SCHEDULE_ANYWAY, constraints, require_all
-        )
-        if require_all and eligibility.has_all_keys is not None:
-            is_scored = eligibility.has_all_keys[rows]
+        if plan.require_all and plan.has_all_keys is not None:
+            is_scored = plan.has_all_keys[rows]
             rows = table.numbers(rows)[is_scored]
             sizes = sizes if sizes is None else sizes[is_scored]
         number = table.count(rows) if sizes is None else int(sizes.sum())
-        weights, points = [], []
-        for constraint, domains in zip(constraints, eligibility.domains, strict=True):
-            weight = math.log(_topology_size(table, rows, number, domains.label) + 2)
-            weights.append(weight)
-            points.append(_points(constraint, domains, weight, table))
-        kept = ScoreState(table, constraints, tuple(weights), tuple(points), require_all)
-        state.write(SCORE_STATE, kept)
+        weights = [
+            math.log(_topology_size(table, rows, number, domains.label) + 2)
+            for domains in plan.domains
+        ]
+        state.write(SCORE_STATE, ScoreState(table, plan, weights))
         return SUCCESS
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         kept: ScoreState = state.read(SCORE_STATE)
+        plan = kept.plan
         total = np.zeros(table.count(rows), dtype=np.float64)
-        ignored: Bools = np.zeros(len(total), dtype=np.bool_)
-        for constraint, weight, points in zip(
-            kept.constraints, kept.weights, kept.points, strict=True
+        for constraint, domains, counts, weight in zip(
+            plan.constraints, plan.domains, plan.counts, kept.weights, strict=True
         ):
-            codes = table.labels.codes(constraint.topology_key)[rows]
-            lacking = codes == ABSENT
-            if points is None:
-                counts = _count_per_row(constraint.pods, table, kept.table)[rows]
-                total += np.where(lacking, 0.0, counts * weight + (constraint.max_skew - 1))
+            key = constraint.topology_key
+            if key == HOSTNAME:
+                pods = _count_per_row(constraint.pods, counts, table, kept.table)[rows]
             else:
-                total += points.take(codes)
-            ignored |= lacking
+                pods = domains.count(counts).take(table.labels.codes(key)[rows])
+            points = pods * weight
+            if constraint.max_skew != 1:
+                points += constraint.max_skew - 1
+            if plan.has_all_keys is not None:
+                points[table.labels.codes(key)[rows] == ABSENT] = 0.0
+            total += points
         scores = _round(total)
-        if kept.require_all:
-            scores[ignored] = IGNORED
+        if plan.require_all and plan.has_all_keys is not None:
+            for constraint in plan.constraints:
+                scores[table.labels.codes(constraint.topology_key)[rows] == ABSENT] = IGNORED
         return scores
 
     def normalize(self, scores: Ints) -> Ints:
         """Turn round: the fewest pods get the most points; ignored nodes get none."""
+        highest = int(scores.max(initial=0))
+        lowest = int(scores.min(initial=highest))
+        if lowest != IGNORED:
+            return _turned_round(scores, lowest, highest)
         ignored = scores == IGNORED
-        counted = scores[~ignored] if ignored.any() else scores
-        highest = int(counted.max(initial=0))
-        if highest == 0:
-            return np.where(ignored, 0, MAX_SCORE)
-        lowest = int(counted.min())
-        return np.where(ignored, 0, MAX_SCORE * (highest + lowest - scores) // highest)
+        lowest = int(scores.min(initial=highest, where=~ignored))
+        return np.where(ignored, 0, _turned_round(scores, lowest, highest))
 
     def _requires_all(self, pod: Pod) -> bool:
         """Whether only nodes with every topology key count in scores.
@@ -287,9 +274,9 @@ class PodTopologySpread(
         labels = node.labels
         if changed.namespace != pod.namespace:
             return
-        if any(constraint.topology_key not in labels for constraint in kept.constraints):
+        if any(constraint.topology_key not in labels for constraint in kept.plan.constraints):
             return
-        for constraint, tally in zip(kept.constraints, kept.tallies, strict=True):
+        for constraint, _, tally in kept:
             if constraint.selects(changed) and self._eligibility.includes(
                 constraint, pod.spec, node.node
             ):
@@ -317,29 +304,27 @@ def _topology_size(table: NodeTable, rows: Rows, number: int, label: LabelColumn
     return int(np.count_nonzero(seen)) - int(is_twice)
 
 
-def _points(
-    constraint: Constraint, domains: Domains, weight: float, table: NodeTable
-) -> Floats | None:
-    """float64 per domain: what a node in it gets for `constraint`, 0 for ABSENT."""
-    if constraint.topology_key == HOSTNAME:
-        return None
-    counts = domains.count(table.terms.count(constraint.pods))
-    points = counts.astype(np.float64) * weight + (constraint.max_skew - 1)
-    points[ABSENT] = 0.0
-    return points
-
-
-def _count_per_row(pods: PodTerm, table: NodeTable, counted: NodeTable) -> Ints:
+def _count_per_row(
+    pods: PodTerm, counts: DomainCounts, table: NodeTable, counted: NodeTable
+) -> Ints:
     """int64 per row of `table`: its pods that match, whatever the inclusion policies say."""
     if table is counted:
-        return table.terms.count(pods).per_row
+        return counts.per_row
     # A copy of one row knows its pods, but not the counts of the cluster.
     found = [sum(map(pods.matches, on_row.values())) for on_row in table.pods]
     return np.array(found, dtype=np.int64)
 
 
 def _round(values: Floats) -> Ints:
-    """Round half away from zero, as Go does; `values` are not negative."""
-    whole = np.trunc(values)
-    whole += values - whole >= 0.5
-    return whole.astype(np.int64)
+    """Round half away from zero, as Go does.
+
+    `values` are 0 or more than a half: of those below, one would be rounded up wrongly.
+    """
+    return (values + 0.5).astype(np.int64)
+
+
+def _turned_round(scores: Ints, lowest: int, highest: int) -> Ints:
+    """The fewest pods get the most points; `lowest` and `highest` are the bounds of `scores`."""
+    if highest == 0:
+        return np.full(len(scores), MAX_SCORE, dtype=np.int64)
+    return (MAX_SCORE * (highest + lowest) - MAX_SCORE * scores) // highest

@@ -1,0 +1,75 @@
+"""What a kind of pod is to be spread by: constraints, the domains that count, and the counts of matching pods.
+
+None of it changes from pod to pod, so it is put together once per class of pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from ...api.pod import DO_NOT_SCHEDULE, Pod, PodClass
+from ...table import Bools, DomainCounts, NodeTable
+from .constraints import Constraint
+from .eligibility import Domains, EligibilityCache
+
+MAX_KEPT = 4096
+
+
+@dataclass(slots=True)
+class Plan:
+    """The constraints with one `whenUnsatisfiable`, with the domains and the counts of each."""
+
+    constraints: tuple[Constraint, ...] = ()
+    domains: tuple[Domains, ...] = ()
+    counts: tuple[DomainCounts, ...] = ()
+    has_all_keys: Bools | None = None
+    """bool per row: the node has every topology key; None when all nodes do."""
+    require_all: bool = True
+    """Whether only nodes with every topology key count."""
+
+
+NO_PLAN = Plan()
+
+
+class Plans:
+    """Plans by class, made anew when a node or the terms that are counted change.
+
+    What pods are given that bring no constraints depends on the lister besides.
+    """
+
+    def __init__(
+        self,
+        eligibility: EligibilityCache,
+        constraints_of: Callable[[Pod, str], tuple[Constraint, ...]],
+        requires_all: Callable[[Pod], bool],
+        lister_version: Callable[[], Hashable],
+    ) -> None:
+        self._eligibility = eligibility
+        self._constraints_of = constraints_of
+        self._requires_all = requires_all
+        self._lister_version = lister_version
+        self._kept: dict[tuple[PodClass, str, Hashable], Plan] = {}
+        self._stamp: Hashable = None
+
+    def get(self, pod: Pod, table: NodeTable, action: str) -> Plan:
+        """The plan for `pod`; one without constraints when it has none of that kind. InputError if unusable."""
+        stamp = (table, table.node_changes.version, table.terms.dropped)
+        if stamp != self._stamp or len(self._kept) >= MAX_KEPT:
+            self._kept.clear()
+            self._stamp = stamp
+        is_own = pod.spec.topology_spread_constraints
+        key = (pod.pod_class, action, None if is_own else self._lister_version())
+        plan = self._kept.get(key)
+        if plan is None:
+            plan = self._kept[key] = self._make(pod, table, action)
+        return plan
+
+    def _make(self, pod: Pod, table: NodeTable, action: str) -> Plan:
+        constraints = self._constraints_of(pod, action)
+        if not constraints:
+            return NO_PLAN
+        require_all = action == DO_NOT_SCHEDULE or self._requires_all(pod)
+        eligibility = self._eligibility.get(table, pod.spec, action, constraints, require_all)
+        counts = tuple(table.terms.count(constraint.pods) for constraint in constraints)
+        return Plan(constraints, eligibility.domains, counts, eligibility.has_all_keys, require_all)
