@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..api.pod import Pod
 from ..framework import (
@@ -34,6 +35,7 @@ FEW_ROWS = 8
 """Up to here asking about one node after the other is quicker than asking about all at once."""
 
 FILTERING = "running {} filter plugin"
+PRE_SCORING = "running PreScore plugin {}"
 SCORING = "running Score plugins: plugin {} failed with"
 
 
@@ -45,7 +47,7 @@ class KeptAnswer(ABC):
     def __init__(self, one_by_one: bool) -> None:
         self.version = -1
         self.epoch = 0
-        """How often all rows were judged."""
+        """How often all rows were judged, and rows that had not changed were found to be otherwise."""
         self._stamp: Hashable = None
         self.one_by_one = one_by_one
 
@@ -57,14 +59,12 @@ class KeptAnswer(ABC):
         self, state: CycleState, pod: Pod, table: NodeTable, log: ChangeLog, stamp: Hashable
     ) -> None:
         """Bring the answer up to date; another `stamp` than last time makes all of it stale."""
-        if stamp != self._stamp:
-            self.version, self._stamp = -1, stamp
-        if self.version == log.version:
+        is_stale = stamp != self._stamp
+        if self.version == log.version and not is_stale:
             return
         changed = log.since(self.version) if self.version >= 0 else None
-        if changed is None or 4 * len(changed) > len(table):
-            self.judge(state, pod, table, table.live_rows)
-            self.epoch += 1
+        if changed is None or is_stale or 4 * len(changed) > len(table):
+            self._judge_all(state, pod, table, changed or [])
         else:
             nodes = table.nodes
             changed = [row for row in changed if nodes[row] is not None]
@@ -74,7 +74,19 @@ class KeptAnswer(ABC):
                     self.judge_row(state, pod, table.node_at(row))
             else:
                 self.judge(state, pod, table, np.array(changed, dtype=np.int64))
-        self.version = log.version
+        self.version, self._stamp = log.version, stamp
+
+    def _judge_all(self, state: CycleState, pod: Pod, table: NodeTable, changed: list[int]) -> None:
+        before = self.view.copy()
+        self.judge(state, pod, table, table.live_rows)
+        differs = before != self.view[: len(before)]
+        differs[[row for row in changed if row < len(before)]] = False
+        self.epoch += self.version < 0 or bool(differs.any())
+
+    @property
+    @abstractmethod
+    def view(self) -> NDArray[Any]:
+        """The answer as a column: a value per row."""
 
     @abstractmethod
     def judge_row(self, state: CycleState, pod: Pod, node: NodeInfo) -> None:
@@ -95,6 +107,10 @@ class KeptFeasible(KeptAnswer):
         self._plugins = plugins
         self.feasible: Bools = np.zeros(0, dtype=np.bool_)
         self.refused = 0
+
+    @property
+    def view(self) -> Bools:
+        return self.feasible
 
     def make_room(self, table: NodeTable) -> None:
         if len(self.feasible) != len(table):
@@ -144,7 +160,6 @@ class KeptSum(KeptAnswer):
 
     @property
     def view(self) -> Ints:
-        """`total`: what is kept may serve as a column."""
         return self.total
 
     def make_room(self, table: NodeTable) -> None:

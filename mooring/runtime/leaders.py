@@ -7,13 +7,15 @@ concerned with a pod looks at rows only, how the nodes stand for its kind is kep
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cache as memoized
 from typing import TypeVar
 
 from ..api.pod import EMPTY_STATUS, Pod, PodClass
 from ..framework import (
     CLUSTER,
     NODE_OBJECT,
+    NODE_ROW,
     Code,
     FilterPlugin,
     Plugin,
@@ -42,6 +44,7 @@ class Kind:
     __slots__ = (
         "active",
         "beyond",
+        "concerned",
         "key",
         "nodes_seen",
         "normalized",
@@ -50,8 +53,10 @@ class Kind:
         "survey",
     )
 
-    def __init__(self, stamp: Hashable) -> None:
+    def __init__(self, stamp: Hashable, concerned: list[bool]) -> None:
         self.stamp = stamp
+        self.concerned = concerned
+        """Which plugins are concerned, of those of whom that may change."""
         self.beyond: frozenset[Plugin] = frozenset()
         """The plugins that have something to say and look beyond the row: they are asked for every pod."""
         self.normalized: list[Weighted] = []
@@ -98,7 +103,7 @@ class Leaders:
         kind = self._kinds.get(pod.pod_class)
         try:
             if kind is None or kind.stamp != stamp:
-                kind = self._judge_kind(pod, table, stamp)
+                kind = self._judge_kind(kind, pod, table, stamp)
             standing = kind.standing if self._by_class else None
             if standing is None:
                 standing = self._standing_of(kind, pod, table)
@@ -115,25 +120,32 @@ class Leaders:
             return None
         return standing
 
-    def _judge_kind(self, pod: Pod, table: NodeTable, stamp: Hashable) -> Kind:
-        """Find out who is concerned with pods like `pod`."""
-        kind = Kind(stamp)
+    def _judge_kind(self, known: Kind | None, pod: Pod, table: NodeTable, stamp: Hashable) -> Kind:
+        """Find out who is concerned with pods like `pod`; mostly those are who were."""
+        concerned = [plugin.concerns(pod, table) for plugin in self._changing]
+        if known is not None and known.concerned == concerned:
+            known.stamp, known.nodes_seen = stamp, None
+            return known
+        kind = Kind(stamp, concerned)
         if len(self._kinds) >= MAX_KINDS:
             self._kinds.clear()
         self._kinds[pod.pod_class] = kind
         beyond: set[Plugin] = set()
+
+        @memoized
+        def concerns(plugin: Plugin) -> bool:
+            return plugin.concerns(pod, table)
+
         filters = _active(
             [(plugin, plugin.pre_filter_spec(pod.spec)) for plugin in self._pre_filters],
             self._filters,
-            pod,
-            table,
+            concerns,
             beyond,
         )
         scores = _active(
             [(plugin, plugin.pre_score_spec(pod.spec)) for plugin in self._pre_scores],
             [plugin for plugin, _ in self._scores],
-            pod,
-            table,
+            concerns,
             beyond,
         )
         if filters is None or scores is None or not all(map(_can_be_followed, scores)):
@@ -179,16 +191,18 @@ class Leaders:
         nodes = (table.node_changes.version, keys)
         if kind.nodes_seen != nodes:
             kind.survey = self._surveys.make(pod, table, base, kind.beyond, kind.normalized, keys)
-            kind.nodes_seen = nodes
-        if kind.survey is not None:
-            kind.survey.take(table, keys)
-        return kind.survey
+            kind.nodes_seen = nodes if kind.survey is not None else None
+        survey = kind.survey
+        if survey is None or survey.is_pointless:
+            return None
+        survey.take(table)
+        return survey
 
     def _make(self, kind: Kind, pod: Pod, table: NodeTable) -> Standing:
         filters = [plugin for plugin in self._filters if plugin.name in kind.active]
         scores = [(plugin, weight) for plugin, weight in self._scores if plugin.name in kind.active]
         final = [entry for entry in scores if not _is_normalized(entry[0])]
-        return Standing(
+        standing = Standing(
             pod,
             table,
             [plugin for plugin in filters if plugin.scope is not NODE_OBJECT],
@@ -201,6 +215,9 @@ class Leaders:
                 if _is_normalized(plugin) and not kind.beyond
             ],
         )
+        looked_at = (*filters, *(plugin for plugin, _ in scores))
+        standing.is_stamped = any(p in self._stamped and p.scope is NODE_ROW for p in looked_at)
+        return standing
 
     def _forget(self) -> None:
         self._kinds.clear()
@@ -214,18 +231,17 @@ P = TypeVar("P", bound=Plugin)
 def _active(
     prepared: Iterable[tuple[Plugin, Status | None]],
     plugins: Iterable[P],
-    pod: Pod,
-    table: NodeTable,
+    concerns: Callable[[Plugin], bool],
     beyond: set[Plugin],
 ) -> list[P] | None:
-    """Those of `plugins` that have something to say about `pod` and look at rows only; None when one is sure to refuse.
+    """Those of `plugins` that have something to say and look at rows only; None when one is sure to refuse.
 
     `prepared` are those that prepare, with what the spec settles of that. Who looks beyond the row is put to `beyond`.
     """
     skipped = set()
     for plugin, status in prepared:
         if status is None:
-            if plugin.concerns(pod, table):
+            if concerns(plugin):
                 beyond.add(plugin)
             else:
                 skipped.add(plugin.name)
@@ -234,7 +250,7 @@ def _active(
         elif not status.is_success:
             return None
     active = [plugin for plugin in plugins if plugin.name not in skipped]
-    beyond.update(p for p in active if p.scope is CLUSTER and p.concerns(pod, table))
+    beyond.update(plugin for plugin in active if plugin.scope is CLUSTER and concerns(plugin))
     return [plugin for plugin in active if plugin.scope is not CLUSTER]
 
 

@@ -15,10 +15,9 @@ from ..api.pod import Pod
 from ..framework import CLUSTER, Code, CycleState, NodeInfo, PreScorePlugin, ScorePlugin
 from ..table import Ints, NodeTable, Rows
 from .failing import failed
-from .kept import Kept, KeptSum, check_range, has_own, score_nodes, score_rows
+from .kept import PRE_SCORING, Kept, KeptSum, check_range, has_own, score_nodes, score_rows
 from .plans import Plan, Plans, by_scope_and_key
 
-PRE_SCORING = "running PreScore plugin {}"
 NORMALIZING = "running Normalize on Score plugins: plugin {} failed with"
 
 REMEMBERED_SIZES = 4096

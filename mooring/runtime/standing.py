@@ -55,7 +55,9 @@ class Standing:
         "_seen",
         "_stamp",
         "best",
+        "builds",
         "feasible",
+        "is_stamped",
         "totals",
     )
 
@@ -93,6 +95,10 @@ class Standing:
         self._groups: dict[int, Group] = {}
         self.best = INFEASIBLE
         self.feasible = 0
+        self.builds = 0
+        """How often the totals were found anew, and not followed row by row."""
+        self.is_stamped = False
+        """Whether what is said about rows depends on the stamp."""
 
     @property
     def leaders(self) -> set[int]:
@@ -104,7 +110,7 @@ class Standing:
         log = table.row_changes
         if self._seen == log.version and self._stamp == stamp:
             return
-        is_stale = self._seen < 0
+        is_stale = self._seen < 0 or (self.is_stamped and self._stamp != stamp)
         if self._nodes_seen != table.node_changes.version or self._stamp != stamp:
             is_stale |= self._ask_about_nodes(table, stamp)
         changed = None if is_stale else log.since(self._seen)
@@ -128,6 +134,7 @@ class Standing:
     # From scratch
 
     def _build(self, table: NodeTable) -> None:
+        self.builds += 1
         rows = table.live_rows
         fits: Bools = np.zeros(len(table), dtype=np.bool_)
         fits[rows] = self._fits(table, rows)

@@ -7,7 +7,7 @@ What the other plugins give is kept (`standing.py`); the sum of both is the tota
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,8 @@ from ..framework import (
     Status,
 )
 from ..table import Bools, Ints, NodeTable
-from .kept import KeptSum, check_range, judge_rows, score_rows
+from .failing import failed
+from .kept import PRE_SCORING, KeptSum, check_range, judge_rows, score_rows
 from .looks import Looks
 from .standing import INFEASIBLE, Standing, Weighted
 
@@ -67,6 +68,7 @@ class Survey:
     __slots__ = (
         "_asked",
         "_base",
+        "_epochs",
         "_everywhere",
         "_looks",
         "_normalized",
@@ -74,6 +76,7 @@ class Survey:
         "_totals",
         "best",
         "feasible",
+        "is_pointless",
     )
 
     def __init__(
@@ -95,19 +98,21 @@ class Survey:
             if raw.is_nothing
         )
         """What those give that give all rows the same."""
+        self._epochs = tuple(raw.answer.epoch for raw in self._normalized)
         self._totals: Ints = np.zeros(0, dtype=np.int64)
         self.best = INFEASIBLE
         self.feasible = 0
+        self.is_pointless = False
+        """Whether there are so many looks that all rows might as well be asked about."""
 
     @property
     def leaders(self) -> Set[int]:
         """The rows with the highest total."""
         return Marked(self._totals == self.best)
 
-    def take(self, table: NodeTable, stamp: Hashable) -> None:
-        """Ask how the nodes stand now. `base` is up to date; another `stamp` makes all that is known of rows stale."""
-        base, looks = np.frombuffer(self._base.totals, dtype=np.int64), self._looks
-        looks.follow(table, base, stamp)
+    def take(self, table: NodeTable) -> None:
+        """Ask how the nodes stand now; `base` is up to date."""
+        base, looks = self.follow(table), self._looks
         state, rows, numbers = CycleState(), looks.samples, looks.present
         accepted = self._filter(state, table, rows)
         if accepted is not None:
@@ -115,45 +120,53 @@ class Survey:
         sizes = looks.sizes[numbers]
         self.feasible = int(sizes.sum())
         if self.feasible:
-            points = np.full(len(looks.sizes) + 1, REFUSED, dtype=np.int64)
+            points: Ints = np.empty(len(looks.sizes) + 1, dtype=np.int64)
+            points.fill(REFUSED)
             points[numbers] = self._score(state, table, rows, sizes)
             totals = points.take(looks.numbers)
             totals += base
-            self._totals, self.best = totals, int(totals.max())
+            self._totals, self.best = totals, totals.item(totals.argmax())
+
+    def follow(self, table: NodeTable) -> Ints:
+        """Bring the looks up to date; int64 per row: what `base` has of it."""
+        base = np.frombuffer(self._base.totals, dtype=np.int64)
+        self._looks.follow(table, base, (self._base.builds, self._epochs))
+        return base
 
     def _filter(self, state: CycleState, table: NodeTable, rows: Ints) -> Bools | None:
         """bool per row of `rows`: all plugins accept it; None when that holds for all of them."""
         pod, accepted = self._pod, None
         for plugin in self._asked.pre_filters:
             answer = plugin.pre_filter(state, pod, table)
-            if not isinstance(answer, Status) or not (
-                answer.is_success or answer.code is Code.Skip
-            ):
-                return np.zeros(len(rows), dtype=np.bool_)  # the long road says what that means
-            if answer.code is Code.Skip:
+            code = answer.code if isinstance(answer, Status) else None
+            if code is Code.Skip:
                 state.skip_filter.add(plugin.name)
+            elif code is not Code.Success:
+                return np.zeros(len(rows), dtype=np.bool_)  # the long road says what that means
         for judge in self._asked.filters:
             if judge.name not in state.skip_filter:
-                feasible = judge_rows(judge, state, pod, table, rows).feasible
-                if not feasible.all():
+                verdict = judge_rows(judge, state, pod, table, rows)
+                if np.count_nonzero(verdict.codes):
+                    feasible = verdict.feasible
                     accepted = feasible if accepted is None else accepted & feasible
         return accepted
 
-    def _score(self, state: CycleState, table: NodeTable, rows: Ints, sizes: Ints) -> Ints:
+    def _score(self, state: CycleState, table: NodeTable, rows: Ints, sizes: Ints) -> Ints | int:
         """int64 per row of `rows`, each of which stands for `sizes`: its weighted, normalised points."""
-        pod, points = self._pod, np.full(len(rows), self._everywhere, dtype=np.int64)
+        pod = self._pod
+        points: Ints | int = self._everywhere
         for plugin in self._asked.pre_scores:
             status = plugin.pre_score_alike(state, pod, table, rows, sizes)
             if status.code is Code.Skip:
                 state.skip_score.add(plugin.name)
-            else:
-                assert status.is_success, f"PreScore of {plugin.name}: {status.message}"
+            elif status.code is not Code.Success:
+                raise failed(PRE_SCORING, plugin, status)
         for scorer, weight in self._asked.scores:
             if scorer.name not in state.skip_score:
                 raw = score_rows(scorer, state, pod, table, rows)
-                points += _normalized(scorer, raw) * weight
+                points = points + _normalized(scorer, raw) * weight
         for kept in self._normalized:
-            points += _normalized(kept.plugin, kept.answer.total[rows]) * kept.weight
+            points = points + _normalized(kept.plugin, kept.answer.total[rows]) * kept.weight
         return points
 
 
