@@ -185,10 +185,12 @@ class Leaders:
         nodes = (table.node_changes.version, keys)
         if kind.nodes_seen != nodes:
             kind.survey = self._surveys.make(pod, table, base, kind.beyond, kind.normalized, keys)
-            kind.nodes_seen = nodes
-        if kind.survey is not None:
-            kind.survey.take(table)
-        return kind.survey
+            kind.nodes_seen = nodes if kind.survey is not None else None
+        survey = kind.survey
+        if survey is None or survey.is_pointless:
+            return None
+        survey.take(table)
+        return survey
 
     def _make(self, kind: Kind, pod: Pod, table: NodeTable) -> Standing:
         filters = [plugin for plugin in self._filters if plugin.name in kind.active]

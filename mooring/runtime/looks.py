@@ -22,20 +22,20 @@ MAX_NUMBER = 2**62
 class Looks:
     """The rows that are in question, by look.
 
-    `numbers` has the look of every row, `sizes` the rows of every look. `present` are the looks that some row has, and
-    `samples` a row of each of them.
+    `numbers` has the look of every row, `sizes` how many rows have each look. `present` are the numbers of the looks
+    that some row has, and `samples` one row of each of those.
     """
 
     __slots__ = (
         "_by_marks",
         "_is_fresh",
-        "_present",
         "_sample_of",
-        "_samples",
         "_seen",
         "_stamp",
         "marks",
         "numbers",
+        "present",
+        "samples",
         "sizes",
     )
 
@@ -48,24 +48,12 @@ class Looks:
         self.sizes: Ints = np.zeros(0, dtype=np.int64)
         self._sample_of: Ints = self.sizes
         self._is_fresh = False
-        self._present: Ints = self.sizes
-        self._samples: Ints = self.sizes
+        self.present: Ints = self.sizes
+        self.samples: Ints = self.sizes
 
     def __len__(self) -> int:
         """How many looks are known."""
         return len(self._by_marks)
-
-    @property
-    def present(self) -> Ints:
-        """int64 per look that some row has: its number."""
-        self._refresh()
-        return self._present
-
-    @property
-    def samples(self) -> Ints:
-        """int64 per look that some row has: one of its rows."""
-        self._refresh()
-        return self._samples
 
     def follow(self, table: NodeTable, totals: Ints, stamp: Hashable) -> None:
         """Bring the looks up to date. In question are the rows whose total (int64 per row) is not negative.
@@ -77,11 +65,15 @@ class Looks:
             return
         is_stale = self._seen < 0 or self._stamp != stamp
         changed = None if is_stale else log.since(self._seen)
-        has_left = len(self) > 2 * len(self.present) + FIRST_LOOKS  # looks that no row has any more
-        if changed is None or has_left or 4 * len(changed) > len(table):
+        if changed is None or 4 * len(changed) > len(table):
             self._build(table, totals)
         else:
             self._follow_rows(table, totals, changed)
+        if not self._is_fresh:
+            self._find_present()
+            if len(self) > 2 * len(self.present) + FIRST_LOOKS:  # most are of no row any more
+                self._build(table, totals)
+                self._find_present()
         self._seen, self._stamp = log.version, stamp
 
     def _build(self, table: NodeTable, totals: Ints) -> None:
@@ -141,11 +133,10 @@ class Looks:
                 sample_of[old] = (self.numbers == old).argmax()
                 self._is_fresh = False
 
-    def _refresh(self) -> None:
-        if not self._is_fresh:
-            self._present = self.sizes.nonzero()[0]
-            self._samples = self._sample_of[self._present]
-            self._is_fresh = True
+    def _find_present(self) -> None:
+        self.present = self.sizes.nonzero()[0]
+        self.samples = self._sample_of[self.present]
+        self._is_fresh = True
 
 
 def _combined(values: Sequence[Ints], size: int) -> Ints:

@@ -76,6 +76,7 @@ class Survey:
         "_totals",
         "best",
         "feasible",
+        "is_pointless",
     )
 
     def __init__(
@@ -101,6 +102,8 @@ class Survey:
         self._totals: Ints = np.zeros(0, dtype=np.int64)
         self.best = INFEASIBLE
         self.feasible = 0
+        self.is_pointless = False
+        """Whether there are so many looks that all rows might as well be asked about."""
 
     @property
     def leaders(self) -> Marked:

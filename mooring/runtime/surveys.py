@@ -21,6 +21,8 @@ from .survey import Asked, Raw, Survey
 MAX_CELLS = 8_000_000
 """Looks of rows kept at most (kinds of pods times rows)."""
 
+MAX_SEEN = 4096
+
 MANY = 64
 """Looks that are too many when there are fewer than four rows to each."""
 
@@ -41,6 +43,7 @@ class Surveys:
         self._plugins = Asked(pre_filters, filters, pre_scores, scores)
         self._raw: dict[Hashable, KeptSum] = {}
         self._looks: dict[Hashable, Looks] = {}  # in order of last use
+        self._seen: set[Hashable] = set()
 
     def make(
         self,
@@ -51,9 +54,9 @@ class Surveys:
         normalized: Sequence[Weighted],
         stamp: Hashable,
     ) -> Survey | None:
-        """The survey for the class of `pod`: `beyond` look beyond the row; None when that would be of no use."""
+        """The survey for the class of `pod`, where `beyond` look beyond the row; None when there is none yet."""
         marks: list[RowValues] = []
-        for plugin in beyond:
+        for plugin in sorted(beyond, key=lambda plugin: plugin.name):
             told = plugin.row_marks(pod, table)
             if told is None:
                 return None
@@ -61,14 +64,18 @@ class Surveys:
         raw = [self._raw_of(entry, pod, table, stamp) for entry in normalized]
         marks += [given.answer for given in raw if not given.is_nothing]
         looks = self._looks_of(base, marks, table)
+        if looks is None:
+            return None
         survey = Survey(pod, self._asked(beyond), base, looks, raw)
         survey.follow(table)
-        return survey if len(looks.present) <= max(MANY, len(table) // 4) else None
+        survey.is_pointless = len(looks.present) > max(MANY, len(table) // 4)
+        return survey
 
     def forget(self) -> None:
         """Begin anew."""
         self._raw.clear()
         self._looks.clear()
+        self._seen.clear()
 
     def _asked(self, beyond: Set[Plugin]) -> Asked:
         plugins = self._plugins
@@ -91,11 +98,19 @@ class Surveys:
         answer.follow(STATE, pod, table, table.node_changes, stamp)
         return Raw(plugin, weight, answer)
 
-    def _looks_of(self, base: Standing, marks: Sequence[RowValues], table: NodeTable) -> Looks:
+    def _looks_of(
+        self, base: Standing, marks: Sequence[RowValues], table: NodeTable
+    ) -> Looks | None:
+        """The looks by `marks`; the first to ask does without: it may be the only one."""
         distinct = tuple(dict.fromkeys(marks))
         key = (base, distinct)
         looks = self._looks.pop(key, None)
         if looks is None:
+            if key not in self._seen:
+                if len(self._seen) >= MAX_SEEN:
+                    self._seen.clear()
+                self._seen.add(key)
+                return None
             looks = Looks(distinct)
             _make_room(self._looks, len(table))
         self._looks[key] = looks

@@ -86,7 +86,7 @@ class DomainCounts:
         self.total += change
         for label, version, counts in self._domains.values():
             if version == label.version:
-                code = label.codes[row]
+                code = label.column.data.item(row)
                 if code != ABSENT:
                     counts[code] += change
 

@@ -285,7 +285,7 @@ def test_kept_answers_equal_those_of_a_fresh_profile(
         pytest.param(6, False, Survey, id="the pod avoids its like"),
     ],
 )
-def test_the_best_rows_are_known_for_the_second_pod_of_a_class(
+def test_the_best_rows_are_known_for_the_next_pods_of_a_class(
     variant: int, service: bool, kind: type
 ) -> None:
     cluster = Cluster()
@@ -298,6 +298,8 @@ def test_the_best_rows_are_known_for_the_second_pod_of_a_class(
     pod, leaders, table = incoming(variant), cluster.runtime.leaders, cluster.cache.table
 
     assert leaders.find(pod, table) is None, "the first may be the only one"
+    if kind is Survey:
+        assert leaders.find(pod, table) is None, "and so may the first that has to ask"
 
     found = leaders.find(pod, table)
     assert isinstance(found, kind)

@@ -58,7 +58,7 @@ class Domains:
         self._rows: Ints | None = None if is_whole else np.flatnonzero(eligible)
         self._eligible = Eligible(eligible)
         self._codes: Ints = codes[eligible]
-        self.present = np.unique(self._codes)
+        self.present = np.flatnonzero(np.bincount(self._codes, minlength=label.slots))
         self.number = len(self.present)
 
     def marks(self, counts: DomainCounts, table: NodeTable) -> tuple[RowValues, ...]:
