@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from ..errors import InputError
 from ..sim.bench import (
@@ -141,9 +143,16 @@ def _run_all(requests: Sequence[Request], repeat: int) -> list[Run]:
     runs: list[Run] = []
     for number, request in enumerate(requests, 1):
         size = "" if request.nodes is None else f", {request.nodes:,} nodes"
-        with console.status(f"{request.case}{size} ({number} of {len(requests)})"):
+        text = f"{request.case}{size} ({number} of {len(requests)})"
+        with console.status(text) if console.is_terminal else _said(console, text):
             runs += run_request(request, repeat)
     return runs
+
+
+def _said(console: Console, text: str) -> AbstractContextManager[None]:
+    """What runs now, as a line of a log."""
+    console.print(text)
+    return nullcontext()
 
 
 def _print(runs: Sequence[Run], changes: Sequence[Change]) -> None:

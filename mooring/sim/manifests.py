@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, cast
 
 from ..api.decode import UnknownObject
 from ..api.kinds import KINDS, group_of
 from ..errors import InputError
-from .reading import Found, NotInPiecesError, iter_source
+from .reading import Found, FoundItems, NotInPiecesError, iter_source
 from .sources import Source, find_files, open_source, total_size
 from .world import InputObject
 
@@ -59,6 +60,12 @@ class Manifests:
         else:
             self.objects.append(cast(InputObject, found.obj))
             self.places.append(Place(source, found.document, found.item))
+
+    def add_items(self, source: str, found: FoundItems) -> None:
+        """Keep objects of a list in `source`, all of which bear on scheduling."""
+        self.objects += cast(list[InputObject], found.objects)
+        numbers = range(found.first_item, found.first_item + len(found.objects))
+        self.places += map(Place, repeat(source), repeat(found.document), numbers)
 
     def extend(self, other: Manifests) -> None:
         """Keep what `other` holds, after our own."""
@@ -109,7 +116,10 @@ def _collect(source: Source, in_pieces: bool, tell: Callable[[float], None] | No
     manifests = Manifests()
     told = 0
     for found in iter_source(source, in_pieces):
-        manifests.add(source.name, found)
+        if isinstance(found, FoundItems):
+            manifests.add_items(source.name, found)
+        else:
+            manifests.add(source.name, found)
         if found.position > told:
             told = found.position
             source.release(told)

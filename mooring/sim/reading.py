@@ -41,6 +41,15 @@ class Found(NamedTuple):
     position: int
 
 
+class FoundItems(NamedTuple):
+    """Objects in a row of a list, their document, the number of the first, and how far reading has come."""
+
+    objects: list[object]
+    document: int
+    first_item: int
+    position: int
+
+
 class NotInPiecesError(Exception):
     """The text must be read as a whole."""
 
@@ -54,7 +63,7 @@ class _Head(msgspec.Struct, frozen=True):
 _HEADS = msgspec.json.Decoder(_Head)
 
 
-def iter_source(source: Source, in_pieces: bool) -> Iterator[Found]:
+def iter_source(source: Source, in_pieces: bool) -> Iterator[Found | FoundItems]:
     """Yield the objects of a source.
 
     Raises DecodeError with the place, and NotInPiecesError where reading piece by piece failed
@@ -69,7 +78,7 @@ def iter_source(source: Source, in_pieces: bool) -> Iterator[Found]:
         yield from _iter_yaml(source)
 
 
-def _iter_json(source: Source, in_pieces: bool) -> Iterator[Found]:
+def _iter_json(source: Source, in_pieces: bool) -> Iterator[Found | FoundItems]:
     items = find_json_list(source.data) if in_pieces else None
     if items is not None:
         yield from _iter_json_items(source, items)
@@ -83,7 +92,7 @@ def _iter_json(source: Source, in_pieces: bool) -> Iterator[Found]:
         yield from _iter_json_stream(source, text)
 
 
-def _iter_json_items(source: Source, items: ItemList) -> Iterator[Found]:
+def _iter_json_items(source: Source, items: ItemList) -> Iterator[Found | FoundItems]:
     try:
         kind = _HEADS.decode(items.shell).kind
     except msgspec.MsgspecError:
@@ -101,7 +110,7 @@ def _iter_json_items(source: Source, items: ItemList) -> Iterator[Found]:
         except DecodeError:
             raise NotInPiecesError from None
         if objects is not None:
-            yield from (Found(obj, 1, item, start) for item, obj in enumerate(objects, count))
+            yield FoundItems(objects, 1, count, start)
             count += len(objects)
             continue
         for found in _decode(source, opening + text + b"}", document=1, first_item=count):

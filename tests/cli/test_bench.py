@@ -75,6 +75,7 @@ def test_a_file_of_ones_own_is_run(file: Path, tmp_path: Path) -> None:
     result = bench("--file", file, "--nodes", 3, "--nodes", 4, "--json", written)
 
     assert result.exit_code == 0, result.output
+    assert result.stderr.splitlines()[:2] == ["tiny, 3 nodes (1 of 2)", "tiny, 4 nodes (2 of 2)"]
     lines = result.stdout.splitlines()
     heading = "workload nodes pods placed pods/s µs/pod p50 µs p99 µs MiB/10k pods"
     assert " ".join(lines[0].split()) == heading
