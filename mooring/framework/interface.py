@@ -95,6 +95,10 @@ class Plugin:
         """What `concerns` depends on besides the class of the pod."""
         return None
 
+    follows_scene: ClassVar[bool] = False
+    """`concern_key` and `cluster_key` change only when an object of the lister does, a node, a namespace, the images
+    on nodes, or the affinity terms that pods on nodes carry: they are then not asked for every pod."""
+
     def row_marks(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | None:
         """For CLUSTER: what of a row the answers about pods of the class of `pod` depend on; None: on more than that.
 

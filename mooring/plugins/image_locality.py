@@ -22,6 +22,7 @@ class ImageLocality(ScorePlugin):
     name = "ImageLocality"
     scope = NODE_OBJECT
     key_is_spec = True
+    follows_scene = True
 
     def pod_key(self, pod: Pod) -> Hashable:
         spec = pod.spec

@@ -25,6 +25,7 @@ from ..framework import (
 )
 from ..table import NodeTable
 from .kept import KeptFeasible, KeptSum, has_own
+from .scene import Scene
 from .seen import Seen
 from .standing import Bounds, Standing, Weighted
 from .survey import Survey
@@ -90,8 +91,7 @@ class Leaders:
         self._scores = tuple(scores)
         scorers = [plugin for plugin, _ in scores]
         every: set[Plugin] = {*pre_filters, *filters, *pre_scores, *scorers}
-        self._changing = [plugin for plugin in every if has_own(plugin, Plugin, "concern_key")]
-        self._stamped = [plugin for plugin in every if has_own(plugin, Plugin, "cluster_key")]
+        self._scene = Scene(every)
         self._by_class = all(p.key_is_spec for p in (*filters, *scorers) if p.scope is not CLUSTER)
         self._surveys = Surveys(pre_filters, filters, pre_scores, scores)
         self._kinds: dict[PodClass, Kind] = {}
@@ -108,7 +108,7 @@ class Leaders:
             kind = self._kinds.get(pod.pod_class) or self._kind_of(pod)
             if kind is None or kind.key is None:
                 return None
-            stamp = tuple([plugin.concern_key(table) for plugin in self._changing])
+            stamp, keys = self._scene.keys(table)
             if kind.stamp != stamp:
                 self._ask_doubtful(kind, pod, table, stamp)
             if not kind.is_free:
@@ -116,7 +116,6 @@ class Leaders:
             standing = kind.standing if self._by_class else None
             if standing is None:
                 standing = self._standing_of(kind, pod, table)
-            keys = tuple([p.cluster_key(table) for p in self._stamped])
             standing.follow(table, keys)
             if kind.beyond:
                 return self._survey_of(kind, standing, pod, table, keys)
@@ -210,7 +209,9 @@ class Leaders:
             ],
         )
         looked_at = (*filters, *(plugin for plugin, _ in scores))
-        standing.is_stamped = any(p in self._stamped and p.scope is NODE_ROW for p in looked_at)
+        standing.is_stamped = any(
+            p in self._scene.clustered and p.scope is NODE_ROW for p in looked_at
+        )
         return standing
 
     def _forget(self) -> None:

@@ -20,8 +20,9 @@ from ..framework import (
     RowFilter,
 )
 from ..table import NodeTable
-from .kept import KeptFeasible, has_own
+from .kept import KeptFeasible
 from .leaders import active_plugins
+from .scene import Scene
 from .standing import STATE, row_filter
 
 log = logging.getLogger(__name__)
@@ -54,8 +55,7 @@ class Pins:
         self._filters = tuple(filters)
         every: set[Plugin] = {*pre_filters, *filters}
         self._may_judge = not any(plugin.reads_pin for plugin in every)
-        self._changing = [plugin for plugin in every if has_own(plugin, Plugin, "concern_key")]
-        self._stamped = [plugin for plugin in filters if has_own(plugin, Plugin, "cluster_key")]
+        self._scene = Scene(every)
         self._kinds: dict[PodClass, PinnedKind] = {}
 
     def find(self, pod: Pod, table: NodeTable) -> int | None:
@@ -74,16 +74,15 @@ class Pins:
             return None
 
     def _accepts(self, pod: Pod, row: int, table: NodeTable) -> bool:
-        stamp = tuple([plugin.concern_key(table) for plugin in self._changing])
+        stamp, keys = self._scene.keys(table)
         kind = self._kinds.get(pod.pod_class)
         if kind is None or kind.stamp != stamp:
             kind = self._judge_kind(pod, table, stamp)
         accepted = kind.accepted
         if accepted is None:
             return False
-        if self._stamped or accepted.version != table.node_changes.version:
-            cluster = tuple([plugin.cluster_key(table) for plugin in self._stamped])
-            accepted.follow(STATE, kind.pod, table, table.node_changes, cluster)
+        if keys or accepted.version != table.node_changes.version:
+            accepted.follow(STATE, kind.pod, table, table.node_changes, keys)
         if accepted.refused and not accepted.feasible.item(row):
             return False
         for fits in kind.fits:  # noqa: SIM110  # a generator takes longer than this

@@ -10,6 +10,7 @@ from ..clock import SystemClock
 from ..cluster.memory import Provisioning
 from ..config import SchedulerConfiguration, default_config
 from ..scheduler import Attempt, Outcome, build_scheduler
+from ..scheduler.collector import rare_collections
 from ..scheduler.parts import unobserved
 from .progress import Progress
 from .report import SimulationReport
@@ -77,7 +78,8 @@ class Simulation:
         self.cluster.watch(self._progress, replay=False)
         self.cluster.watch(self.scheduler)
         self._world.begin()
-        self._run(on_progress, until_s)
+        with rare_collections():
+            self._run(on_progress, until_s)
         return self._results.report(self.scheduler, SystemClock().monotonic() - started)
 
     def _run(self, on_progress: OnProgress | None, until_s: float | None) -> None:

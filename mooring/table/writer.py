@@ -87,7 +87,11 @@ class TableWriter:
     def replace_pod(self, old: Pod, new: Pod) -> None:
         """Put `new` in the place of `old`; nothing is counted again when they count the same."""
         table = self.table
-        if _counts_like(old, new):
+        if _differs_in_version_only(old, new):
+            row = table.row_of[old.node_name]
+            table.pods[row][old.uid] = new
+            table.images.touch(row)
+        elif _counts_like(old, new):
             row = table.row_of[old.node_name]
             table.pods[row][old.uid] = new
             table.images.touch(row)
@@ -187,6 +191,20 @@ class TableWriter:
             del table.row_of[table.names[row]]
             table.names[row] = ""
             self._free.append(row)
+
+
+def _differs_in_version_only(old: Pod, new: Pod) -> bool:
+    """Whether the pods are the same but for their version, as when a binding is confirmed; a quick look."""
+    return (
+        old.spec is new.spec
+        and old.status is new.status
+        and old.labels is new.labels
+        and old.annotations is new.annotations
+        and old.deletion_timestamp is new.deletion_timestamp
+        and old.node_name == new.node_name
+        and old.uid == new.uid
+        and old.namespace == new.namespace
+    )
 
 
 def _counts_like(old: Pod, new: Pod) -> bool:

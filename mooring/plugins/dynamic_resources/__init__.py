@@ -93,6 +93,7 @@ class DynamicResources(
     name = "DynamicResources"
     allow_parallel = True
     reads_pin = False
+    follows_scene = True
 
     def __init__(self, filter_timeout_s: float = 10, binding_timeout_s: float = 600) -> None:
         self._tries = int(filter_timeout_s * TRIES_PER_SECOND) or None

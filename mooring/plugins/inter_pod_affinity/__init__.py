@@ -127,6 +127,7 @@ class InterPodAffinity(
 
     name = "InterPodAffinity"
     reads_pin = False
+    follows_scene = True
 
     def __init__(
         self,

@@ -74,6 +74,11 @@ class NodeResourcesFit(PreFilterPlugin, AdditiveFilter, PreScorePlugin, ScorePlu
     def pod_key(self, pod: Pod) -> Hashable:
         return pod.spec.resource_key
 
+    @property
+    def follows_scene(self) -> bool:  # type: ignore[override]  # depends on the configuration
+        """Not if devices may count in the score: what is given out is in no object yet."""
+        return not any(map(is_extended, self._scored))
+
     def cluster_key(self, table: NodeTable) -> Hashable:
         # Which resources a node without them leaves to devices; and, where those count in the score, what is in use.
         devices = self._devices()

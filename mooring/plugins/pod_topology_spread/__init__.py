@@ -90,6 +90,7 @@ class PodTopologySpread(
 
     name = "PodTopologySpread"
     reads_pin = False
+    follows_scene = True
 
     def __init__(
         self,

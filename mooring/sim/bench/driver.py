@@ -20,6 +20,7 @@ from ...clock import ManualClock, Timers
 from ...cluster.memory import ClusterObject, MemoryCluster, admit_namespace
 from ...config import SchedulerConfiguration, default_config
 from ...scheduler import Attempt, Outcome, Scheduler, build_scheduler
+from ...scheduler.collector import rare_collections
 
 PATIENCE_S = 3600
 """When no pod was placed for so long, on the virtual clock, none is waited for any longer."""
@@ -99,6 +100,10 @@ class Driver:
 
         The nanoseconds of each round go into `rounds`.
         """
+        with rare_collections():
+            self._run(is_done, rounds)
+
+    def _run(self, is_done: Callable[[], bool], rounds: array[int] | None) -> None:
         now, schedule_one, between = self.now, self.scheduler.schedule_one, self.between_rounds
         progress = (self.bound.total(), self.clock.monotonic())
         while True:
