@@ -171,7 +171,7 @@ class QueueMachine(RuleBasedStateMachine):
         grouped = {
             info.pod.uid: rejection
             for rejection, infos in self.queue.unschedulable.groups()
-            for info in infos.values()
+            for info in infos
         }
         assert grouped == {i.pod.uid: i.rejection for i in self.queue.unschedulable}
         assert all(rejection.plugins for rejection in grouped.values())

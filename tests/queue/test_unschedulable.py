@@ -10,7 +10,7 @@ def make_info(name: str, *rejectors: str, at: float = 0.0) -> QueuedPodInfo:
 
 
 def groups(pods: UnschedulablePods) -> list[tuple[set[str], list[str]]]:
-    return [(set(by.plugins), [i.pod.name for i in infos.values()]) for by, infos in pods.groups()]
+    return [(set(by.plugins), [i.pod.name for i in infos]) for by, infos in pods.groups()]
 
 
 def test_pods_are_grouped_by_who_rejected_them() -> None:
