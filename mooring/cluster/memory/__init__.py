@@ -10,19 +10,22 @@ testing; the scheduler sees it as its lister and client.
 from .admission import Admission, AdmissionError, admit_namespace, admit_storage
 from .controllers import WORKLOAD_KINDS, Controllers, run_controllers
 from .kubelets import DURATION, Kubelets, duration_problem
+from .object_index import Cluster, ClusterObject, Later, ObjectIndex, WatchHandler
 from .provisioning import Provisioning, provisioning_problems
-from .store import ClusterObject, Later, MemoryCluster, WatchHandler
+from .store import MemoryCluster
 from .volumes import VolumeController
 
 __all__ = [
     "Admission",
     "AdmissionError",
+    "Cluster",
     "ClusterObject",
     "Controllers",
     "DURATION",
     "Kubelets",
     "Later",
     "MemoryCluster",
+    "ObjectIndex",
     "Provisioning",
     "VolumeController",
     "WORKLOAD_KINDS",

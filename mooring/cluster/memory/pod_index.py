@@ -70,10 +70,20 @@ class PodIndex:
         before = self._pods.get((pod.namespace, pod.name))
         self._pods[pod.namespace, pod.name] = pod
         owner = self.owner_of(pod)
+        if before is not None and before.owner_references != pod.owner_references:
+            self._leave(before, owner)
         if owner is None:
             self._orphans[pod.namespace][pod.name] = pod
         elif before is None or not before.is_finished:  # one that is finished was counted
             self._owned[owner].put(pod)
+
+    def _leave(self, before: Pod, owner: OwnerKey | None) -> None:
+        """A pod may belong to another than before."""
+        former = self.owner_of(before)
+        if former is not None and former != owner:
+            self._owned[former].drop(before.name)
+        elif former is None and owner is not None:
+            self._orphans[before.namespace].pop(before.name, None)
 
     def remove(self, pod: Pod) -> None:
         """A pod is gone."""

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from ...api.pod import Pod
 from ...api.storage import PersistentVolume, PersistentVolumeClaim
 from ...api.volumes import claim_name_of
-from .store import MemoryCluster
+from .object_index import Cluster
 
 
 class Protection:
     """Holds deletions back. Told of changes by `on_update` and `on_delete`; `run` deletes what nobody uses any more."""
 
-    def __init__(self, cluster: MemoryCluster) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._leaving: dict[tuple[str, str, str], None] = {}
         self.is_due = False

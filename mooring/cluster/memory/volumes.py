@@ -25,9 +25,9 @@ from ...api.storage import (
     with_annotation,
 )
 from ...api.volumes import EphemeralVolume, PersistentVolumeClaimTemplate, claim_name_of
+from .object_index import Cluster, Later
 from .protection import Protection
 from .provisioning import PROVISIONED_BY, Provisioner, Provisioning
-from .store import Later, MemoryCluster
 from .volume_index import ClaimKey, VolumeIndex, is_enough
 
 CLAIM, VOLUME = PersistentVolumeClaim.kind, PersistentVolume.kind
@@ -44,7 +44,7 @@ class VolumeController:
 
     def __init__(
         self,
-        cluster: MemoryCluster,
+        cluster: Cluster,
         provisioning: Provisioning | None = None,
         timers: Later | None = None,
     ) -> None:
