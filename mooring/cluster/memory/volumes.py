@@ -101,7 +101,7 @@ class VolumeController:
 
     def run(self) -> None:
         """Do what follows from what was noted, until nothing is left to do."""
-        while self._has_work:
+        while self.has_work:
             if self._protection.is_due:
                 self._protection.run()
             orphans, self._orphans = self._orphans, {}
@@ -118,7 +118,8 @@ class VolumeController:
                 self._sync_claim(self._cluster.get(CLAIM, *key))
 
     @property
-    def _has_work(self) -> bool:
+    def has_work(self) -> bool:
+        """Whether something was noted that is not done."""
         noted = self._pods or self._orphans or self._volumes or self._claims
         return bool(noted) or self._protection.is_due
 

@@ -1,0 +1,115 @@
+"""Events: what happened to pods and workloads, for `kubectl describe` and `kubectl get events`.
+
+Mirrors k8s.io/client-go/tools/events: an event that repeats is counted, not written again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from ....api.pod import Pod
+from ....framework import PodEvent
+from ..registry.errors import StatusError
+from ..registry.preparing import random_suffix
+from ..registry.registry import Registry
+from ..registry.resources import BY_STORAGE
+
+Tree = dict[str, Any]
+EVENTS = BY_STORAGE["events"]
+MAX_KEPT = 4096
+TTL_S = 3600.0
+
+
+class EventRecorder:
+    """Writes events."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._known: OrderedDict[tuple[str, ...], str] = OrderedDict()
+
+    def record(self, event: PodEvent) -> None:
+        """Write what a scheduler says about a pod."""
+        self.say(
+            _reference(event.regarding),
+            type_=event.type,
+            reason=event.reason,
+            message=event.note,
+            reporter=event.reporting_controller or event.regarding.scheduler_name,
+            action=event.action,
+            related=_reference(event.related) if event.related is not None else None,
+        )
+
+    def say(
+        self,
+        about: Tree,
+        *,
+        type_: str,
+        reason: str,
+        message: str,
+        reporter: str,
+        action: str = "",
+        related: Tree | None = None,
+    ) -> None:
+        """Write an event about an object, or count it."""
+        namespace = about.get("namespace") or "default"
+        key = (about.get("uid", ""), type_, reason, message, reporter)
+        known = self._known.get(key)
+        if known is not None and self._count(namespace, known):
+            return
+        now = self._registry.clock.now()
+        name = f"{about['name']}.{int(now.timestamp() * 1e9):x}{random_suffix()}"
+        tree: Tree = {
+            "metadata": {"name": name, "namespace": namespace},
+            "involvedObject": about,
+            "reason": reason,
+            "message": message[:1024],
+            "source": {},
+            "firstTimestamp": None,
+            "lastTimestamp": None,
+            "type": type_,
+            "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "action": action,
+            "reportingComponent": reporter,
+            "reportingInstance": f"{reporter}-mooring",
+        }
+        if related is not None:
+            tree["related"] = related
+        try:
+            self._registry.create(EVENTS, namespace, tree)
+        except StatusError:
+            return  # the namespace is going: nobody will read it
+        self._known[key] = name
+        if len(self._known) > MAX_KEPT:
+            self._known.popitem(last=False)
+
+    def _count(self, namespace: str, name: str) -> bool:
+        """Count an event that is there; False if it is not."""
+        record = self._registry.store.get("events", (namespace, name))
+        if record is None:
+            return False
+        tree = record.decode()
+        count = int((tree.get("series") or {}).get("count") or 1) + 1
+        seen = self._registry.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        tree["series"] = {"count": count, "lastObservedTime": seen}
+        self._registry.write(EVENTS, record, tree)
+        return True
+
+
+def _reference(pod: Pod) -> Tree:
+    return {
+        "kind": "Pod",
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
+        "apiVersion": "v1",
+        "resourceVersion": pod.resource_version,
+    }
+
+
+def reference_to(kind: str, api_version: str, tree: Mapping[str, Any]) -> Tree:
+    """How events name an object."""
+    metadata = tree["metadata"]
+    named = {key: metadata[key] for key in ("namespace", "name", "uid") if key in metadata}
+    return {"kind": kind, "apiVersion": api_version, **named}

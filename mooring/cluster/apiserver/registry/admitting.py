@@ -1,0 +1,99 @@
+"""Admitting: the rules of the simulator's cluster, applied to whole objects.
+
+An object is decoded into our type, which refuses what makes no sense for placement; the rules of
+`cluster.memory.admission` are asked; what they fill in is carried over to the object.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ....api.decode import without_nulls
+from ....api.kinds import KINDS, FieldError, Kind
+from ....api.pod import Pod
+from ....api.pod_spec import PodSpec
+from ....api.workloads import Namespace
+from ....framework import Lister
+from ...memory.admission import Admission, AdmissionError, admit_namespace, admit_storage
+from .carrying import carry_over
+from .errors import Cause, forbidden, invalid
+from .resources import Resource
+
+Tree = dict[str, Any]
+MAX_KEPT = 4096
+
+
+def kind_of(resource: Resource) -> Kind | None:
+    """Our type for the objects of the resource; None: it has no bearing on placement."""
+    kind = KINDS.get(resource.kind)
+    return kind if kind is not None and kind.group == resource.group else None
+
+
+class Admitting:
+    """Admits new objects. Pods of one spec share the answer."""
+
+    def __init__(self, lister: Lister) -> None:
+        self._admission = Admission(lister)
+        self._plain: dict[PodSpec, Tree] = {}
+
+    def admit(self, resource: Resource, tree: Tree) -> Tree:
+        """The object with what it takes to place it; StatusError if it is refused."""
+        kind = kind_of(resource)
+        if kind is None:
+            return tree
+        obj = decode(resource, kind, tree)
+        if isinstance(obj, Pod):
+            return self._admit_pod(resource, tree, obj)
+        admitted = admit_namespace(obj) if isinstance(obj, Namespace) else admit_storage(obj)
+        if admitted is obj:
+            return tree
+        carried = carry_over(tree, msgspec.to_builtins(obj), msgspec.to_builtins(admitted))
+        return {**tree, **carried}
+
+    def check(self, resource: Resource, tree: Tree) -> None:
+        """Refuse an object that makes no sense; StatusError."""
+        kind = kind_of(resource)
+        if kind is not None:
+            decode(resource, kind, tree)
+
+    def _admit_pod(self, resource: Resource, tree: Tree, pod: Pod) -> Tree:
+        try:
+            admitted = self._admission.admit(pod)
+        except AdmissionError as error:
+            if error.path == "spec.priorityClassName":
+                problem = f"no PriorityClass with name {pod.spec.priority_class_name} was found"
+                raise forbidden(resource, pod.name, problem) from None
+            cause = Cause("FieldValueInvalid", error.problem, error.path)
+            raise invalid(resource, pod.name, [cause]) from None
+        if admitted.spec is not pod.spec:
+            spec = carry_over(tree["spec"], self._plainly(pod.spec), self._plainly(admitted.spec))
+            tree = {**tree, "spec": spec}
+        return tree
+
+    def _plainly(self, spec: PodSpec) -> Tree:
+        """The spec as a tree, which is not to be changed."""
+        plain = self._plain.get(spec)
+        if plain is None:
+            if len(self._plain) > MAX_KEPT:
+                self._plain.clear()
+            plain = self._plain[spec] = msgspec.to_builtins(spec)
+        return plain
+
+
+def decode(resource: Resource, kind: Kind, tree: Tree) -> Any:
+    """The object as our type; StatusError if it makes no sense."""
+    name = str(tree["metadata"].get("name") or "")
+    try:
+        try:
+            wire = msgspec.convert(tree, kind.wire)
+        except msgspec.ValidationError:
+            wire = msgspec.convert(without_nulls(tree), kind.wire)
+        return kind.build(wire)
+    except FieldError as error:
+        cause = Cause("FieldValueInvalid", f"Invalid value: {error.fault}", error.path)
+    except msgspec.ValidationError as error:
+        problem, _, path = str(error).partition(" - at `$.")
+        cause = Cause("FieldValueInvalid", f"Invalid value: {problem}", path.rstrip("`"))
+    raise invalid(resource, name, [cause])
