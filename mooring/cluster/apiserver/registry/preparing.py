@@ -20,6 +20,7 @@ from .resources import Resource
 Tree = dict[str, Any]
 
 _SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_NOT_COUNTED = frozenset({"kind", "apiVersion", "metadata", "status"})
 _KEEPS_STATUS = frozenset({"nodes", "persistentvolumes", "csistoragecapacities.storage.k8s.io"})
 _METADATA_WITH_STATUS = frozenset({"pods", "nodes"})
 PROTECTED = {
@@ -154,7 +155,7 @@ def count_generation(resource: Resource, tree: Tree, old: Mapping[str, Any]) -> 
     """The generation grows whenever something else than metadata and status changes."""
     if not resource.has_generation:
         return
-    before = {key: old[key] for key in old if key not in ("metadata", "status")}
-    after = {key: tree[key] for key in tree if key not in ("metadata", "status")}
+    before = {key: old[key] for key in old if key not in _NOT_COUNTED}
+    after = {key: tree[key] for key in tree if key not in _NOT_COUNTED}
     generation = int(old["metadata"].get("generation") or 0)
     tree["metadata"]["generation"] = generation + (before != after)

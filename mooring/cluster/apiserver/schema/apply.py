@@ -82,7 +82,9 @@ def apply(
         owned[i].discard(path)
     merged: Object = _merge(deepcopy(live), config, kind, None)
     kept = wanted.union(*others.values()) if others else wanted
-    given_up = sorted(owned.get(-1 if mine is None else mine, ()), key=len, reverse=True)
+    # Whole elements first: without its key an element could not be found any more.
+    before = owned.get(-1 if mine is None else mine, ())
+    given_up = sorted(before, key=lambda path: (path[-1] != SELF, -len(path)))
     for path in given_up:
         if path not in kept:
             _remove(merged, path)

@@ -3,8 +3,10 @@
 `fields.txt` has one type per line: its name, then its fields as `name:type`. A name with `*` is required. A type is a
 scalar, another type, `[]` before the type of the elements of a list, or `{}` before that of the values of a map.
 Behind it may stand `!key` (a strategic merge patch merges the list by that key; without key: as a set), `^` (the patch
-says which keys are kept), `#keys` (server-side apply tells elements apart by these keys; without keys: as a set) and
-`=` (server-side apply takes the value as a whole).
+says which keys are kept), `#keys` (server-side apply tells elements apart by these keys; without keys: as a set), `=`
+(server-side apply takes the value as a whole), and at the end the number of the field in protocol buffers, `@4`, with
+`?` when a value that is zero is told from one that is absent. `+2:type` is a message of its own there, while its fields
+are fields of the type itself in JSON.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ _TEXTS = ("string", "bytes", "time", "microtime")
 _NUMBERS = ("quantity", "intstr", "int32", "int64", "number")
 SCALARS = frozenset({*_TEXTS, *_NUMBERS, "bool", "any"})
 _FIELD = re.compile(
-    r"(?P<name>[^:*]+)(?P<required>\*?):(?P<type>[^!^#=]+)"
-    r"(?:!(?P<merge>[^^#=]*))?(?P<retain>\^?)(?:#(?P<keys>[^=]*))?(?P<atomic>=?)"
+    r"(?P<name>[^:*]+)(?P<required>\*?):(?P<type>[^!^#=@]+)"
+    r"(?:!(?P<merge>[^^#=@]*))?(?P<retain>\^?)(?:#(?P<keys>[^=@]*))?(?P<atomic>=?)"
+    r"(?:@(?P<number>\d+)(?P<pointer>\??))?"
 )
+_INLINE = re.compile(r"\+(?P<number>\d+):(?P<type>.+)")
 
 
 class FieldType(NamedTuple):
@@ -46,6 +50,10 @@ class Field(NamedTuple):
     list_keys: tuple[str, ...] | None = None
     """By which server-side apply tells elements apart; (): as a set; None: the list is one value."""
     is_atomic: bool = False
+    number: int = 0
+    """In protocol buffers; 0: it has none."""
+    is_pointer: bool = False
+    """Whether zero is told from absent."""
 
 
 NO_FIELDS: Mapping[str, Field] = {}
@@ -65,8 +73,18 @@ class Fields:
             line = self._lines.get(type_name)
             found = NO_FIELDS
             if line is not None:
-                found = {field.name: field for field in map(_parse_field, line.split())}
+                tokens = [token for token in line.split() if not token.startswith("+")]
+                found = {field.name: field for field in map(_parse_field, tokens)}
             self._read[type_name] = found
+        return found
+
+    def inlined(self, type_name: str) -> dict[int, str]:
+        """The messages whose fields are those of the type in JSON, by their number in protocol buffers."""
+        found = {}
+        for token in self._lines.get(type_name, "").split():
+            match = _INLINE.fullmatch(token)
+            if match is not None:
+                found[int(match["number"])] = match["type"]
         return found
 
     def __contains__(self, type_name: str) -> bool:
@@ -90,6 +108,8 @@ def _parse_field(text: str) -> Field:
         bool(match["retain"]),
         None if keys is None else tuple(key for key in keys.split(",") if key),
         bool(match["atomic"]),
+        int(match["number"] or 0),
+        bool(match["pointer"]),
     )
 
 

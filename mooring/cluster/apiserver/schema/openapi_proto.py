@@ -12,6 +12,8 @@ import msgspec
 
 Tree = Mapping[str, Any]
 MIME = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+RETURNED_MIME = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+"""How the answer is labelled: a media type must not have an @, though clients ask with one."""
 
 
 def encode_v2(document: Tree) -> bytes:

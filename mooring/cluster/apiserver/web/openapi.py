@@ -11,7 +11,7 @@ from aiohttp import web
 from ..registry.errors import no_such_path, not_acceptable
 from ..registry.resources import RESOURCES
 from ..schema.openapi import Served, document_v2, document_v3
-from ..schema.openapi_proto import MIME, encode_v2
+from ..schema.openapi_proto import MIME, RETURNED_MIME, encode_v2
 from .answers import respond, respond_tree
 from .requests import JSON
 
@@ -45,7 +45,7 @@ def answer_openapi(path: str, accept: str) -> web.Response:
     """The document at `path`, below /openapi."""
     if path == "/openapi/v2":
         if "proto-openapi" in accept:
-            return web.Response(body=_v2_proto(), headers={"Content-Type": MIME})
+            return web.Response(body=_v2_proto(), headers={"Content-Type": RETURNED_MIME})
         if accept and JSON not in accept and "*/*" not in accept:
             raise not_acceptable([JSON, MIME])
         return respond(_v2())

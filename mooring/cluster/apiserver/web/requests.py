@@ -13,10 +13,12 @@ from aiohttp import web
 from ..registry.errors import bad_request, no_such_path, not_acceptable, unsupported_media_type
 from ..registry.registry import DeleteOptions
 from ..registry.resources import BY_PATH, Resource
+from ..schema.protobuf import MIME as PROTOBUF
+from ..schema.protobuf import ProtobufError, decode_object
 
 JSON, YAML = "application/json", "application/yaml"
 TABLE, PARTIAL, PARTIAL_LIST = "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
-_BODIES = (JSON, YAML)
+_BODIES = (JSON, YAML, PROTOBUF)
 _TRUE = ("true", "1", "True", "t")
 Tree = dict[str, Any]
 
@@ -140,6 +142,8 @@ async def read_body(request: web.BaseRequest) -> Tree:
     if kind not in (*_BODIES, "application/octet-stream", "text/plain"):
         raise unsupported_media_type(kind, _BODIES)
     data = await request.read()
+    if kind == PROTOBUF:
+        return parse_protobuf(data)
     tree = parse_yaml(data) if kind == YAML else parse_json(data)
     if not isinstance(tree, dict):
         raise bad_request("the body of the request is not an object")
@@ -152,6 +156,14 @@ def parse_json(data: bytes) -> Any:
         return msgspec.json.decode(data)
     except msgspec.DecodeError as error:
         raise bad_request(f"the body of the request is no JSON: {error}") from None
+
+
+def parse_protobuf(data: bytes) -> Tree:
+    """The object that protocol buffers stand for; StatusError (400) when they are malformed."""
+    try:
+        return decode_object(data)
+    except (ProtobufError, UnicodeDecodeError, msgspec.DecodeError) as error:
+        raise bad_request(f"the body of the request is no object: {error}") from None
 
 
 def parse_yaml(data: bytes) -> Any:
