@@ -49,9 +49,11 @@ class Answer(NamedTuple):
 class WatchStream:
     """An open watch."""
 
-    def __init__(self, connection: http.client.HTTPConnection, path: str) -> None:
+    def __init__(
+        self, connection: http.client.HTTPConnection, path: str, headers: dict[str, str]
+    ) -> None:
         self._connection = connection
-        connection.request("GET", path)
+        connection.request("GET", path, headers=headers)
         self._response = connection.getresponse()
         self.status = self._response.status
 
@@ -123,10 +125,10 @@ class ServerInThread:
         return self.request("DELETE", path, body)
 
     @contextmanager
-    def watch(self, path: str) -> Iterator[WatchStream]:
+    def watch(self, path: str, **headers: str) -> Iterator[WatchStream]:
         """Watch; `path` has the query, `watch=true` is added."""
         joint = "&" if "?" in path else "?"
-        stream = WatchStream(self._connect(), f"{path}{joint}watch=true")
+        stream = WatchStream(self._connect(), f"{path}{joint}watch=true", headers)
         try:
             yield stream
         finally:

@@ -81,11 +81,9 @@ class ApiServer:
             max_line_size=1 << 16,
             max_field_size=1 << 16,
         )
-        self._runner = web.ServerRunner(server)
+        self._runner = web.ServerRunner(server, shutdown_timeout=1)
         await self._runner.setup()
-        site = web.TCPSite(
-            self._runner, HOST, port, ssl_context=self._ssl_context(), shutdown_timeout=1
-        )
+        site = web.TCPSite(self._runner, HOST, port, ssl_context=self._ssl_context())
         try:
             await site.start()
         except OSError as error:

@@ -49,7 +49,7 @@ class Admitting:
         admitted = admit_namespace(obj) if isinstance(obj, Namespace) else admit_storage(obj)
         if admitted is obj:
             return tree
-        carried = carry_over(tree, msgspec.to_builtins(obj), msgspec.to_builtins(admitted))
+        carried = carry_over(tree, _plain(obj), _plain(admitted))
         return {**tree, **carried}
 
     def check(self, resource: Resource, tree: Tree) -> None:
@@ -78,8 +78,14 @@ class Admitting:
         if plain is None:
             if len(self._plain) > MAX_KEPT:
                 self._plain.clear()
-            plain = self._plain[spec] = msgspec.to_builtins(spec)
+            plain = self._plain[spec] = _plain(spec)
         return plain
+
+
+def _plain(obj: Any) -> Tree:
+    """The object as a tree of dicts and lists."""
+    tree: Tree = msgspec.json.decode(msgspec.json.encode(obj))
+    return tree
 
 
 def decode(resource: Resource, kind: Kind, tree: Tree) -> Any:

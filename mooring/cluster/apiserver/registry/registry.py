@@ -92,8 +92,8 @@ class Registry:
         causes = list(create_causes(resource, tree))
         if causes:
             raise invalid(resource, name, causes)
-        preparing.complete(resource, tree, now)
         tree = self._admitting.admit(resource, tree)
+        preparing.complete(resource, tree, now)
         if resource.storage == "services":
             others = (record.decode() for record in self.store.list("services"))
             services.allocate(tree, others)

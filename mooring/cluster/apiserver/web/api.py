@@ -36,7 +36,7 @@ class Api:
         self._clock = clock
         self._token = token
         self._lists = Lists(self._store, clock)
-        self._watches = Watches(self._store, clock)
+        self._watches = Watches(self._store)
         self._writing = Writing(registry, token)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -91,7 +91,7 @@ def parse_options(query: Mapping[str, str]) -> Options:
     dry_run = query.get("dryRun", "")
     if dry_run not in ("", "All"):
         raise bad_request(f'Invalid value: "{dry_run}": dryRun: expected All')
-    timeout = query.get("timeoutSeconds", "")
+    timeout_s = float(_number(query, "timeoutSeconds"))
     return Options(
         labels=query.get("labelSelector", ""),
         fields=query.get("fieldSelector", ""),
@@ -100,7 +100,7 @@ def parse_options(query: Mapping[str, str]) -> Options:
         resource_version=query.get("resourceVersion", ""),
         version_match=query.get("resourceVersionMatch", ""),
         is_watch=query.get("watch", "") in _TRUE,
-        timeout_s=float(_number(query, "timeoutSeconds")) if timeout else None,
+        timeout_s=timeout_s if timeout_s > 0 else None,
         wants_bookmarks=query.get("allowWatchBookmarks", "") in _TRUE,
         sends_initial=query.get("sendInitialEvents", "") in _TRUE,
         dry_run=bool(dry_run),

@@ -6,13 +6,13 @@ a resource version that is too old.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from ....clock import Clock
 from ..registry.errors import bad_request, gone
 from ..registry.selecting import make_matcher
 from ..store import Store, TooOldError, Watcher
@@ -31,9 +31,8 @@ _ENCODER = msgspec.json.Encoder()
 class Watches:
     """Serves watches from the store."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._clock = clock
 
     async def serve(
         self, request: web.BaseRequest, target: Target, options: Options, view: View
@@ -55,7 +54,7 @@ class Watches:
             return response
         try:
             await response.prepare(request)
-            await _Stream(response, watcher, view, self._clock).run(options, self._store)
+            await _Stream(response, watcher, view).run(options, self._store)
         except ConnectionError:
             pass  # the client went
         finally:
@@ -78,13 +77,10 @@ class Watches:
 class _Stream:
     """One watch on the wire."""
 
-    def __init__(
-        self, response: web.StreamResponse, watcher: Watcher, view: View, clock: Clock
-    ) -> None:
+    def __init__(self, response: web.StreamResponse, watcher: Watcher, view: View) -> None:
         self._response = response
         self._watcher = watcher
         self._view = view
-        self._clock = clock
         self._has_sent_columns = False
 
     async def run(self, options: Options, store: Store) -> None:
@@ -92,7 +88,8 @@ class _Stream:
         timeout_s = options.timeout_s
         if timeout_s is None:
             timeout_s = MIN_TIMEOUT_S * (1 + random.random())
-        now = self._clock.monotonic()
+        loop = asyncio.get_running_loop()  # connections live by real time
+        now = loop.time()
         end, bookmark_at = now + timeout_s, now + BOOKMARK_EVERY_S
         if options.sends_initial:
             version = store.safe_version
@@ -100,14 +97,14 @@ class _Stream:
             if options.wants_bookmarks:
                 await self._bookmark(version, INITIAL_END)
         while not self._watcher.is_cut_off:
-            now = self._clock.monotonic()
+            now = loop.time()
             if now >= end:
                 break
             due = min(end, bookmark_at) if options.wants_bookmarks else end
             if await self._watcher.wait(max(due - now, 0)):
                 await self._send(self._watcher.take())
             elif options.wants_bookmarks:
-                bookmark_at = self._clock.monotonic() + BOOKMARK_EVERY_S
+                bookmark_at = loop.time() + BOOKMARK_EVERY_S
                 await self._bookmark(store.safe_version)
 
     async def _send(self, events: list[Event]) -> None:
