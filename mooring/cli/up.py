@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib.util
 import os
 import signal
@@ -117,6 +118,7 @@ def up(
         finally:
             await server.stop()
 
+    gc.set_threshold(100_000, 20, 20)  # what there is lives long: looking through it is in vain
     asyncio.run(run())
 
 

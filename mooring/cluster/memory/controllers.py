@@ -27,6 +27,7 @@ from ...api.workloads import (
     ReplicationController,
     StatefulSet,
 )
+from ...errors import MooringError
 from . import daemons, deployments, jobs, stateful_sets
 from .admission import Admission, AdmissionError
 from .names import make_hash, make_name
@@ -69,6 +70,8 @@ class Controllers:
         self._cluster = cluster
         self._admission = admission
         self._is_live = live is not None
+        self.failures: list[tuple[KubeObject, MooringError]] = []
+        """Workloads of a live cluster whose pods were refused; whoever reads it empties it."""
         self._read_template = live or deployments.read_template
         self._pods = PodIndex(pods)
         self._numbers: dict[tuple[str, str, str], Iterator[int]] = {}
@@ -174,9 +177,19 @@ class Controllers:
         noted, self._noted = self._noted, {}
         for key, has_changed in noted.items():
             workload = self._cluster.get(*key)
-            if workload is not None:
+            if workload is None:
+                continue
+            try:
                 made += self.sync(workload, may_delete=has_changed)
+            except MooringError as error:
+                if not self._is_live:
+                    raise
+                self.failures.append((workload, error))
         return made
+
+    def retry(self, workload: KubeObject) -> None:
+        """Try once more what failed."""
+        self._note(_key(workload), True)
 
     def owned(self, workload: KubeObject) -> OwnedPods:
         """The pods of a workload."""

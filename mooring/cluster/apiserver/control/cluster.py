@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from ....api.encode import to_dict
+from ....api.meta import KubeObject
 from ....api.pod import Pod, PodCondition
 from ....errors import ApiError, ConflictError, NotFoundError
 from ....framework import ObjectKey, PodEvent
@@ -146,6 +147,18 @@ class LiveCluster:
     def record_event(self, event: PodEvent) -> None:
         """Tell people what happened to a pod."""
         self._events.record(event)
+
+    def warn(self, workload: KubeObject, reason: str, message: str) -> None:
+        """Tell people that something about a workload failed."""
+        about = {
+            "kind": workload.kind,
+            "apiVersion": workload.api_version,
+            "namespace": workload.namespace,
+            "name": workload.name,
+            "uid": workload.uid,
+        }
+        reporter = f"{workload.kind.lower()}-controller"
+        self._events.say(about, type_="Warning", reason=reason, message=message, reporter=reporter)
 
     def _find(self, obj: AnyObject) -> AnyObject:
         stored = self._mirror.get(obj.kind, obj.namespace, obj.name)

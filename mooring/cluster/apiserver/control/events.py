@@ -6,7 +6,6 @@ Mirrors k8s.io/client-go/tools/events: an event that repeats is counted, not wri
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from typing import Any
 
 from ....api.pod import Pod
@@ -106,10 +105,3 @@ def _reference(pod: Pod) -> Tree:
         "apiVersion": "v1",
         "resourceVersion": pod.resource_version,
     }
-
-
-def reference_to(kind: str, api_version: str, tree: Mapping[str, Any]) -> Tree:
-    """How events name an object."""
-    metadata = tree["metadata"]
-    named = {key: metadata[key] for key in ("namespace", "name", "uid") if key in metadata}
-    return {"kind": kind, "apiVersion": api_version, **named}

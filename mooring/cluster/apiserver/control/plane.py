@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
+from ....api.pod import Pod
 from ....clock import Clock, Timers
 from ....errors import MooringError
 from ...memory import WORKLOAD_KINDS, Controllers, VolumeController
@@ -28,6 +30,7 @@ from .statuses import StatusController
 
 log = logging.getLogger(__name__)
 MAX_ROUNDS = 10_000
+RETRY_S = 10.0
 
 
 class Controller(Protocol):
@@ -48,6 +51,23 @@ class _Volumes(VolumeController):
         self.run()
 
 
+class _Workloads(Controllers):
+    """The workload controllers, whose failures are told and tried again."""
+
+    def __init__(self, cluster: LiveCluster, pods: list[Pod], timers: Timers) -> None:
+        super().__init__(cluster, None, pods, live=cluster.making.read_template)
+        self._live_cluster = cluster
+        self._timers = timers
+
+    def run_once(self) -> list[Pod]:
+        made = super().run_once()
+        failures, self.failures[:] = list(self.failures), []
+        for workload, error in failures:
+            self._live_cluster.warn(workload, "FailedCreate", str(error))
+            self._timers.after(RETRY_S, partial(self.retry, workload))
+        return made
+
+
 class ControlPlane:
     """The controllers of one cluster. `runs_pods` False: pods that are bound stay pending, and go by nobody's hand."""
 
@@ -58,9 +78,7 @@ class ControlPlane:
         self.timers = Timers(clock)
         self.cluster = LiveCluster(mirror, registry)
         pods = list(mirror.list("Pod"))
-        self.workloads = Controllers(
-            self.cluster, None, pods, live=self.cluster.making.read_template
-        )
+        self.workloads = _Workloads(self.cluster, pods, self.timers)
         volumes = _Volumes(self.cluster, timers=self.timers)
         agents = NodeAgents(self.cluster, registry, clock, self.timers)
         nodes = NodeController(self.cluster, registry, self.timers)

@@ -22,6 +22,8 @@ from .errors import Cause, forbidden, invalid
 from .resources import Resource
 
 Tree = dict[str, Any]
+Difference = tuple[str, Any, Any]
+"""The name of a field, its value before and after."""
 MAX_KEPT = 4096
 
 
@@ -36,7 +38,7 @@ class Admitting:
 
     def __init__(self, lister: Lister) -> None:
         self._admission = Admission(lister)
-        self._plain: dict[PodSpec, Tree] = {}
+        self._changes: dict[tuple[PodSpec, PodSpec], list[Difference]] = {}
 
     def admit(self, resource: Resource, tree: Tree) -> Tree:
         """The object with what it takes to place it; StatusError if it is refused."""
@@ -68,18 +70,22 @@ class Admitting:
             cause = Cause("FieldValueInvalid", error.problem, error.path)
             raise invalid(resource, pod.name, [cause]) from None
         if admitted.spec is not pod.spec:
-            spec = carry_over(tree["spec"], self._plainly(pod.spec), self._plainly(admitted.spec))
+            spec = dict(tree["spec"])
+            for name, before, after in self._differences(pod.spec, admitted.spec):
+                spec[name] = carry_over(spec.get(name), before, after)
             tree = {**tree, "spec": spec}
         return tree
 
-    def _plainly(self, spec: PodSpec) -> Tree:
-        """The spec as a tree, which is not to be changed."""
-        plain = self._plain.get(spec)
-        if plain is None:
-            if len(self._plain) > MAX_KEPT:
-                self._plain.clear()
-            plain = self._plain[spec] = _plain(spec)
-        return plain
+    def _differences(self, before: PodSpec, after: PodSpec) -> list[Difference]:
+        """The fields in which two specs differ, found once for all pods that have them."""
+        found = self._changes.get((before, after))
+        if found is None:
+            if len(self._changes) > MAX_KEPT:
+                self._changes.clear()
+            old, new = _plain(before), _plain(after)
+            found = [(name, old.get(name), new[name]) for name in new if old.get(name) != new[name]]
+            self._changes[before, after] = found
+        return found
 
 
 def _plain(obj: Any) -> Tree:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -65,10 +65,17 @@ class Registry:
         self.lister = lister
         self.clock = clock or SystemClock()
         self._admitting = Admitting(lister)
+        self._second, self._text = datetime.min, ""
 
     def now(self, later_s: float = 0) -> str:
         """The time, or some seconds later, as Kubernetes writes it."""
-        return (self.clock.now() + timedelta(seconds=later_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        moment = self.clock.now()
+        if later_s:
+            moment += timedelta(seconds=later_s)
+        second = moment.replace(microsecond=0)
+        if second != self._second:
+            self._second, self._text = second, second.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self._text
 
     def get(self, resource: Resource, namespace: str, name: str) -> Record:
         """The object; StatusError if it is not there."""

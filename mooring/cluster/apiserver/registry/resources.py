@@ -311,34 +311,49 @@ def group_versions() -> dict[str, list[str]]:
 
 def selectable_fields(storage: str, tree: Mapping[str, Any]) -> tuple[str, ...]:
     """The values that field selectors may ask for, in the order of the resource's `fields`."""
-    resource = BY_STORAGE.get(storage)
-    if resource is None or not resource.fields:
-        return ()
-    return tuple([_EXTRACT.get(name, _look_up)(tree, name) for name in resource.fields])
+    readers = _READERS.get(storage)
+    return tuple([read(tree) for read in readers]) if readers else ()
 
 
-def _look_up(tree: Mapping[str, Any], path: str) -> str:
-    value: Any = tree
-    for step in path.split("."):
-        value = value.get(step) if isinstance(value, Mapping) else None
-    if value is None:
-        return _EMPTY.get(path, "")
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+Reader = Callable[[Mapping[str, Any]], str]
 
 
-def _event_source(tree: Mapping[str, Any], path: str) -> str:
+def _reader(path: str) -> Reader:
+    """Reads the value at a path, as selectors compare it."""
+    if path in _SPECIAL:
+        return _SPECIAL[path]
+    steps, empty = path.split("."), _EMPTY.get(path, "")
+    parents, last = steps[:-1], steps[-1]
+
+    def read(tree: Mapping[str, Any]) -> str:
+        found: Any = tree
+        for step in parents:
+            found = found.get(step)
+            if not found:
+                return empty
+        value = found.get(last)
+        if isinstance(value, str):
+            return value
+        if value is None:
+            return empty
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    return read
+
+
+def _event_source(tree: Mapping[str, Any]) -> str:
     source = (tree.get("source") or {}).get("component") or tree.get("reportingComponent")
     return str(source or "")
 
 
-def _successes(tree: Mapping[str, Any], path: str) -> str:
+def _successes(tree: Mapping[str, Any]) -> str:
     return str((tree.get("status") or {}).get("succeeded") or 0)
 
 
-_EXTRACT: Mapping[str, Callable[[Mapping[str, Any], str], str]] = {
-    "source": _event_source,
-    "status.successful": _successes,
-}
+_SPECIAL: Mapping[str, Reader] = {"source": _event_source, "status.successful": _successes}
 _EMPTY = {"spec.unschedulable": "false", "spec.hostNetwork": "false", "status.replicas": "0"}
+_READERS: Mapping[str, list[Reader]] = {
+    storage: [_reader(name) for name in resource.fields]
+    for storage, resource in BY_STORAGE.items()
+    if resource.fields
+}

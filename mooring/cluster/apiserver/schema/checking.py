@@ -5,13 +5,20 @@ A value of the wrong type is refused always, a field that nobody knows when the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from .fields import FIELDS, FieldType
 
-_GO_NAMES = {"string": "string", "bool": "bool", "int32": "int32", "int64": "int64"}
 _INTEGERS = {"int32": 2**31, "int64": 2**63}
+_USUAL = {
+    "string": str,
+    "bytes": str,
+    "time": str,
+    "microtime": str,
+    "quantity": str,
+    "bool": bool,
+}
+"""Types that need no further look."""
 _TEXTS = frozenset({"string", "bytes", "time", "microtime"})
 
 
@@ -21,47 +28,48 @@ class WrongTypeError(Exception):
 
 def unknown_fields(value: Any, type_name: str) -> list[str]:
     """The paths of the fields that the type does not have; WrongTypeError when a value does not fit its field."""
-    if type_name not in FIELDS:
-        return []
-    return list(_check(value, FieldType("struct", type_name), "", type_name.rpartition(".")[2]))
+    unknown: list[str] = []
+    if type_name in FIELDS and value is not None:
+        _check_struct(value, type_name, "", type_name.rpartition(".")[2], unknown)
+    return unknown
 
 
-def _check(value: Any, kind: FieldType, path: str, owner: str) -> Iterator[str]:
-    """Yield the unknown fields at and below `path`."""
+def _check(value: Any, kind: FieldType, path: str, owner: str, unknown: list[str]) -> None:
+    """Note the unknown fields at and below `path`; runs for every value of every object that comes in."""
     if value is None:
         return
-    match kind.form:
-        case "struct":
-            yield from _check_struct(value, kind, path, owner)
-        case "list":
-            assert kind.item is not None
-            if not isinstance(value, list):
-                raise _wrong(value, path, owner, "slice")
-            for i, item in enumerate(value):
-                yield from _check(item, kind.item, f"{path}[{i}]", owner)
-        case "map":
-            assert kind.item is not None
-            if not isinstance(value, dict):
-                raise _wrong(value, path, owner, "map")
-            for key, item in value.items():
-                yield from _check(item, kind.item, f"{path}.{key}", owner)
-        case _:
-            if not _fits(value, kind.name):
-                raise _wrong(value, path, owner, _GO_NAMES.get(kind.name, kind.name))
+    form = kind.form
+    if form == "scalar":
+        if type(value) is not _USUAL.get(kind.name) and not _fits(value, kind.name):
+            raise _wrong(value, path, owner, kind.name)
+    elif form == "struct":
+        _check_struct(value, kind.name, path, owner, unknown)
+    elif form == "list":
+        if not isinstance(value, list):
+            raise _wrong(value, path, owner, "slice")
+        assert kind.item is not None
+        for i, item in enumerate(value):
+            _check(item, kind.item, f"{path}[{i}]", owner, unknown)
+    else:
+        if not isinstance(value, dict):
+            raise _wrong(value, path, owner, "map")
+        assert kind.item is not None
+        for key, item in value.items():
+            _check(item, kind.item, f"{path}.{key}", owner, unknown)
 
 
-def _check_struct(value: Any, kind: FieldType, path: str, owner: str) -> Iterator[str]:
+def _check_struct(value: Any, type_name: str, path: str, owner: str, unknown: list[str]) -> None:
+    name = type_name.rpartition(".")[2]
     if not isinstance(value, dict):
-        raise _wrong(value, path, owner, kind.name.rpartition(".")[2])
-    fields = FIELDS.of(kind.name)
+        raise _wrong(value, path, owner, name)
+    fields = FIELDS.of(type_name)
     for key, item in value.items():
         field = fields.get(key)
-        where = f"{path}.{key}" if path else key
         if field is None:
             if fields:
-                yield where
-        else:
-            yield from _check(item, field.type, where, kind.name.rpartition(".")[2])
+                unknown.append(f"{path}.{key}" if path else key)
+        elif type(item) is not _USUAL.get(field.type.name):
+            _check(item, field.type, f"{path}.{key}" if path else key, name, unknown)
 
 
 def _fits(value: Any, scalar: str) -> bool:

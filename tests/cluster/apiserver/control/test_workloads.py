@@ -247,3 +247,23 @@ def test_a_selector_cannot_be_changed(world: ServerInThread) -> None:
     )
 
     assert answer.tree["details"]["causes"][0]["field"] == "spec.selector"
+
+
+def test_pods_that_are_refused_are_told_of_and_tried_again(world: ServerInThread) -> None:
+    pod = template(priorityClassName="later")
+    pod["metadata"]["labels"] = {"app": "bad"}
+    world.make(f"{APPS}/replicasets", workload_tree("ReplicaSet", "bad", 1, template=pod))
+    world.make(f"{APPS}/replicasets", workload_tree("ReplicaSet", "good", 1))
+    world.settle()
+    before = [p["metadata"]["generateName"] for p in world.get(PODS).tree["items"]]
+    events = world.get("/api/v1/namespaces/default/events").tree["items"]
+
+    world.make(
+        "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "later"}, "value": 5}
+    )
+    world.advance(10)
+
+    assert before == ["good-"], "one that fails does not hold the other up"
+    assert {(e["reason"], e["involvedObject"]["name"]) for e in events} == {("FailedCreate", "bad")}
+    after = {p["metadata"]["generateName"]: p for p in world.get(PODS).tree["items"]}
+    assert after["bad-"]["spec"]["priority"] == 5
