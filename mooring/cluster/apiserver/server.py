@@ -5,6 +5,7 @@ It listens on the loopback only. Without a folder for its data it forgets everyt
 
 from __future__ import annotations
 
+import os
 import ssl
 import tempfile
 from pathlib import Path
@@ -88,7 +89,8 @@ class ApiServer:
             await site.start()
         except OSError as error:
             await self.stop()
-            raise InputError(f"port {port}: expected a free port; got {error.strerror}") from None
+            problem = os.strerror(error.errno) if error.errno else str(error)
+            raise InputError(f"port {port}: expected a free port; got {problem}") from None
         self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:

@@ -1,24 +1,53 @@
 """Events: what happened to pods and workloads, for `kubectl describe` and `kubectl get events`.
 
-Mirrors k8s.io/client-go/tools/events: an event that repeats is counted, not written again.
+Mirrors k8s.io/client-go/tools/events: an event that repeats is counted, not written again. They go after an hour.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import Any
 
 from ....api.pod import Pod
+from ....clock import Clock, Timers
 from ....framework import PodEvent
 from ..registry.errors import StatusError
 from ..registry.preparing import random_suffix
 from ..registry.registry import Registry
 from ..registry.resources import BY_STORAGE
+from ..store import Change, Store
 
 Tree = dict[str, Any]
 EVENTS = BY_STORAGE["events"]
 MAX_KEPT = 4096
 TTL_S = 3600.0
+SWEEP_EVERY_S = 60.0
+
+
+class EventSweeper:
+    """Removes events an hour after they came. Follows the store."""
+
+    def __init__(self, store: Store, clock: Clock, timers: Timers) -> None:
+        self._store = store
+        self._clock = clock
+        self._timers = timers
+        now = clock.monotonic()
+        self._ages = deque((now, record.key, record.uid) for record in store.list("events"))
+        store.follow(self._look)
+        timers.after(SWEEP_EVERY_S, self._sweep)
+
+    def _look(self, change: Change) -> None:
+        if change.resource == "events" and change.old is None and change.new is not None:
+            self._ages.append((self._clock.monotonic(), change.new.key, change.new.uid))
+
+    def _sweep(self) -> None:
+        oldest = self._clock.monotonic() - TTL_S
+        while self._ages and self._ages[0][0] <= oldest:
+            _, key, uid = self._ages.popleft()
+            record = self._store.get("events", key)
+            if record is not None and record.uid == uid:
+                self._store.remove("events", key)
+        self._timers.after(SWEEP_EVERY_S, self._sweep)
 
 
 class EventRecorder:

@@ -20,6 +20,7 @@ from ..registry.registry import Registry
 from ..store import Change, Store
 from .budgets import BudgetController
 from .cluster import LiveCluster
+from .events import EventSweeper
 from .garbage import GarbageCollector
 from .kubelets import NodeAgents
 from .mirror import Mirror
@@ -95,6 +96,7 @@ class ControlPlane:
             budgets,
             statuses,
         ]
+        EventSweeper(store, clock, self.timers)
         mirror.watch(self.workloads, replay=False)
         for handler in (volumes, protection, nodes, budgets, statuses):
             mirror.watch(handler)

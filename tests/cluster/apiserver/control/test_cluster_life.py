@@ -262,3 +262,14 @@ def test_without_kubelets_pods_stay_as_they_are() -> None:
         api.advance(60)
 
         assert api.get(f"{PODS}/web").tree["status"]["phase"] == "Pending"
+
+
+def test_events_go_after_an_hour(api: ServerInThread) -> None:
+    events = "/api/v1/namespaces/default/events"
+    api.make(events, {"metadata": {"name": "old"}, "involvedObject": {"name": "x"}})
+    api.advance(1800)
+    api.make(events, {"metadata": {"name": "young"}, "involvedObject": {"name": "x"}})
+
+    api.advance(1800)
+
+    assert api.get(events).names == ["young"]

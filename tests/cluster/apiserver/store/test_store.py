@@ -188,6 +188,50 @@ def test_a_watch_that_begins_between_change_and_safety_misses_nothing() -> None:
     asyncio.run(run())
 
 
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["put", "put", "remove", "safe", "look"]), st.sampled_from("abcd"))
+)
+
+
+@given(STEPS)
+def test_whoever_lists_and_then_watches_knows_what_is_there(steps: list[tuple[str, str]]) -> None:
+    """However changes, their safety and the beginnings of watches fall together."""
+
+    async def run() -> None:
+        journal = LateJournal()
+        store = Store(journal)
+        views: list[tuple[Any, dict[str, int]]] = []
+        for action, name in steps:
+            present = store.get("things", ("default", name)) is not None
+            match action:
+                case "put":
+                    put(store, name)
+                case "remove" if present:
+                    store.remove("things", ("default", name))
+                case "safe":
+                    journal.tell(store.resource_version)
+                case "look":
+                    views.append((store.watch("things", "", None, None), {}))
+                    since = store.safe_version
+                    started = {
+                        event.record.key[1]: event.record.resource_version
+                        for event in store.watch("things", "", None, None).take()
+                    }
+                    views.append((store.watch("things", "", None, since), started))
+        journal.tell(store.resource_version)
+        expected = {r.key[1]: r.resource_version for r in store.list("things")}
+        for watcher, known in views:
+            for event in watcher.take():
+                if event.type == "DELETED":
+                    del known[event.record.key[1]]
+                else:
+                    assert (event.type == "ADDED") is (event.record.key[1] not in known)
+                    known[event.record.key[1]] = event.record.resource_version
+            assert known == expected
+
+    asyncio.run(run())
+
+
 def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
     async def fill() -> None:
         store = Store(SqliteJournal(tmp_path))
