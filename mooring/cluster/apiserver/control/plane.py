@@ -32,6 +32,7 @@ from .statuses import StatusController
 log = logging.getLogger(__name__)
 MAX_ROUNDS = 10_000
 RETRY_S = 10.0
+MOMENT_S = 0.003
 
 
 class Controller(Protocol):
@@ -134,9 +135,9 @@ class ControlPlane:
                 handle.cancel()
 
     def wake(self) -> None:
-        """See what is to be done, soon."""
+        """See what is to be done, in a moment: changes that come together are looked after together."""
         if self._loop is not None and self._due is None:
-            self._due = self._loop.call_soon(self._run)
+            self._due = self._loop.call_later(MOMENT_S, self._run)
 
     def settle(self) -> None:
         """Do all there is to be done now."""
