@@ -68,25 +68,30 @@ def _quoted(resource: Resource, name: str) -> str:
 
 
 def not_found(resource: Resource, name: str) -> StatusError:
+    """There is no such object."""
     message = f"{_quoted(resource, name)} not found"
     return StatusError(404, "NotFound", message, _about(resource, name))
 
 
 def no_such_path() -> StatusError:
+    """There is nothing at that path."""
     return StatusError(404, "NotFound", "the server could not find the requested resource")
 
 
 def already_exists(resource: Resource, name: str) -> StatusError:
+    """The name is taken."""
     message = f"{_quoted(resource, name)} already exists"
     return StatusError(409, "AlreadyExists", message, _about(resource, name))
 
 
 def conflict(resource: Resource, name: str, problem: str) -> StatusError:
+    """It cannot be done to the object as it is."""
     message = f"Operation cannot be fulfilled on {_quoted(resource, name)}: {problem}"
     return StatusError(409, "Conflict", message, _about(resource, name))
 
 
 def stale(resource: Resource, name: str) -> StatusError:
+    """The object changed since the client read it."""
     problem = "the object has been modified; please apply your changes to the latest version and try again"
     return conflict(resource, name, problem)
 
@@ -94,12 +99,14 @@ def stale(resource: Resource, name: str) -> StatusError:
 def forbidden(
     resource: Resource, name: str, problem: str, causes: Sequence[Cause] = ()
 ) -> StatusError:
+    """It is not allowed, whoever asks."""
     message = f"{_quoted(resource, name)} is forbidden: {problem}"
     found = [cause.as_dict() for cause in causes]
     return StatusError(403, "Forbidden", message, _about(resource, name, causes=found))
 
 
 def bad_request(message: str) -> StatusError:
+    """The request makes no sense."""
     return StatusError(400, "BadRequest", message)
 
 
@@ -116,10 +123,12 @@ def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> StatusErr
 
 
 def gone(message: str) -> StatusError:
+    """What was asked for is no longer known."""
     return StatusError(410, "Expired", message)
 
 
-def unsupported_media_type(found: str, accepted: Sequence[str]) -> StatusError:
+def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
+    """The body is in a form that is not read."""
     message = (
         "the body of the request was in an unknown format - accepted media types include: "
         + ", ".join(accepted)
@@ -128,21 +137,25 @@ def unsupported_media_type(found: str, accepted: Sequence[str]) -> StatusError:
 
 
 def not_acceptable(accepted: Sequence[str]) -> StatusError:
+    """The client takes no form that is served."""
     message = f"only the following media types are accepted: {', '.join(accepted)}"
     return StatusError(406, "NotAcceptable", message)
 
 
-def method_not_allowed(resource: Resource | None = None) -> StatusError:
+def method_not_allowed() -> StatusError:
+    """That cannot be done there."""
     message = "the server does not allow this method on the requested resource"
     return StatusError(405, "MethodNotAllowed", message)
 
 
 def too_many_requests(message: str, causes: Sequence[Cause], retry_after_s: int) -> StatusError:
+    """Not now; later."""
     found = [cause.as_dict() for cause in causes]
     return StatusError(429, "TooManyRequests", message, {"causes": found}, retry_after_s)
 
 
 def internal(message: str) -> StatusError:
+    """The server failed."""
     text = f"Internal error occurred: {message}"
     causes = [{"message": message}]
     return StatusError(500, "InternalError", text, {"causes": causes})

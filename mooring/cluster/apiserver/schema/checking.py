@@ -49,6 +49,8 @@ def _check(value: Any, kind: FieldType, path: str, owner: str, unknown: list[str
             raise _wrong(value, path, owner, "slice")
         assert kind.item is not None
         for i, item in enumerate(value):
+            if item is None:
+                raise _wrong(item, f"{path}[{i}]", owner, kind.item.name or kind.item.form)
             _check(item, kind.item, f"{path}[{i}]", owner, unknown)
     else:
         if not isinstance(value, dict):
@@ -91,6 +93,8 @@ def _fits(value: Any, scalar: str) -> bool:
 
 
 def _wrong(value: Any, path: str, owner: str, wanted: str) -> WrongTypeError:
+    if value is None:
+        return WrongTypeError(f"json: cannot use null in {owner}.{path} of type {wanted}")
     found = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}.get(
         type(value), "object"
     )

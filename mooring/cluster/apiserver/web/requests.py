@@ -140,7 +140,7 @@ async def read_body(request: web.BaseRequest) -> Tree:
     """The object that was sent; StatusError when it is none."""
     kind = request.content_type
     if kind not in (*_BODIES, "application/octet-stream", "text/plain"):
-        raise unsupported_media_type(kind, _BODIES)
+        raise unsupported_media_type(_BODIES)
     data = await request.read()
     if kind == PROTOBUF:
         return parse_protobuf(data)

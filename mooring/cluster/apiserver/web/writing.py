@@ -7,6 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
+from ....api.decode import without_nulls
 from ..registry import evicting, reviews, scaling
 from ..registry.errors import (
     Cause,
@@ -40,6 +41,7 @@ JSON_PATCH, MERGE_PATCH = "application/json-patch+json", "application/merge-patc
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 PATCHES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+SCALE = "autoscaling.v1.Scale"
 RETURNED = frozenset(
     {
         "persistentvolumeclaims",
@@ -71,6 +73,7 @@ class Writing:
         if target.name:
             return self._create_part(target, body, options)
         _check_head(resource, body)
+        warnings = check_fields(resource, body, options.field_validation)
         namespace = _namespace_of(target, body)
         if resource.is_review:
             head = {"kind": resource.kind, "apiVersion": resource.api_version}
@@ -79,7 +82,6 @@ class Writing:
             name = str((body.get("metadata") or {}).get("name") or "")
             self._registry.bind(namespace, name, body, options.dry_run)
             return success(201)
-        warnings = check_fields(resource, body, options.field_validation)
         tree = to_core(body) if resource.stored_as else body
         record = self._registry.create(resource, namespace, tree, options.dry_run)
         return respond(view.object(record), 201, warnings)
@@ -87,9 +89,11 @@ class Writing:
     def _create_part(self, target: Target, body: Tree, options: Options) -> web.Response:
         match target.subresource:
             case "binding":
-                body.setdefault("metadata", {}).setdefault("name", target.name)
+                check_types(body, "core.v1.Binding")
+                body["metadata"] = {"name": target.name, **(body.get("metadata") or {})}
                 self._registry.bind(target.namespace, target.name, body, options.dry_run)
             case "eviction":
+                check_types(body, "policy.v1.Eviction")
                 deletion = parse_delete_options(body.get("deleteOptions") or {}, {})
                 if options.dry_run:
                     deletion = DeleteOptions(dry_run=True)
@@ -105,10 +109,11 @@ class Writing:
         body = await read_body(request)
         resource = target.resource
         if target.subresource == "scale":
+            check_types(body, SCALE)
             return self._scale(target, lambda scale: body, options)
         _check_head(resource, body)
-        _namespace_of(target, body)
         warnings = check_fields(resource, body, options.field_validation)
+        _namespace_of(target, body)
         tree = to_core(body) if resource.stored_as else body
         place = self._registry.store.get(resource.storage, (target.namespace, target.name))
         if place is None and resource.storage in MADE_BY_PUT and not target.subresource:
@@ -124,17 +129,19 @@ class Writing:
         """PATCH: a change to the object that is there."""
         kind, data = request.content_type, await request.read()
         if kind not in PATCHES:
-            raise unsupported_media_type(kind, PATCHES)
+            raise unsupported_media_type(PATCHES)
         if kind == APPLY_PATCH:
             return self._apply(target, parse_yaml(data), options, view)
         resource, body = target.resource, parse_json(data)
         is_scale = target.subresource == "scale"
-        schema = "autoscaling.v1.Scale" if is_scale else resource.schema
+        schema = SCALE if is_scale else resource.schema
         warnings: dict[str, str] = {}
 
         def edit(tree: Tree) -> Tree:
             patched = _patched(kind, tree, body, schema)
-            if not is_scale:
+            if is_scale:
+                check_types(patched, SCALE)
+            else:
                 warnings.update(check_fields(resource, patched, options.field_validation))
             return patched
 
@@ -148,6 +155,9 @@ class Writing:
         resource = target.resource
         if not isinstance(config, dict):
             raise bad_request("the body of the request is not an object")
+        if target.subresource == "scale":
+            raise unsupported_media_type(PATCHES[:3])
+        config = without_nulls(config)
         if not options.field_manager:
             cause = Cause(
                 "FieldValueRequired",
@@ -157,8 +167,8 @@ class Writing:
             message = f'PatchOptions.meta.k8s.io "" is invalid: fieldManager: {cause.message}'
             raise StatusError(422, "Invalid", message, {"causes": [cause.as_dict()]})
         _check_head(resource, config)
-        _namespace_of(target, config)
         warnings = check_fields(resource, config, options.field_validation)
+        _namespace_of(target, config)
         now = self._registry.now()
         manager = Manager(options.field_manager, resource.api_version, now, target.subresource)
 
@@ -200,6 +210,7 @@ class Writing:
     ) -> web.Response:
         """DELETE: one object, or all that the selectors pick."""
         body = await read_body(request) if request.can_read_body else {}
+        check_types(body, "meta.v1.DeleteOptions")
         deletion = parse_delete_options(body, request.query)
         resource = target.resource
         if not target.name:
@@ -251,6 +262,14 @@ def check_fields(resource: Resource, tree: Tree, mode: str) -> dict[str, str]:
         raise bad_request(message)
     texts = (fault.replace('"', '\\"') for fault in faults)
     return {"Warning": ", ".join(f'299 - "{text}"' for text in texts)}
+
+
+def check_types(tree: Tree, schema: str) -> None:
+    """Refuse values of the wrong type; StatusError (400)."""
+    try:
+        unknown_fields(tree, schema)
+    except WrongTypeError as error:
+        raise bad_request(f"the body of the request cannot be read: {error}") from None
 
 
 def _check_head(resource: Resource, tree: Tree) -> None:
