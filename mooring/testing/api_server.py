@@ -151,9 +151,10 @@ class ServerInThread:
         self._within(self.server.plane.settle)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, then settle."""
+        """Settle, let time pass, and settle again."""
 
         def step() -> None:
+            self.server.plane.settle()
             self.clock.advance(seconds)
             self.server.plane.settle()
 

@@ -119,9 +119,9 @@ def test_a_volume_is_made_where_its_pod_goes(api: ServerInThread) -> None:
     }
     api.make(CLAIMS, {"metadata": {"name": "data"}, "spec": spec})
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    api.within(lambda server: server.plane.start())
     with api.watch(f"{PODS}?fieldSelector=spec.nodeName%3Da") as placed:
         api.make(PODS, pod_tree("web", volumes=volumes))
-        api.settle()
 
         assert placed.seen(1) == [("ADDED", "web")]
     claim = api.get(f"{CLAIMS}/data").tree

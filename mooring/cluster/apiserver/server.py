@@ -13,7 +13,7 @@ from typing import Any
 
 from aiohttp import web
 
-from ...clock import Clock, SystemClock
+from ...clock import Clock, ManualClock, SystemClock
 from ...errors import InputError
 from ..certificates import Certificate
 from .control.mirror import Mirror
@@ -38,6 +38,7 @@ Tree = dict[str, Any]
 class ApiServer:
     """An API server with its cluster. `data_dir` None: all in memory. InputError when the folder cannot be used.
 
+    On a clock that is set by hand the controllers rest until `plane.settle` is called, or `plane.start`.
     With `runs_pods` False no kubelet is pretended: whoever tests writes the statuses of pods and removes them.
     """
 
@@ -72,7 +73,8 @@ class ApiServer:
         """Begin to serve, on a free port if none is given; InputError when that cannot be."""
         self._bootstrap()
         await self.store.safe()
-        self.plane.start()
+        if not isinstance(self.clock, ManualClock):
+            self.plane.start()
         server = web.Server(
             self.api.handle,
             request_factory=_make_request,

@@ -99,7 +99,10 @@ class Controllers:
         if workload.kind not in self._sync or stored is None or stored.is_terminating:
             return []
         try:
-            return self._sync[stored.kind](stored, may_delete)
+            made = self._sync[stored.kind](stored, may_delete)
+            for orphan in self._pods.take_adopted() if self._is_live else ():
+                self._adopt(orphan)
+            return made
         except AdmissionError as error:
             path = error.path if error.obj is stored else f"spec.template.{error.path}"
             raise AdmissionError(workload, path, error.problem) from None
@@ -211,11 +214,32 @@ class Controllers:
         for pod in self._pods.forget_owner(key):
             self._delete(pod)
 
+    def _adopt(self, orphan: Pod) -> None:
+        """Write on a pod without owner who took it on, in a cluster where others read that."""
+        key = self._pods.owner_of(orphan)
+        owner = self._cluster.get(*key) if key is not None else None
+        pod: Pod | None = self._cluster.get("Pod", orphan.namespace, orphan.name)
+        if owner is not None and pod is not None and pod.controller is None:
+            owners = (*pod.owner_references, deployments.owner_reference(owner))
+            self._cluster.update(pod.replace(owner_references=owners))
+
+    def _own(self, replica_set: ReplicaSet, deployment: Deployment) -> ReplicaSet:
+        """The replica set with the deployment as its owner, written if it had none."""
+        if deployments.deployment_of(replica_set) != "":
+            return replica_set
+        owners = (*replica_set.owner_references, deployments.owner_reference(deployment))
+        metadata = replace(replica_set.metadata, owner_references=owners)
+        owned = self._cluster.update(replace(replica_set, metadata=metadata))
+        self._know_replica_set(owned)
+        return owned
+
     # Each kind of workload
 
     def _sync_deployment(self, deployment: Deployment, may_delete: bool) -> list[Pod]:
         key = (deployment.namespace, deployment.name)
         replica_sets = self._replica_sets_of(deployment)
+        if self._is_live:
+            replica_sets = [self._own(found, deployment) for found in replica_sets]
         template = self._read_template(deployment)
         same = [found for found in replica_sets if self._read_template(found) == template]
         newest = same[0] if same else None

@@ -62,6 +62,7 @@ class PodIndex:
         self._orphans: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
         self._adopted: dict[tuple[str, str], OwnerKey] = {}
         self._searched: set[OwnerKey] = set()
+        self._newly_adopted: list[Pod] = []
         for pod in pods:
             self.add(pod)
 
@@ -115,7 +116,13 @@ class PodIndex:
                 del orphans[pod.name]
                 self._adopted[pod.namespace, pod.name] = key
                 self._owned[key].put(pod)
+                self._newly_adopted.append(pod)
         return self._owned[key]
+
+    def take_adopted(self) -> list[Pod]:
+        """The pods that were taken on since this was last asked."""
+        adopted, self._newly_adopted = self._newly_adopted, []
+        return adopted
 
     def forget_owner(self, key: OwnerKey) -> list[Pod]:
         """A controller is gone: the pods it leaves behind."""

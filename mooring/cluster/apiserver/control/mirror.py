@@ -9,13 +9,14 @@ import msgspec
 
 from ....api.decode import without_nulls
 from ....api.kinds import FieldError, Kind
-from ...memory import ObjectIndex
+from ...memory import ClusterObject, ObjectIndex
 from ..registry.admitting import kind_of
 from ..registry.resources import BY_STORAGE
 from ..store import Change, Record, Store
 
 log = logging.getLogger(__name__)
 
+REMEMBERED = frozenset({"Node", "PersistentVolume", "PersistentVolumeClaim"})
 KINDS_STORED: dict[str, Kind] = {
     storage: kind
     for storage, resource in BY_STORAGE.items()
@@ -43,10 +44,16 @@ class Mirror(ObjectIndex):
             gone = self.get(kind.name, *change.last.key)
             if gone is not None:
                 self.take_out(gone)
+                self._forget_death(gone)
             return
         obj = _decode(kind, change.new)
         if obj is not None:
             self.put_in(obj)
+
+    def _forget_death(self, gone: ClusterObject) -> None:
+        """Whether a volume, a claim or a node was there once matters; of pods there are too many."""
+        if gone.kind not in REMEMBERED:
+            self._deaths.pop((gone.kind, gone.namespace, gone.name), None)
 
 
 def _decode(kind: Kind, record: Record) -> Any | None:

@@ -95,7 +95,8 @@ class Lists:
         token = token_hex(8)
         until = self._clock.monotonic() + KEPT_S
         self._rests[token] = _Rest(resource.storage, records[limit:], version, until)
-        while len(self._rests) > MAX_KEPT:
+        now = self._clock.monotonic()
+        while len(self._rests) > MAX_KEPT or next(iter(self._rests.values())).until < now:
             self._rests.popitem(last=False)
         metadata["continue"] = _make_token(token, version)
         metadata["remainingItemCount"] = len(records) - limit

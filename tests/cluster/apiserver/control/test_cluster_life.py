@@ -87,6 +87,26 @@ def test_orphans_are_taken_on_by_a_new_owner(api: ServerInThread) -> None:
     api.settle()
 
     assert left == before == api.get(PODS).names
+    uid = api.get(f"{SETS}/web").tree["metadata"]["uid"]
+    owners = [pod["metadata"]["ownerReferences"][0]["uid"] for pod in api.get(PODS).tree["items"]]
+    assert owners == [uid, uid]
+
+
+def test_a_new_deployment_takes_on_the_replica_set_of_the_old(api: ServerInThread) -> None:
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    api.make(path, workload_tree("Deployment", "web", 2))
+    api.settle()
+    before = api.get(PODS).names
+
+    api.delete(f"{path}/web", {"propagationPolicy": "Orphan"})
+    api.settle()
+    deployment = api.make(path, workload_tree("Deployment", "web", 2))
+    api.settle()
+
+    (replica_set,) = api.get(SETS).tree["items"]
+    assert replica_set["metadata"]["ownerReferences"][0]["uid"] == deployment["metadata"]["uid"]
+    assert api.get(PODS).names == before
+    assert api.get(f"{path}/web").tree["status"]["replicas"] == 2
 
 
 def test_finalizers_keep_an_object(api: ServerInThread) -> None:
