@@ -10,6 +10,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
+from ....api.node import Node
 from ....api.pod import Pod
 from ....clock import Clock
 from ...memory import Kubelets, Later
@@ -19,7 +20,6 @@ from .cluster import LiveCluster
 
 Tree = dict[str, Any]
 
-NOW = DeleteOptions(grace_s=0)
 BATCH = 500
 """How many pods are started at a time, so that clients are served meanwhile."""
 
@@ -33,10 +33,16 @@ class NodeAgents(Kubelets):
         super().__init__(cluster, clock, timers)
         self._registry = registry
         self._arrived: dict[tuple[str, str], None] = {}
+        self._silent: list[str] = []
 
     def on_add(self, obj: Any) -> None:
-        """A pod may come with its node, or be on its way out since before the server was started."""
+        """A pod may come with its node, or be on its way out since before the server was started.
+
+        A node that does not say how it is gets a kubelet that does.
+        """
         super().on_add(obj)
+        if isinstance(obj, Node) and not any(c.type == "Ready" for c in obj.conditions):
+            self._silent.append(obj.name)
         if isinstance(obj, Pod) and obj.node_name:
             self._arrived[obj.namespace, obj.name] = None
             if obj.is_terminating:
@@ -55,16 +61,31 @@ class NodeAgents(Kubelets):
     @property
     def has_work(self) -> bool:
         """Whether pods wait to be started."""
-        return bool(self._arrived)
+        return bool(self._arrived or self._silent)
 
     def run_once(self) -> None:
         """Start some of the pods that came to their nodes."""
+        silent, self._silent = self._silent, []
+        for name in silent:
+            self._report_ready(name)
         keys = list(self._arrived)[:BATCH]
         for key in keys:
             del self._arrived[key]
             pod: Pod | None = self._cluster.get("Pod", *key)
             if pod is not None and pod.status.phase == "Pending" and not pod.is_terminating:
                 self._write(pod, self._start)
+
+    def _report_ready(self, name: str) -> None:
+        store = self._registry.store
+        record = store.get("nodes", ("", name))
+        if record is None:
+            return
+        tree, now = record.decode(), self._registry.now()
+        status = tree.setdefault("status", {})
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
+        times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
+        status["conditions"] = [*(status.get("conditions") or ()), {**ready, **times}]
+        store.put("nodes", record.key, tree)
 
     def _expect_end(self, pod: Pod) -> None:
         """See the pod off when its grace period is over."""

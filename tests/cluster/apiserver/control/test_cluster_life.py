@@ -166,6 +166,14 @@ def test_a_cordoned_node_has_a_taint(api: ServerInThread) -> None:
     assert "taints" not in api.get("/api/v1/nodes/a").tree["spec"]
 
 
+def test_a_node_that_does_not_say_how_it_is_is_ready(api: ServerInThread) -> None:
+    api.make("/api/v1/nodes", {"metadata": {"name": "a"}})
+    api.settle()
+
+    (condition,) = api.get("/api/v1/nodes/a").tree["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("Ready", "True")
+
+
 def test_the_pods_of_a_node_go_with_it(api: ServerInThread) -> None:
     api.make("/api/v1/nodes", node_tree("a"), node_tree("b"))
     api.make(PODS, pod_tree("one", nodeName="a"), pod_tree("two", nodeName="b"))
