@@ -12,6 +12,7 @@ from .bench import bench
 from .config import app as config_app
 from .plugins import plugins
 from .simulate import SimulateCommand, simulate
+from .up import up
 
 app = typer.Typer(
     name="mooring",
@@ -22,6 +23,7 @@ app = typer.Typer(
 app.command(cls=SimulateCommand)(simulate)
 app.command()(bench)
 app.command()(plugins)
+app.command()(up)
 app.add_typer(config_app)
 
 

@@ -27,12 +27,17 @@ from ...api.workloads import (
     ReplicationController,
     StatefulSet,
 )
+from ...errors import MooringError
 from . import daemons, deployments, jobs, stateful_sets
 from .admission import Admission, AdmissionError
-from .names import make_name
-from .pod_index import COMPLETION_INDEX, OwnerKey, PodIndex, is_active
+from .names import make_hash, make_name
+from .object_index import Cluster
+from .pod_index import COMPLETION_INDEX, OwnedPods, OwnerKey, PodIndex, is_active
 from .scaling import first_to_go
 from .store import MemoryCluster
+
+ReadTemplate = Callable[[KubeObject], bytes]
+"""What the template of a workload says, in bytes that are equal for equal ones."""
 
 REVISION_HASH = "controller-revision-hash"
 MAX_PODS_PER_WORKLOAD = 1_000_000
@@ -50,11 +55,24 @@ class Controllers:
 
     The pods made are admitted and added to the cluster. As a watcher of the cluster (`cluster.watch(controllers,
     replay=False)`) they note what happens to workloads, pods and nodes; `run` does what follows from it.
+
+    In a `live` cluster every change of a template is rolled out, templates are compared as `live` reads them, the
+    cluster admits pods itself, and what a workload leaves behind is collected by others.
     """
 
-    def __init__(self, cluster: MemoryCluster, admission: Admission, pods: Iterable[Pod]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        admission: Admission | None,
+        pods: Iterable[Pod],
+        live: ReadTemplate | None = None,
+    ) -> None:
         self._cluster = cluster
         self._admission = admission
+        self._is_live = live is not None
+        self.failures: list[tuple[KubeObject, MooringError]] = []
+        """Workloads of a live cluster whose pods were refused; whoever reads it empties it."""
+        self._read_template = live or deployments.read_template
         self._pods = PodIndex(pods)
         self._numbers: dict[tuple[str, str, str], Iterator[int]] = {}
         self._replica_sets: dict[tuple[str, str], dict[str, None]] | None = None
@@ -81,7 +99,10 @@ class Controllers:
         if workload.kind not in self._sync or stored is None or stored.is_terminating:
             return []
         try:
-            return self._sync[stored.kind](stored, may_delete)
+            made = self._sync[stored.kind](stored, may_delete)
+            for orphan in self._pods.take_adopted() if self._is_live else ():
+                self._adopt(orphan)
+            return made
         except AdmissionError as error:
             path = error.path if error.obj is stored else f"spec.template.{error.path}"
             raise AdmissionError(workload, path, error.problem) from None
@@ -117,7 +138,9 @@ class Controllers:
             case Node():
                 self._nodes_changed |= old.labels != new.labels or old.taints != new.taints
             case _ if new.kind in self._sync:
-                if isinstance(new, Deployment) and deployments.is_rollout(old, new):
+                if isinstance(new, Deployment) and (
+                    self._is_live or deployments.is_rollout(old, new)
+                ):
                     self._rolling_out.add((new.namespace, new.name))
                 self._note(_key(new), True)
 
@@ -135,20 +158,45 @@ class Controllers:
     def run(self) -> list[Pod]:
         """Do what follows from what was noted, until nothing is left to do; returns the pods made."""
         made: list[Pod] = []
-        while self._noted or self._abandoned or self._nodes_changed:
-            if self._nodes_changed:
-                self._nodes_changed = False
-                for daemon_set in self._cluster.list("DaemonSet"):
-                    self._note(_key(daemon_set), True)
-            abandoned, self._abandoned = self._abandoned, []
-            for key in abandoned:
-                self._clean_up(key)
-            noted, self._noted = self._noted, {}
-            for key, has_changed in noted.items():
-                workload = self._cluster.get(*key)
-                if workload is not None:
-                    made += self.sync(workload, may_delete=has_changed)
+        while self.has_work:
+            made += self.run_once()
         return made
+
+    @property
+    def has_work(self) -> bool:
+        """Whether something was noted that is not done."""
+        return bool(self._noted or self._abandoned or self._nodes_changed)
+
+    def run_once(self) -> list[Pod]:
+        """Do what follows from what was noted so far; what follows from that is noted in turn."""
+        if self._nodes_changed:
+            self._nodes_changed = False
+            for daemon_set in self._cluster.list("DaemonSet"):
+                self._note(_key(daemon_set), True)
+        abandoned, self._abandoned = self._abandoned, []
+        for key in abandoned:
+            self._clean_up(key)
+        made = []
+        noted, self._noted = self._noted, {}
+        for key, has_changed in noted.items():
+            workload = self._cluster.get(*key)
+            if workload is None:
+                continue
+            try:
+                made += self.sync(workload, may_delete=has_changed)
+            except MooringError as error:
+                if not self._is_live:
+                    raise
+                self.failures.append((workload, error))
+        return made
+
+    def retry(self, workload: KubeObject) -> None:
+        """Try once more what failed."""
+        self._note(_key(workload), True)
+
+    def owned(self, workload: KubeObject) -> OwnedPods:
+        """The pods of a workload."""
+        return self._pods.owned_by(workload)
 
     def _note(self, key: OwnerKey | None, has_changed: bool) -> None:
         if key is not None:
@@ -156,6 +204,9 @@ class Controllers:
 
     def _clean_up(self, key: OwnerKey) -> None:
         """Delete what a workload that is gone has made."""
+        if self._is_live:
+            self._pods.forget_owner(key)
+            return
         kind, namespace, name = key
         if kind == "Deployment":
             for replica_set in self._replica_sets_named(namespace, name):
@@ -163,30 +214,58 @@ class Controllers:
         for pod in self._pods.forget_owner(key):
             self._delete(pod)
 
+    def _adopt(self, orphan: Pod) -> None:
+        """Write on a pod without owner who took it on, in a cluster where others read that."""
+        key = self._pods.owner_of(orphan)
+        owner = self._cluster.get(*key) if key is not None else None
+        pod: Pod | None = self._cluster.get("Pod", orphan.namespace, orphan.name)
+        if owner is not None and pod is not None and pod.controller is None:
+            owners = (*pod.owner_references, deployments.owner_reference(owner))
+            self._cluster.update(pod.replace(owner_references=owners))
+
+    def _own(self, replica_set: ReplicaSet, deployment: Deployment) -> ReplicaSet:
+        """The replica set with the deployment as its owner, written if it had none."""
+        if deployments.deployment_of(replica_set) != "":
+            return replica_set
+        owners = (*replica_set.owner_references, deployments.owner_reference(deployment))
+        metadata = replace(replica_set.metadata, owner_references=owners)
+        owned = self._cluster.update(replace(replica_set, metadata=metadata))
+        self._know_replica_set(owned)
+        return owned
+
     # Each kind of workload
 
     def _sync_deployment(self, deployment: Deployment, may_delete: bool) -> list[Pod]:
         key = (deployment.namespace, deployment.name)
         replica_sets = self._replica_sets_of(deployment)
-        newest = deployments.find_replica_set(deployment, replica_sets)
-        is_rollout = key in self._rolling_out
+        if self._is_live:
+            replica_sets = [self._own(found, deployment) for found in replica_sets]
+        template = self._read_template(deployment)
+        same = [found for found in replica_sets if self._read_template(found) == template]
+        newest = same[0] if same else None
+        is_rollout = self._is_live or key in self._rolling_out
         self._rolling_out.discard(key)
+        last = max(map(deployments.revision_of, replica_sets), default=0)
         if not replica_sets or (is_rollout and newest is None):
-            revision = 1 + max(map(deployments.revision_of, replica_sets), default=0)
-            newest = self._cluster.add(deployments.make_replica_set(deployment, revision))
+            made_set = deployments.make_replica_set(deployment, last + 1, template)
+            newest = self._cluster.add(made_set)
             self._know_replica_set(newest)
             replica_sets.append(newest)
+        elif self._is_live and newest is not None and deployments.revision_of(newest) < last:
+            newest = self._cluster.update(deployments.with_revision(newest, last + 1))
+            replica_sets = [newest if rs.name == newest.name else rs for rs in replica_sets]
         if is_rollout and newest is not None:
             plan = deployments.plan_rollout(deployment, replica_sets, newest)
         else:
-            plan = deployments.plan_replicas(deployment, replica_sets, may_delete)
-        made = []
-        for replica_set, replicas in plan:
-            if replicas != replica_set.replicas:
-                spec = replace(replica_set.spec, replicas=replicas)
-                replica_set = self._cluster.update(replace(replica_set, spec=spec))
-            made += self._sync_replica_set(replica_set, may_delete)
-        return made
+            plan = deployments.plan_replicas(deployment, replica_sets, newest, may_delete)
+        return [pod for found, size in plan for pod in self._resize(found, size, may_delete)]
+
+    def _resize(self, replica_set: ReplicaSet, replicas: int, may_delete: bool) -> list[Pod]:
+        """Let a replica set have so many replicas."""
+        if replicas != replica_set.replicas:
+            spec = replace(replica_set.spec, replicas=replicas)
+            replica_set = self._cluster.update(replace(replica_set, spec=spec))
+        return self._sync_replica_set(replica_set, may_delete)
 
     def _sync_replica_set(self, replica_set: ReplicaSet, may_delete: bool) -> list[Pod]:
         wanted, spec = _checked(replica_set, replica_set.replicas), replica_set.spec
@@ -208,13 +287,14 @@ class Controllers:
 
     def _sync_stateful_set(self, stateful_set: StatefulSet, may_delete: bool) -> list[Pod]:
         template = stateful_set.spec.template
-        labels = {REVISION_HASH: f"{stateful_set.name}-{deployments.hash_template(template)}"}
+        labels = {REVISION_HASH: self.revision_of(stateful_set)}
         first = stateful_set.first_ordinal
         ordinals = range(first, first + _checked(stateful_set, stateful_set.replicas))
         if may_delete:
             owned = self._pods.owned_by(stateful_set).active
             for pod in stateful_sets.beyond(stateful_set, ordinals, owned.values()):
                 self._delete(pod)
+            self._delete_outdated(stateful_set, labels[REVISION_HASH])
         made = []
         for number in ordinals:
             name = f"{stateful_set.name}-{number}"
@@ -251,13 +331,14 @@ class Controllers:
     def _sync_daemon_set(self, daemon_set: DaemonSet, may_delete: bool) -> list[Pod]:
         template, selector = daemon_set.spec.template, daemon_set.spec.selector
         base = daemons.make_spec(template.spec)
-        labels = {REVISION_HASH: deployments.hash_template(template), daemons.GENERATION: "1"}
+        labels = {REVISION_HASH: self.revision_of(daemon_set), daemons.GENERATION: "1"}
         owned = self._pods.owned_by(daemon_set, selector)
         if may_delete:
             for pod in list(owned.active.values()):
                 node = self._cluster.get("Node", "", daemons.target_node(pod))
                 if node is None or not daemons.may_stay(node, base, template.node_name):
                     self._delete(pod)
+            self._delete_outdated(daemon_set, labels[REVISION_HASH])
         taken = {daemons.target_node(pod) for pod in owned}
         nodes: Iterable[Node] = self._cluster.list("Node")
         made = []
@@ -268,6 +349,20 @@ class Controllers:
             spec = daemons.tie_to_node(base, node.name)
             made.append(self._add(make_pod(daemon_set, template, name, labels=labels, spec=spec)))
         return made
+
+    def revision_of(self, workload: StatefulSet | DaemonSet) -> str:
+        """The name of the template that the pods of the workload are to have."""
+        hashed = make_hash(self._read_template(workload))
+        return f"{workload.name}-{hashed}" if isinstance(workload, StatefulSet) else hashed
+
+    def _delete_outdated(self, workload: StatefulSet | DaemonSet, revision: str) -> None:
+        """Delete the pods of an earlier template, so that others take their place."""
+        strategy = workload.spec.update_strategy
+        if not self._is_live or (strategy is not None and strategy.type == "OnDelete"):
+            return
+        for pod in list(self._pods.owned_by(workload).active.values()):
+            if pod.labels.get(REVISION_HASH, revision) != revision:
+                self._delete(pod)
 
     def _fill_up(
         self,
@@ -293,7 +388,8 @@ class Controllers:
         self._cluster.delete(pod, pod.spec.grace_s)
 
     def _add(self, pod: Pod) -> Pod:
-        added = self._cluster.add(self._admission.admit(pod))
+        admitted = pod if self._admission is None else self._admission.admit(pod)
+        added = self._cluster.add(admitted)
         self._pods.add(added)
         return added
 

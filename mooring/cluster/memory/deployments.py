@@ -6,14 +6,14 @@ replicas at once, and the old ones have none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from ...api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
 from ...api.selectors import LabelSelector
-from ...api.workloads import Deployment, PodTemplateSpec, ReplicaSet
+from ...api.workloads import DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet
 from .names import make_hash
 
 TEMPLATE_HASH = "pod-template-hash"
@@ -34,10 +34,12 @@ def owner_reference(owner: KubeObject) -> OwnerReference:
     )
 
 
-def make_replica_set(deployment: Deployment, revision: int = 1) -> ReplicaSet:
-    """The replica set that the deployment would roll out, with all of its replicas."""
+def make_replica_set(
+    deployment: Deployment, revision: int = 1, template: bytes | None = None
+) -> ReplicaSet:
+    """The replica set that the deployment would roll out, with all of its replicas; named after its `template`."""
     spec = deployment.spec
-    hashed = hash_template(spec.template)
+    hashed = make_hash(encode_template(spec.template) if template is None else template)
     labels = {**spec.template.labels, TEMPLATE_HASH: hashed}
     selector = spec.selector or LabelSelector.of(spec.template.labels)
     match_labels = {**(selector.match_labels or {}), TEMPLATE_HASH: hashed}
@@ -60,21 +62,10 @@ def make_replica_set(deployment: Deployment, revision: int = 1) -> ReplicaSet:
     )
 
 
-def find_replica_set(
-    deployment: Deployment, replica_sets: Iterable[ReplicaSet]
-) -> ReplicaSet | None:
-    """The one with the deployment's template, if there is one."""
-    wanted = encode_template(deployment.spec.template)
-    for replica_set in replica_sets:
-        if encode_template(replica_set.spec.template) == wanted:
-            return replica_set
-    return None
-
-
-def pick_replica_set(deployment: Deployment, replica_sets: Sequence[ReplicaSet]) -> ReplicaSet:
-    """The one that grows: the one with the deployment's template, else the latest revision."""
-    found = find_replica_set(deployment, replica_sets)
-    return max(replica_sets, key=revision_of) if found is None else found
+def with_revision(replica_set: ReplicaSet, revision: int) -> ReplicaSet:
+    """The replica set as that of a later rollout."""
+    notes = {**replica_set.annotations, REVISION: str(revision)}
+    return replace(replica_set, metadata=replace(replica_set.metadata, annotations=notes))
 
 
 def revision_of(replica_set: ReplicaSet) -> int:
@@ -84,10 +75,16 @@ def revision_of(replica_set: ReplicaSet) -> int:
 
 
 def plan_replicas(
-    deployment: Deployment, replica_sets: Sequence[ReplicaSet], may_shrink: bool
+    deployment: Deployment,
+    replica_sets: Sequence[ReplicaSet],
+    newest: ReplicaSet | None,
+    may_shrink: bool,
 ) -> list[tuple[ReplicaSet, int]]:
-    """How many replicas each replica set should have: the newest grows, the others shrink first."""
-    newest = pick_replica_set(deployment, replica_sets)
+    """How many replicas each replica set should have: the newest grows, the others shrink first.
+
+    When none has the deployment's template, the latest revision stands for the newest.
+    """
+    newest = newest or max(replica_sets, key=revision_of)
     missing = deployment.replicas - sum(found.replicas for found in replica_sets)
     wanted = {found.name: found.replicas for found in replica_sets}
     if missing > 0:
@@ -112,9 +109,10 @@ def is_rollout(old: Deployment, new: Deployment) -> bool:
     return encode_template(old.spec.template) != encode_template(new.spec.template)
 
 
-def hash_template(template: PodTemplateSpec) -> str:
-    """A short hash of what the template says, the hash it may carry left aside."""
-    return make_hash(encode_template(template))
+def read_template(workload: KubeObject) -> bytes:
+    """What the template of a workload says, in bytes that are equal for equal ones."""
+    assert isinstance(workload, Deployment | ReplicaSet | StatefulSet | DaemonSet)
+    return encode_template(workload.spec.template)
 
 
 def encode_template(template: PodTemplateSpec) -> bytes:

@@ -47,13 +47,16 @@ def plan_job(job: Job, pods: OwnedPods) -> JobPlan:
 
 def job_labels(job: Job) -> dict[str, str]:
     """The labels the API server puts on a job's template, under their new and old names."""
-    if job.spec.manual_selector:
-        return {}
+    return {} if job.spec.manual_selector else controller_labels(job.uid, job.name)
+
+
+def controller_labels(uid: str, name: str) -> dict[str, str]:
+    """The labels by which the pods of one job are known."""
     return {
-        f"{PREFIX}controller-uid": job.uid,
-        f"{PREFIX}job-name": job.name,
-        "controller-uid": job.uid,
-        "job-name": job.name,
+        f"{PREFIX}controller-uid": uid,
+        f"{PREFIX}job-name": name,
+        "controller-uid": uid,
+        "job-name": name,
     }
 
 

@@ -13,7 +13,7 @@ from ...api.durations import EXPECTED, parse_duration
 from ...api.pod import Pod
 from ...clock import Clock
 from . import pod_life
-from .store import Later, MemoryCluster
+from .object_index import Cluster, Later
 
 DURATION = "mooring.dev/duration"
 
@@ -29,7 +29,7 @@ def duration_problem(annotations: Mapping[str, str]) -> str | None:
 class Kubelets:
     """Ends the pods of all nodes, each so long after it came to its node. Watches the cluster."""
 
-    def __init__(self, cluster: MemoryCluster, clock: Clock, timers: Later) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock, timers: Later) -> None:
         self._cluster = cluster
         self._clock = clock
         self._timers = timers

@@ -63,6 +63,7 @@ class PodIndex:
         self._orphans: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
         self._adopted: dict[tuple[str, str], OwnerKey] = {}
         self._searched: set[OwnerKey] = set()
+        self._newly_adopted: list[Pod] = []
         for pod in pods:
             self.add(pod)
 
@@ -72,10 +73,20 @@ class PodIndex:
         before = self._pods.get(key)
         self._pods[key] = pod
         owner = self.owner_of(pod)
+        if before is not None and before.owner_references != pod.owner_references:
+            self._leave(before, owner)
         if owner is None:
             self._orphans[pod.namespace][pod.name] = pod
         elif before is None or not before.is_finished:  # one that is finished was counted
             self._owned[owner].put(pod)
+
+    def _leave(self, before: Pod, owner: OwnerKey | None) -> None:
+        """A pod may belong to another than before."""
+        former = self.owner_of(before)
+        if former is not None and former != owner:
+            self._owned[former].drop(before.name)
+        elif former is None and owner is not None:
+            self._orphans[before.namespace].pop(before.name, None)
 
     def remove(self, pod: Pod) -> None:
         """A pod is gone."""
@@ -107,7 +118,13 @@ class PodIndex:
                 del orphans[pod.name]
                 self._adopted[pod.namespace, pod.name] = key
                 self._owned[key].put(pod)
+                self._newly_adopted.append(pod)
         return self._owned[key]
+
+    def take_adopted(self) -> list[Pod]:
+        """The pods that were taken on since this was last asked."""
+        adopted, self._newly_adopted = self._newly_adopted, []
+        return adopted
 
     def forget_owner(self, key: OwnerKey) -> list[Pod]:
         """A controller is gone: the pods it leaves behind."""

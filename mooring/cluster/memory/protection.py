@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from ...api.pod import Pod
 from ...api.storage import PersistentVolume, PersistentVolumeClaim
 from ...api.volumes import claim_name_of
-from .store import MemoryCluster
+from .object_index import Cluster
 
 
 class Protection:
     """Holds deletions back. Told of changes by `on_update` and `on_delete`; `run` deletes what nobody uses any more."""
 
-    def __init__(self, cluster: MemoryCluster) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._leaving: dict[tuple[str, str, str], None] = {}
         self.is_due = False
@@ -26,7 +26,7 @@ class Protection:
 
     def delete(self, obj: PersistentVolume | PersistentVolumeClaim, now: str) -> None:
         """Delete `obj` if nobody uses it, else say that it is on its way out since `now`."""
-        if not self._is_used(obj):
+        if not is_used(self._cluster, obj):
             self._cluster.delete(obj)
         elif not obj.is_terminating:
             self._leaving[obj.kind, obj.namespace, obj.name] = None
@@ -47,14 +47,16 @@ class Protection:
         self.is_due = False
         for key in list(self._leaving):
             obj = self._cluster.get(*key)
-            if obj is not None and not self._is_used(obj):
+            if obj is not None and not is_used(self._cluster, obj):
                 self._cluster.delete(obj)
 
-    def _is_used(self, obj: PersistentVolume | PersistentVolumeClaim) -> bool:
-        if isinstance(obj, PersistentVolume):
-            return obj.status.phase == "Bound"
-        return any(
-            pod.node_name and claim_name_of(volume, pod.name) == obj.name
-            for pod in self._cluster.list("Pod", obj.namespace)
-            for volume in pod.spec.volumes or ()
-        )
+
+def is_used(cluster: Cluster, obj: PersistentVolume | PersistentVolumeClaim) -> bool:
+    """Whether a volume is bound, or a pod on a node uses a claim."""
+    if isinstance(obj, PersistentVolume):
+        return obj.status.phase == "Bound"
+    return any(
+        pod.node_name and claim_name_of(volume, pod.name) == obj.name
+        for pod in cluster.list("Pod", obj.namespace)
+        for volume in pod.spec.volumes or ()
+    )

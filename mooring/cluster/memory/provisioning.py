@@ -29,7 +29,7 @@ from ...api.storage import (
     with_annotation,
 )
 from . import topology
-from .store import Later, MemoryCluster
+from .object_index import Cluster, Later
 from .topology import driver_of
 
 DELAY = "mooring.dev/provision-delay"
@@ -118,7 +118,7 @@ class Provisioner:
 
     def __init__(
         self,
-        cluster: MemoryCluster,
+        cluster: Cluster,
         settings: Provisioning,
         timers: Later | None,
         done: Callable[[], object],

@@ -6,52 +6,26 @@ of the same name, binds pods. The scheduler sees it as its `Lister` and its `Cli
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
 from itertools import count
-from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, cast
 from uuid import UUID, uuid5
 
 from msgspec.structs import replace
 
 from ...api.meta import KubeObject
-from ...api.node import Node
 from ...api.pod import Pod, PodCondition
 from ...clock import Clock
 from ...errors import ConflictError, NotFoundError
-from ...framework import ObjectKey, ObjectLog, PodEvent
+from ...framework import PodEvent
 from . import pod_life
 from .names import make_name
-
-ClusterObject: TypeAlias = Pod | Node | KubeObject
-AnyObject = TypeVar("AnyObject", bound=ClusterObject)
+from .object_index import UNVERSIONED_KINDS, AnyObject, ClusterObject, Later, ObjectIndex
 
 NAMESPACE_OF_UIDS = UUID("6d6f6f72-696e-4700-8000-000000000000")
 NOTHING: dict[tuple[str, str], Any] = {}
-UNVERSIONED_KINDS = frozenset({"Pod", "Node"})
 
 
-class WatchHandler(Protocol):
-    """Whoever wants to know what happens in the cluster; called at once, within the change."""
-
-    def on_add(self, obj: Any) -> None:
-        """`obj` is new."""
-
-    def on_update(self, old: Any, new: Any) -> None:
-        """`new` took the place of `old`."""
-
-    def on_delete(self, obj: Any) -> None:
-        """`obj` is gone."""
-
-
-class Later(Protocol):
-    """Where things are put that are to be done in a while; `Timers` is one."""
-
-    def after(self, seconds: float, action: Callable[[], None]) -> object:
-        """Do `action` in `seconds`."""
-
-
-class MemoryCluster:
+class MemoryCluster(ObjectIndex):
     """A cluster within the process. Objects are immutable; a change puts another in their place.
 
     Lists are in the order in which objects were added. With a `clock` pods start when they are bound, and their status
@@ -60,28 +34,14 @@ class MemoryCluster:
 
     def __init__(self, clock: Clock | None = None, timers: Later | None = None) -> None:
         assert timers is None or clock is not None, "timers go by a clock"
+        super().__init__()
         self._clock = clock
         self._timers = timers
-        self._log = ObjectLog()
         self.evictions: list[tuple[Pod, Pod]] = []
         """Who was evicted, and for whom."""
         self.events: list[PodEvent] = []
         """What the scheduler said about pods, in order."""
-        self._objects: dict[str, dict[tuple[str, str], Any]] = {}
-        self._handlers: list[WatchHandler] = []
         self._last_resource_version = 0
-        self._deaths: Counter[tuple[str, str, str]] = Counter()
-
-    def watch(self, handler: WatchHandler, replay: bool = True) -> None:
-        """Tell `handler` of everything there is (unless not to `replay` it), then of every change.
-
-        Pods come last and those that run before those that wait, so that whoever schedules knows
-        the whole cluster when the first waiting pod arrives. Handlers are told in the order in which they came.
-        """
-        if replay:
-            for obj in list(self._in_order()):
-                handler.on_add(obj)
-        self._handlers.append(handler)
 
     def add(self, obj: AnyObject) -> AnyObject:
         """Store a new object and return it with its uid and resource version.
@@ -91,8 +51,7 @@ class MemoryCluster:
         """
         if not obj.name:
             obj = self._with_name(obj)
-        objects = self._objects.setdefault(obj.kind, {})
-        if (obj.namespace, obj.name) in objects:
+        if self.get(obj.kind, obj.namespace, obj.name) is not None:
             raise ConflictError(f"{describe(obj)} exists already")
         changes = {} if obj.uid else {"uid": self._new_uid(obj)}
         if obj.resource_version:
@@ -100,10 +59,7 @@ class MemoryCluster:
         else:
             changes["resource_version"] = self._next_resource_version()
         stored = _with_meta(obj, changes)
-        objects[obj.namespace, obj.name] = stored
-        self._touch(obj)
-        for handler in self._handlers:
-            handler.on_add(stored)
+        self.put_in(stored)
         return stored
 
     def update(self, obj: AnyObject) -> AnyObject:
@@ -120,10 +76,7 @@ class MemoryCluster:
             raise ConflictError(f"{describe(obj)} was changed by somebody else")
         changes = {"uid": old.uid, "resource_version": self._next_resource_version()}
         stored = _with_meta(obj, changes)
-        self._objects[obj.kind][obj.namespace, obj.name] = stored
-        self._touch(obj)
-        for handler in self._handlers:
-            handler.on_update(old, stored)
+        self.put_in(stored)
         return stored
 
     def create(self, obj: AnyObject) -> AnyObject:
@@ -146,7 +99,7 @@ class MemoryCluster:
             if old.node_name and not old.is_finished:
                 self._terminate(old, grace_s)
                 return
-        self._remove(old)
+        self.take_out(old)
 
     def bind(self, pod: Pod, node_name: str) -> None:
         """Put the pod on a node.
@@ -177,7 +130,7 @@ class MemoryCluster:
         self.evictions.append((stored, preemptor))
         self.record_event(pod_life.preempted_event(stored, preemptor))
         if self._timers is None or not stored.spec.grace_s:
-            self._remove(stored)
+            self.take_out(stored)
         else:
             status = pod_life.disrupted(stored, preemptor)
             self._terminate(stored.with_status(status), stored.spec.grace_s)
@@ -214,38 +167,6 @@ class MemoryCluster:
         if stored is not None and stored.nominated_node_name:
             self.update(stored.with_status(replace(stored.status, nominated_node_name="")))
 
-    def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
-        """All objects of `kind`, in `namespace` when given."""
-        objects = self._objects.get(kind, {})
-        if namespace is None:
-            return objects.values()
-        return [obj for obj in objects.values() if obj.namespace == namespace]
-
-    def get(self, kind: str, namespace: str, name: str) -> Any | None:
-        """One object, or None; cluster-wide kinds have the namespace ""."""
-        return self._objects.get(kind, {}).get((namespace, name))
-
-    @property
-    def version(self) -> int:
-        """Changes whenever an object other than a pod or a node does."""
-        return self._log.version
-
-    def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
-        """Objects other than pods and nodes that came, changed or went after `version`; None: not known any more."""
-        return self._log.since(version)
-
-    def count(self, kind: str) -> int:
-        """How many objects of `kind` there are."""
-        return len(self._objects.get(kind, {}))
-
-    def kinds(self) -> Iterable[str]:
-        """The kinds of the objects that are, or were, there."""
-        return tuple(self._objects)
-
-    def was_deleted(self, kind: str, namespace: str, name: str) -> bool:
-        """Whether an object of that name was there once and went."""
-        return self._deaths[kind, namespace, name] > 0
-
     def _terminate(self, pod: Pod, grace_s: float) -> None:
         """Say that the pod is on its way out, and remove it in `grace_s` seconds."""
         assert self._timers is not None
@@ -256,17 +177,9 @@ class MemoryCluster:
         def leave() -> None:
             stored = self.get("Pod", leaving.namespace, leaving.name)
             if stored is not None and stored.uid == leaving.uid:
-                self._remove(stored)
+                self.take_out(stored)
 
         self._timers.after(grace_s, leave)
-
-    def _remove(self, old: ClusterObject) -> None:
-        """Take a stored object away."""
-        del self._objects[old.kind][old.namespace, old.name]
-        self._deaths[old.kind, old.namespace, old.name] += 1
-        self._touch(old)
-        for handler in self._handlers:
-            handler.on_delete(old)
 
     def _find(self, obj: AnyObject) -> AnyObject:
         stored = self._objects.get(obj.kind, NOTHING).get((obj.namespace, obj.name))
@@ -276,14 +189,6 @@ class MemoryCluster:
             raise ConflictError(f"{describe(obj)} was replaced by another of the same name")
         return cast(AnyObject, stored)
 
-    def _in_order(self) -> Iterator[ClusterObject]:
-        for kind in self._objects:
-            if kind not in UNVERSIONED_KINDS:
-                yield from self.list(kind)
-        yield from self.list("Node")
-        yield from (pod for pod in self.list("Pod") if pod.node_name)
-        yield from (pod for pod in self.list("Pod") if not pod.node_name)
-
     def _with_name(self, obj: AnyObject) -> AnyObject:
         """The object with a name that begins as it asks for."""
         prefix = getattr(getattr(obj, "metadata", obj), "generate_name", "")
@@ -292,10 +197,6 @@ class MemoryCluster:
         names = (make_name(prefix, seed) for seed in seeds)
         free = (name for name in names if self.get(obj.kind, obj.namespace, name) is None)
         return _with_meta(obj, {"name": next(free)})
-
-    def _touch(self, obj: ClusterObject) -> None:
-        if obj.kind not in UNVERSIONED_KINDS:
-            self._log.mark(obj)
 
     def _new_uid(self, obj: ClusterObject) -> str:
         """The uid that this name always gets; one that lived before counts its lives."""

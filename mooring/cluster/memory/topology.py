@@ -24,7 +24,7 @@ from ...api.storage import (
     StorageClass,
     TopologySelectorTerm,
 )
-from .store import MemoryCluster
+from .object_index import Cluster
 
 Segment = tuple[tuple[str, str], ...]
 """Labels and their values that tell one part of the cluster from another."""
@@ -41,7 +41,7 @@ class Place:
 
 
 def find_place(
-    cluster: MemoryCluster,
+    cluster: Cluster,
     storage_class: StorageClass,
     claim: PersistentVolumeClaim,
     node_name: str,
@@ -76,7 +76,7 @@ def with_room(room: CSIStorageCapacity, more_bytes: int) -> CSIStorageCapacity:
 
 
 def _segments(
-    cluster: MemoryCluster, storage_class: StorageClass, nodes: Iterable[Node]
+    cluster: Cluster, storage_class: StorageClass, nodes: Iterable[Node]
 ) -> list[Segment]:
     """The distinct parts that the nodes are in and that the class allows, sorted."""
     found = set()
@@ -88,7 +88,7 @@ def _segments(
     return sorted(found)
 
 
-def _topology_keys(cluster: MemoryCluster, storage_class: StorageClass, node: Node) -> list[str]:
+def _topology_keys(cluster: Cluster, storage_class: StorageClass, node: Node) -> list[str]:
     """The labels the driver goes by: as it says on the node, else those the class allows by, else the zone."""
     driver = driver_of(storage_class)
     csi_node = cluster.get("CSINode", "", node.name)
@@ -111,14 +111,14 @@ def _is_allowed(terms: Iterable[TopologySelectorTerm] | None, labels: Mapping[st
     )
 
 
-def _tracks_room(cluster: MemoryCluster, provisioner: str) -> bool:
+def _tracks_room(cluster: Cluster, provisioner: str) -> bool:
     """Whether the driver tells how much room it has."""
     driver = cluster.get("CSIDriver", "", provisioner)
     return driver is not None and bool(driver.spec.storage_capacity)
 
 
 def _find_room(
-    cluster: MemoryCluster, storage_class: StorageClass, labels: Mapping[str, str], size_bytes: int
+    cluster: Cluster, storage_class: StorageClass, labels: Mapping[str, str], size_bytes: int
 ) -> CSIStorageCapacity | None:
     for room in cluster.list("CSIStorageCapacity"):
         assert isinstance(room, CSIStorageCapacity), "the cluster keeps kinds apart"

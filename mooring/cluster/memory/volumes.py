@@ -25,9 +25,9 @@ from ...api.storage import (
     with_annotation,
 )
 from ...api.volumes import EphemeralVolume, PersistentVolumeClaimTemplate, claim_name_of
+from .object_index import Cluster, Later
 from .protection import Protection
 from .provisioning import PROVISIONED_BY, Provisioner, Provisioning
-from .store import Later, MemoryCluster
 from .volume_index import ClaimKey, VolumeIndex, is_enough
 
 CLAIM, VOLUME = PersistentVolumeClaim.kind, PersistentVolume.kind
@@ -44,7 +44,7 @@ class VolumeController:
 
     def __init__(
         self,
-        cluster: MemoryCluster,
+        cluster: Cluster,
         provisioning: Provisioning | None = None,
         timers: Later | None = None,
     ) -> None:
@@ -101,7 +101,7 @@ class VolumeController:
 
     def run(self) -> None:
         """Do what follows from what was noted, until nothing is left to do."""
-        while self._has_work:
+        while self.has_work:
             if self._protection.is_due:
                 self._protection.run()
             orphans, self._orphans = self._orphans, {}
@@ -118,7 +118,8 @@ class VolumeController:
                 self._sync_claim(self._cluster.get(CLAIM, *key))
 
     @property
-    def _has_work(self) -> bool:
+    def has_work(self) -> bool:
+        """Whether something was noted that is not done."""
         noted = self._pods or self._orphans or self._volumes or self._claims
         return bool(noted) or self._protection.is_due
 

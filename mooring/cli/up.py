@@ -1,0 +1,180 @@
+"""Up: `mooring up`, a cluster on this machine that kubectl can talk to."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib.util
+import os
+import signal
+import tempfile
+from pathlib import Path
+from secrets import token_urlsafe
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+import yaml
+
+from ..cluster.certificates import make_certificate
+from ..errors import InputError
+from ..scheduler.loop_driver import LoopDriver
+from ..sim.sources import find_files, open_source
+from ..sim.yaml_tree import iter_trees
+from .config import read_configuration
+from .consoles import stderr_console
+from .failures import reports_failures
+
+if TYPE_CHECKING:
+    from ..cluster.apiserver import ApiServer
+
+DEFAULT_NODES = 3
+
+
+@reports_failures
+def up(
+    port: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Port on the loopback; 0: a free one.")
+    ] = 0,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where the cluster is kept between runs. Default: in memory only.",
+            show_default=False,
+        ),
+    ] = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=0,
+            help="How many nodes to begin with; "
+            f"{DEFAULT_NODES} when there are none and no file is given.",
+            show_default=False,
+        ),
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where to write the kubeconfig. Default: beside the data, or a new file.",
+            show_default=False,
+        ),
+    ] = None,
+    filename: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-f",
+            "--filename",
+            metavar="PATH",
+            help="File or folder with manifests to begin with. May be given several times.",
+            allow_dash=True,
+            show_default=False,
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration file.", show_default=False),
+    ] = None,
+    scheduler: Annotated[
+        bool, typer.Option(help="Whether pods are scheduled, or wait for a scheduler of yours.")
+    ] = True,
+    https: Annotated[
+        bool, typer.Option("--https", help="Serve HTTPS, and ask clients for a token.")
+    ] = False,
+) -> None:
+    """Run a cluster on this machine: an API server, controllers, a scheduler, nodes that only pretend.
+
+    Example: mooring up --nodes 5
+    """
+    if importlib.util.find_spec("aiohttp") is None:
+        raise InputError(
+            "aiohttp: expected it to be installed; got nothing. Try: pip install 'mooring[kube]'"
+        )
+    from ..cluster.apiserver import ApiServer
+
+    configuration = read_configuration(config, None, {}).config if scheduler else None
+    folder = data_dir.resolve() if data_dir is not None else None
+    server = ApiServer(
+        folder,
+        token=token_urlsafe(24) if https else "",
+        certificate=make_certificate() if https else None,
+    )
+
+    async def run() -> None:
+        await server.start(port)
+        try:
+            load(server, filename or [], nodes)
+            if configuration is not None:
+                plane = server.plane
+                driver = LoopDriver(
+                    configuration, plane.cluster, server.clock, plane.timers, plane.wake
+                )
+                plane.also_run(driver.run)
+                plane.wake()
+            path = write_kubeconfig(server, kubeconfig, folder)
+            announce(server, path)
+            await until_told()
+        finally:
+            await server.stop()
+
+    gc.set_threshold(100_000, 20, 20)  # what there is lives long: looking through it is in vain
+    asyncio.run(run())
+
+
+def load(server: ApiServer, paths: list[Path], nodes: int | None) -> None:
+    """Put the manifests and the nodes into the cluster, unless they are there."""
+    from ..cluster.apiserver import make_nodes
+
+    for file in find_files(paths):
+        source = open_source(file)
+        for number, tree in enumerate(iter_trees(bytes(source.data[:])), start=1):
+            items = tree.get("items") if isinstance(tree, dict) else None
+            for item in items if isinstance(items, list) else [tree]:
+                if item is None:
+                    continue
+                if not isinstance(item, dict):
+                    raise InputError(f"{source.name}: document {number}: expected an object")
+                try:
+                    server.load(item)
+                except InputError as error:
+                    raise InputError(f"{source.name}: document {number}: {error}") from None
+    if nodes is None:
+        nodes = 0 if paths or server.store.count("nodes") else DEFAULT_NODES
+    for node in make_nodes(nodes, server.registry.now()):
+        server.load(node)
+
+
+def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path | None) -> Path:
+    """Write the kubeconfig, for its owner only, and return where it is."""
+    from ..cluster.apiserver import make_kubeconfig
+
+    if path is None:
+        path = (folder or Path(tempfile.mkdtemp(prefix="mooring-"))) / "kubeconfig"
+    certificate = server.certificate.cert if server.certificate is not None else None
+    text = yaml.safe_dump(make_kubeconfig(server.url, certificate, server.token), sort_keys=False)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+    except OSError as error:
+        raise InputError(f"{path}: expected a file to write; got {error.strerror}") from None
+    return path.absolute()
+
+
+def announce(server: ApiServer, kubeconfig: Path) -> None:
+    """Say how to reach the cluster: the line to paste on standard output, the rest beside it."""
+    count = server.store.count("nodes")
+    console = stderr_console()
+    console.print(f"Serving {server.url} with {count} nodes. Ctrl-C ends it.", highlight=False)
+    typer.echo(f"export KUBECONFIG={kubeconfig}")
+
+
+async def until_told() -> None:
+    """Wait for Ctrl-C or a request to end."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    await told.wait()

@@ -1,0 +1,189 @@
+"""Cluster: the embedded cluster as controllers and a scheduler within the process see it.
+
+What they write goes through the registry, as if it had come over the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from ....api.encode import to_dict
+from ....api.meta import KubeObject
+from ....api.pod import Pod, PodCondition
+from ....errors import ApiError, ConflictError, NotFoundError
+from ....framework import ObjectKey, PodEvent
+from ...memory import ClusterObject, WatchHandler, pod_life
+from ...memory.object_index import UNVERSIONED_KINDS, AnyObject
+from ..registry.carrying import carry_over
+from ..registry.errors import StatusError
+from ..registry.pods import PODS, set_condition
+from ..registry.registry import DeleteOptions, Registry
+from .events import EventRecorder
+from .making import Making, resource_named
+from .mirror import Mirror
+
+Tree = dict[str, Any]
+
+
+class LiveCluster:
+    """Reads from the mirror, writes through the registry. Is a `Cluster`, a `Lister` and a `Client`."""
+
+    def __init__(self, mirror: Mirror, registry: Registry) -> None:
+        self._mirror = mirror
+        self._registry = registry
+        self.making = Making(registry.store, mirror)
+        self._events = EventRecorder(registry)
+
+    # Reading
+
+    @property
+    def version(self) -> int:
+        """Changes whenever an object other than a pod or a node does."""
+        return self._mirror.version
+
+    def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
+        """Objects other than pods and nodes that came, changed or went after `version`."""
+        return self._mirror.changes_since(version)
+
+    def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
+        """All objects of `kind`, in `namespace` when given; what is written meanwhile is not in it."""
+        return list(self._mirror.list(kind, namespace))
+
+    def get(self, kind: str, namespace: str, name: str) -> Any | None:
+        """One object, or None."""
+        return self._mirror.get(kind, namespace, name)
+
+    def was_deleted(self, kind: str, namespace: str, name: str) -> bool:
+        """Whether an object of that name was there once and went."""
+        return self._mirror.was_deleted(kind, namespace, name)
+
+    def watch(self, handler: WatchHandler, replay: bool = True) -> None:
+        """Tell `handler` of everything there is, and of every change."""
+        self._mirror.watch(handler, replay)
+
+    # Writing
+
+    def add(self, obj: AnyObject) -> AnyObject:
+        """Store a new object; raises ApiError when it is refused."""
+        resource = resource_named(obj.kind)
+        try:
+            record = self._registry.create(resource, obj.namespace, self.making.tree_of(obj))
+        except StatusError as error:
+            raise _api_error(error) from None
+        return cast(AnyObject, self._mirror.get(obj.kind, *record.key))
+
+    def update(self, obj: AnyObject) -> AnyObject:
+        """Write what differs between `obj` and the one with its name."""
+        stored = self._find(obj)
+        if obj.kind not in UNVERSIONED_KINDS and obj.resource_version not in (
+            "",
+            stored.resource_version,
+        ):
+            raise ConflictError(f'{obj.kind} "{obj.key}" was changed by somebody else')
+        resource = resource_named(obj.kind)
+        record = self._registry.get(resource, obj.namespace, obj.name)
+        tree = carry_over(record.decode(), to_dict(stored), to_dict(obj))
+        self._registry.write(resource, record, tree)
+        return cast(AnyObject, self._mirror.get(obj.kind, obj.namespace, obj.name) or obj)
+
+    def delete(self, obj: ClusterObject, grace_s: float = 0) -> None:
+        """Delete the object, with what it owns."""
+        options = DeleteOptions(grace_s=int(grace_s), propagation="Background", uid=obj.uid)
+        try:
+            self._registry.delete(resource_named(obj.kind), obj.namespace, obj.name, options)
+        except StatusError as error:
+            raise _api_error(error) from None
+
+    # What a scheduler does
+
+    def bind(self, pod: Pod, node_name: str) -> None:
+        """Put the pod on a node."""
+        metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+        binding = {"metadata": metadata, "target": {"kind": "Node", "name": node_name}}
+        try:
+            self._registry.bind(pod.namespace, pod.name, binding)
+        except StatusError as error:
+            raise _api_error(error) from None
+
+    def evict(self, victim: Pod, preemptor: Pod) -> None:
+        """Delete `victim`, with its grace period, to make room for `preemptor`."""
+        stored = self._mirror.get("Pod", victim.namespace, victim.name)
+        if stored is None or stored.is_terminating or stored.uid != victim.uid:
+            return
+        status = pod_life.disrupted(stored, preemptor)
+        self.patch_status(stored, status.condition("DisruptionTarget"), None)
+        self.record_event(pod_life.preempted_event(stored, preemptor))
+        self.delete(stored, stored.spec.grace_s)
+
+    def patch_status(
+        self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        """Set a condition of the pod and its nominated node, each unless None."""
+        now = self._registry.now()
+
+        def edit(tree: Tree) -> Tree:
+            status = tree.setdefault("status", {})
+            if condition is not None:
+                set_condition(status, _plain_condition(condition), now)
+            if nominated_node_name:
+                status["nominatedNodeName"] = nominated_node_name
+            elif nominated_node_name is not None:
+                status.pop("nominatedNodeName", None)
+            return tree
+
+        try:
+            self._registry.update(PODS, pod.namespace, pod.name, edit, "status")
+        except StatusError as error:
+            if error.code != 404:
+                raise _api_error(error) from None
+
+    def clear_nomination(self, pod: Pod) -> None:
+        """Take the nominated node out of the pod's status."""
+        stored = self._mirror.get("Pod", pod.namespace, pod.name)
+        if stored is not None and stored.nominated_node_name:
+            self.patch_status(stored, None, "")
+
+    def record_event(self, event: PodEvent) -> None:
+        """Tell people what happened to a pod."""
+        self._events.record(event)
+
+    def warn(self, workload: KubeObject, reason: str, message: str) -> None:
+        """Tell people that something about a workload failed."""
+        about = {
+            "kind": workload.kind,
+            "apiVersion": workload.api_version,
+            "namespace": workload.namespace,
+            "name": workload.name,
+            "uid": workload.uid,
+        }
+        reporter = f"{workload.kind.lower()}-controller"
+        self._events.say(about, type_="Warning", reason=reason, message=message, reporter=reporter)
+
+    def _find(self, obj: AnyObject) -> AnyObject:
+        stored = self._mirror.get(obj.kind, obj.namespace, obj.name)
+        if stored is None:
+            raise NotFoundError(f'{obj.kind} "{obj.key}" is not there')
+        if obj.uid and obj.uid != stored.uid:
+            raise ConflictError(f'{obj.kind} "{obj.key}" was replaced by another of the same name')
+        return cast(AnyObject, stored)
+
+
+def _plain_condition(condition: PodCondition) -> Tree:
+    plain: Tree = {"type": condition.type, "status": condition.status}
+    if condition.reason:
+        plain["reason"] = condition.reason
+    if condition.message:
+        plain["message"] = condition.message
+    if condition.observed_generation:
+        plain["observedGeneration"] = condition.observed_generation
+    return plain
+
+
+def _api_error(error: StatusError) -> ApiError:
+    """The refusal as the rest of the house knows it."""
+    if error.code == 404:
+        return NotFoundError(str(error))
+    if error.code == 409:
+        return ConflictError(str(error))
+    return ApiError(str(error), error.code)

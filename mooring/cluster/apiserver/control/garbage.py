@@ -1,0 +1,142 @@
+"""Garbage: what belongs to an object that went goes after it, in the background, first, or not at all.
+
+Mirrors pkg/controller/garbagecollector.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..registry.errors import StatusError
+from ..registry.registry import FOREGROUND, ORPHAN, DeleteOptions, Registry
+from ..registry.resources import BY_KIND, BY_STORAGE
+from ..store import Change, Key, Store
+
+Tree = dict[str, Any]
+Place = tuple[str, Key]
+BATCH = 500
+
+
+class GarbageCollector:
+    """Follows the store; `run_once` deletes what nobody owns any more."""
+
+    def __init__(self, store: Store, registry: Registry) -> None:
+        self._store = store
+        self._registry = registry
+        self._bereft: dict[Place, None] = {}
+        self._leaving: dict[Place, None] = {}
+        for storage in store.resources():
+            for record in store.list(storage):
+                self._look(Change(storage, 0, None, record, record))
+        store.follow(self._look)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether something may be left behind."""
+        return bool(self._bereft or self._leaving)
+
+    def _look(self, change: Change) -> None:
+        place = (change.resource, change.last.key)
+        if change.new is None:
+            assert change.old is not None
+            self._bereft.update(dict.fromkeys(self._store.owned_by(change.old.uid)))
+            for uid in change.old.owners:  # its owner may wait for it to be gone
+                owner = self._store.find_uid(uid)
+                if owner is not None:
+                    self._leaving[owner] = None
+            return
+        if change.new.owners and (change.old is None or change.old.owners != change.new.owners):
+            self._bereft[place] = None
+        if b'"finalizers"' in change.new.data and b'"deletionTimestamp"' in change.new.data:
+            self._leaving[place] = None
+
+    def run_once(self) -> None:
+        """Look after some of what was noted."""
+        for place in list(self._leaving)[:BATCH]:
+            del self._leaving[place]
+            self._see_off(place)
+        for place in list(self._bereft)[:BATCH]:
+            del self._bereft[place]
+            self._collect(place)
+
+    def _collect(self, place: Place) -> None:
+        """Delete an object all of whose owners are gone; take those that are out of its references."""
+        storage, key = place
+        record = self._store.get(storage, key)
+        if record is None or not record.owners:
+            return
+        tree = record.decode()
+        owners = tree["metadata"]["ownerReferences"]
+        present = [owner for owner in owners if self._is_there(owner)]
+        if len(present) == len(owners):
+            return
+        if present:
+            tree["metadata"]["ownerReferences"] = present
+            self._registry.write(BY_STORAGE[storage], record, tree)
+        elif not tree["metadata"].get("deletionTimestamp"):
+            self._delete(storage, key, DeleteOptions(uid=record.uid, propagation="Background"))
+
+    def _is_there(self, owner: Tree) -> bool:
+        """Whether the owner exists; of kinds that are not served nobody knows, so they do."""
+        group = str(owner.get("apiVersion") or "").rpartition("/")[0]
+        if (group, owner.get("kind")) not in BY_KIND:
+            return True
+        return self._store.find_uid(str(owner.get("uid"))) is not None
+
+    def _see_off(self, place: Place) -> None:
+        """Do what an object on its way out waits for."""
+        storage, key = place
+        record = self._store.get(storage, key)
+        if record is None:
+            return
+        tree = record.decode()
+        finalizers = tree["metadata"].get("finalizers") or []
+        if not tree["metadata"].get("deletionTimestamp"):
+            return
+        dependents = self._store.owned_by(record.uid)
+        if ORPHAN in finalizers:
+            for dependent in dependents:
+                self._orphan(dependent, record.uid)
+            self._let_go(place, ORPHAN)
+        elif FOREGROUND in finalizers:
+            for dependent in dependents:
+                options = DeleteOptions(propagation="Foreground")
+                if not self._is_leaving(dependent):
+                    self._delete(*dependent, options)
+            if not self._store.owned_by(record.uid):
+                self._let_go(place, FOREGROUND)
+
+    def _is_leaving(self, place: Place) -> bool:
+        record = self._store.get(*place)
+        return record is None or bool(record.decode()["metadata"].get("deletionTimestamp"))
+
+    def _orphan(self, place: Place, uid: str) -> None:
+        record = self._store.get(*place)
+        if record is None:
+            return
+        tree = record.decode()
+        metadata = tree["metadata"]
+        others = [owner for owner in metadata["ownerReferences"] if owner.get("uid") != uid]
+        if others:
+            metadata["ownerReferences"] = others
+        else:
+            del metadata["ownerReferences"]
+        self._registry.write(BY_STORAGE[place[0]], record, tree)
+
+    def _let_go(self, place: Place, finalizer: str) -> None:
+        record = self._store.get(*place)
+        if record is None:
+            return
+        tree = record.decode()
+        metadata = tree["metadata"]
+        metadata["finalizers"] = [f for f in metadata["finalizers"] if f != finalizer]
+        if not metadata["finalizers"]:
+            del metadata["finalizers"]
+        self._registry.write(BY_STORAGE[place[0]], record, tree)
+
+    def _delete(self, storage: str, key: Key, options: DeleteOptions) -> None:
+        try:
+            self._registry.delete(BY_STORAGE[storage], *key, options)
+        except StatusError as error:
+            if error.code not in (404, 409):
+                raise

@@ -1,0 +1,122 @@
+"""Making: whole objects of what controllers make.
+
+A controller makes a pod out of our type of a template, which leaves much out. Here the rest is put in: the pod begins
+as the template that is stored, and what the controller did to it is carried over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ....api.encode import to_dict
+from ....api.meta import KubeObject
+from ....api.pod import Pod
+from ....api.workloads import PodTemplateSpec, ReplicaSet, StatefulSet
+from ...memory import ClusterObject, ObjectIndex
+from ...memory.deployments import TEMPLATE_HASH
+from ..registry.carrying import carry_over
+from ..registry.resources import BY_KIND, Resource
+from ..store import Store
+
+Tree = dict[str, Any]
+
+_SORTED = msgspec.json.Encoder(order="deterministic")
+_GROUPS = {kind: group for group, kind in BY_KIND if group not in ("events.k8s.io",)}
+
+
+def resource_named(kind: str) -> Resource:
+    """The resource of a kind of ours."""
+    return BY_KIND[_GROUPS[kind], kind]
+
+
+class Making:
+    """Makes trees of objects that are to be stored."""
+
+    def __init__(self, store: Store, mirror: ObjectIndex) -> None:
+        self._store = store
+        self._mirror = mirror
+
+    def tree_of(self, obj: ClusterObject) -> Tree:
+        """The object as it is to be stored."""
+        if isinstance(obj, Pod):
+            return self._pod(obj)
+        if isinstance(obj, ReplicaSet):
+            return self._replica_set(obj)
+        return to_dict(obj)
+
+    def read_template(self, workload: KubeObject) -> bytes:
+        """What the template of a stored workload says, the hash it may carry left aside."""
+        template = self._template(workload.kind, workload.namespace, workload.name)
+        metadata = dict(template.get("metadata") or {})
+        metadata.pop("creationTimestamp", None)
+        labels = {k: v for k, v in (metadata.get("labels") or {}).items() if k != TEMPLATE_HASH}
+        metadata["labels"] = labels
+        return _SORTED.encode({**template, "metadata": metadata})
+
+    def _template(self, kind: str, namespace: str, name: str) -> Tree:
+        record = self._store.get(resource_named(kind).storage, (namespace, name))
+        tree = record.decode() if record is not None else {}
+        found: Tree = (tree.get("spec") or {}).get("template") or {}
+        return found
+
+    def _pod(self, pod: Pod) -> Tree:
+        owner = pod.controller
+        workload = self._mirror.get(owner.kind, pod.namespace, owner.name) if owner else None
+        template: PodTemplateSpec | None = getattr(
+            getattr(workload, "spec", None), "template", None
+        )
+        if owner is None or template is None:
+            return to_dict(pod)
+        whole = self._template(owner.kind, pod.namespace, owner.name)
+        made = Pod(
+            "",
+            pod.namespace,
+            labels=template.labels,
+            annotations=template.annotations,
+            node_name=template.node_name,
+            spec=template.spec,
+        )
+        tree: Tree = carry_over(whole, to_dict(made), to_dict(pod))
+        tree["metadata"] = to_dict(pod)["metadata"] | _other_metadata(whole)
+        _block_owner(tree["metadata"])
+        if isinstance(workload, StatefulSet):
+            _mount_claims(tree["spec"], workload, pod.name, whole)
+        tree.pop("status", None)
+        return tree
+
+    def _replica_set(self, replica_set: ReplicaSet) -> Tree:
+        tree = to_dict(replica_set)
+        owner = next((o for o in replica_set.owner_references if o.controller), None)
+        if owner is None:
+            return tree
+        whole = self._template(owner.kind, replica_set.namespace, owner.name)
+        metadata = dict(whole.get("metadata") or {})
+        metadata["labels"] = dict(replica_set.spec.template.labels)
+        tree["spec"]["template"] = {**whole, "metadata": metadata}
+        _block_owner(tree["metadata"])
+        return tree
+
+
+def _other_metadata(template: Tree) -> Tree:
+    """What a template says of its pods beside labels and annotations."""
+    metadata = template.get("metadata") or {}
+    return {key: metadata[key] for key in ("finalizers",) if key in metadata}
+
+
+def _block_owner(metadata: Tree) -> None:
+    for owner in metadata.get("ownerReferences") or ():
+        owner.setdefault("blockOwnerDeletion", True)
+
+
+def _mount_claims(spec: Tree, workload: StatefulSet, pod_name: str, template: Tree) -> None:
+    """The volumes of a pod with claims of its own; our shared specs do not keep the names of volumes."""
+    names = [claim.name for claim in workload.spec.volume_claim_templates or ()]
+    if not names:
+        return
+    others = (template.get("spec") or {}).get("volumes") or ()
+    spec["volumes"] = [
+        {"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{pod_name}"}}
+        for name in names
+    ] + [volume for volume in others if volume.get("name") not in names]

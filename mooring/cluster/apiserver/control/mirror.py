@@ -1,0 +1,68 @@
+"""Mirror: the objects of the store as our types, always up to date."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import msgspec
+
+from ....api.decode import without_nulls
+from ....api.kinds import FieldError, Kind
+from ...memory import ClusterObject, ObjectIndex
+from ..registry.admitting import kind_of
+from ..registry.resources import BY_STORAGE
+from ..store import Change, Record, Store
+
+log = logging.getLogger(__name__)
+
+REMEMBERED = frozenset({"Node", "PersistentVolume", "PersistentVolumeClaim"})
+KINDS_STORED: dict[str, Kind] = {
+    storage: kind
+    for storage, resource in BY_STORAGE.items()
+    if (kind := kind_of(resource)) is not None
+}
+
+
+class Mirror(ObjectIndex):
+    """Follows the store. What has no bearing on placement is not in it."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__()
+        for storage, kind in KINDS_STORED.items():
+            for record in store.list(storage):
+                obj = _decode(kind, record)
+                if obj is not None:
+                    self.put_in(obj)
+        store.follow(self._follow)
+
+    def _follow(self, change: Change) -> None:
+        kind = KINDS_STORED.get(change.resource)
+        if kind is None:
+            return
+        if change.new is None:
+            gone = self.get(kind.name, *change.last.key)
+            if gone is not None:
+                self.take_out(gone)
+                self._forget_death(gone)
+            return
+        obj = _decode(kind, change.new)
+        if obj is not None:
+            self.put_in(obj)
+
+    def _forget_death(self, gone: ClusterObject) -> None:
+        """Whether a volume, a claim or a node was there once matters; of pods there are too many."""
+        if gone.kind not in REMEMBERED:
+            self._deaths.pop((gone.kind, gone.namespace, gone.name), None)
+
+
+def _decode(kind: Kind, record: Record) -> Any | None:
+    """The object; None, and a word in the log, when it cannot be understood."""
+    try:
+        try:
+            return kind.build(kind.decoder.decode(record.data))
+        except msgspec.ValidationError:
+            return kind.build(msgspec.convert(without_nulls(record.decode()), kind.wire))
+    except (msgspec.ValidationError, FieldError) as error:
+        log.warning("%s %s: cannot be understood: %s", kind.name, "/".join(record.key), error)
+        return None

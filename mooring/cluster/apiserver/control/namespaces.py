@@ -1,0 +1,69 @@
+"""Namespaces: one that is deleted takes everything in it along.
+
+Mirrors pkg/controller/namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..registry.registry import DeleteOptions, Registry
+from ..registry.resources import BY_STORAGE, Resource
+from ..store import Change, Record, Store
+
+NAMESPACES = BY_STORAGE["namespaces"]
+
+
+class NamespaceController:
+    """Follows the store; `run_once` empties the namespaces that are on their way out."""
+
+    def __init__(self, store: Store, registry: Registry) -> None:
+        self._store = store
+        self._registry = registry
+        self._leaving = {
+            record.key[1] for record in store.list("namespaces") if _is_leaving(record)
+        }
+        self.has_work = bool(self._leaving)
+        store.follow(self._look)
+
+    def _look(self, change: Change) -> None:
+        if change.resource == "namespaces":
+            name = change.last.key[1]
+            if change.new is None:
+                self._leaving.discard(name)
+            elif _is_leaving(change.new):
+                self._leaving.add(name)
+                self.has_work = True
+        elif change.new is None and change.last.key[0] in self._leaving:
+            self.has_work = True
+
+    def run_once(self) -> None:
+        """Delete what is in them; when nothing is left, the namespace itself."""
+        self.has_work = False
+        for name in sorted(self._leaving):
+            is_empty = True
+            for resource, record in self._contents(name):
+                is_empty = False
+                if b'"deletionTimestamp"' not in record.data:
+                    options = DeleteOptions(propagation="Background")
+                    self._registry.delete(resource, *record.key, options)
+            if is_empty or not any(True for _ in self._contents(name)):
+                self._finish(name)
+
+    def _contents(self, namespace: str) -> Iterator[tuple[Resource, Record]]:
+        for storage in self._store.resources():
+            if BY_STORAGE[storage].is_namespaced:
+                for record in self._store.list(storage, namespace):
+                    yield BY_STORAGE[storage], record
+
+    def _finish(self, name: str) -> None:
+        record = self._store.get("namespaces", ("", name))
+        if record is not None:
+            tree = record.decode()
+            self._registry.write(NAMESPACES, record, {**tree, "spec": {}})
+
+
+def _is_leaving(record: Record) -> bool:
+    return b'"deletionTimestamp"' in record.data and bool(
+        record.decode()["metadata"].get("deletionTimestamp")
+    )

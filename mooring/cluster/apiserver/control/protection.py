@@ -1,0 +1,63 @@
+"""Protection: claims that pods use and volumes that are bound stay until that is over, and are then let go.
+
+Mirrors pkg/controller/volume/{pvcprotection,pvprotection}.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....api.pod import Pod
+from ....api.storage import PersistentVolume, PersistentVolumeClaim
+from ...memory.protection import is_used
+from ..registry.preparing import PROTECTED
+from ..registry.registry import Registry
+from .cluster import LiveCluster
+from .making import resource_named
+
+
+class ProtectionController:
+    """Watches the cluster; `run_once` takes the finalizers off what nobody uses."""
+
+    def __init__(self, cluster: LiveCluster, registry: Registry) -> None:
+        self._cluster = cluster
+        self._registry = registry
+        self._leaving: dict[tuple[str, str, str], None] = {}
+        self.has_work = False
+
+    def on_add(self, obj: Any) -> None:
+        """It may have been on its way out before the server was started."""
+        if isinstance(obj, PersistentVolume | PersistentVolumeClaim) and obj.is_terminating:
+            self._leaving[obj.kind, obj.namespace, obj.name] = None
+            self.has_work = True
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """It is asked to go, or a pod that used it is over."""
+        self.on_add(new)
+        if isinstance(new, Pod) and new.is_finished and not old.is_finished:
+            self.has_work |= bool(self._leaving)
+
+    def on_delete(self, obj: Any) -> None:
+        """A pod uses its claims no longer."""
+        self._leaving.pop((obj.kind, obj.namespace, obj.name), None)
+        self.has_work |= bool(self._leaving)
+
+    def run_once(self) -> None:
+        """Let go what is free by now."""
+        self.has_work = False
+        for key in list(self._leaving):
+            obj = self._cluster.get(*key)
+            if obj is not None and not is_used(self._cluster, obj):
+                self._let_go(obj)
+
+    def _let_go(self, obj: PersistentVolume | PersistentVolumeClaim) -> None:
+        resource = resource_named(obj.kind)
+        record = self._registry.get(resource, obj.namespace, obj.name)
+        tree = record.decode()
+        finalizers = tree["metadata"].get("finalizers") or []
+        others = [f for f in finalizers if f != PROTECTED[resource.storage]]
+        if others:
+            tree["metadata"]["finalizers"] = others
+        else:
+            tree["metadata"].pop("finalizers", None)
+        self._registry.write(resource, record, tree)

@@ -1,0 +1,137 @@
+"""Statuses: keep what workloads say about themselves up to date with their pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....api.meta import KubeObject, controller_of
+from ....api.node import Node
+from ....api.pod import Pod
+from ....api.workloads import DaemonSet, Job, StatefulSet
+from ...memory import WORKLOAD_KINDS, Controllers, daemons, deployments
+from ...memory.controllers import REVISION_HASH
+from ...memory.jobs import DEFAULT_BACKOFF_LIMIT
+from ..registry.registry import Registry
+from ..store import Record
+from . import workload_status
+from .cluster import LiveCluster
+from .making import resource_named
+
+Tree = dict[str, Any]
+OwnerKey = tuple[str, str, str]
+BATCH = 200
+
+
+class StatusController:
+    """Watches the cluster; `run_once` writes the statuses of workloads whose pods changed."""
+
+    def __init__(self, cluster: LiveCluster, controllers: Controllers, registry: Registry) -> None:
+        self._cluster = cluster
+        self._controllers = controllers
+        self._registry = registry
+        self._noted: dict[OwnerKey, None] = {}
+
+    def on_add(self, obj: Any) -> None:
+        """Its status, or that of whoever owns it, may be another."""
+        if isinstance(obj, Node):
+            for daemon_set in self._cluster.list("DaemonSet"):
+                self._note(daemon_set)
+        elif isinstance(obj, Pod):
+            owner = obj.controller
+            if owner is not None and owner.kind in WORKLOAD_KINDS:
+                self._noted[owner.kind, obj.namespace, owner.name] = None
+        elif obj.kind in WORKLOAD_KINDS:
+            self._note(obj)
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """As if it had come; a node that only changed its status does not matter."""
+        if isinstance(new, Node) and (old.labels, old.taints) == (new.labels, new.taints):
+            return
+        self.on_add(new)
+
+    def on_delete(self, obj: Any) -> None:
+        """As if it had come."""
+        self.on_add(obj)
+
+    def _note(self, workload: KubeObject) -> None:
+        self._noted[workload.kind, workload.namespace, workload.name] = None
+        if workload.kind == "ReplicaSet":
+            owner = controller_of(workload.owner_references)
+            if owner is not None and owner.kind == "Deployment":
+                self._noted["Deployment", workload.namespace, owner.name] = None
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a status may be out of date."""
+        return bool(self._noted)
+
+    def run_once(self) -> None:
+        """Write some of the statuses that may be out of date."""
+        for key in list(self._noted)[:BATCH]:
+            del self._noted[key]
+            workload = self._cluster.get(*key)
+            if workload is not None:
+                self._sync(workload)
+
+    def _sync(self, workload: KubeObject) -> None:
+        resource = resource_named(workload.kind)
+        record = self._registry.get(resource, workload.namespace, workload.name)
+        tree = record.decode()
+        status = self._status(workload, tree)
+        revision = ""
+        if workload.kind == "Deployment":
+            revision = self._mark_revision(workload, tree)
+        if status == (tree.get("status") or {}) and not revision:
+            return
+        self._registry.write(resource, record, {**tree, "status": status})
+
+    def _status(self, workload: KubeObject, tree: Tree) -> Tree:
+        now, owned = self._registry.now(), self._controllers.owned(workload)
+        active = list(owned.active.values())
+        match workload:
+            case StatefulSet():
+                revision = self._controllers.revision_of(workload)
+                return workload_status.stateful_set_status(tree, active, revision, REVISION_HASH)
+            case DaemonSet():
+                revision = self._controllers.revision_of(workload)
+                wanted = self._wanted_daemons(workload)
+                return workload_status.daemon_set_status(
+                    tree, active, wanted, revision, REVISION_HASH
+                )
+            case Job():
+                limit = workload.spec.backoff_limit
+                limit = DEFAULT_BACKOFF_LIMIT if limit is None else limit
+                return workload_status.job_status(tree, owned, limit, now)
+            case _ if workload.kind == "Deployment":
+                found = self._replica_sets(workload)
+                newest = max(found, key=_revision, default=None)
+                return workload_status.deployment_status(tree, found, newest, now)
+            case _:
+                return workload_status.replica_set_status(tree, active)
+
+    def _wanted_daemons(self, daemon_set: DaemonSet) -> int:
+        template = daemon_set.spec.template
+        spec = daemons.make_spec(template.spec)
+        nodes = self._cluster.list("Node")
+        return sum(daemons.is_eligible(node, spec, template.node_name) for node in nodes)
+
+    def _replica_sets(self, deployment: KubeObject) -> list[Tree]:
+        store = self._registry.store
+        owned = store.owned_by(deployment.uid)
+        records = [store.get(*place) for place in owned if place[0] == "replicasets.apps"]
+        return [record.decode() for record in records if isinstance(record, Record)]
+
+    def _mark_revision(self, deployment: KubeObject, tree: Tree) -> str:
+        """Say on the deployment which rollout it is at; empty when it says so already."""
+        found = max(map(_revision, self._replica_sets(deployment)), default=0)
+        notes = tree["metadata"].get("annotations") or {}
+        if not found or notes.get(deployments.REVISION) == str(found):
+            return ""
+        tree["metadata"]["annotations"] = {**notes, deployments.REVISION: str(found)}
+        return str(found)
+
+
+def _revision(replica_set: Tree) -> int:
+    notes = replica_set["metadata"].get("annotations") or {}
+    text = str(notes.get(deployments.REVISION) or "0")
+    return int(text) if text.isdecimal() else 0

@@ -1,0 +1,205 @@
+"""Workload status: what the status of a workload says, made of its pods.
+
+Mirrors the status parts of pkg/controller/{replicaset,deployment,statefulset,daemon,job}. A pod that is ready is
+available at once: `minReadySeconds` is not waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ....api.pod import Pod
+from ...memory.pod_index import OwnedPods
+from .budgets import is_healthy
+
+Tree = dict[str, Any]
+
+
+def set_plain_condition(status: Tree, condition: Tree, now: str) -> None:
+    """Put a condition of a workload in the place of the one of its type; times change only with its status."""
+    conditions = [dict(c) for c in status.get("conditions") or ()]
+    old = next((c for c in conditions if c.get("type") == condition["type"]), None)
+    if old is not None and all(old.get(key) == value for key, value in condition.items()):
+        return
+    moved = old is None or old.get("status") != condition["status"]
+    since = now if moved or old is None else old.get("lastTransitionTime")
+    new = {**condition, "lastUpdateTime": now, "lastTransitionTime": since}
+    others = [c for c in conditions if c.get("type") != condition["type"]]
+    status["conditions"] = [*others, new]
+
+
+def without_zeros(status: Tree) -> Tree:
+    """A status without the counts that are zero, as the API server leaves them out."""
+    kept = ("replicas", "observedGeneration")
+    return {
+        key: value for key, value in status.items() if value not in (0, None, []) or key in kept
+    }
+
+
+def replica_set_status(tree: Tree, pods: Iterable[Pod]) -> Tree:
+    """Of a ReplicaSet or ReplicationController."""
+    pods = list(pods)
+    ready = sum(map(is_healthy, pods))
+    return without_zeros(
+        {
+            "replicas": len(pods),
+            "fullyLabeledReplicas": len(pods),
+            "readyReplicas": ready,
+            "availableReplicas": ready,
+            "observedGeneration": tree["metadata"].get("generation", 1),
+        }
+    )
+
+
+def deployment_status(
+    tree: Tree, replica_sets: Sequence[Tree], newest: Tree | None, now: str
+) -> Tree:
+    """Of a Deployment, from the statuses of its replica sets."""
+
+    def total(name: str) -> int:
+        return sum(int((rs.get("status") or {}).get(name) or 0) for rs in replica_sets)
+
+    wanted = int((tree.get("spec") or {}).get("replicas") or 0)
+    updated = int(((newest or {}).get("status") or {}).get("replicas") or 0)
+    replicas, available = total("replicas"), total("availableReplicas")
+    status = without_zeros(
+        {
+            "observedGeneration": tree["metadata"].get("generation", 1),
+            "replicas": replicas,
+            "updatedReplicas": updated,
+            "readyReplicas": total("readyReplicas"),
+            "availableReplicas": available,
+            "unavailableReplicas": max(max(replicas, wanted) - available, 0),
+        }
+    )
+    status["conditions"] = (tree.get("status") or {}).get("conditions") or []
+    is_available = available >= wanted - _max_unavailable(tree, wanted)
+    set_plain_condition(status, _available(is_available), now)
+    done = updated == replicas == wanted and available >= wanted
+    set_plain_condition(status, _progressing(tree, newest, done), now)
+    return status
+
+
+def _max_unavailable(tree: Tree, wanted: int) -> int:
+    strategy = (tree.get("spec") or {}).get("strategy") or {}
+    given = (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 0)
+    if isinstance(given, str):
+        given = int(given.removesuffix("%")) * wanted // 100 if given[:-1].isdecimal() else 0
+    return int(given)
+
+
+def _available(is_available: bool) -> Tree:
+    return {
+        "type": "Available",
+        "status": "True" if is_available else "False",
+        "reason": "MinimumReplicasAvailable" if is_available else "MinimumReplicasUnavailable",
+        "message": "Deployment has minimum availability."
+        if is_available
+        else "Deployment does not have minimum availability.",
+    }
+
+
+def _progressing(tree: Tree, newest: Tree | None, done: bool) -> Tree:
+    name = (newest or {}).get("metadata", {}).get("name", "")
+    word = "has successfully progressed." if done else "is progressing."
+    return {
+        "type": "Progressing",
+        "status": "True",
+        "reason": "NewReplicaSetAvailable" if done else "ReplicaSetUpdated",
+        "message": f'ReplicaSet "{name}" {word}',
+    }
+
+
+def stateful_set_status(tree: Tree, pods: Iterable[Pod], revision: str, label: str) -> Tree:
+    """Of a StatefulSet."""
+    pods = list(pods)
+    ready = sum(map(is_healthy, pods))
+    updated = sum(pod.labels.get(label) == revision for pod in pods)
+    old = tree.get("status") or {}
+    current = revision if updated == len(pods) else old.get("currentRevision", revision)
+    status = {
+        "observedGeneration": tree["metadata"].get("generation", 1),
+        "replicas": len(pods),
+        "readyReplicas": ready,
+        "availableReplicas": ready,
+        "currentReplicas": sum(pod.labels.get(label) == current for pod in pods),
+        "updatedReplicas": updated,
+        "currentRevision": current,
+        "updateRevision": revision,
+    }
+    return {**without_zeros(status), "collisionCount": 0, "availableReplicas": ready}
+
+
+def daemon_set_status(
+    tree: Tree, pods: Iterable[Pod], wanted: int, revision: str, label: str
+) -> Tree:
+    """Of a DaemonSet that is wanted on so many nodes."""
+    pods = list(pods)
+    ready = sum(map(is_healthy, pods))
+    status = {
+        "desiredNumberScheduled": wanted,
+        "currentNumberScheduled": len(pods),
+        "numberMisscheduled": 0,
+        "numberReady": ready,
+        "updatedNumberScheduled": sum(pod.labels.get(label) == revision for pod in pods),
+        "numberAvailable": ready,
+        "numberUnavailable": max(wanted - ready, 0),
+        "observedGeneration": tree["metadata"].get("generation", 1),
+    }
+    always = (
+        "desiredNumberScheduled",
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "numberReady",
+    )
+    return {key: value for key, value in status.items() if value or key in always}
+
+
+def job_status(tree: Tree, pods: OwnedPods, failed_limit: int, now: str) -> Tree:
+    """Of a Job."""
+    spec, old = tree.get("spec") or {}, tree.get("status") or {}
+    succeeded = max(pods.succeeded, int(old.get("succeeded") or 0))
+    failed = max(pods.failed, int(old.get("failed") or 0))
+    status: Tree = {
+        "active": len(pods.active),
+        "ready": sum(map(is_healthy, pods.active.values())),
+        "succeeded": succeeded,
+        "failed": failed,
+        "terminating": len(pods.leaving),
+        "conditions": old.get("conditions") or [],
+        "uncountedTerminatedPods": {},
+    }
+    if not spec.get("suspend"):
+        status["startTime"] = old.get("startTime") or now
+    completions = spec.get("completions")
+    is_done = succeeded >= completions if completions is not None else bool(succeeded)
+    if is_done and not pods.active:
+        _end_job(status, "Complete", "CompletionsReached", "SuccessCriteriaMet", now)
+        status["completionTime"] = old.get("completionTime") or now
+    elif failed > failed_limit:
+        _end_job(status, "Failed", "BackoffLimitExceeded", "FailureTarget", now)
+    elif spec.get("suspend"):
+        condition = {"type": "Suspended", "status": "True", "reason": "JobSuspended"}
+        set_job_condition(status, condition, now)
+    elif any(c.get("type") == "Suspended" for c in status["conditions"]):
+        condition = {"type": "Suspended", "status": "False", "reason": "JobResumed"}
+        set_job_condition(status, condition, now)
+    always = ("uncountedTerminatedPods", "ready", "terminating")
+    return {key: value for key, value in status.items() if value or key in always}
+
+
+def _end_job(status: Tree, kind: str, reason: str, before: str, now: str) -> None:
+    for name in (before, kind):
+        set_job_condition(status, {"type": name, "status": "True", "reason": reason}, now)
+
+
+def set_job_condition(status: Tree, condition: Tree, now: str) -> None:
+    """Put a condition of a job in the place of the one of its type."""
+    conditions = list(status.get("conditions") or ())
+    old = next((c for c in conditions if c.get("type") == condition["type"]), None)
+    if old is not None and old.get("status") == condition["status"]:
+        return
+    others = [c for c in conditions if c.get("type") != condition["type"]]
+    new = {**condition, "message": "", "lastProbeTime": now, "lastTransitionTime": now}
+    status["conditions"] = [*others, new]

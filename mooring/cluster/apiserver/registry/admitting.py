@@ -1,0 +1,111 @@
+"""Admitting: the rules of the simulator's cluster, applied to whole objects.
+
+An object is decoded into our type, which refuses what makes no sense for placement; the rules of
+`cluster.memory.admission` are asked; what they fill in is carried over to the object.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ....api.decode import without_nulls
+from ....api.kinds import KINDS, FieldError, Kind
+from ....api.pod import Pod
+from ....api.pod_spec import PodSpec
+from ....api.workloads import Namespace
+from ....framework import Lister
+from ...memory.admission import Admission, AdmissionError, admit_namespace, admit_storage
+from .carrying import carry_over
+from .errors import Cause, forbidden, invalid
+from .resources import Resource
+
+Tree = dict[str, Any]
+Difference = tuple[str, Any, Any]
+"""The name of a field, its value before and after."""
+MAX_KEPT = 4096
+
+
+def kind_of(resource: Resource) -> Kind | None:
+    """Our type for the objects of the resource; None: it has no bearing on placement."""
+    kind = KINDS.get(resource.kind)
+    return kind if kind is not None and kind.group == resource.group else None
+
+
+class Admitting:
+    """Admits new objects. Pods of one spec share the answer."""
+
+    def __init__(self, lister: Lister) -> None:
+        self._admission = Admission(lister)
+        self._changes: dict[tuple[PodSpec, PodSpec], list[Difference]] = {}
+
+    def admit(self, resource: Resource, tree: Tree) -> Tree:
+        """The object with what it takes to place it; StatusError if it is refused."""
+        kind = kind_of(resource)
+        if kind is None:
+            return tree
+        obj = decode(resource, kind, tree)
+        if isinstance(obj, Pod):
+            return self._admit_pod(resource, tree, obj)
+        admitted = admit_namespace(obj) if isinstance(obj, Namespace) else admit_storage(obj)
+        if admitted is obj:
+            return tree
+        carried = carry_over(tree, _plain(obj), _plain(admitted))
+        return {**tree, **carried}
+
+    def check(self, resource: Resource, tree: Tree) -> None:
+        """Refuse an object that makes no sense; StatusError."""
+        kind = kind_of(resource)
+        if kind is not None:
+            decode(resource, kind, tree)
+
+    def _admit_pod(self, resource: Resource, tree: Tree, pod: Pod) -> Tree:
+        try:
+            admitted = self._admission.admit(pod)
+        except AdmissionError as error:
+            if error.path == "spec.priorityClassName":
+                problem = f"no PriorityClass with name {pod.spec.priority_class_name} was found"
+                raise forbidden(resource, pod.name, problem) from None
+            cause = Cause("FieldValueInvalid", error.problem, error.path)
+            raise invalid(resource, pod.name, [cause]) from None
+        if admitted.spec is not pod.spec:
+            spec = dict(tree["spec"])
+            for name, before, after in self._differences(pod.spec, admitted.spec):
+                spec[name] = carry_over(spec.get(name), before, after)
+            tree = {**tree, "spec": spec}
+        return tree
+
+    def _differences(self, before: PodSpec, after: PodSpec) -> list[Difference]:
+        """The fields in which two specs differ, found once for all pods that have them."""
+        found = self._changes.get((before, after))
+        if found is None:
+            if len(self._changes) > MAX_KEPT:
+                self._changes.clear()
+            old, new = _plain(before), _plain(after)
+            found = [(name, old.get(name), new[name]) for name in new if old.get(name) != new[name]]
+            self._changes[before, after] = found
+        return found
+
+
+def _plain(obj: Any) -> Tree:
+    """The object as a tree of dicts and lists."""
+    tree: Tree = msgspec.json.decode(msgspec.json.encode(obj))
+    return tree
+
+
+def decode(resource: Resource, kind: Kind, tree: Tree) -> Any:
+    """The object as our type; StatusError if it makes no sense."""
+    name = str(tree["metadata"].get("name") or "")
+    try:
+        try:
+            wire = msgspec.convert(tree, kind.wire)
+        except msgspec.ValidationError:
+            wire = msgspec.convert(without_nulls(tree), kind.wire)
+        return kind.build(wire)
+    except FieldError as error:
+        cause = Cause("FieldValueInvalid", f"Invalid value: {error.fault}", error.path)
+    except msgspec.ValidationError as error:
+        problem, _, path = str(error).partition(" - at `$.")
+        cause = Cause("FieldValueInvalid", f"Invalid value: {problem}", path.rstrip("`"))
+    raise invalid(resource, name, [cause])

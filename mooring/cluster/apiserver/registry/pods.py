@@ -1,0 +1,140 @@
+"""Pods: what the API server knows about pods alone: their quality of service, gates, conditions and binding.
+
+Mirrors pkg/registry/core/pod/{strategy,storage/storage}.go and pkg/apis/core/helper/qos.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ....api.quantity import parse_quantity
+from .errors import StatusError, bad_request, conflict, invalid, invalid_value, required
+from .resources import BY_STORAGE, Resource
+
+Tree = dict[str, Any]
+PODS = BY_STORAGE["pods"]
+FINISHED = ("Succeeded", "Failed")
+QOS_RESOURCES = ("cpu", "memory")
+
+
+def begin_status(tree: Tree, now: str) -> Tree:
+    """The status of a new pod."""
+    status: Tree = {"phase": "Pending", "qosClass": qos_class(tree.get("spec") or {})}
+    if (tree.get("spec") or {}).get("schedulingGates"):
+        status["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+                "lastProbeTime": None,
+                "lastTransitionTime": now,
+            }
+        ]
+    return status
+
+
+def qos_class(spec: Mapping[str, Any]) -> str:
+    """Guaranteed when all have limits for processor and memory and request as much, BestEffort when none says."""
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    given = [spec["resources"]] if spec.get("resources") else []
+    parts = given or [container.get("resources") or {} for container in containers]
+    says, guaranteed = False, bool(parts)
+    for part in parts:
+        requests, limits = part.get("requests") or {}, part.get("limits") or {}
+        for name in QOS_RESOURCES:
+            wanted = parse_quantity(requests[name]) if requests.get(name) else 0
+            limit = parse_quantity(limits[name]) if limits.get(name) else 0
+            says |= bool(wanted or limit)
+            guaranteed &= bool(limit) and wanted in (0, limit)
+    if not says:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def set_condition(status: Tree, condition: Mapping[str, Any], now: str) -> bool:
+    """Put the condition in the place of the one of its type; returns whether anything changed."""
+    conditions = list(status.get("conditions") or ())
+    for i, old in enumerate(conditions):
+        if old.get("type") != condition["type"]:
+            continue
+        moved = old.get("status") != condition["status"]
+        since = now if moved else old.get("lastTransitionTime")
+        new = {"lastProbeTime": None, **condition, "lastTransitionTime": since}
+        conditions[i] = new
+        status["conditions"] = conditions
+        return moved or any(old.get(key) != value for key, value in condition.items())
+    conditions.append({"lastProbeTime": None, "lastTransitionTime": now, **condition})
+    status["conditions"] = conditions
+    return True
+
+
+def check_binding(binding: Mapping[str, Any], name: str) -> str:
+    """The name of the node that a Binding asks for; StatusError when it makes no sense."""
+    given = str((binding.get("metadata") or {}).get("name") or "")
+    if given != name:
+        raise bad_request("name in URL does not match name in Binding object")
+    target = binding.get("target") or {}
+    kind = target.get("kind") or "Node"
+    if kind != "Node":
+        cause = invalid_value("target.kind", kind, 'must be "Node"')
+        raise invalid(_BINDINGS, name, [cause])
+    if not target.get("name"):
+        raise invalid(_BINDINGS, name, [required("target.name")])
+    return str(target["name"])
+
+
+def bind(tree: Tree, binding: Mapping[str, Any], node_name: str, now: str) -> Tree:
+    """The pod on its node; StatusError when it must not be put there."""
+    metadata, spec = tree["metadata"], tree["spec"]
+    name, said = metadata["name"], binding.get("metadata") or {}
+    check_preconditions(PODS, tree, said.get("uid"), said.get("resourceVersion"))
+    if metadata.get("deletionTimestamp"):
+        raise _unbindable(name, f"pod {name} is being deleted, cannot be assigned to a host")
+    if spec.get("nodeName"):
+        raise _unbindable(name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
+    if spec.get("schedulingGates"):
+        raise _unbindable(name, f"pod {name} has non-empty .spec.schedulingGates")
+    spec["nodeName"] = node_name
+    for field in ("annotations", "labels"):
+        if said.get(field):
+            metadata[field] = {**(metadata.get(field) or {}), **said[field]}
+    status = tree.setdefault("status", {})
+    status.pop("nominatedNodeName", None)
+    set_condition(status, {"type": "PodScheduled", "status": "True"}, now)
+    return tree
+
+
+def check_preconditions(
+    resource: Resource, tree: Mapping[str, Any], uid: Any, resource_version: Any
+) -> None:
+    """Refuse to touch another object than the one that was meant; each may be None or empty."""
+    metadata = tree["metadata"]
+    if uid and uid != metadata["uid"]:
+        problem = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
+        raise conflict(resource, metadata["name"], problem)
+    if resource_version and str(resource_version) != metadata["resourceVersion"]:
+        problem = (
+            f"Precondition failed: ResourceVersion in precondition: {resource_version},"
+            f" ResourceVersion in object meta: {metadata['resourceVersion']}"
+        )
+        raise conflict(resource, metadata["name"], problem)
+
+
+_BINDINGS = BY_STORAGE["bindings"]
+
+
+def _unbindable(name: str, problem: str) -> StatusError:
+    message = f'Operation cannot be fulfilled on pods/binding "{name}": {problem}'
+    return StatusError(409, "Conflict", message, {"name": name, "kind": "pods/binding"})
+
+
+def grace_of(tree: Mapping[str, Any], asked: int | None) -> int:
+    """How many seconds the pod has when it is deleted; 0: it goes at once."""
+    spec, status = tree.get("spec") or {}, tree.get("status") or {}
+    if not spec.get("nodeName") or status.get("phase") in FINISHED:
+        return 0
+    seconds = spec.get("terminationGracePeriodSeconds") if asked is None else asked
+    seconds = 0 if seconds is None else int(seconds)
+    return 1 if seconds < 0 else seconds

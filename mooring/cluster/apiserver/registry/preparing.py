@@ -1,0 +1,161 @@
+"""Preparing: what the server sets in objects that come in, and what of them it does not take.
+
+Mirrors the strategies of pkg/registry and rest.BeforeCreate/BeforeUpdate of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from ...memory import jobs
+from ...memory.names import ALPHABET, MAX_PREFIX, SUFFIX_LENGTH
+from . import pods, services
+from .defaults import child
+from .errors import bad_request
+from .resources import Resource
+
+Tree = dict[str, Any]
+
+_SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_NOT_COUNTED = frozenset({"kind", "apiVersion", "metadata", "status"})
+_KEEPS_STATUS = frozenset({"nodes", "persistentvolumes", "csistoragecapacities.storage.k8s.io"})
+_METADATA_WITH_STATUS = frozenset({"pods", "nodes"})
+PROTECTED = {
+    "persistentvolumeclaims": "kubernetes.io/pvc-protection",
+    "persistentvolumes": "kubernetes.io/pv-protection",
+}
+"""The finalizers of what is not deleted while it is in use."""
+
+
+def metadata_of(tree: Tree) -> Tree:
+    """The object's metadata; StatusError when it is none."""
+    metadata = tree.get("metadata")
+    if metadata is None:
+        metadata = tree["metadata"] = {}
+    if not isinstance(metadata, dict):
+        raise bad_request("metadata: expected an object")
+    return metadata
+
+
+def bare(tree: Tree) -> Tree:
+    """The object as it is stored: its metadata first, without its kind and version."""
+    stored = {"metadata": tree["metadata"]}
+    for key, value in tree.items():
+        if key not in ("kind", "apiVersion", "metadata"):
+            stored[key] = value
+    return stored
+
+
+def random_suffix() -> str:
+    """Five letters by chance."""
+    return "".join(random.choices(ALPHABET, k=SUFFIX_LENGTH))
+
+
+def begin(resource: Resource, tree: Tree, namespace: str, now: str) -> None:
+    """Set what a new object gets from the server, and take away what it must not bring."""
+    metadata = metadata_of(tree)
+    for name in (*_SERVER_SET, "resourceVersion", "generation", "selfLink"):
+        metadata.pop(name, None)
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = str(metadata["generateName"])[:MAX_PREFIX] + random_suffix()
+    if resource.is_namespaced:
+        metadata["namespace"] = namespace
+    else:
+        metadata.pop("namespace", None)
+    metadata["uid"] = str(uuid4())
+    metadata["creationTimestamp"] = now
+    if resource.has_generation:
+        metadata["generation"] = 1
+    if resource.has_status and resource.storage not in _KEEPS_STATUS:
+        tree.pop("status", None)
+    finalizer = PROTECTED.get(resource.storage)
+    if finalizer and finalizer not in (metadata.get("finalizers") or ()):
+        metadata["finalizers"] = [*(metadata.get("finalizers") or ()), finalizer]
+
+
+def complete(resource: Resource, tree: Tree, now: str) -> None:
+    """Set what follows from the rest of a new object."""
+    match resource.storage:
+        case "pods":
+            tree["status"] = pods.begin_status(tree, now)
+        case "namespaces":
+            tree["spec"] = {"finalizers": ["kubernetes"]}
+            tree["status"] = {"phase": "Active"}
+        case "services":
+            tree.setdefault("status", {"loadBalancer": {}})
+        case "jobs.batch":
+            _select_own_pods(tree)
+        case _ if resource.has_status:
+            tree.setdefault("status", {})
+
+
+def _select_own_pods(tree: Tree) -> None:
+    """A job picks its pods by its uid, unless it says otherwise."""
+    spec, metadata = child(tree, "spec"), tree["metadata"]
+    if spec.get("manualSelector"):
+        return
+    labels = jobs.controller_labels(metadata["uid"], metadata["name"])
+    template = child(child(spec, "template"), "metadata")
+    template["labels"] = {**(template.get("labels") or {}), **labels}
+    key = f"{jobs.PREFIX}controller-uid"
+    spec["selector"] = {"matchLabels": {key: labels[key]}}
+
+
+def keep_server_set(tree: Tree, old: Mapping[str, Any]) -> None:
+    """Whatever the client says, keep what only the server sets."""
+    metadata, before = metadata_of(tree), old["metadata"]
+    metadata.pop("selfLink", None)
+    for name in (*_SERVER_SET, "generation", "resourceVersion", "name", "namespace"):
+        if name in before:
+            metadata[name] = before[name]
+        else:
+            metadata.pop(name, None)
+
+
+def only_status(resource: Resource, tree: Tree, old: Tree) -> Tree:
+    """What an update of the status may change."""
+    metadata = dict(old["metadata"])
+    if resource.storage in _METADATA_WITH_STATUS:
+        for name in ("labels", "annotations"):
+            if name in tree["metadata"]:
+                metadata[name] = tree["metadata"][name]
+    kept = {**old, "metadata": metadata}
+    kept.pop("status", None)
+    if "status" in tree:
+        kept["status"] = tree["status"]
+    if resource.storage == "pods":
+        _keep_observed(kept.setdefault("status", {}), old.get("status") or {})
+    return kept
+
+
+def _keep_observed(status: Tree, old: Mapping[str, Any]) -> None:
+    if not status.get("qosClass") and old.get("qosClass"):
+        status["qosClass"] = old["qosClass"]
+
+
+def all_but_status(resource: Resource, tree: Tree, old: Tree) -> Tree:
+    """What an update of the object itself may change."""
+    if resource.storage == "namespaces":
+        tree = {**tree, "spec": old.get("spec") or {}}
+    elif resource.storage == "services":
+        services.keep_allocated(tree, old)
+    if not resource.has_status:
+        return tree
+    kept = dict(tree)
+    kept.pop("status", None)
+    if "status" in old:
+        kept["status"] = old["status"]
+    return kept
+
+
+def count_generation(resource: Resource, tree: Tree, old: Mapping[str, Any]) -> None:
+    """The generation grows whenever something else than metadata and status changes."""
+    if not resource.has_generation:
+        return
+    before = {key: old[key] for key in old if key not in _NOT_COUNTED}
+    after = {key: tree[key] for key in tree if key not in _NOT_COUNTED}
+    generation = int(old["metadata"].get("generation") or 0)
+    tree["metadata"]["generation"] = generation + (before != after)

@@ -1,0 +1,270 @@
+"""Registry: create, change and delete objects, as the API server does it.
+
+Mirrors k8s.io/apiserver/pkg/registry/generic/registry/store.go. Whoever calls it, a client over HTTP or a controller
+within the process, the same happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from ....clock import Clock, SystemClock
+from ....framework import Lister
+from ..store import Record, Store
+from . import pods, preparing, services
+from .admitting import Admitting
+from .defaults import apply_defaults
+from .errors import (
+    Cause,
+    already_exists,
+    bad_request,
+    forbidden,
+    invalid,
+    not_found,
+    stale,
+)
+from .resources import BY_STORAGE, Resource
+from .validation import create_causes, update_causes
+
+Tree = dict[str, Any]
+Edit = Callable[[Tree], Tree]
+"""Makes of an object, which it may change, what it shall be."""
+
+ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+ORPHANING = frozenset({"jobs.batch", "replicationcontrollers"})
+"""Those whose pods stay when nobody says otherwise."""
+KEPT_NAMESPACES = ("default", "kube-system", "kube-public")
+MADE_BY_PUT = frozenset(
+    {"leases.coordination.k8s.io", "endpoints", "events", "limitranges", "resourcequotas"}
+)
+_PROPAGATION = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND], "Background": []}
+_NAMESPACES = BY_STORAGE["namespaces"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """How something is to be deleted."""
+
+    grace_s: int | None = None
+    propagation: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    dry_run: bool = False
+
+
+class Registry:
+    """All objects of the cluster, with the rules for changing them. `lister` has what admission looks up."""
+
+    def __init__(self, store: Store, lister: Lister, clock: Clock | None = None) -> None:
+        self.store = store
+        self.lister = lister
+        self.clock = clock or SystemClock()
+        self._admitting = Admitting(lister)
+        self._second, self._text = datetime.min, ""
+
+    def now(self, later_s: float = 0) -> str:
+        """The time, or some seconds later, as Kubernetes writes it."""
+        moment = self.clock.now()
+        if later_s:
+            moment += timedelta(seconds=later_s)
+        second = moment.replace(microsecond=0)
+        if second != self._second:
+            self._second, self._text = second, second.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self._text
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Record:
+        """The object; StatusError if it is not there."""
+        record = self.store.get(resource.storage, (namespace, name))
+        if record is None:
+            raise not_found(resource, name)
+        return record
+
+    # Creating
+
+    def create(
+        self, resource: Resource, namespace: str, tree: Tree, dry_run: bool = False
+    ) -> Record:
+        """Store a new object, with all that the server fills in."""
+        now = self.now()
+        preparing.begin(resource, tree, namespace, now)
+        apply_defaults(resource.storage, tree)
+        name = str(tree["metadata"].get("name") or "")
+        if resource.is_namespaced:
+            self._check_namespace(resource, namespace, name)
+        causes = list(create_causes(resource, tree))
+        if causes:
+            raise invalid(resource, name, causes)
+        tree = self._admitting.admit(resource, tree)
+        preparing.complete(resource, tree, now)
+        if resource.storage == "services":
+            others = (record.decode() for record in self.store.list("services"))
+            services.allocate(tree, others)
+        key = (namespace if resource.is_namespaced else "", name)
+        if self.store.get(resource.storage, key) is not None:
+            raise already_exists(resource, name)
+        return self._put(resource, key, preparing.bare(tree), dry_run)
+
+    def _check_namespace(self, resource: Resource, namespace: str, name: str) -> None:
+        record = self.store.get("namespaces", ("", namespace))
+        if record is None:
+            raise not_found(_NAMESPACES, namespace)
+        if record.fields == ("Terminating",):
+            problem = f"unable to create new content in namespace {namespace} because it is being terminated"
+            cause = Cause(
+                "NamespaceTerminating",
+                f"namespace {namespace} is being terminated",
+                "metadata.namespace",
+            )
+            raise forbidden(resource, name, problem, [cause])
+
+    # Changing
+
+    def update(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        edit: Edit,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Record:
+        """Put what `edit` makes of the object in its place; StatusError if it may not be."""
+        record = self.get(resource, namespace, name)
+        old, tree = record.decode(), record.decode()
+        head = {"kind": resource.kind, "apiVersion": resource.api_version}
+        tree = edit({**head, **tree})
+        self._check_identity(resource, tree, old)
+        preparing.keep_server_set(tree, old)
+        if subresource == "status":
+            tree = preparing.only_status(resource, tree, old)
+        elif subresource == "finalize":
+            tree = {**old, "spec": tree.get("spec") or {}}
+        else:
+            tree = preparing.all_but_status(resource, tree, old)
+            apply_defaults(resource.storage, tree)
+            causes = list(update_causes(resource, tree, old))
+            if causes:
+                raise invalid(resource, name, causes)
+            preparing.count_generation(resource, tree, old)
+        tree = preparing.bare(tree)
+        self._admitting.check(resource, tree)
+        return self._replace(resource, record, tree, old, dry_run)
+
+    def write(self, resource: Resource, record: Record, tree: Tree) -> Record:
+        """Put `tree` in the place of `record`, without any rule: for the server's own bookkeeping."""
+        old, tree = record.decode(), preparing.bare(tree)
+        tree["metadata"] = dict(tree["metadata"])
+        preparing.count_generation(resource, tree, old)
+        return self._replace(resource, record, tree, old, False)
+
+    def _check_identity(self, resource: Resource, tree: Tree, old: Tree) -> None:
+        """Refuse to write another object than the one that was read."""
+        metadata, before = preparing.metadata_of(tree), old["metadata"]
+        name = before["name"]
+        if tree.get("kind", resource.kind) != resource.kind:
+            raise bad_request(
+                f"the kind in the body ({tree['kind']}) does not match the expected kind ({resource.kind})"
+            )
+        given = metadata.get("name")
+        if given and given != name:
+            raise bad_request(
+                f"the name of the object ({given}) does not match the name on the URL ({name})"
+            )
+        if metadata.get("uid") and metadata["uid"] != before["uid"]:
+            pods.check_preconditions(resource, old, metadata["uid"], None)
+        version = metadata.get("resourceVersion")
+        if version and str(version) != before["resourceVersion"]:
+            raise stale(resource, name)
+
+    def _replace(
+        self, resource: Resource, record: Record, tree: Tree, old: Tree, dry_run: bool
+    ) -> Record:
+        if tree == old:
+            return record  # nothing new: no new version, nobody is told
+        metadata = tree["metadata"]
+        leaves = metadata.get("deletionTimestamp") and not metadata.get("finalizers")
+        has_grace = metadata.get("deletionGracePeriodSeconds")
+        if not leaves or has_grace or self._holds(resource, tree):
+            return self._put(resource, record.key, tree, dry_run)
+        return record if dry_run else self.store.remove(resource.storage, record.key)
+
+    def _put(self, resource: Resource, key: tuple[str, str], tree: Tree, dry_run: bool) -> Record:
+        if not dry_run:
+            return self.store.put(resource.storage, key, tree)
+        data = msgspec.json.encode(tree)
+        return Record(key, tree["metadata"]["uid"], 0, data, tree["metadata"].get("labels"))
+
+    def _holds(self, resource: Resource, tree: Tree) -> bool:
+        """Whether something else than finalizers of the metadata keeps the object."""
+        return resource.storage == "namespaces" and bool((tree.get("spec") or {}).get("finalizers"))
+
+    # Deleting
+
+    def delete(
+        self, resource: Resource, namespace: str, name: str, options: DeleteOptions | None = None
+    ) -> tuple[Record, bool]:
+        """Delete the object, or begin to; returns its last state and whether it is gone."""
+        options = options or DeleteOptions()
+        record = self.get(resource, namespace, name)
+        tree, old = record.decode(), record.decode()
+        pods.check_preconditions(resource, tree, options.uid, options.resource_version)
+        if resource.storage == "namespaces" and name in KEPT_NAMESPACES:
+            raise forbidden(resource, name, "this namespace may not be deleted")
+        metadata = tree["metadata"]
+        self._set_finalizers(resource, metadata, options.propagation)
+        grace_s = pods.grace_of(tree, options.grace_s) if resource.is_graceful else 0
+        if metadata.get("deletionTimestamp"):
+            grace_s = min(grace_s, int(metadata.get("deletionGracePeriodSeconds") or 0))
+        must_stay = bool(metadata.get("finalizers")) or self._holds(resource, tree)
+        if options.dry_run:
+            return record, not must_stay and not grace_s
+        if not must_stay and not grace_s:
+            return self.store.remove(resource.storage, record.key), True
+        self._mark_deleted(resource, tree, grace_s)
+        if tree != old:
+            record = self.store.put(resource.storage, record.key, tree)
+        return record, False
+
+    def _mark_deleted(self, resource: Resource, tree: Tree, grace_s: int) -> None:
+        """Say that the object is on its way out, and until when."""
+        metadata = tree["metadata"]
+        if not metadata.get("deletionTimestamp") or grace_s < int(
+            metadata.get("deletionGracePeriodSeconds") or 0
+        ):
+            metadata["deletionTimestamp"] = self.now(grace_s)
+            metadata["deletionGracePeriodSeconds"] = grace_s
+            if resource.has_generation:
+                metadata["generation"] = int(metadata.get("generation") or 0) + 1
+        if resource.storage == "namespaces":
+            tree["status"] = {**(tree.get("status") or {}), "phase": "Terminating"}
+
+    def _set_finalizers(self, resource: Resource, metadata: Tree, propagation: str) -> None:
+        """Keep the object until its dependents are seen to, if that is asked for."""
+        others = [f for f in metadata.get("finalizers") or () if f not in (ORPHAN, FOREGROUND)]
+        chosen = _PROPAGATION.get(propagation)
+        if chosen is None:
+            present = set(metadata.get("finalizers") or ())
+            chosen = [f for f in (ORPHAN, FOREGROUND) if f in present]
+            if not chosen and resource.storage in ORPHANING:
+                chosen = [ORPHAN]
+        if chosen == [ORPHAN] and not self.store.owned_by(metadata["uid"]):
+            chosen = []
+        finalizers = [*others, *chosen]
+        if finalizers:
+            metadata["finalizers"] = finalizers
+        else:
+            metadata.pop("finalizers", None)
+
+    # Pods
+
+    def bind(self, namespace: str, name: str, binding: Tree, dry_run: bool = False) -> None:
+        """Put a pod on the node that a Binding names."""
+        node_name = pods.check_binding(binding, name)
+        record = self.get(pods.PODS, namespace, name)
+        tree = pods.bind(record.decode(), binding, node_name, self.now())
+        self._put(pods.PODS, record.key, tree, dry_run)

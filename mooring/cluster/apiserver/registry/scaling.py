@@ -1,0 +1,79 @@
+"""Scaling: the number of replicas of a workload as an object of its own, autoscaling/v1 Scale.
+
+Mirrors the ScaleREST of pkg/registry/apps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .errors import bad_request, invalid, invalid_value, stale
+from .registry import Edit, Registry
+from .resources import Resource
+
+Tree = dict[str, Any]
+_KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def scale_of(tree: Mapping[str, Any]) -> Tree:
+    """The Scale of a workload."""
+    metadata, spec = tree["metadata"], tree.get("spec") or {}
+    status: Tree = {"replicas": int((tree.get("status") or {}).get("replicas") or 0)}
+    selector = _selector_text(spec.get("selector"))
+    if selector:
+        status["selector"] = selector
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {name: metadata[name] for name in _KEPT if name in metadata},
+        "spec": {"replicas": int(spec.get("replicas") or 0)},
+        "status": status,
+    }
+
+
+def update_scale(
+    registry: Registry, resource: Resource, namespace: str, name: str, edit: Edit, dry_run: bool
+) -> Tree:
+    """Set the number of replicas to what `edit` makes of the Scale; returns the new Scale."""
+
+    def scaled(tree: Tree) -> Tree:
+        before = scale_of(tree)
+        after = edit(scale_of(tree))
+        metadata = after.get("metadata") or {}
+        if metadata.get("name") not in (None, "", name):
+            raise bad_request(
+                f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
+            )
+        version = metadata.get("resourceVersion")
+        if version and version != before["metadata"]["resourceVersion"]:
+            raise stale(resource, name)
+        replicas = (after.get("spec") or {}).get("replicas", 0)
+        if not isinstance(replicas, int) or replicas < 0:
+            cause = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
+            raise invalid(resource, name, [cause])
+        tree["spec"] = {**(tree.get("spec") or {}), "replicas": replicas}
+        return tree
+
+    return scale_of(registry.update(resource, namespace, name, scaled, "", dry_run).decode())
+
+
+def _selector_text(selector: Mapping[str, Any] | None) -> str:
+    """The selector as one writes it in a query."""
+    if not selector:
+        return ""
+    if "matchLabels" not in selector and "matchExpressions" not in selector:
+        return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+    parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    for one in selector.get("matchExpressions") or ():
+        values = ",".join(one.get("values") or ())
+        match one.get("operator"):
+            case "In":
+                parts.append(f"{one['key']} in ({values})")
+            case "NotIn":
+                parts.append(f"{one['key']} notin ({values})")
+            case "Exists":
+                parts.append(str(one["key"]))
+            case _:
+                parts.append(f"!{one['key']}")
+    return ",".join(parts)

@@ -1,0 +1,418 @@
+"""Validation: what makes no sense in an object, or must not change, as causes of a refusal.
+
+Mirrors pkg/apis/*/validation, as far as it keeps a cluster sound. What bears on placement, `api.validate` judges; it is
+asked when the object is decoded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from ....api.names import is_label_value, is_qualified_name
+from ....api.quantity import parse_quantity
+from .errors import Cause, forbidden_field, invalid_value, required, unsupported_value
+from .resources import Resource
+
+Tree = Mapping[str, Any]
+
+_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?", re.ASCII)
+_LABEL_1035 = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?", re.ASCII)
+_SUBDOMAIN = re.compile(
+    r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII
+)
+_PATH_SEGMENT = re.compile(r"(?!\.{1,2}$)[^/%]+")
+_SUBDOMAIN_RULE = (
+    "expected an RFC 1123 subdomain: lower case letters, digits, '-' and '.', beginning and ending"
+    " with a letter or a digit"
+)
+_LABEL_RULE = (
+    "expected an RFC 1123 label: at most 63 lower case letters, digits and '-', beginning and ending"
+    " with a letter or a digit"
+)
+_SERVICE_RULE = (
+    "expected a DNS-1035 label: at most 63 lower case letters, digits and '-', beginning with a"
+    " letter and ending with a letter or a digit"
+)
+_VALUE_RULE = (
+    "expected a label value: at most 63 letters, digits, '-', '_' and '.', beginning and ending with"
+    " a letter or a digit"
+)
+_LABELLED = frozenset({"namespaces"})
+_FREE_NAMES = frozenset(
+    {
+        "clusterroles.rbac.authorization.k8s.io",
+        "clusterrolebindings.rbac.authorization.k8s.io",
+        "roles.rbac.authorization.k8s.io",
+        "rolebindings.rbac.authorization.k8s.io",
+    }
+)
+RESTART_POLICIES = ("Always", "Never", "OnFailure")
+
+
+def metadata_causes(resource: Resource, metadata: Tree) -> Iterator[Cause]:
+    """Yield what is wrong with an object's name, labels, annotations and owners."""
+    name = str(metadata.get("name") or "")
+    if not name:
+        yield required("metadata.name", "name or generateName is required")
+    else:
+        yield from _name_causes(resource, name)
+    for key, value in (metadata.get("labels") or {}).items():
+        if not is_qualified_name(key):
+            yield invalid_value("metadata.labels", key, "name part must be a qualified name")
+        if not is_label_value(value):
+            yield invalid_value(
+                "metadata.labels",
+                value,
+                _VALUE_RULE,
+            )
+    for key in metadata.get("annotations") or {}:
+        if not is_qualified_name(key.lower()):
+            yield invalid_value("metadata.annotations", key, "name part must be a qualified name")
+    yield from _owner_causes(metadata.get("ownerReferences") or ())
+
+
+def _name_causes(resource: Resource, name: str) -> Iterator[Cause]:
+    if resource.storage in _FREE_NAMES:
+        if not _PATH_SEGMENT.fullmatch(name):
+            yield invalid_value("metadata.name", name, "may not contain '/' or '%'")
+    elif resource.storage == "services":
+        if len(name) > 63 or not _LABEL_1035.fullmatch(name):
+            yield invalid_value(
+                "metadata.name",
+                name,
+                _SERVICE_RULE,
+            )
+    elif resource.storage in _LABELLED:
+        if len(name) > 63 or not _LABEL.fullmatch(name):
+            yield invalid_value("metadata.name", name, _LABEL_RULE)
+    elif len(name) > 253 or not _SUBDOMAIN.fullmatch(name):
+        yield invalid_value("metadata.name", name, _SUBDOMAIN_RULE)
+
+
+def _owner_causes(owners: Iterable[Tree]) -> Iterator[Cause]:
+    controllers = 0
+    for i, owner in enumerate(owners):
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(field):
+                yield invalid_value(
+                    f"metadata.ownerReferences[{i}].{field}", "", "must not be empty"
+                )
+        controllers += bool(owner.get("controller"))
+    if controllers > 1:
+        yield invalid_value(
+            "metadata.ownerReferences", "", "Only one reference can have Controller set to true"
+        )
+
+
+def create_causes(resource: Resource, tree: Tree) -> Iterator[Cause]:
+    """Yield what is wrong with a new object."""
+    yield from metadata_causes(resource, tree["metadata"])
+    check = _CHECKS.get(resource.storage)
+    if check is not None:
+        yield from check(tree)
+
+
+def update_causes(resource: Resource, tree: Tree, old: Tree) -> Iterator[Cause]:
+    """Yield what is wrong with a changed object, or with the change."""
+    yield from create_causes(resource, tree)
+    for path in _IMMUTABLE.get(resource.storage, ()):
+        if _at(tree, path) != _at(old, path) and _at(old, path) is not None:
+            yield invalid_value(path, _at(tree, path), "field is immutable")
+    check = _UPDATE_CHECKS.get(resource.storage)
+    if check is not None:
+        yield from check(tree, old)
+
+
+def _at(tree: Any, path: str) -> Any:
+    for step in path.split("."):
+        tree = tree.get(step) if isinstance(tree, Mapping) else None
+    return tree
+
+
+# Pods
+
+
+def pod_spec_causes(spec: Tree, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with the spec of a pod or of a template."""
+    containers = spec.get("containers") or ()
+    if not containers:
+        yield required(f"{path}.containers")
+    names: set[str] = set()
+    for field in ("initContainers", "containers"):
+        for i, container in enumerate(spec.get(field) or ()):
+            yield from _container_causes(container, f"{path}.{field}[{i}]", names)
+    policy = str(spec.get("restartPolicy") or "")
+    if policy not in RESTART_POLICIES:
+        yield unsupported_value(f"{path}.restartPolicy", policy, RESTART_POLICIES)
+    grace = spec.get("terminationGracePeriodSeconds")
+    if isinstance(grace, int) and grace < 0:
+        yield invalid_value(
+            f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"
+        )
+    volumes: set[str] = set()
+    for i, volume in enumerate(spec.get("volumes") or ()):
+        name = str(volume.get("name") or "")
+        if not name:
+            yield required(f"{path}.volumes[{i}].name")
+        elif name in volumes:
+            yield Cause(
+                "FieldValueDuplicate", f'Duplicate value: "{name}"', f"{path}.volumes[{i}].name"
+            )
+        volumes.add(name)
+
+
+def _container_causes(container: Tree, path: str, names: set[str]) -> Iterator[Cause]:
+    name = str(container.get("name") or "")
+    if not name:
+        yield required(f"{path}.name")
+    elif len(name) > 63 or not _LABEL.fullmatch(name):
+        yield invalid_value(f"{path}.name", name, _LABEL_RULE)
+    elif name in names:
+        yield Cause("FieldValueDuplicate", f'Duplicate value: "{name}"', f"{path}.name")
+    names.add(name)
+    if not container.get("image"):
+        yield required(f"{path}.image")
+    yield from _resource_causes(container.get("resources") or {}, f"{path}.resources")
+
+
+def _resource_causes(resources: Tree, path: str) -> Iterator[Cause]:
+    limits = resources.get("limits") or {}
+    for name, wanted in (resources.get("requests") or {}).items():
+        if name not in limits or wanted == limits[name]:
+            continue
+        try:
+            too_much = parse_quantity(wanted) > parse_quantity(limits[name])
+        except ValueError:
+            continue  # the decoder says what is wrong with it
+        if too_much:
+            yield invalid_value(
+                f"{path}.requests",
+                wanted,
+                f"must be less than or equal to {name} limit of {limits[name]}",
+            )
+
+
+def _check_pod(tree: Tree) -> Iterator[Cause]:
+    spec = tree.get("spec") or {}
+    yield from pod_spec_causes(spec, "spec")
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        yield forbidden_field(
+            "spec.nodeName", "cannot be set until all schedulingGates have been cleared"
+        )
+
+
+_POD_RULE = (
+    "pod updates may not change fields other than the images of containers, activeDeadlineSeconds,"
+    " further tolerations and the removal of scheduling gates"
+)
+
+
+def _check_pod_update(tree: Tree, old: Tree) -> Iterator[Cause]:
+    new_spec, old_spec = tree.get("spec") or {}, old.get("spec") or {}
+    if new_spec == old_spec:
+        return
+    gates = [gate.get("name") for gate in new_spec.get("schedulingGates") or ()]
+    before = [gate.get("name") for gate in old_spec.get("schedulingGates") or ()]
+    for gate in gates:
+        if gate not in before:
+            yield forbidden_field(
+                "spec.schedulingGates",
+                f"only deletion is allowed, but found new scheduling gate '{gate}'",
+            )
+    tolerations = new_spec.get("tolerations") or []
+    if any(kept not in tolerations for kept in old_spec.get("tolerations") or ()):
+        yield forbidden_field(
+            "spec.tolerations",
+            "existing toleration can not be modified except its tolerationSeconds",
+        )
+    if _fixed_part(new_spec, bool(before)) != _fixed_part(old_spec, bool(before)):
+        yield forbidden_field("spec", _POD_RULE)
+
+
+def _fixed_part(spec: Tree, is_gated: bool) -> dict[str, Any]:
+    """What of a pod's spec must not change."""
+    free = {
+        "activeDeadlineSeconds",
+        "tolerations",
+        "schedulingGates",
+        "terminationGracePeriodSeconds",
+    }
+    if is_gated:
+        free |= {"nodeSelector", "affinity"}
+    fixed = {
+        key: value
+        for key, value in spec.items()
+        if key not in free and value not in (None, [], {}, "")
+    }
+    for name in ("containers", "initContainers"):
+        if name in fixed:
+            fixed[name] = [{**container, "image": ""} for container in fixed[name]]
+    return fixed
+
+
+# Workloads
+
+
+def _check_workload(tree: Tree) -> Iterator[Cause]:
+    spec = tree.get("spec") or {}
+    replicas = spec.get("replicas")
+    if isinstance(replicas, int) and replicas < 0:
+        yield invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
+    selector = spec.get("selector")
+    template = spec.get("template") or {}
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    if not selector:
+        yield required("spec.selector")
+    elif not _selects(selector, labels):
+        yield invalid_value(
+            "spec.template.metadata.labels", labels, "`selector` does not match template `labels`"
+        )
+    yield from pod_spec_causes(template.get("spec") or {}, "spec.template.spec")
+    policy = (template.get("spec") or {}).get("restartPolicy")
+    if policy in ("Never", "OnFailure"):
+        yield unsupported_value("spec.template.spec.restartPolicy", policy, ("Always",))
+
+
+def _selects(selector: Tree, labels: Mapping[str, str]) -> bool:
+    pairs = selector.get("matchLabels") or {}
+    return all(labels.get(key) == value for key, value in pairs.items())
+
+
+def _check_controller(tree: Tree) -> Iterator[Cause]:
+    spec = tree.get("spec") or {}
+    template = spec.get("template") or {}
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    selector = spec.get("selector") or {}
+    if not selector:
+        yield required("spec.selector")
+    elif any(labels.get(key) != value for key, value in selector.items()):
+        yield invalid_value(
+            "spec.template.metadata.labels", labels, "`selector` does not match template `labels`"
+        )
+    yield from pod_spec_causes(template.get("spec") or {}, "spec.template.spec")
+
+
+def _check_job(tree: Tree) -> Iterator[Cause]:
+    spec = tree.get("spec") or {}
+    for name in ("parallelism", "completions", "backoffLimit"):
+        value = spec.get(name)
+        if isinstance(value, int) and value < 0:
+            yield invalid_value(f"spec.{name}", value, "must be greater than or equal to 0")
+    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
+        yield required("spec.completions", "when completion mode is Indexed")
+    template = (spec.get("template") or {}).get("spec") or {}
+    yield from pod_spec_causes(template, "spec.template.spec")
+    if template.get("restartPolicy") == "Always":
+        yield unsupported_value(
+            "spec.template.spec.restartPolicy", "Always", ("OnFailure", "Never")
+        )
+
+
+# Others
+
+
+def _check_claim(tree: Tree) -> Iterator[Cause]:
+    spec = tree.get("spec") or {}
+    if not spec.get("accessModes"):
+        yield required("spec.accessModes", "at least 1 access mode is required")
+    if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
+        yield required("spec.resources[storage]")
+
+
+def _check_claim_update(tree: Tree, old: Tree) -> Iterator[Cause]:
+    def fixed(spec: Tree) -> dict[str, Any]:
+        free = ("resources", "volumeName", "volumeAttributesClassName", "storageClassName")
+        return {key: value for key, value in spec.items() if key not in free and value}
+
+    new_spec, old_spec = tree.get("spec") or {}, old.get("spec") or {}
+    set_before = [key for key in ("volumeName", "storageClassName") if old_spec.get(key)]
+    if fixed(new_spec) != fixed(old_spec) or any(
+        new_spec.get(key) != old_spec[key] for key in set_before
+    ):
+        yield forbidden_field(
+            "spec",
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
+        )
+
+
+def _check_volume(tree: Tree) -> Iterator[Cause]:
+    spec = tree.get("spec") or {}
+    if not spec.get("accessModes"):
+        yield required("spec.accessModes")
+    if not spec.get("capacity"):
+        yield required("spec.capacity")
+
+
+def _check_service(tree: Tree) -> Iterator[Cause]:
+    spec = tree.get("spec") or {}
+    headless = spec.get("clusterIP") == "None" or spec.get("type") == "ExternalName"
+    if not spec.get("ports") and not headless:
+        yield required("spec.ports")
+    for i, port in enumerate(spec.get("ports") or ()):
+        number = port.get("port")
+        if not isinstance(number, int) or not 0 < number < 65536:
+            yield invalid_value(
+                f"spec.ports[{i}].port", number, "must be between 1 and 65535, inclusive"
+            )
+
+
+def _check_storage_class(tree: Tree) -> Iterator[Cause]:
+    if not tree.get("provisioner"):
+        yield required("provisioner")
+
+
+def _check_lease(tree: Tree) -> Iterator[Cause]:
+    seconds = (tree.get("spec") or {}).get("leaseDurationSeconds")
+    if isinstance(seconds, int) and seconds <= 0:
+        yield invalid_value("spec.leaseDurationSeconds", seconds, "must be greater than 0")
+
+
+def _check_budget(tree: Tree) -> Iterator[Cause]:
+    spec = tree.get("spec") or {}
+    if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+        yield invalid_value("spec", "", "minAvailable and maxUnavailable cannot be both set")
+
+
+_CHECKS: dict[str, Callable[[Tree], Iterator[Cause]]] = {
+    "daemonsets.apps": _check_workload,
+    "deployments.apps": _check_workload,
+    "jobs.batch": _check_job,
+    "leases.coordination.k8s.io": _check_lease,
+    "persistentvolumeclaims": _check_claim,
+    "persistentvolumes": _check_volume,
+    "poddisruptionbudgets.policy": _check_budget,
+    "pods": _check_pod,
+    "replicasets.apps": _check_workload,
+    "replicationcontrollers": _check_controller,
+    "services": _check_service,
+    "statefulsets.apps": _check_workload,
+    "storageclasses.storage.k8s.io": _check_storage_class,
+}
+_UPDATE_CHECKS: dict[str, Callable[[Tree, Tree], Iterator[Cause]]] = {
+    "persistentvolumeclaims": _check_claim_update,
+    "pods": _check_pod_update,
+}
+_IMMUTABLE: dict[str, tuple[str, ...]] = {
+    "csidrivers.storage.k8s.io": ("spec.attachRequired", "spec.fsGroupPolicy"),
+    "daemonsets.apps": ("spec.selector",),
+    "deployments.apps": ("spec.selector",),
+    "jobs.batch": ("spec.selector", "spec.completionMode", "spec.template.spec"),
+    "priorityclasses.scheduling.k8s.io": ("value",),
+    "replicasets.apps": ("spec.selector",),
+    "resourceclaims.resource.k8s.io": ("spec",),
+    "resourceclaimtemplates.resource.k8s.io": ("spec",),
+    "statefulsets.apps": (
+        "spec.selector",
+        "spec.serviceName",
+        "spec.volumeClaimTemplates",
+        "spec.podManagementPolicy",
+    ),
+    "storageclasses.storage.k8s.io": (
+        "provisioner",
+        "parameters",
+        "reclaimPolicy",
+        "volumeBindingMode",
+    ),
+}

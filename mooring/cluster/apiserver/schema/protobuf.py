@@ -1,0 +1,183 @@
+"""Protobuf: objects that clients send as protocol buffers.
+
+Newer kubectl, and clients in Go, send them so; answers are JSON, which they take as well. Mirrors
+k8s.io/apimachinery/pkg/runtime/serializer/protobuf and generated.proto of k8s.io/api.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from .fields import FIELDS, Field, FieldType
+
+MIME = "application/vnd.kubernetes.protobuf"
+MAGIC = b"k8s\x00"
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ZERO_TIME_S = -62135596800
+
+Tree = dict[str, Any]
+
+
+class ProtobufError(Exception):
+    """The bytes are no object."""
+
+
+class _Message(NamedTuple):
+    """How to read a message: its fields, and the messages within it whose fields are its own in JSON."""
+
+    fields: dict[int, Field]
+    inlined: dict[int, str]
+
+
+def decode_object(data: bytes) -> Tree:
+    """The object, with its kind and version; ProtobufError when it is none."""
+    if not data.startswith(MAGIC):
+        raise ProtobufError("expected the bytes to begin with k8s")
+    api_version = kind = ""
+    raw = b""
+    for number, value in _walk(memoryview(data)[len(MAGIC) :]):
+        if number == 1:
+            head = {n: bytes(v).decode() for n, v in _walk(value)}
+            api_version, kind = head.get(1, ""), head.get(2, "")
+        elif number == 2:
+            raw = bytes(value)
+    type_name = schema_of(api_version, kind)
+    if type_name not in FIELDS:
+        raise ProtobufError(f'no kind "{kind}" in version "{api_version}"')
+    return {"kind": kind, "apiVersion": api_version, **_struct(memoryview(raw), type_name)}
+
+
+def schema_of(api_version: str, kind: str) -> str:
+    """The name of a kind's type in the table of fields."""
+    if kind == "DeleteOptions":
+        return "meta.v1.DeleteOptions"
+    group, _, version = api_version.rpartition("/")
+    return f"{group.partition('.')[0] or 'core'}.{version}.{kind}"
+
+
+@cache
+def _message(type_name: str) -> _Message:
+    fields = {field.number: field for field in FIELDS.of(type_name).values() if field.number}
+    return _Message(fields, FIELDS.inlined(type_name))
+
+
+def _struct(data: memoryview, type_name: str) -> Tree:
+    message, tree = _message(type_name), {}
+    for number, value in _walk(data):
+        inlined = message.inlined.get(number)
+        if inlined is not None:
+            tree.update(_struct(value, inlined))
+            continue
+        field = message.fields.get(number)
+        if field is None:
+            continue
+        kind = field.type
+        if kind.form == "list":
+            assert kind.item is not None
+            tree.setdefault(field.name, []).append(_value(value, kind.item))
+        elif kind.form == "map":
+            assert kind.item is not None
+            key, item = _entry(value, kind.item)
+            tree.setdefault(field.name, {})[key] = item
+        else:
+            found = _value(value, kind)
+            if field.is_pointer or found not in (None, "", 0, {}, []):
+                tree[field.name] = found
+    return tree
+
+
+def _entry(data: memoryview, kind: FieldType) -> tuple[str, Any]:
+    parts: dict[int, Any] = dict(_walk(data))
+    key = bytes(parts.get(1, b"")).decode()
+    if kind.form == "list":  # a list within a map is a message of its own
+        assert kind.item is not None
+        return key, [_value(value, kind.item) for _, value in _walk(parts.get(2, memoryview(b"")))]
+    default: Any = 0 if kind.name in ("int32", "int64", "bool") else memoryview(b"")
+    return key, _value(parts.get(2, default), kind)
+
+
+def _value(value: Any, kind: FieldType) -> Any:
+    if kind.form == "struct":
+        return _struct(value, kind.name)
+    match kind.name:
+        case "string":
+            return bytes(value).decode()
+        case "bool":
+            return bool(value)
+        case "int32" | "int64":
+            return value - (1 << 64) if value >= 1 << 63 else value
+        case "bytes":
+            return msgspec.to_builtins(bytes(value))
+        case "time" | "microtime":
+            return _time(value, kind.name == "microtime")
+        case "quantity":
+            return _text_at(value, 1) or "0"
+        case "intstr":
+            return _int_or_string(value)
+        case _:
+            raw = next((v for number, v in _walk(value) if number == 1), b"")
+            return msgspec.json.decode(bytes(raw)) if len(raw) else None
+
+
+def _time(data: memoryview, has_micros: bool) -> str | None:
+    parts: dict[int, Any] = dict(_walk(data))
+    seconds = parts.get(1, 0)
+    seconds = seconds - (1 << 64) if seconds >= 1 << 63 else seconds
+    if not parts or seconds == _ZERO_TIME_S:
+        return None
+    moment = _EPOCH + timedelta(seconds=seconds, microseconds=parts.get(2, 0) // 1000)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ" if has_micros else "%Y-%m-%dT%H:%M:%SZ")
+
+
+def _int_or_string(data: memoryview) -> int | str:
+    parts: dict[int, Any] = dict(_walk(data))
+    if parts.get(1):
+        return bytes(parts.get(3, b"")).decode()
+    number: int = parts.get(2, 0)
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def _text_at(data: memoryview, wanted: int) -> str:
+    return next((bytes(v).decode() for number, v in _walk(data) if number == wanted), "")
+
+
+def _walk(data: Any) -> Iterator[tuple[int, Any]]:
+    """The fields of a message: their numbers, and what they hold."""
+    view, place = memoryview(data), 0
+    while place < len(view):
+        tag, place = _varint(view, place)
+        number, form = tag >> 3, tag & 7
+        if form == VARINT:
+            value, place = _varint(view, place)
+            yield number, value
+        elif form == BYTES:
+            size, place = _varint(view, place)
+            if place + size > len(view):
+                raise ProtobufError("the bytes end within a value")
+            yield number, view[place : place + size]
+            place += size
+        elif form in (FIXED64, FIXED32):
+            size = 8 if form == FIXED64 else 4
+            yield number, int.from_bytes(view[place : place + size], "little")
+            place += size
+        else:
+            raise ProtobufError(f"unknown form of a value: {form}")
+
+
+def _varint(view: memoryview, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if place >= len(view) or shift > 63:
+            raise ProtobufError("the bytes end within a number")
+        byte = view[place]
+        value |= (byte & 127) << shift
+        place += 1
+        if byte < 128:
+            return value, place
+        shift += 7

@@ -1,0 +1,171 @@
+"""Server: store, registry, controllers and HTTP put together into one API server.
+
+It listens on the loopback only. Without a folder for its data it forgets everything when it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from ...clock import Clock, ManualClock, SystemClock
+from ...errors import InputError
+from ..certificates import Certificate
+from .control.mirror import Mirror
+from .control.plane import ControlPlane
+from .registry.errors import StatusError, bad_request
+from .registry.registry import Registry
+from .registry.resources import BY_KIND, BY_STORAGE, Resource, selectable_fields
+from .store import Journal, MemoryJournal, SqliteJournal, Store
+from .web.api import Api
+
+HOST = "127.0.0.1"
+MAX_BODY = 3 << 20
+NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+PRIORITY_CLASSES = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+
+Tree = dict[str, Any]
+
+
+class ApiServer:
+    """An API server with its cluster. `data_dir` None: all in memory. InputError when the folder cannot be used.
+
+    On a clock that is set by hand the controllers rest until `plane.settle` is called, or `plane.start`.
+    With `runs_pods` False no kubelet is pretended: whoever tests writes the statuses of pods and removes them.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path | None = None,
+        *,
+        clock: Clock | None = None,
+        token: str = "",
+        certificate: Certificate | None = None,
+        runs_pods: bool = True,
+    ) -> None:
+        self.clock = clock or SystemClock()
+        self.token = token
+        self.certificate = certificate
+        journal: Journal = SqliteJournal(data_dir) if data_dir is not None else MemoryJournal()
+        self.store = Store(journal, selectable_fields)
+        self._mirror = Mirror(self.store)
+        self.registry = Registry(self.store, self._mirror, self.clock)
+        self.plane = ControlPlane(self.store, self._mirror, self.registry, self.clock, runs_pods)
+        self.api = Api(self.registry, self.clock, token)
+        self._runner: web.ServerRunner | None = None
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        """Where the server is found, once it was started."""
+        scheme = "https" if self.certificate is not None else "http"
+        return f"{scheme}://{HOST}:{self.port}"
+
+    async def start(self, port: int = 0) -> None:
+        """Begin to serve, on a free port if none is given; InputError when that cannot be."""
+        self._bootstrap()
+        await self.store.safe()
+        if not isinstance(self.clock, ManualClock):
+            self.plane.start()
+        server = web.Server(
+            self.api.handle,
+            request_factory=_make_request,
+            handler_cancellation=True,
+            access_log=None,
+            keepalive_timeout=3600,
+            max_line_size=1 << 16,
+            max_field_size=1 << 16,
+        )
+        self._runner = web.ServerRunner(server, shutdown_timeout=1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, HOST, port, ssl_context=self._ssl_context())
+        try:
+            await site.start()
+        except OSError as error:
+            await self.stop()
+            problem = os.strerror(error.errno) if error.errno else str(error)
+            raise InputError(f"port {port}: expected a free port; got {problem}") from None
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        """Serve no more, and bring to safety what was written."""
+        self.plane.stop()
+        await self.store.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    def load(self, tree: Tree) -> bool:
+        """Store an object of a manifest, unless one of its name is there; whether it was new.
+
+        Raises InputError when it is refused.
+        """
+        try:
+            resource = _resource_of(tree)
+            namespace = ""
+            if resource.is_namespaced:
+                namespace = str((tree.get("metadata") or {}).get("namespace") or "default")
+                self._need_namespace(namespace)
+            name = str((tree.get("metadata") or {}).get("name") or "")
+            if self.store.get(resource.storage, (namespace, name)) is not None:
+                return False
+            self.registry.create(resource, namespace, dict(tree))
+        except StatusError as error:
+            raise InputError(str(error)) from None
+        return True
+
+    def _bootstrap(self) -> None:
+        """Make what every cluster has."""
+        for name in NAMESPACES:
+            self._need_namespace(name)
+        for name, value in PRIORITY_CLASSES.items():
+            head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+            self.load({**head, "metadata": {"name": name}, "value": value})
+        spec = {
+            "clusterIP": "10.96.0.1",
+            "ports": [{"name": "https", "port": 443, "targetPort": 6443}],
+        }
+        metadata = {"name": "kubernetes", "namespace": "default"}
+        self.load({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+
+    def _need_namespace(self, name: str) -> None:
+        if self.store.get("namespaces", ("", name)) is None:
+            self.registry.create(BY_STORAGE["namespaces"], "", {"metadata": {"name": name}})
+
+    def _ssl_context(self) -> ssl.SSLContext | None:
+        if self.certificate is None:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with tempfile.TemporaryDirectory() as folder:
+            cert, key = Path(folder) / "cert.pem", Path(folder) / "key.pem"
+            cert.write_bytes(self.certificate.cert)
+            key.touch(mode=0o600)
+            key.write_bytes(self.certificate.key)
+            context.load_cert_chain(cert, key)
+        return context
+
+
+def _resource_of(tree: Tree) -> Resource:
+    """The resource of a manifest; StatusError when it is not served."""
+    api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
+    group = api_version.rpartition("/")[0]
+    resource = BY_KIND.get((group, kind))
+    if resource is None or resource.is_review or resource.api_version != api_version:
+        raise bad_request(f'no matches for kind "{kind}" in version "{api_version}"')
+    return resource
+
+
+def _make_request(
+    message: Any, payload: Any, protocol: Any, writer: Any, task: Any
+) -> web.BaseRequest:
+    return web.BaseRequest(
+        message, payload, protocol, writer, task, protocol._loop, client_max_size=MAX_BODY
+    )

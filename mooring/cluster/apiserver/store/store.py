@@ -1,0 +1,316 @@
+"""Store: all objects, one counter of resource versions, and who is told of changes.
+
+A change is made at once in memory, and in the journal in the same order. Followers within the process are told at once;
+watchers, and whoever waits for an answer, only when the journal has it safe. So nothing that anybody outside has seen
+is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from .journal import Entry, Journal, MemoryJournal
+from .records import Change, Key, Record
+from .watching import ADDED, Event, Happening, Matches, Watcher, at_version, happening
+
+HISTORY = 32_768
+"""How many changes of a resource are remembered for watchers that come back."""
+
+_ENCODER = msgspec.json.Encoder()
+LAST = "\U0010ffff"
+
+Follower = Callable[[Change], None]
+FieldsOf = Callable[[str, Mapping[str, Any]], tuple[str, ...]]
+
+
+class TooOldError(Exception):
+    """The resource version is older than what is remembered."""
+
+    def __init__(self, asked: int, oldest: int) -> None:
+        super().__init__(f"too old resource version: {asked} ({oldest})")
+
+
+class Shelf:
+    """The objects of one resource."""
+
+    __slots__ = ("_added", "_has_gaps", "_keys", "history", "oldest", "records")
+
+    def __init__(self, oldest: int) -> None:
+        self.records: dict[Key, Record] = {}
+        self.history: deque[Happening] = deque()
+        self.oldest = oldest
+        """Changes after this resource version are in the history."""
+        self._keys: list[Key] = []
+        self._added: list[Key] = []
+        self._has_gaps = False
+
+    def put(self, record: Record) -> None:
+        if record.key not in self.records:
+            self._added.append(record.key)
+        self.records[record.key] = record
+
+    def remove(self, key: Key) -> None:
+        del self.records[key]
+        self._has_gaps = True
+
+    def keys(self) -> list[Key]:
+        """All keys, sorted; put in order when they are asked for, not with each change."""
+        if self._has_gaps:
+            present = dict.fromkeys((*self._keys, *self._added))
+            self._keys, self._added = [key for key in present if key in self.records], []
+            self._keys.sort()
+            self._has_gaps = False
+        elif self._added:
+            self._keys += self._added
+            self._added = []
+            self._keys.sort()
+        return self._keys
+
+    def remember(self, happened: Happening) -> None:
+        self.history.append(happened)
+        if len(self.history) > HISTORY:
+            self.oldest = self.history.popleft().change.resource_version
+
+
+class Store:
+    """The objects of a cluster by resource and key. `fields_of` gives what field selectors may ask for."""
+
+    def __init__(
+        self, journal: Journal | None = None, fields_of: FieldsOf = lambda resource, tree: ()
+    ) -> None:
+        self._journal: Journal = journal or MemoryJournal()
+        self._fields_of = fields_of
+        self._shelves: dict[str, Shelf] = {}
+        self._owned: dict[str, dict[tuple[str, Key], None]] = {}
+        self._by_uid: dict[str, tuple[str, Key]] = {}
+        self._followers: list[Follower] = []
+        self._watchers: dict[str, list[Watcher]] = {}
+        self._unpublished: deque[Change] = deque()
+        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self.resource_version, entries = self._journal.load()
+        self._first = self.resource_version
+        self._safe_version = self.resource_version
+        for entry in entries:
+            assert entry.data is not None, "a journal holds what is there"
+            self._load(entry.resource, entry.key, entry.data)
+        self._journal.listen(self._on_safe)
+
+    # Reading
+
+    def get(self, resource: str, key: Key) -> Record | None:
+        """The object of that key, or None."""
+        shelf = self._shelves.get(resource)
+        return None if shelf is None else shelf.records.get(key)
+
+    def list(self, resource: str, namespace: str = "") -> Sequence[Record]:
+        """The objects in the order of namespace and name; of one namespace, or of all ("")."""
+        shelf = self._shelves.get(resource)
+        if shelf is None:
+            return []
+        keys, records = shelf.keys(), shelf.records
+        if namespace:
+            first, last = bisect_left(keys, (namespace, "")), bisect_right(keys, (namespace, LAST))
+            keys = keys[first:last]
+        return [records[key] for key in keys]
+
+    def count(self, resource: str) -> int:
+        """How many objects of the resource there are."""
+        shelf = self._shelves.get(resource)
+        return 0 if shelf is None else len(shelf.records)
+
+    def find_uid(self, uid: str) -> tuple[str, Key] | None:
+        """The resource and key of the object with that uid."""
+        return self._by_uid.get(uid)
+
+    def owned_by(self, uid: str) -> Sequence[tuple[str, Key]]:
+        """The objects that name the one with that uid as their owner."""
+        return tuple(self._owned.get(uid, ()))
+
+    def resources(self) -> Iterable[str]:
+        """The resources of which objects are, or were, there."""
+        return tuple(self._shelves)
+
+    # Writing
+
+    def put(self, resource: str, key: Key, tree: dict[str, Any]) -> Record:
+        """Store the object, new or in the place of the one with its key; `tree` gets its resource version."""
+        version = self._next_version()
+        tree["metadata"]["resourceVersion"] = str(version)
+        record = self._make(resource, key, tree, version)
+        shelf = self._shelf(resource)
+        old = shelf.records.get(key)
+        shelf.put(record)
+        if old is not None:
+            self._unlink(resource, old)
+        self._link(resource, record)
+        self._changed(Change(resource, version, old, record, record), record.data)
+        return record
+
+    def remove(self, resource: str, key: Key) -> Record:
+        """Take an object away; returns its last state."""
+        shelf = self._shelves[resource]
+        old = shelf.records[key]
+        version = self._next_version()
+        last = at_version(old, version)
+        shelf.remove(key)
+        self._unlink(resource, old)
+        self._changed(Change(resource, version, old, None, last), None)
+        return last
+
+    async def safe(self) -> None:
+        """Wait until everything up to now is safe; raises StorageError when it never will be."""
+        if self._journal.failure is not None:
+            raise self._journal.failure
+        if self._safe_version >= self.resource_version:
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append((self.resource_version, waiter))
+        await waiter
+
+    async def close(self) -> None:
+        """End all watches and let go of the journal."""
+        for watchers in self._watchers.values():
+            for watcher in watchers:
+                watcher.close()
+        await self._journal.close()
+
+    # Following and watching
+
+    def follow(self, follower: Follower) -> None:
+        """Tell `follower` of every change within the change; it must not write then."""
+        self._followers.append(follower)
+
+    def watch(
+        self, resource: str, namespace: str, matches: Matches | None, since: int | None
+    ) -> Watcher:
+        """Watch from a resource version on; None: from now on, beginning with what is there.
+
+        Raises TooOldError when the changes since then are not remembered.
+        """
+        watcher = Watcher(resource, namespace, matches)
+        if since is None:
+            for record in self._safe_records(resource, namespace):
+                if matches is None or matches(record):
+                    watcher.add(Event(ADDED, record))
+        else:
+            shelf = self._shelf(resource)
+            if since < shelf.oldest:
+                raise TooOldError(since, shelf.oldest)
+            for happened in _after(shelf.history, since):
+                watcher.offer(happened)
+        self._watchers.setdefault(resource, []).append(watcher)
+        return watcher
+
+    def unwatch(self, watcher: Watcher) -> None:
+        """Tell the watcher nothing more."""
+        self._watchers[watcher.resource].remove(watcher)
+
+    @property
+    def safe_version(self) -> int:
+        """The resource version up to which everything is safe, and watchers have been told."""
+        return self._safe_version
+
+    def _safe_records(self, resource: str, namespace: str) -> Iterable[Record]:
+        """The objects as they were at the safe version; changes after it are yet to be told."""
+        before: dict[Key, Record | None] = {}
+        for change in self._unpublished:
+            if change.resource == resource:
+                before.setdefault(change.last.key, change.old)
+        for record in self.list(resource, namespace):
+            found = before.pop(record.key, record)
+            if found is not None:
+                yield found
+        for key, gone in before.items():
+            if gone is not None and namespace in ("", key[0]):
+                yield gone
+
+    def _changed(self, change: Change, data: bytes | None) -> None:
+        self._unpublished.append(change)
+        self._journal.append(Entry(change.resource, change.last.key, change.resource_version, data))
+        for follower in self._followers:
+            follower(change)
+
+    def _on_safe(self, version: int) -> None:
+        """Tell those who waited for it."""
+        failure = self._journal.failure
+        if failure is None:
+            self._safe_version = version
+            while self._unpublished and self._unpublished[0].resource_version <= version:
+                self._publish(happening(self._unpublished.popleft()))
+        while self._waiters and (failure is not None or self._waiters[0][0] <= version):
+            waiter = self._waiters.popleft()[1]
+            if waiter.done():
+                continue
+            if failure is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(failure)
+
+    def _publish(self, happened: Happening) -> None:
+        resource = happened.change.resource
+        self._shelf(resource).remember(happened)
+        for watcher in self._watchers.get(resource, ()):
+            watcher.offer(happened)
+
+    # Records
+
+    def _make(self, resource: str, key: Key, tree: dict[str, Any], version: int) -> Record:
+        metadata = tree["metadata"]
+        return Record(
+            key,
+            metadata["uid"],
+            version,
+            _ENCODER.encode(tree),
+            metadata.get("labels"),
+            self._fields_of(resource, tree),
+            tuple(owner["uid"] for owner in metadata.get("ownerReferences") or ()),
+        )
+
+    def _load(self, resource: str, key: Key, data: bytes) -> None:
+        tree = msgspec.json.decode(data)
+        version = int(tree["metadata"]["resourceVersion"])
+        record = self._make(resource, key, tree, version)
+        self._shelf(resource).put(record)
+        self._link(resource, record)
+
+    def _shelf(self, resource: str) -> Shelf:
+        shelf = self._shelves.get(resource)
+        if shelf is None:
+            shelf = self._shelves[resource] = Shelf(self._first)
+        return shelf
+
+    def _next_version(self) -> int:
+        self.resource_version += 1
+        return self.resource_version
+
+    def _link(self, resource: str, record: Record) -> None:
+        place = (resource, record.key)
+        self._by_uid[record.uid] = place
+        for uid in record.owners:
+            self._owned.setdefault(uid, {})[place] = None
+
+    def _unlink(self, resource: str, record: Record) -> None:
+        place = (resource, record.key)
+        self._by_uid.pop(record.uid, None)
+        for uid in record.owners:
+            owned = self._owned.get(uid)
+            if owned is not None:
+                owned.pop(place, None)
+                if not owned:
+                    del self._owned[uid]
+
+
+def _after(history: deque[Happening], version: int) -> Iterable[Happening]:
+    """The part of the history that came after `version`."""
+    later = []
+    for happened in reversed(history):
+        if happened.change.resource_version <= version:
+            break
+        later.append(happened)
+    return reversed(later)

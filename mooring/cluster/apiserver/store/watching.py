@@ -1,0 +1,144 @@
+"""Watching: events for those who watch, each encoded once for all of them.
+
+A watcher that does not keep up is cut off; its client comes back and lists again, as with a real API server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from .records import Change, Record
+
+MAX_BACKLOG = 200_000
+ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
+
+Matches = Callable[[Record], bool]
+
+
+class Event:
+    """What happened to one object, as somebody sees it; its bytes are kept for the next who asks."""
+
+    __slots__ = ("encoded", "record", "type")
+
+    def __init__(self, type_: str, record: Record) -> None:
+        self.type = type_
+        self.record = record
+        self.encoded: dict[bytes, bytes] = {}
+
+    def encode(self, head: bytes) -> bytes:
+        """The event as a line of JSON; `head` is what stands before the object's own fields."""
+        line = self.encoded.get(head)
+        if line is None:
+            data = self.record.data
+            line = b'{"type":"%s","object":%s%s}\n' % (self.type.encode(), head, data[1:])
+            self.encoded[head] = line
+        return line
+
+
+class Happening(NamedTuple):
+    """A change, and the event that most watchers see of it."""
+
+    change: Change
+    event: Event
+
+
+def happening(change: Change) -> Happening:
+    """The change with its event."""
+    if change.new is None:
+        event = Event(DELETED, change.last)
+    else:
+        event = Event(ADDED if change.old is None else MODIFIED, change.new)
+    return Happening(change, event)
+
+
+class Watcher:
+    """Somebody who watches the objects of one resource, in one namespace or all, that match.
+
+    `matches` None: all do.
+    """
+
+    def __init__(self, resource: str, namespace: str, matches: Matches | None) -> None:
+        self.resource = resource
+        self.namespace = namespace
+        self._matches = matches
+        self._events: deque[Event] = deque()
+        self._wake = asyncio.Event()
+        self.is_cut_off = False
+
+    def offer(self, happened: Happening) -> None:
+        """Keep the event, if it concerns the watcher."""
+        change = happened.change
+        if self.namespace and change.last.key[0] != self.namespace:
+            return
+        event = happened.event if self._matches is None else self._seen(happened)
+        if event is None:
+            return
+        if len(self._events) >= MAX_BACKLOG:
+            self.is_cut_off = True
+        else:
+            self._events.append(event)
+        self._wake.set()
+
+    def add(self, event: Event) -> None:
+        """Keep an event that is about the past."""
+        self._events.append(event)
+        self._wake.set()
+
+    def _seen(self, happened: Happening) -> Event | None:
+        """What the watcher sees: objects that begin or cease to match come and go."""
+        assert self._matches is not None
+        old, new = happened.change.old, happened.change.new
+        before = old is not None and self._matches(old)
+        after = new is not None and self._matches(new)
+        if before and after:
+            return happened.event
+        if after:
+            assert new is not None
+            return happened.event if old is None else Event(ADDED, new)
+        if before:
+            assert old is not None
+            if new is None:
+                return happened.event
+            return Event(DELETED, at_version(old, happened.change.resource_version))
+        return None
+
+    def take(self) -> list[Event]:
+        """The events that are there, in order."""
+        events = list(self._events)
+        self._events.clear()
+        self._wake.clear()
+        return events
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait for events, at most so long; False when there are none."""
+        if self._events or self.is_cut_off:
+            return True
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Let whoever waits go on; the server is ending."""
+        self.is_cut_off = True
+        self._wake.set()
+
+
+def at_version(record: Record, resource_version: int) -> Record:
+    """The record with another resource version, as the last state of an object that went."""
+    old = b'"resourceVersion":"%d"' % record.resource_version
+    new = b'"resourceVersion":"%d"' % resource_version
+    return Record(
+        record.key,
+        record.uid,
+        resource_version,
+        record.data.replace(old, new, 1),
+        record.labels,
+        record.fields,
+        record.owners,
+    )

@@ -1,0 +1,115 @@
+"""Answers: objects on the wire, in the form and the version that the client asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from ....clock import Clock
+from ..registry.errors import StatusError
+from ..registry.events import from_core
+from ..registry.resources import Resource
+from ..store import Record
+from .requests import JSON, PARTIAL, PARTIAL_LIST, TABLE
+from .tables import make_table
+
+HEADERS = {"Cache-Control": "no-cache, private"}
+_ENCODER = msgspec.json.Encoder()
+
+
+def respond(
+    data: bytes, status: int = 200, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    """An answer with JSON in it."""
+    return web.Response(
+        body=data, status=status, content_type=JSON, headers={**HEADERS, **(headers or {})}
+    )
+
+
+def respond_tree(tree: Any, status: int = 200) -> web.Response:
+    """An answer with a tree in it."""
+    return respond(_ENCODER.encode(tree), status)
+
+
+def respond_error(error: StatusError) -> web.Response:
+    """A refusal."""
+    headers = {"Retry-After": str(error.retry_after_s)} if error.retry_after_s is not None else None
+    return respond(_ENCODER.encode(error.as_status()), error.code, headers)
+
+
+def success(code: int, details: Mapping[str, Any] | None = None) -> web.Response:
+    """What is said when there is nothing else to say."""
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    more = {"details": details} if details else {"code": code}
+    return respond_tree({**status, **more}, code)
+
+
+class View:
+    """How a client sees the objects of a resource."""
+
+    def __init__(
+        self, resource: Resource, form: str, clock: Clock, include_object: str = "Metadata"
+    ) -> None:
+        self.resource = resource
+        self.form = form
+        self._clock = clock
+        self._include_object = include_object
+        self.is_plain = not form and not resource.stored_as
+        """Whether what is stored is what is served."""
+
+    def object(self, record: Record) -> bytes:
+        """One object."""
+        if self.is_plain:
+            return self.resource.head + record.data[1:]
+        return _ENCODER.encode(self.tree(record))
+
+    def tree(self, record: Record) -> dict[str, Any]:
+        """One object, as a tree."""
+        tree = record.decode()
+        if self.form == TABLE:
+            return self.table([record], {"resourceVersion": str(record.resource_version)})
+        if self.form in (PARTIAL, PARTIAL_LIST):
+            return partial(tree)
+        if self.resource.stored_as:
+            tree = from_core(tree)
+        return {"kind": self.resource.kind, "apiVersion": self.resource.api_version, **tree}
+
+    def list(self, records: Sequence[Record], metadata: Mapping[str, Any]) -> bytes:
+        """Many objects."""
+        if self.form == TABLE:
+            return _ENCODER.encode(self.table(records, metadata))
+        if self.form in (PARTIAL, PARTIAL_LIST):
+            items = [partial(record.decode()) for record in records]
+            head = {"kind": PARTIAL_LIST, "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+            return _ENCODER.encode({**head, "items": items})
+        if self.is_plain:
+            bodies = [record.data for record in records]
+        else:
+            bodies = [_ENCODER.encode(from_core(record.decode())) for record in records]
+        head_bytes = b'{"kind":"%sList","apiVersion":"%s","metadata":%s,"items":[' % (
+            self.resource.kind.encode(),
+            self.resource.api_version.encode(),
+            _ENCODER.encode(metadata),
+        )
+        return b"".join((head_bytes, b",".join(bodies), b"]}"))
+
+    def table(
+        self,
+        records: Sequence[Record],
+        metadata: Mapping[str, Any],
+        with_columns: bool = True,
+    ) -> dict[str, Any]:
+        """Rows of cells, as kubectl prints them."""
+        table = make_table(self.resource, records, self._clock.now(), self._include_object)
+        table["metadata"] = dict(metadata)
+        if not with_columns:
+            table["columnDefinitions"] = []
+        return table
+
+
+def partial(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of an object alone."""
+    return {"kind": PARTIAL, "apiVersion": "meta.k8s.io/v1", "metadata": tree["metadata"]}

@@ -1,0 +1,110 @@
+"""Api: one request in, one answer out.
+
+Reading is answered here; writing goes to `writing`. An answer is sent only when everything it tells of is safe.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+
+from aiohttp import web
+
+from ....clock import Clock
+from ..registry import scaling
+from ..registry.errors import StatusError, internal, method_not_allowed
+from ..registry.registry import Registry
+from ..store.journal import StorageError
+from .answers import View, respond, respond_error, respond_tree
+from .discovery import answer_discovery
+from .lists import Lists
+from .openapi import answer_openapi
+from .requests import Options, Target, parse_options, parse_target, wanted_form
+from .watches import Watches
+from .writing import Writing
+
+HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+log = logging.getLogger(__name__)
+
+
+class Api:
+    """The API of one cluster. With a `token`, whoever does not show it is refused, except for probes."""
+
+    def __init__(self, registry: Registry, clock: Clock, token: str = "") -> None:
+        self._registry = registry
+        self._store = registry.store
+        self._clock = clock
+        self._token = token
+        self._lists = Lists(self._store, clock)
+        self._watches = Watches(self._store)
+        self._writing = Writing(registry, token)
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request; whatever goes wrong is told in Kubernetes' form."""
+        try:
+            return await self._answer(request)
+        except StatusError as error:
+            return respond_error(error)
+        except StorageError as error:
+            return respond_error(internal(str(error)))
+        except (ConnectionError, TimeoutError):
+            raise
+        except Exception as error:
+            log.exception("%s %s", request.method, request.path)
+            return respond_error(internal(f"{type(error).__name__}: {error}"))
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        path = request.path.rstrip("/")
+        if path.partition("/healthz/")[0] in HEALTH:
+            return web.Response(text="ok")
+        self._check_token(request)
+        accept = request.headers.get("Accept", "")
+        if request.method == "GET":
+            if path.startswith("/openapi/"):
+                return answer_openapi(path, accept)
+            found = answer_discovery(path, accept, request.host)
+            if found is not None:
+                return found
+        target = parse_target(path)
+        options = parse_options(request.query)
+        view = View(target.resource, wanted_form(accept), self._clock, options.include_object)
+        response = await self._dispatch(request, target, options, view)
+        await self._store.safe()
+        return response
+
+    def _check_token(self, request: web.BaseRequest) -> None:
+        if not self._token:
+            return
+        given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+        if not hmac.compare_digest(given.encode(), self._token.encode()):
+            raise StatusError(401, "Unauthorized", "Unauthorized")
+
+    async def _dispatch(
+        self, request: web.BaseRequest, target: Target, options: Options, view: View
+    ) -> web.StreamResponse:
+        method, verbs = request.method, target.resource.verbs
+        if method == "GET" and "get" in verbs:
+            if options.is_watch and not target.subresource:
+                return await self._watches.serve(request, target, options, view)
+            return self._read(target, options, view)
+        if method == "POST" and (not target.name or target.subresource):
+            return await self._writing.create(request, target, options, view)
+        if method == "DELETE" and "delete" in verbs:
+            return await self._writing.delete(request, target, options, view)
+        if target.name and method == "PUT" and "update" in verbs:
+            return await self._writing.update(request, target, options, view)
+        if target.name and method == "PATCH" and "patch" in verbs:
+            return await self._writing.patch(request, target, options, view)
+        raise method_not_allowed()
+
+    def _read(self, target: Target, options: Options, view: View) -> web.Response:
+        resource = target.resource
+        if not target.name:
+            page = self._lists.read(resource, target.namespace, options)
+            return respond(view.list(page.records, page.metadata))
+        record = self._registry.get(resource, target.namespace, target.name)
+        if target.subresource == "scale":
+            return respond_tree(scaling.scale_of(record.decode()))
+        if target.subresource not in ("", "status"):
+            raise method_not_allowed()
+        return respond(view.object(record))

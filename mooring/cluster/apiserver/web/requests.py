@@ -1,0 +1,207 @@
+"""Requests: what a client asks for, read from path, query, headers and body."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+from aiohttp import web
+
+from ..registry.errors import bad_request, no_such_path, not_acceptable, unsupported_media_type
+from ..registry.registry import DeleteOptions
+from ..registry.resources import BY_PATH, Resource
+from ..schema.protobuf import MIME as PROTOBUF
+from ..schema.protobuf import ProtobufError, decode_object
+
+JSON, YAML = "application/json", "application/yaml"
+TABLE, PARTIAL, PARTIAL_LIST = "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
+_BODIES = (JSON, YAML, PROTOBUF)
+_TRUE = ("true", "1", "True", "t")
+Tree = dict[str, Any]
+
+
+class Target(NamedTuple):
+    """What the path names: a resource, maybe within a namespace, maybe one object and a part of it."""
+
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+def parse_target(path: str) -> Target:
+    """Read the path of a request for objects; StatusError (404) when there is nothing there."""
+    steps = path.strip("/").split("/")
+    if steps[0] == "api" and len(steps) > 2:
+        group, version, rest = "", steps[1], steps[2:]
+    elif steps[0] == "apis" and len(steps) > 3:
+        group, version, rest = steps[1], steps[2], steps[3:]
+    else:
+        raise no_such_path()
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2 and not _is_about_namespace(rest):
+        namespace, rest = rest[1], rest[2:]
+    resource = BY_PATH.get((group, version, rest[0]))
+    if resource is None or len(rest) > 3 or (namespace and not resource.is_namespaced):
+        raise no_such_path()
+    name = rest[1] if len(rest) > 1 else ""
+    subresource = rest[2] if len(rest) > 2 else ""
+    if subresource and subresource not in resource.subresources:
+        raise no_such_path()
+    if name and resource.is_namespaced and not namespace:
+        raise no_such_path()
+    return Target(resource, namespace, name, subresource)
+
+
+def _is_about_namespace(rest: list[str]) -> bool:
+    return len(rest) == 3 and rest[2] in ("status", "finalize")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the query says about how to answer."""
+
+    labels: str = ""
+    fields: str = ""
+    limit: int = 0
+    continue_token: str = ""
+    resource_version: str = ""
+    version_match: str = ""
+    is_watch: bool = False
+    timeout_s: float | None = None
+    wants_bookmarks: bool = False
+    sends_initial: bool = False
+    dry_run: bool = False
+    field_manager: str = ""
+    field_validation: str = ""
+    force: bool = False
+    include_object: str = "Metadata"
+
+
+NO_OPTIONS = Options()
+
+
+def parse_options(query: Mapping[str, str]) -> Options:
+    """Read the query; StatusError (400) for what has no meaning."""
+    if not query:
+        return NO_OPTIONS
+    dry_run = query.get("dryRun", "")
+    if dry_run not in ("", "All"):
+        raise bad_request(f'Invalid value: "{dry_run}": dryRun: expected All')
+    timeout_s = float(_number(query, "timeoutSeconds"))
+    return Options(
+        labels=query.get("labelSelector", ""),
+        fields=query.get("fieldSelector", ""),
+        limit=_number(query, "limit"),
+        continue_token=query.get("continue", ""),
+        resource_version=query.get("resourceVersion", ""),
+        version_match=query.get("resourceVersionMatch", ""),
+        is_watch=query.get("watch", "") in _TRUE,
+        timeout_s=timeout_s if timeout_s > 0 else None,
+        wants_bookmarks=query.get("allowWatchBookmarks", "") in _TRUE,
+        sends_initial=query.get("sendInitialEvents", "") in _TRUE,
+        dry_run=bool(dry_run),
+        field_manager=query.get("fieldManager", ""),
+        field_validation=query.get("fieldValidation", ""),
+        force=query.get("force", "") in _TRUE,
+        include_object=query.get("includeObject") or "Metadata",
+    )
+
+
+def _number(query: Mapping[str, str], name: str) -> int:
+    text = query.get(name) or "0"
+    if not text.removeprefix("-").isdecimal():
+        raise bad_request(f'Invalid value: "{text}": {name}: expected a number')
+    return int(text)
+
+
+def wanted_form(accept: str) -> str:
+    """Which form of the answer the client prefers: "", Table or PartialObjectMetadata(List).
+
+    StatusError (406) when it takes nothing that is served.
+    """
+    if not accept or (accept.startswith(JSON) and ";" not in accept):
+        return ""
+    for part in accept.split(","):
+        media, *parameters = (piece.strip() for piece in part.split(";"))
+        if media not in (JSON, "*/*", "application/*"):
+            continue
+        given = dict(piece.partition("=")[::2] for piece in parameters)
+        form = given.get("as", "")
+        if not form or (form in (TABLE, PARTIAL, PARTIAL_LIST) and given.get("g") == "meta.k8s.io"):
+            return form
+    raise not_acceptable([JSON])
+
+
+async def read_body(request: web.BaseRequest) -> Tree:
+    """The object that was sent; StatusError when it is none."""
+    kind = request.content_type
+    if kind not in (*_BODIES, "application/octet-stream", "text/plain"):
+        raise unsupported_media_type(_BODIES)
+    data = await request.read()
+    if kind == PROTOBUF:
+        return parse_protobuf(data)
+    tree = parse_yaml(data) if kind == YAML else parse_json(data)
+    if not isinstance(tree, dict):
+        raise bad_request("the body of the request is not an object")
+    return tree
+
+
+def parse_json(data: bytes) -> Any:
+    """The value that JSON stands for; StatusError (400) when it is malformed."""
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError as error:
+        raise bad_request(f"the body of the request is no JSON: {error}") from None
+
+
+def parse_protobuf(data: bytes) -> Tree:
+    """The object that protocol buffers stand for; StatusError (400) when they are malformed."""
+    try:
+        return decode_object(data)
+    except (ProtobufError, UnicodeDecodeError, msgspec.DecodeError) as error:
+        raise bad_request(f"the body of the request is no object: {error}") from None
+
+
+def parse_yaml(data: bytes) -> Any:
+    """The value that YAML, or JSON, stands for; StatusError (400) when it is malformed."""
+    if data[:1] == b"{":
+        return parse_json(data)
+    try:
+        return yaml.load(data, Loader=_Loader)
+    except yaml.YAMLError as error:
+        problem = " ".join(str(error).split())
+        raise bad_request(f"the body of the request is no YAML: {problem}") from None
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """YAML as JSON would have it: dates stay text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def parse_delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteOptions:
+    """How to delete, from the body or, where that is silent, from the query."""
+    conditions = body.get("preconditions") or {}
+    grace = body.get("gracePeriodSeconds")
+    if grace is None and query.get("gracePeriodSeconds"):
+        grace = _number(query, "gracePeriodSeconds")
+    propagation = str(body.get("propagationPolicy") or query.get("propagationPolicy") or "")
+    if not propagation and body.get("orphanDependents") is not None:
+        propagation = "Orphan" if body["orphanDependents"] else "Background"
+    if propagation not in ("", "Orphan", "Background", "Foreground"):
+        raise bad_request(f'Invalid value: "{propagation}": propagationPolicy: unknown')
+    return DeleteOptions(
+        grace_s=grace if isinstance(grace, int) else None,
+        propagation=propagation,
+        uid=str(conditions.get("uid") or ""),
+        resource_version=str(conditions.get("resourceVersion") or ""),
+        dry_run=bool(body.get("dryRun") or query.get("dryRun")),
+    )

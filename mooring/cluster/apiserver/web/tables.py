@@ -1,0 +1,192 @@
+"""Tables: objects in rows of cells, as `kubectl get` prints them.
+
+Mirrors pkg/printers/internalversion/printers.go: the columns of each kind, and which of them are shown only when asked
+for (`-o wide`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from ..registry.resources import Resource
+from ..store import Record
+from . import cells
+
+Tree = Mapping[str, Any]
+
+
+class Columns(NamedTuple):
+    """The headings, those after `wide` shown only when asked for, and how the cells of an object are made."""
+
+    names: tuple[str, ...]
+    cells: Callable[[Tree, datetime], Sequence[Any]]
+    wide: tuple[str, ...] = ()
+
+
+def _plain(tree: Tree, now: datetime) -> Sequence[Any]:
+    return [tree["metadata"]["name"], cells.age(tree, now)]
+
+
+def _created(tree: Tree, now: datetime) -> Sequence[Any]:
+    return [tree["metadata"]["name"], tree["metadata"].get("creationTimestamp")]
+
+
+PLAIN = Columns(("Name", "Age"), _plain)
+CREATED = Columns(("Name", "Created At"), _created)
+WORKLOAD = ("Containers", "Images", "Selector")
+
+TABLES: Mapping[str, Columns] = {
+    "configmaps": Columns(("Name", "Data", "Age"), cells.config_map),
+    "clusterroles.rbac.authorization.k8s.io": CREATED,
+    "cronjobs.batch": Columns(
+        ("Name", "Schedule", "Timezone", "Suspend", "Active", "Last Schedule", "Age"),
+        cells.cron_job,
+        WORKLOAD,
+    ),
+    "csidrivers.storage.k8s.io": Columns(
+        ("Name", "AttachRequired", "PodInfoOnMount", "StorageCapacity", "Modes", "Age"),
+        cells.csi_driver,
+    ),
+    "csinodes.storage.k8s.io": Columns(("Name", "Drivers", "Age"), cells.csi_node),
+    "csistoragecapacities.storage.k8s.io": Columns(
+        ("Name", "StorageClassName", "Capacity"), cells.csi_capacity
+    ),
+    "daemonsets.apps": Columns(
+        ("Name", "Desired", "Current", "Ready", "Up-to-date", "Available", "Node Selector", "Age"),
+        cells.daemon_set,
+        WORKLOAD,
+    ),
+    "deployments.apps": Columns(
+        ("Name", "Ready", "Up-to-date", "Available", "Age"), cells.deployment, WORKLOAD
+    ),
+    "events": Columns(
+        ("Last Seen", "Type", "Reason", "Object", "Message"),
+        cells.event,
+        ("Subobject", "Source", "First Seen", "Count", "Name"),
+    ),
+    "jobs.batch": Columns(
+        ("Name", "Status", "Completions", "Duration", "Age"), cells.job, WORKLOAD
+    ),
+    "leases.coordination.k8s.io": Columns(("Name", "Holder", "Age"), cells.lease),
+    "namespaces": Columns(("Name", "Status", "Age"), cells.namespace),
+    "nodes": Columns(
+        ("Name", "Status", "Roles", "Age", "Version"),
+        cells.node,
+        ("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime"),
+    ),
+    "persistentvolumeclaims": Columns(
+        (
+            "Name",
+            "Status",
+            "Volume",
+            "Capacity",
+            "Access Modes",
+            "StorageClass",
+            "VolumeAttributesClass",
+            "Age",
+        ),
+        cells.claim,
+        ("VolumeMode",),
+    ),
+    "persistentvolumes": Columns(
+        (
+            "Name",
+            "Capacity",
+            "Access Modes",
+            "Reclaim Policy",
+            "Status",
+            "Claim",
+            "StorageClass",
+            "VolumeAttributesClass",
+            "Reason",
+            "Age",
+        ),
+        cells.volume,
+        ("VolumeMode",),
+    ),
+    "poddisruptionbudgets.policy": Columns(
+        ("Name", "Min Available", "Max Unavailable", "Allowed Disruptions", "Age"), cells.budget
+    ),
+    "pods": Columns(
+        ("Name", "Ready", "Status", "Restarts", "Age"),
+        cells.pod,
+        ("IP", "Node", "Nominated Node", "Readiness Gates"),
+    ),
+    "priorityclasses.scheduling.k8s.io": Columns(
+        ("Name", "Value", "Global-Default", "Age", "PreemptionPolicy"), cells.priority_class
+    ),
+    "replicasets.apps": Columns(
+        ("Name", "Desired", "Current", "Ready", "Age"), cells.replica_set, WORKLOAD
+    ),
+    "replicationcontrollers": Columns(
+        ("Name", "Desired", "Current", "Ready", "Age"), cells.replica_set, WORKLOAD
+    ),
+    "resourceclaims.resource.k8s.io": Columns(("Name", "State", "Age"), cells.resource_claim),
+    "resourceslices.resource.k8s.io": Columns(
+        ("Name", "Node", "Driver", "Pool", "Age"), cells.resource_slice
+    ),
+    "roles.rbac.authorization.k8s.io": CREATED,
+    "secrets": Columns(("Name", "Type", "Data", "Age"), cells.secret),
+    "services": Columns(
+        ("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age"),
+        cells.service,
+        ("Selector",),
+    ),
+    "statefulsets.apps": Columns(
+        ("Name", "Ready", "Age"), cells.stateful_set, ("Containers", "Images")
+    ),
+    "storageclasses.storage.k8s.io": Columns(
+        (
+            "Name",
+            "Provisioner",
+            "ReclaimPolicy",
+            "VolumeBindingMode",
+            "AllowVolumeExpansion",
+            "Age",
+        ),
+        cells.storage_class,
+    ),
+    "volumeattachments.storage.k8s.io": Columns(
+        ("Name", "Attacher", "PV", "Node", "Attached", "Age"), cells.attachment
+    ),
+}
+
+
+def make_table(
+    resource: Resource, records: Sequence[Record], now: datetime, include_object: str
+) -> dict[str, Any]:
+    """The table of the objects; each row has the object's metadata, all of it or nothing beside its cells."""
+    columns = TABLES.get(resource.storage, PLAIN)
+    rows = []
+    for record in records:
+        tree = record.decode()
+        row: dict[str, Any] = {"cells": list(columns.cells(tree, now.astimezone(UTC)))}
+        if include_object == "Object":
+            head = {"kind": resource.kind, "apiVersion": resource.api_version}
+            row["object"] = {**head, **tree}
+        elif include_object != "None":
+            head = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+            row["object"] = {**head, "metadata": tree["metadata"]}
+        rows.append(row)
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {},
+        "columnDefinitions": _definitions(columns),
+        "rows": rows,
+    }
+
+
+def _definitions(columns: Columns) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "type": "string",
+            "format": "name" if name == "Name" else "",
+            "description": "",
+            "priority": int(i >= len(columns.names)),
+        }
+        for i, name in enumerate((*columns.names, *columns.wide))
+    ]

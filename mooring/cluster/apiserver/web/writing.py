@@ -1,0 +1,340 @@
+"""Writing: requests that create, change and delete, taken from the wire to the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from ....api.decode import without_nulls
+from ..registry import evicting, reviews, scaling
+from ..registry.errors import (
+    Cause,
+    StatusError,
+    bad_request,
+    method_not_allowed,
+    unsupported_media_type,
+)
+from ..registry.events import from_core, to_core
+from ..registry.registry import MADE_BY_PUT, DeleteOptions, Edit, Registry
+from ..registry.resources import Resource
+from ..registry.selecting import make_matcher
+from ..schema.apply import ApplyConflictError, Manager, apply
+from ..schema.checking import WrongTypeError, unknown_fields
+from ..schema.json_patch import PatchError, json_patch, merge_patch
+from ..schema.strategic import strategic_merge
+from ..store import Record
+from .answers import View, respond, respond_tree, success
+from .requests import (
+    Options,
+    Target,
+    parse_delete_options,
+    parse_json,
+    parse_yaml,
+    read_body,
+)
+
+Tree = dict[str, Any]
+
+JSON_PATCH, MERGE_PATCH = "application/json-patch+json", "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+PATCHES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+SCALE = "autoscaling.v1.Scale"
+RETURNED = frozenset(
+    {
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "pods",
+        "podtemplates",
+        "resourcequotas",
+        "serviceaccounts",
+        "services",
+        "storageclasses.storage.k8s.io",
+    }
+)
+"""Of which the last state is returned when they are deleted, instead of a word that they are."""
+
+
+class Writing:
+    """Answers requests that write."""
+
+    def __init__(self, registry: Registry, token: str = "") -> None:
+        self._registry = registry
+        self._token = token
+
+    async def create(
+        self, request: web.BaseRequest, target: Target, options: Options, view: View
+    ) -> web.Response:
+        """POST: a new object, or a question, or the binding or eviction of a pod."""
+        body = await read_body(request)
+        resource = target.resource
+        if target.name:
+            return self._create_part(target, body, options)
+        _check_head(resource, body)
+        warnings = check_fields(resource, body, options.field_validation)
+        namespace = _namespace_of(target, body)
+        if resource.is_review:
+            head = {"kind": resource.kind, "apiVersion": resource.api_version}
+            return respond_tree({**head, **reviews.answer(resource, body, self._token)}, 201)
+        if resource.kind == "Binding":
+            name = str((body.get("metadata") or {}).get("name") or "")
+            self._registry.bind(namespace, name, body, options.dry_run)
+            return success(201)
+        tree = to_core(body) if resource.stored_as else body
+        record = self._registry.create(resource, namespace, tree, options.dry_run)
+        return respond(view.object(record), 201, warnings)
+
+    def _create_part(self, target: Target, body: Tree, options: Options) -> web.Response:
+        match target.subresource:
+            case "binding":
+                check_types(body, "core.v1.Binding")
+                body["metadata"] = {"name": target.name, **(body.get("metadata") or {})}
+                self._registry.bind(target.namespace, target.name, body, options.dry_run)
+            case "eviction":
+                check_types(body, "policy.v1.Eviction")
+                deletion = parse_delete_options(body.get("deleteOptions") or {}, {})
+                if options.dry_run:
+                    deletion = DeleteOptions(dry_run=True)
+                evicting.evict(self._registry, target.namespace, target.name, body, deletion)
+            case _:
+                raise method_not_allowed()
+        return success(201)
+
+    async def update(
+        self, request: web.BaseRequest, target: Target, options: Options, view: View
+    ) -> web.Response:
+        """PUT: an object in the place of the one that is there."""
+        body = await read_body(request)
+        resource = target.resource
+        if target.subresource == "scale":
+            check_types(body, SCALE)
+            return self._scale(target, lambda scale: body, options)
+        _check_head(resource, body)
+        warnings = check_fields(resource, body, options.field_validation)
+        _namespace_of(target, body)
+        tree = to_core(body) if resource.stored_as else body
+        place = self._registry.store.get(resource.storage, (target.namespace, target.name))
+        if place is None and resource.storage in MADE_BY_PUT and not target.subresource:
+            tree.setdefault("metadata", {}).setdefault("name", target.name)
+            record = self._registry.create(resource, target.namespace, tree, options.dry_run)
+            return respond(view.object(record), 201, warnings)
+        record = self._update(target, lambda old: tree, options)
+        return respond(view.object(record), 200, warnings)
+
+    async def patch(
+        self, request: web.BaseRequest, target: Target, options: Options, view: View
+    ) -> web.Response:
+        """PATCH: a change to the object that is there."""
+        kind, data = request.content_type, await request.read()
+        if kind not in PATCHES:
+            raise unsupported_media_type(PATCHES)
+        if kind == APPLY_PATCH:
+            return self._apply(target, parse_yaml(data), options, view)
+        resource, body = target.resource, parse_json(data)
+        is_scale = target.subresource == "scale"
+        schema = SCALE if is_scale else resource.schema
+        warnings: dict[str, str] = {}
+
+        def edit(tree: Tree) -> Tree:
+            patched = _patched(kind, tree, body, schema)
+            if is_scale:
+                check_types(patched, SCALE)
+            else:
+                warnings.update(check_fields(resource, patched, options.field_validation))
+            return patched
+
+        if is_scale:
+            return self._scale(target, edit, options)
+        record = self._update(target, _through_version(resource, edit), options)
+        return respond(view.object(record), 200, warnings)
+
+    def _apply(self, target: Target, config: Any, options: Options, view: View) -> web.Response:
+        """Server-side apply; makes the object if it is not there."""
+        resource = target.resource
+        if not isinstance(config, dict):
+            raise bad_request("the body of the request is not an object")
+        if target.subresource == "scale":
+            raise unsupported_media_type(PATCHES[:3])
+        config = without_nulls(config)
+        if not options.field_manager:
+            cause = Cause(
+                "FieldValueRequired",
+                "Required value: is required for apply patch",
+                "fieldManager",
+            )
+            message = f'PatchOptions.meta.k8s.io "" is invalid: fieldManager: {cause.message}'
+            raise StatusError(422, "Invalid", message, {"causes": [cause.as_dict()]})
+        _check_head(resource, config)
+        warnings = check_fields(resource, config, options.field_validation)
+        _namespace_of(target, config)
+        now = self._registry.now()
+        manager = Manager(options.field_manager, resource.api_version, now, target.subresource)
+
+        def edit(tree: Tree) -> Tree:
+            return _applied(tree, config, resource, manager, options.force)
+
+        store = self._registry.store
+        key = (target.namespace if resource.is_namespaced else "", target.name)
+        if store.get(resource.storage, key) is None and not target.subresource:
+            tree = edit({"metadata": {"name": target.name}})
+            record = self._registry.create(resource, target.namespace, tree, options.dry_run)
+            return respond(view.object(record), 201, warnings)
+        record = self._update(target, _through_version(resource, edit), options)
+        return respond(view.object(record), 200, warnings)
+
+    def _update(self, target: Target, edit: Edit, options: Options) -> Record:
+        return self._registry.update(
+            target.resource,
+            target.namespace,
+            target.name,
+            edit,
+            target.subresource,
+            options.dry_run,
+        )
+
+    def _scale(self, target: Target, edit: Edit, options: Options) -> web.Response:
+        scale = scaling.update_scale(
+            self._registry,
+            target.resource,
+            target.namespace,
+            target.name,
+            edit,
+            options.dry_run,
+        )
+        return respond_tree(scale)
+
+    async def delete(
+        self, request: web.BaseRequest, target: Target, options: Options, view: View
+    ) -> web.Response:
+        """DELETE: one object, or all that the selectors pick."""
+        body = await read_body(request) if request.can_read_body else {}
+        check_types(body, "meta.v1.DeleteOptions")
+        deletion = parse_delete_options(body, request.query)
+        resource = target.resource
+        if not target.name:
+            return self._delete_all(target, options, deletion, view)
+        if target.subresource:
+            raise method_not_allowed()
+        record, is_gone = self._registry.delete(resource, target.namespace, target.name, deletion)
+        if not is_gone or resource.storage in RETURNED:
+            return respond(view.object(record))
+        details = {
+            "name": target.name,
+            "group": resource.group,
+            "kind": resource.plural,
+            "uid": record.uid,
+        }
+        return success(200, {key: value for key, value in details.items() if value})
+
+    def _delete_all(
+        self, target: Target, options: Options, deletion: DeleteOptions, view: View
+    ) -> web.Response:
+        resource, store = target.resource, self._registry.store
+        matches = make_matcher(resource, options.labels, options.fields)
+        deleted = []
+        for record in store.list(resource.storage, target.namespace):
+            if matches is None or matches(record):
+                deleted.append(self._registry.delete(resource, *record.key, deletion)[0])
+        version = str(store.resource_version)
+        return respond(view.list(deleted, {"resourceVersion": version}))
+
+
+def check_fields(resource: Resource, tree: Tree, mode: str) -> dict[str, str]:
+    """Refuse values of the wrong type, and unknown fields when asked to; returns warnings as headers."""
+    try:
+        unknown = unknown_fields(tree, resource.schema)
+    except WrongTypeError as error:
+        message = (
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a'
+            f" {resource.kind}: {error}"
+        )
+        raise bad_request(message) from None
+    if not unknown or mode == "Ignore":
+        return {}
+    faults = [f'unknown field "{path}"' for path in unknown]
+    if mode == "Strict":
+        message = (
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a'
+            f" {resource.kind}: strict decoding error: {', '.join(faults)}"
+        )
+        raise bad_request(message)
+    texts = (fault.replace('"', '\\"') for fault in faults)
+    return {"Warning": ", ".join(f'299 - "{text}"' for text in texts)}
+
+
+def check_types(tree: Tree, schema: str) -> None:
+    """Refuse values of the wrong type; StatusError (400)."""
+    try:
+        unknown_fields(tree, schema)
+    except WrongTypeError as error:
+        raise bad_request(f"the body of the request cannot be read: {error}") from None
+
+
+def _check_head(resource: Resource, tree: Tree) -> None:
+    """Refuse an object of another kind or version than the path names."""
+    kind, version = tree.get("kind"), tree.get("apiVersion")
+    if kind not in (None, resource.kind):
+        raise bad_request(
+            f"the kind in the body ({kind}) does not match the expected kind ({resource.kind})"
+        )
+    if version not in (None, resource.api_version):
+        raise bad_request(
+            "the API version in the data "
+            f"({version}) does not match the expected API version ({resource.api_version})"
+        )
+
+
+def _namespace_of(target: Target, tree: Mapping[str, Any]) -> str:
+    """The namespace of the path, which an object must not contradict."""
+    given = (tree.get("metadata") or {}).get("namespace")
+    if not target.resource.is_namespaced:
+        return ""
+    if not target.namespace:
+        if given:
+            return str(given)
+        raise bad_request("an empty namespace may not be set during creation")
+    if given and given != target.namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    return target.namespace
+
+
+def _through_version(resource: Resource, edit: Edit) -> Edit:
+    """An edit of the object as the resource's version shows it."""
+    if not resource.stored_as:
+        return edit
+    return lambda tree: to_core(edit(from_core(tree)))
+
+
+def _patched(kind: str, tree: Tree, body: Any, schema: str) -> Tree:
+    try:
+        if kind == JSON_PATCH:
+            patched = json_patch(tree, body)
+        elif kind == MERGE_PATCH:
+            patched = merge_patch(tree, body)
+        else:
+            patched = strategic_merge(tree, body, schema)
+    except PatchError as error:
+        code, reason = (422, "Invalid") if error.is_unprocessable else (400, "BadRequest")
+        message = f"the server rejected our request due to an error in our request: {error}"
+        raise StatusError(code, reason, message) from None
+    if not isinstance(patched, dict):
+        raise bad_request("the patched object is not an object")
+    return patched
+
+
+def _applied(tree: Tree, config: Tree, resource: Resource, manager: Manager, force: bool) -> Tree:
+    try:
+        return apply(tree, config, resource.schema, manager, force)
+    except ApplyConflictError as error:
+        causes = [
+            Cause("FieldManagerConflict", f'conflict with "{name}"', path).as_dict()
+            for name, path in error.conflicts
+        ]
+        count = len(causes)
+        listed = "; ".join(f"{cause['message']}: {cause['field']}" for cause in causes)
+        text = f"Apply failed with {count} conflict{'s' * (count > 1)}: {listed}"
+        raise StatusError(409, "Conflict", text, {"causes": causes}) from None

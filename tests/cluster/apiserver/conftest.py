@@ -1,0 +1,13 @@
+"""Conftest: a running API server for every test that asks for one."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from mooring.testing.api_server import ServerInThread, api_server
+
+
+@pytest.fixture
+def api() -> Iterator[ServerInThread]:
+    with api_server() as server:
+        yield server

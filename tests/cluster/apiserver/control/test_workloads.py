@@ -1,0 +1,269 @@
+"""Workloads: pods are made whole, statuses tell of them, rollouts replace them."""
+
+from typing import Any
+
+import pytest
+
+from mooring.testing.api_server import PODS, ServerInThread, bind_tree, node_tree, workload_tree
+
+APPS = "/apis/apps/v1/namespaces/default"
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+
+
+def template(image: str = "app:1", **more: Any) -> dict[str, Any]:
+    container = {"name": "main", "image": image, "env": [{"name": "A", "value": "1"}]}
+    return {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container], **more}}
+
+
+def bind_all(api: ServerInThread) -> None:
+    """Play scheduler: everything goes to node a, unless it is tied to another."""
+    for pod in api.get(f"{PODS}?fieldSelector=spec.nodeName%3D").tree["items"]:
+        affinity = pod["spec"].get("affinity", {}).get("nodeAffinity")
+        node = "a"
+        if affinity:
+            terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+            node = terms[0]["matchFields"][0]["values"][0]
+        name = pod["metadata"]["name"]
+        assert api.post(f"{PODS}/{name}/binding", bind_tree(name, node)).status == 201
+    api.settle()
+
+
+@pytest.fixture
+def world(api: ServerInThread) -> ServerInThread:
+    api.make("/api/v1/nodes", node_tree("a"), node_tree("b"))
+    return api
+
+
+def test_a_deployment_gets_its_pods_with_all_that_the_template_says(world: ServerInThread) -> None:
+    world.make(f"{APPS}/deployments", workload_tree("Deployment", "web", 2, template=template()))
+    world.settle()
+    bind_all(world)
+
+    pods = world.get(PODS).tree["items"]
+    status = world.get(f"{APPS}/deployments/web").tree["status"]
+
+    assert len(pods) == 2
+    assert pods[0]["spec"]["containers"][0]["env"] == [{"name": "A", "value": "1"}]
+    owner = pods[0]["metadata"]["ownerReferences"][0]
+    assert (owner["kind"], owner["controller"]) == ("ReplicaSet", True)
+    assert status["observedGeneration"] == 1
+    assert status["updatedReplicas"] == status["availableReplicas"] == status["replicas"] == 2
+    conditions = {c["type"]: c["status"] for c in status["conditions"]}
+    assert conditions == {"Available": "True", "Progressing": "True"}
+
+
+def test_a_change_that_placement_does_not_see_is_rolled_out_too(world: ServerInThread) -> None:
+    path = f"{APPS}/deployments/web"
+    world.make(f"{APPS}/deployments", workload_tree("Deployment", "web", 2, template=template()))
+    world.settle()
+    changed = template()
+    changed["spec"]["containers"][0]["env"][0]["value"] = "2"
+
+    world.patch(path, {"spec": {"template": changed}})
+    world.settle()
+
+    sets = world.get(f"{APPS}/replicasets").tree["items"]
+    assert sorted(rs["spec"]["replicas"] for rs in sets) == [0, 2]
+    values = {p["spec"]["containers"][0]["env"][0]["value"] for p in world.get(PODS).tree["items"]}
+    assert values == {"2"}
+    notes = world.get(path).tree["metadata"]["annotations"]
+    assert notes["deployment.kubernetes.io/revision"] == "2"
+
+
+def test_going_back_is_a_new_revision_of_the_old_replica_set(world: ServerInThread) -> None:
+    path = f"{APPS}/deployments/web"
+    world.make(f"{APPS}/deployments", workload_tree("Deployment", "web", 1, template=template()))
+    world.settle()
+    for image in ("app:2", "app:1"):
+        world.patch(path, {"spec": {"template": template(image)}})
+        world.settle()
+
+    sets = world.get(f"{APPS}/replicasets").tree["items"]
+    key = "deployment.kubernetes.io/revision"
+    found = {
+        rs["spec"]["template"]["spec"]["containers"][0]["image"]: (
+            rs["metadata"]["annotations"][key],
+            rs["spec"]["replicas"],
+        )
+        for rs in sets
+    }
+    assert found == {"app:1": ("3", 1), "app:2": ("2", 0)}
+
+
+def test_scaling_up_and_down(world: ServerInThread) -> None:
+    path = f"{APPS}/replicasets"
+    world.make(path, workload_tree("ReplicaSet", "web", 3))
+    world.settle()
+    bind_all(world)
+
+    world.patch(f"{path}/web/scale", {"spec": {"replicas": 1}})
+    world.advance(30)
+
+    assert len(world.get(PODS).tree["items"]) == 1
+    assert world.get(f"{path}/web").tree["status"]["readyReplicas"] == 1
+
+
+def test_a_pod_that_is_deleted_is_replaced(world: ServerInThread) -> None:
+    world.make(f"{APPS}/replicasets", workload_tree("ReplicaSet", "web", 1))
+    world.settle()
+    (first,) = world.get(PODS).names
+
+    world.delete(f"{PODS}/{first}")
+    world.settle()
+
+    (second,) = world.get(PODS).names
+    assert second != first
+
+
+def test_a_stateful_set_has_numbered_pods_with_claims(world: ServerInThread) -> None:
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    volumes = [{"name": "conf", "configMap": {"name": "c"}}]
+    world.make(
+        f"{APPS}/statefulsets",
+        workload_tree(
+            "StatefulSet",
+            "web",
+            2,
+            serviceName="web",
+            template=template(volumes=volumes),
+            volumeClaimTemplates=[claim],
+        ),
+    )
+    world.settle()
+    bind_all(world)
+
+    pods = world.get(PODS).tree["items"]
+    assert [pod["metadata"]["name"] for pod in pods] == ["web-0", "web-1"]
+    named = {volume["name"]: volume for volume in pods[0]["spec"]["volumes"]}
+    assert named["data"] == {
+        "name": "data",
+        "persistentVolumeClaim": {"claimName": "data-web-0"},
+    }
+    assert named["conf"]["configMap"]["name"] == "c"
+    claims = world.get("/api/v1/namespaces/default/persistentvolumeclaims").names
+    assert claims == ["data-web-0", "data-web-1"]
+    status = world.get(f"{APPS}/statefulsets/web").tree["status"]
+    assert status["readyReplicas"] == status["updatedReplicas"] == 2
+    assert status["currentRevision"] == status["updateRevision"]
+
+
+def test_a_new_template_replaces_the_pods_of_a_stateful_set(world: ServerInThread) -> None:
+    path = f"{APPS}/statefulsets"
+    world.make(path, workload_tree("StatefulSet", "web", 1, template=template()))
+    world.settle()
+    bind_all(world)
+
+    world.patch(f"{path}/web", {"spec": {"template": template("app:2")}})
+    world.advance(30)
+    bind_all(world)
+
+    (pod,) = world.get(PODS).tree["items"]
+    assert pod["metadata"]["name"] == "web-0"
+    assert pod["spec"]["containers"][0]["image"] == "app:2"
+    assert world.get(f"{path}/web").tree["status"]["updatedReplicas"] == 1
+
+
+def test_a_daemon_set_is_on_every_node(world: ServerInThread) -> None:
+    path = f"{APPS}/daemonsets"
+    world.make(path, workload_tree("DaemonSet", "web"))
+    world.settle()
+    bind_all(world)
+    world.make("/api/v1/nodes", node_tree("c"))
+    world.settle()
+    bind_all(world)
+
+    nodes = {pod["spec"]["nodeName"] for pod in world.get(PODS).tree["items"]}
+    status = world.get(f"{path}/web").tree["status"]
+    assert nodes == {"a", "b", "c"}
+    assert status["desiredNumberScheduled"] == status["numberReady"] == 3
+    assert status["updatedNumberScheduled"] == 3
+
+
+def test_a_job_runs_its_pods_to_their_end(world: ServerInThread) -> None:
+    pod = template(restartPolicy="Never")
+    pod["metadata"] = {"annotations": {"mooring.dev/duration": "5s"}}
+    world.make(
+        JOBS,
+        {
+            "metadata": {"name": "sum"},
+            "spec": {"completions": 3, "parallelism": 2, "template": pod},
+        },
+    )
+    world.settle()
+    active = world.get(f"{JOBS}/sum").tree["status"]["active"]
+    for _ in range(2):
+        bind_all(world)
+        world.advance(5)
+
+    job = world.get(f"{JOBS}/sum").tree
+    assert active == 2
+    assert job["status"]["succeeded"] == 3
+    assert job["status"]["completionTime"]
+    conditions = {c["type"] for c in job["status"]["conditions"] if c["status"] == "True"}
+    assert "Complete" in conditions
+    (first, *_) = world.get(PODS).tree["items"]
+    assert first["metadata"]["labels"]["batch.kubernetes.io/job-name"] == "sum"
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        pytest.param({"selector": None}, "spec.selector", id="no selector"),
+        pytest.param(
+            {"selector": {"matchLabels": {"app": "x"}}},
+            "spec.template.metadata.labels",
+            id="a selector that does not pick its own pods",
+        ),
+        pytest.param({"replicas": -1}, "spec.replicas", id="a negative number"),
+        pytest.param(
+            {"template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}}},
+            "spec.template.spec.containers",
+            id="no containers",
+        ),
+    ],
+)
+def test_workloads_that_make_no_sense(world: ServerInThread, change: Any, field: str) -> None:
+    answer = world.post(f"{APPS}/deployments", workload_tree("Deployment", "web", **change))
+
+    assert answer.status == 422
+    assert field in [cause["field"] for cause in answer.tree["details"]["causes"]]
+
+
+def test_a_selector_cannot_be_changed(world: ServerInThread) -> None:
+    world.make(f"{APPS}/deployments", workload_tree("Deployment", "web", 1))
+    labels = {"app": "other"}
+
+    answer = world.patch(
+        f"{APPS}/deployments/web",
+        {
+            "spec": {
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}},
+            }
+        },
+    )
+
+    assert answer.tree["details"]["causes"][0]["field"] == "spec.selector"
+
+
+def test_pods_that_are_refused_are_told_of_and_tried_again(world: ServerInThread) -> None:
+    pod = template(priorityClassName="later")
+    pod["metadata"]["labels"] = {"app": "bad"}
+    world.make(f"{APPS}/replicasets", workload_tree("ReplicaSet", "bad", 1, template=pod))
+    world.make(f"{APPS}/replicasets", workload_tree("ReplicaSet", "good", 1))
+    world.settle()
+    before = [p["metadata"]["generateName"] for p in world.get(PODS).tree["items"]]
+    events = world.get("/api/v1/namespaces/default/events").tree["items"]
+
+    world.make(
+        "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "later"}, "value": 5}
+    )
+    world.advance(10)
+
+    assert before == ["good-"], "one that fails does not hold the other up"
+    assert {(e["reason"], e["involvedObject"]["name"]) for e in events} == {("FailedCreate", "bad")}
+    after = {p["metadata"]["generateName"]: p for p in world.get(PODS).tree["items"]}
+    assert after["bad-"]["spec"]["priority"] == 5

@@ -1,0 +1,290 @@
+"""Store: resource versions, what watchers are told, and what survives."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.cluster.apiserver.store import Change, MemoryJournal, SqliteJournal, Store, TooOldError
+from mooring.cluster.apiserver.store import store as store_module
+from mooring.cluster.apiserver.store.journal import Entry
+from mooring.errors import InputError
+
+
+def tree(name: str, **more: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": f"uid-{name}", **more}}
+
+
+def put(store: Store, name: str, namespace: str = "default", **more: Any) -> int:
+    return store.put("things", (namespace, name), tree(name, **more)).resource_version
+
+
+class LateJournal(MemoryJournal):
+    """A journal that is told by the test when things are safe."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tell: Callable[[int], None] = lambda version: None
+
+    def append(self, entry: Entry) -> None:
+        pass
+
+    def listen(self, on_safe: Callable[[int], None]) -> None:
+        self.tell = on_safe
+
+
+def test_one_counter_for_all() -> None:
+    store = Store()
+
+    versions = [put(store, "a"), put(store, "b"), put(store, "a")]
+    gone = store.remove("things", ("default", "b"))
+
+    assert versions == [1, 2, 3]
+    assert gone.resource_version == store.resource_version == 4
+    assert gone.decode()["metadata"]["resourceVersion"] == "4"
+
+
+def test_lists_are_in_the_order_of_namespace_and_name() -> None:
+    store = Store()
+    for name, namespace in (("b", "y"), ("a", "y"), ("c", "x"), ("a", "x")):
+        put(store, name, namespace)
+    store.remove("things", ("x", "c"))
+    put(store, "d", "x")
+
+    assert [r.key for r in store.list("things")] == [("x", "a"), ("x", "d"), ("y", "a"), ("y", "b")]
+    assert [r.key for r in store.list("things", "y")] == [("y", "a"), ("y", "b")]
+    assert list(store.list("other")) == []
+
+
+@given(st.lists(st.tuples(st.sampled_from("pr"), st.sampled_from("abc"), st.sampled_from("xy"))))
+def test_lists_hold_what_was_put_and_not_removed(steps: list[tuple[str, str, str]]) -> None:
+    store, expected = Store(), set()
+    for action, name, namespace in steps:
+        if action == "p":
+            put(store, name, namespace)
+            expected.add((namespace, name))
+        elif (namespace, name) in expected:
+            store.remove("things", (namespace, name))
+            expected.discard((namespace, name))
+
+        assert [r.key for r in store.list("things")] == sorted(expected)
+        for wanted in "xy":
+            found = [r.key for r in store.list("things", wanted)]
+            assert found == sorted(key for key in expected if key[0] == wanted)
+
+
+def test_owners_are_known() -> None:
+    store = Store()
+    put(store, "a", ownerReferences=[{"uid": "boss"}])
+
+    assert list(store.owned_by("boss")) == [("things", ("default", "a"))]
+    put(store, "a")
+    assert list(store.owned_by("boss")) == []
+    assert store.find_uid("uid-a") == ("things", ("default", "a"))
+
+
+async def types(store: Store, since: int | None, matches: Any = None) -> list[tuple[str, str]]:
+    watcher = store.watch("things", "", matches, since)
+    return [(event.type, event.record.key[1]) for event in watcher.take()]
+
+
+def test_a_watch_begins_where_it_is_asked_to() -> None:
+    async def run() -> None:
+        store = Store()
+        put(store, "a")
+        put(store, "b")
+        put(store, "a")
+        store.remove("things", ("default", "b"))
+
+        assert await types(store, None) == [("ADDED", "a")]
+        assert await types(store, 1) == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
+        assert await types(store, 4) == []
+
+    asyncio.run(run())
+
+
+def test_a_watch_with_a_selector_sees_objects_come_and_go() -> None:
+    async def run() -> None:
+        store = Store()
+        put(store, "a", labels={"on": "no"})
+        watcher = store.watch("things", "", lambda record: record.labels.get("on") == "yes", 1)
+        put(store, "a", labels={"on": "yes"})
+        put(store, "a", labels={"on": "yes", "more": "x"})
+        put(store, "a", labels={"on": "no"})
+        put(store, "a", labels={"on": "never"})
+
+        events = watcher.take()
+
+        assert [event.type for event in events] == ["ADDED", "MODIFIED", "DELETED"]
+        gone = events[2].record
+        assert gone.labels == {"on": "yes", "more": "x"}
+        assert gone.resource_version == 4
+
+    asyncio.run(run())
+
+
+def test_what_is_not_remembered_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "HISTORY", 3)
+
+    async def run() -> None:
+        store = Store()
+        for _ in range(6):
+            put(store, "a")
+
+        assert len(await types(store, 3)) == 3
+        with pytest.raises(TooOldError):
+            store.watch("things", "", None, 2)
+
+    asyncio.run(run())
+
+
+def test_nobody_outside_is_told_before_it_is_safe() -> None:
+    async def run() -> None:
+        journal = LateJournal()
+        store = Store(journal)
+        followed: list[Change] = []
+        store.follow(followed.append)
+        watcher = store.watch("things", "", None, 0)
+        put(store, "a")
+        put(store, "b")
+        waiting = asyncio.create_task(store.safe())
+        await asyncio.sleep(0)
+
+        assert [change.resource_version for change in followed] == [1, 2]
+        assert watcher.take() == []
+        journal.tell(1)
+        assert [event.record.key[1] for event in watcher.take()] == ["a"]
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        journal.tell(2)
+        await waiting
+
+    asyncio.run(run())
+
+
+def test_a_watch_that_begins_between_change_and_safety_misses_nothing() -> None:
+    async def run() -> None:
+        journal = LateJournal()
+        store = Store(journal)
+        put(store, "old")
+        put(store, "leaving")
+        journal.tell(2)
+        put(store, "old", labels={"new": "yes"})
+        put(store, "young")
+        store.remove("things", ("default", "leaving"))
+
+        watcher = store.watch("things", "", None, None)
+        before = [(event.type, event.record.key[1]) for event in watcher.take()]
+        journal.tell(5)
+        after = [(event.type, event.record.key[1]) for event in watcher.take()]
+
+        assert sorted(before) == [("ADDED", "leaving"), ("ADDED", "old")]
+        assert after == [("MODIFIED", "old"), ("ADDED", "young"), ("DELETED", "leaving")]
+
+    asyncio.run(run())
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["put", "put", "remove", "safe", "look"]), st.sampled_from("abcd"))
+)
+
+
+@given(STEPS)
+def test_whoever_lists_and_then_watches_knows_what_is_there(steps: list[tuple[str, str]]) -> None:
+    """However changes, their safety and the beginnings of watches fall together."""
+
+    async def run() -> None:
+        journal = LateJournal()
+        store = Store(journal)
+        views: list[tuple[Any, dict[str, int]]] = []
+        for action, name in steps:
+            present = store.get("things", ("default", name)) is not None
+            match action:
+                case "put":
+                    put(store, name)
+                case "remove" if present:
+                    store.remove("things", ("default", name))
+                case "safe":
+                    journal.tell(store.resource_version)
+                case "look":
+                    views.append((store.watch("things", "", None, None), {}))
+                    since = store.safe_version
+                    started = {
+                        event.record.key[1]: event.record.resource_version
+                        for event in store.watch("things", "", None, None).take()
+                    }
+                    views.append((store.watch("things", "", None, since), started))
+        journal.tell(store.resource_version)
+        expected = {r.key[1]: r.resource_version for r in store.list("things")}
+        for watcher, known in views:
+            for event in watcher.take():
+                if event.type == "DELETED":
+                    del known[event.record.key[1]]
+                else:
+                    assert (event.type == "ADDED") is (event.record.key[1] not in known)
+                    known[event.record.key[1]] = event.record.resource_version
+            assert known == expected
+
+    asyncio.run(run())
+
+
+def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
+    async def fill() -> None:
+        store = Store(SqliteJournal(tmp_path))
+        for name in "abc":
+            put(store, name, labels={"name": name})
+        store.remove("things", ("default", "b"))
+        put(store, "a", labels={"name": "changed"})
+        await store.safe()
+        await store.close()
+
+    async def look() -> None:
+        store = Store(SqliteJournal(tmp_path))
+
+        found = {record.key[1]: dict(record.labels) for record in store.list("things")}
+        assert found == {"a": {"name": "changed"}, "c": {"name": "c"}}
+        assert store.resource_version == 5
+        assert put(store, "d") == 6, "versions are never given out twice"
+        with pytest.raises(TooOldError):
+            store.watch("things", "", None, 2)
+        await store.safe()
+        await store.close()
+
+    asyncio.run(fill())
+    asyncio.run(look())
+
+
+def test_a_folder_is_used_by_one_at_a_time(tmp_path: Path) -> None:
+    async def run() -> None:
+        store = Store(SqliteJournal(tmp_path))
+        with pytest.raises(InputError, match="expected a database to write"):
+            SqliteJournal(tmp_path)
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    (tmp_path / "mooring.db").write_text("no database at all, but long enough to look at" * 30)
+
+    with pytest.raises(InputError, match=r"mooring\.db: expected a database"):
+        SqliteJournal(tmp_path)
+
+
+def test_whoever_waits_is_told_when_the_disk_fails(tmp_path: Path) -> None:
+    async def run() -> None:
+        journal = SqliteJournal(tmp_path)
+        store = Store(journal)
+        journal._database.execute("DROP TABLE objects")
+        put(store, "a")
+
+        with pytest.raises(Exception, match="no such table"):
+            await store.safe()
+        with pytest.raises(Exception, match="no such table"):
+            await store.safe()
+
+    asyncio.run(run())

@@ -1,0 +1,244 @@
+"""The real kubectl against `mooring up`.
+
+Runs with the kubectl on the path, and with those that MOORING_KUBECTL names besides (separated by colons). Without any
+the tests are skipped, and say so.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app: web}}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: main
+        image: app:1
+        env: [{name: COLOR, value: red}]
+        resources: {requests: {cpu: 100m}, limits: {memory: 64Mi}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80}]}
+"""
+TIMEOUT_S = 60
+
+
+def kubectls() -> list[str]:
+    """The kubectls to try."""
+    named = [path for path in os.environ.get("MOORING_KUBECTL", "").split(":") if path]
+    found = shutil.which("kubectl")
+    return list(dict.fromkeys([*named, *([found] if found else [])]))
+
+
+pytestmark = pytest.mark.skipif(not kubectls(), reason="not run: kubectl is not installed")
+
+
+class Kubectl:
+    """One kubectl, talking to one cluster in a namespace of its own."""
+
+    def __init__(self, binary: str, kubeconfig: Path, home: Path) -> None:
+        self._binary = binary
+        self._env = {**os.environ, "KUBECONFIG": str(kubeconfig), "HOME": str(home)}
+
+    def start(self, *arguments: str, namespace: str = "play") -> "subprocess.Popen[str]":
+        command = [self._binary, f"--namespace={namespace}", *arguments]
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(command, env=self._env, text=True, stdin=subprocess.PIPE, **pipes)
+
+    def __call__(self, *arguments: str, given: str = "", fails: bool = False) -> str:
+        process = self.start(*arguments)
+        out, err = process.communicate(given, timeout=TIMEOUT_S)
+        assert (process.returncode != 0) is fails, f"kubectl {' '.join(arguments)}: {out}{err}"
+        return err if fails else out
+
+    def tree(self, *arguments: str) -> Any:
+        return json.loads(self(*arguments, "-o", "json"))
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The kubeconfig of a running `mooring up`, over HTTPS with a token."""
+    path = tmp_path_factory.mktemp("up") / "kubeconfig"
+    command = [sys.executable, "-m", "mooring.cli.main", "up", "--https"]
+    process = subprocess.Popen(
+        [*command, "--nodes", "3", "--kubeconfig", str(path)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == f"export KUBECONFIG={path}\n"
+    yield path
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(TIMEOUT_S) == 0
+
+
+@pytest.fixture(params=kubectls(), ids=lambda path: f"kubectl {path}")
+def kubectl(request: pytest.FixtureRequest, kubeconfig: Path, tmp_path: Path) -> Iterator[Kubectl]:
+    run = Kubectl(request.param, kubeconfig, tmp_path)
+    run("create", "namespace", "play")
+    yield run
+    run("delete", "namespace", "play")
+
+
+def run_pod(kubectl: Kubectl, name: str, **spec: Any) -> None:
+    """`kubectl run` of a pod that leaves quickly."""
+    given = {"spec": {"terminationGracePeriodSeconds": 1, **spec}}
+    kubectl("run", name, "--image=app:1", "--overrides", json.dumps(given))
+
+
+def test_apply_get_describe(kubectl: Kubectl) -> None:
+    first = kubectl("apply", "-f", "-", given=DEPLOYMENT)
+    again = kubectl("apply", "-f", "-", given=DEPLOYMENT)
+    status = kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+
+    assert first.splitlines() == ["deployment.apps/web created", "service/web created"]
+    assert again.splitlines() == ["deployment.apps/web unchanged", "service/web unchanged"]
+    assert "successfully rolled out" in status
+    wide = kubectl("get", "pods", "-o", "wide").splitlines()
+    assert wide[0].split()[:7] == ["NAME", "READY", "STATUS", "RESTARTS", "AGE", "IP", "NODE"]
+    assert [line.split()[1:3] for line in wide[1:]] == [["1/1", "Running"]] * 3
+    assert kubectl("get", "deployments", "--no-headers").split()[:4] == ["web", "3/3", "3", "3"]
+    pod = wide[1].split()[0]
+    described = kubectl("describe", "pod", pod)
+    assert "Successfully assigned" in described
+    assert "COLOR:  red" in described
+    assert "Controlled By:  ReplicaSet/web-" in described
+    assert "Unschedulable:" in kubectl("describe", "node", "node-0")
+    assert "web" in kubectl("get", "all")
+
+
+def test_scale_and_roll_out(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", given=DEPLOYMENT)
+    kubectl("scale", "deployment/web", "--replicas=5")
+    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    kubectl("set", "image", "deployment/web", "main=app:2")
+    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+
+    history = kubectl("rollout", "history", "deployment/web")
+    kubectl("rollout", "undo", "deployment/web")
+    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+
+    assert kubectl.tree("get", "deployment", "web")["spec"]["replicas"] == 5
+    assert [line.split()[0] for line in history.splitlines()[2:] if line] == ["1", "2"]
+    images = kubectl("get", "deployment", "web", "-o", "jsonpath={..image}")
+    assert images == "app:1"
+
+
+def test_cordon_taint_label(kubectl: Kubectl) -> None:
+    kubectl("cordon", "node-0")
+    cordoned = kubectl("get", "node", "node-0", "--no-headers")
+    kubectl("uncordon", "node-0")
+    kubectl("taint", "nodes", "node-1", "team=a:NoSchedule")
+    tainted = kubectl.tree("get", "node", "node-1")["spec"]["taints"]
+    kubectl("taint", "nodes", "node-1", "team-")
+    kubectl("label", "node", "node-2", "disk=fast", "--overwrite")
+
+    assert "Ready,SchedulingDisabled" in cordoned
+    assert tainted == [{"effect": "NoSchedule", "key": "team", "value": "a"}]
+    assert kubectl("get", "nodes", "-l", "disk=fast", "-o", "name") == "node/node-2\n"
+    kubectl("label", "node", "node-2", "disk-")
+
+
+def test_pods_avoid_what_they_cannot_have(kubectl: Kubectl) -> None:
+    kubectl(
+        "run", "solo", "--image=app:1", "--overrides", '{"spec":{"nodeSelector":{"disk":"odd"}}}'
+    )
+
+    kubectl("wait", "--for=condition=PodScheduled=False", "pod/solo", "--timeout=30s")
+    described = kubectl("describe", "pod", "solo")
+    kubectl("label", "node", "node-1", "disk=odd")
+    kubectl("wait", "--for=condition=Ready", "pod/solo", "--timeout=30s")
+    kubectl("label", "node", "node-1", "disk-")
+
+    assert "0/3 nodes are available" in described
+    assert kubectl.tree("get", "pod", "solo")["spec"]["nodeName"] == "node-1"
+
+
+def test_watch_and_delete(kubectl: Kubectl) -> None:
+    run_pod(kubectl, "solo")
+    kubectl("wait", "--for=condition=Ready", "pod/solo", "--timeout=30s")
+    watching = kubectl.start("get", "pods", "--watch", "--no-headers", "-o", "name")
+    assert watching.stdout is not None
+    seen = [watching.stdout.readline()]
+
+    run_pod(kubectl, "second")
+    seen.append(watching.stdout.readline())
+    kubectl("delete", "pod", "solo", "--grace-period=1")
+    watching.terminate()
+    watching.communicate(timeout=TIMEOUT_S)
+
+    assert seen == ["pod/solo\n", "pod/second\n"]
+    assert kubectl("get", "pods", "-o", "name") == "pod/second\n"
+
+
+def test_deleting_a_deployment_deletes_its_pods(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", given=DEPLOYMENT)
+    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+
+    kubectl("delete", "deployment", "web")
+    kubectl("wait", "--for=delete", "pod", "-l", "app=web", "--timeout=30s")
+
+    assert kubectl("get", "pods,replicasets", "-o", "name") == ""
+
+
+def test_patches_and_server_side_apply(kubectl: Kubectl) -> None:
+    kubectl("apply", "--server-side", "-f", "-", given=DEPLOYMENT)
+    operations = '[{"op":"replace","path":"/spec/replicas","value":2}]'
+    kubectl("patch", "deployment", "web", "--type=json", "-p", operations)
+    container = '{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"app:3"}]}}}}'
+    kubectl("patch", "deployment", "web", "-p", container)
+
+    spec = kubectl.tree("get", "deployment", "web")["spec"]
+
+    assert spec["replicas"] == 2
+    (main,) = spec["template"]["spec"]["containers"]
+    assert (main["image"], main["env"][0]["value"]) == ("app:3", "red")
+
+
+def test_errors_are_told(kubectl: Kubectl) -> None:
+    misspelt = DEPLOYMENT.replace("replicas:", "replica:")
+    nameless = "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: [{name: a}]}\n"
+
+    assert "replica" in kubectl("apply", "-f", "-", given=misspelt, fails=True)
+    assert "image: Required value" in kubectl("create", "-f", "-", given=nameless, fails=True)
+    assert 'pods "none" not found' in kubectl("get", "pod", "none", fails=True)
+
+
+def test_explain_and_dry_run(kubectl: Kubectl) -> None:
+    made = kubectl(
+        "create", "configmap", "c", "--from-literal=a=b", "--dry-run=server", "-o", "name"
+    )
+
+    assert made == "configmap/c\n"
+    assert kubectl("get", "configmaps", "-o", "name") == ""
+    assert "image" in kubectl("explain", "pod.spec.containers")
+    assert "deployments" in kubectl("api-resources")
+
+
+def test_drain(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", given=DEPLOYMENT)
+    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+
+    kubectl("drain", "node-0", "--ignore-daemonsets", "--timeout=30s")
+    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    nodes = kubectl("get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}").split()
+    kubectl("uncordon", "node-0")
+
+    assert "node-0" not in nodes
+    assert len(nodes) == 3

@@ -1,0 +1,167 @@
+"""`mooring up` as a process: what it says, how it ends, and what is left when it is killed."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+TIMEOUT_S = 60
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@contextmanager
+def up(*arguments: str) -> Iterator[tuple["subprocess.Popen[str]", int]]:
+    """A running `mooring up`, and its port."""
+    command = [sys.executable, "-m", "mooring.cli.main", "up", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("export KUBECONFIG="), line
+        kubeconfig = yaml.safe_load(Path(line.strip().partition("=")[2]).read_text())
+        yield process, int(kubeconfig["clusters"][0]["cluster"]["server"].rpartition(":")[2])
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def ask(port: int, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+    try:
+        data = None if body is None else json.dumps(body)
+        connection.request(method, path, data, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_cleanly(tmp_path: Path, number: int) -> None:
+    with up("--data-dir", str(tmp_path), "--nodes", "2") as (process, port):
+        status, nodes = ask(port, "GET", "/api/v1/nodes")
+        process.send_signal(number)
+
+        assert (status, len(nodes["items"])) == (200, 2)
+        assert process.wait(TIMEOUT_S) == 0
+    assert (tmp_path / "kubeconfig").stat().st_mode & 0o77 == 0
+
+
+def test_pods_of_a_file_are_scheduled(tmp_path: Path) -> None:
+    manifest = tmp_path / "cluster.yaml"
+    room = {"cpu": "2", "memory": "4Gi", "pods": "10"}
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "only"},
+        "status": {"capacity": room, "allocatable": room},
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"containers": [{"name": "a", "image": "x"}]},
+    }
+    manifest.write_text(yaml.safe_dump_all([node, pod]))
+
+    with up("--data-dir", str(tmp_path / "data"), "-f", str(manifest)) as (_, port):
+        path = "/api/v1/namespaces/shop/pods?fieldSelector=status.phase%3DRunning"
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+        connection.request("GET", f"{path}&watch=true")
+        event = json.loads(connection.getresponse().readline())
+        connection.close()
+
+        assert event["object"]["spec"]["nodeName"] == "only"
+
+
+def test_what_was_acknowledged_is_there_after_kill_9(tmp_path: Path) -> None:
+    acknowledged: dict[str, str] = {}
+    with up("--data-dir", str(tmp_path), "--no-scheduler") as (process, port):
+        enough = threading.Event()
+
+        def write(writer: int) -> None:
+            for number in range(100_000):
+                name = f"w{writer}-{number}"
+                tree = {"metadata": {"name": name}, "data": {"n": str(number)}}
+                try:
+                    status, made = ask(port, "POST", MAPS, tree)
+                except (OSError, http.client.HTTPException, ValueError):
+                    return  # the server is gone
+                assert status == 201
+                acknowledged[name] = made["metadata"]["resourceVersion"]
+                if len(acknowledged) > 300:
+                    enough.set()
+
+        writers = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+        for writer in writers:
+            writer.start()
+        assert enough.wait(TIMEOUT_S)
+        os.kill(process.pid, signal.SIGKILL)
+        for writer in writers:
+            writer.join(TIMEOUT_S)
+
+    with up("--data-dir", str(tmp_path), "--no-scheduler") as (_, port):
+        _, found = ask(port, "GET", MAPS)
+
+    kept = {
+        item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in found["items"]
+    }
+    lost = {name: version for name, version in acknowledged.items() if kept.get(name) != version}
+    assert lost == {}
+    newest = max(map(int, acknowledged.values()))
+    assert int(found["metadata"]["resourceVersion"]) >= newest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(["-f", "none.yaml"], "none.yaml", id="no such file"),
+        pytest.param(["--data-dir", "/dev/null/x"], "expected a database", id="no folder"),
+    ],
+)
+def test_faults_are_one_line(arguments: list[str], words: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mooring.cli.main", "up", *arguments]
+
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=TIMEOUT_S, cwd=tmp_path, check=False
+    )
+
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "mooring.cli.main", "up", "--port", port]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+
+    assert done.returncode == 2
+    assert f"port {port}: expected a free port" in done.stderr
+
+
+def test_a_manifest_that_makes_no_sense_is_named(tmp_path: Path) -> None:
+    manifest = tmp_path / "bad.yaml"
+    manifest.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: []}\n")
+    command = [sys.executable, "-m", "mooring.cli.main", "up", "-f", str(manifest)]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+
+    assert done.returncode == 2
+    assert "bad.yaml: document 1:" in done.stderr
+    assert "spec.containers: Required value" in done.stderr
