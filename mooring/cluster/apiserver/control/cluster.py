@@ -87,6 +87,14 @@ class LiveCluster:
         self._registry.write(resource, record, tree)
         return cast(AnyObject, self._mirror.get(obj.kind, obj.namespace, obj.name) or obj)
 
+    def create(self, obj: AnyObject) -> AnyObject:
+        """The same as `add`, under the name that a client of the API uses."""
+        return self.add(obj)
+
+    def update_status(self, obj: AnyObject) -> AnyObject:
+        """Write what differs in the status; within the process that is no other way than `update`."""
+        return self.update(obj)
+
     def delete(self, obj: ClusterObject, grace_s: float = 0) -> None:
         """Delete the object, with what it owns."""
         options = DeleteOptions(grace_s=int(grace_s), propagation="Background", uid=obj.uid)
