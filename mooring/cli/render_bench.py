@@ -68,7 +68,7 @@ def growth_table(growths: Sequence[Growth]) -> Table:
     """Growth: what a pod costs at each number of nodes, and the factors between."""
     sizes = sorted({run.nodes for growth in growths for run in growth.runs})
     headings = [f"µs/pod at {nodes:,}" for nodes in sizes]
-    table = _table("growth", (*headings, "µs/pod", "p50", "p99", "MiB/10k pods"))
+    table = _table("growth", (*headings, "× µs/pod", "× p50", "× p99", "× MiB/10k pods"))
     for growth in growths:
         costs = {run.nodes: f"{run.us_per_pod:,.1f}" for run in growth.runs}
         table.add_row(
@@ -114,7 +114,7 @@ def _judgement(change: Change) -> str:
 
 
 def _factors(growth: Growth, figure: Callable[[PodRun], float]) -> str:
-    return " ".join(f"×{factor:.1f}" for factor in growth.factors(figure))
+    return " ".join(f"{factor:.1f}" for factor in growth.factors(figure))
 
 
 def _spread(run: Run) -> list[str]:

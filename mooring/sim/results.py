@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..api.node import Node
@@ -24,8 +25,8 @@ class Results:
         self._pods: dict[str, PodResult] = {}
         self._created_s: dict[str, float] = {}
         self._nodes = {node.name: NodeUse(node) for node in cluster.list("Node")}
-        self._add_up(after=False)
-        self.running = sum(use.pods_before for use in self._nodes.values())
+        # Added up at the end: whoever asks for the first decision need not wait for it.
+        self._before = dict(self._nodes), list(cluster.list("Pod"))
         self.pods_seen = sum(map(is_waiting, cluster.list("Pod")))
         """How many pods needed a node so far."""
 
@@ -74,13 +75,15 @@ class Results:
     def report(self, scheduler: Scheduler, seconds: float) -> SimulationReport:
         """What came of everything, now that the simulation has ended."""
         self._note_held(scheduler)
-        self._add_up(after=True)
+        nodes_before, pods_before = self._before
+        _add_up(nodes_before, pods_before, after=False)
+        _add_up(self._nodes, self._cluster.list("Pod"), after=True)
         for victim, _ in self._cluster.evictions:
             self._pods.pop(victim.uid, None)
         return SimulationReport(
             pods=list(self._pods.values()),
             nodes=list(self._nodes.values()),
-            running=self.running,
+            running=sum(use.pods_before for use in nodes_before.values()),
             preempted=self._cluster.evictions,
             time_s=self._clock.monotonic(),
             seconds=seconds,
@@ -102,16 +105,17 @@ class Results:
                     message = f'waits for scheduler "{pod.scheduler_name}", which is not configured'
                 self.note(Attempt(pod, Outcome.GATED, message=message, number=0))
 
-    def _add_up(self, after: bool) -> None:
-        """Add up what pods take from each node."""
-        for pod in self._cluster.list("Pod"):
-            use = self._nodes.get(pod.node_name)
-            if use is None or pod.is_finished:
-                continue
-            sums = use.after if after else use.before
-            for resource, amount in pod.usage.items():
-                sums[resource] = sums.get(resource, 0) + amount
-            if after:
-                use.pods_after += 1
-            else:
-                use.pods_before += 1
+
+def _add_up(uses: Mapping[str, NodeUse], pods: Iterable[Pod], after: bool) -> None:
+    """Add up what pods take from each node."""
+    for pod in pods:
+        use = uses.get(pod.node_name)
+        if use is None or pod.is_finished:
+            continue
+        sums = use.after if after else use.before
+        for resource, amount in pod.usage.items():
+            sums[resource] = sums.get(resource, 0) + amount
+        if after:
+            use.pods_after += 1
+        else:
+            use.pods_before += 1

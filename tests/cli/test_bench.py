@@ -139,7 +139,8 @@ def test_growth_is_drawn(tmp_path: Path) -> None:
     result = bench("--from", now, "--svg", tmp_path / "a.svg")
 
     assert result.exit_code == 0, result.output
-    assert "×1.5" in result.stdout
+    assert "× µs/pod" in result.stdout
+    assert result.stdout.splitlines()[-1].split()[1:4] == ["100.0", "150.0", "1.5"]
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
 
 
