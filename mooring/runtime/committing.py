@@ -72,6 +72,7 @@ class Committing:
         self.binds = tuple(binds)
         self.post_binds = tuple(post_binds)
         self._plans: dict[PodSpec, CommitPlan] = {}
+        self._idle: CommitPlan | None = None
         every: list[Plugin] = [*reserves, *permits, *pre_binds]
         self._reads_pin = any(plugin.reads_pin for plugin in every)
 
@@ -84,6 +85,8 @@ class Committing:
             if len(self._plans) >= MAX_PLANS:
                 self._plans.clear()
             plan = CommitPlan(self.reserves, self.permits, self.pre_binds, spec)
+            if plan.is_idle:
+                plan = self._idle = self._idle or plan  # one for most specs
             self._plans[spec] = plan
         return plan
 
