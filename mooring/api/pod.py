@@ -54,6 +54,20 @@ class PodClass:
 
 _ClassKey = tuple[PodSpec, str, tuple[tuple[str, str], ...], tuple[OwnerReference, ...]]
 _CLASSES: WeakValueDictionary[_ClassKey, PodClass] = WeakValueDictionary()
+_ITEMS: dict[int, tuple[dict[str, str], tuple[tuple[str, str], ...]]] = {}
+MAX_ITEMS = 1024
+
+
+def _items_of(labels: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """The items of labels, which many classes of pods share."""
+    known = _ITEMS.get(id(labels))
+    if known is not None and known[0] is labels:
+        return known[1]
+    if len(_ITEMS) >= MAX_ITEMS:
+        _ITEMS.clear()
+    items = tuple(labels.items())
+    _ITEMS[id(labels)] = (labels, items)
+    return items
 
 
 class Pod:
@@ -121,7 +135,7 @@ class Pod:
         """What stands for all pods like this one, of equal spec (but for the pin), namespace, labels and owners."""
         found = self._class
         if found is None:
-            labels = tuple(self.labels.items())  # in another order they make another class: no harm
+            labels = _items_of(self.labels)  # in another order they make another class: no harm
             spec = self.spec.unpinned or self.spec
             key = (spec, self.namespace, labels, self.owner_references)
             found = _CLASSES.get(key)

@@ -5,6 +5,7 @@ pod is on is not part of it: that is a pod's own affair (`Pod.node_name`).
 """
 
 from functools import cached_property
+from hashlib import blake2b
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -31,6 +32,7 @@ from .resources import (
     to_units,
 )
 from .selectors import NAME_FIELD, NodeSelector
+from .sharing import shared, shared_text
 from .taints import Toleration
 from .volumes import Volume
 
@@ -88,9 +90,9 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
         given = self.termination_grace_period_seconds
         return DEFAULT_GRACE_S if given is None else max(given, 0)
 
-    @cached_property
+    @property
     def key(self) -> bytes:
-        """The content as bytes: equal for equal specs, and short."""
+        """The content as bytes: equal for equal specs."""
         return _ENCODER.encode(self)
 
     @cached_property
@@ -126,16 +128,21 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
         try:
             requests = self.requests
             if names_its_needs(self):
-                basic = {name: requests.get(name, 0) for name in (CPU, MEMORY)}
-                self.__dict__.update(scoring_requests=requests, nonzero_requests=basic)
-                self.__dict__["scoring_usage"] = {**requests, **basic}
-                amounts = frozenset(requests.items())
-                self.__dict__["resource_key"] = (amounts, amounts)
+                basic, usage = requests, requests
+                if requests.keys() != BASIC:
+                    basic = {name: requests.get(name, 0) for name in (CPU, MEMORY)}
+                    usage = {**requests, **basic}
+                self.__dict__.update(
+                    scoring_requests=requests, nonzero_requests=basic, scoring_usage=usage
+                )
             else:
-                _ = self.resource_key, self.scoring_usage
+                if self.scoring_requests == requests:
+                    self.__dict__["scoring_requests"] = requests
+                _ = self.scoring_usage
         except ValueError:
             return
-        _ = self.host_ports, self.images
+        _ = self.host_ports
+        self.__dict__["images"] = shared(self.images)
 
     @cached_property
     def device_resources(self) -> tuple[str, ...]:
@@ -152,10 +159,13 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
         """What NodeResourcesFit scores with; cpu and memory are never left at nothing."""
         return scoring_units(self)
 
-    @cached_property
-    def resource_key(self) -> tuple[frozenset[tuple[str, int]], frozenset[tuple[str, int]]]:
+    @property
+    def resource_key(self) -> tuple[tuple[str, int], ...]:
         """The same for specs that ask for the same amounts, whatever else they say."""
-        return frozenset(self.requests.items()), frozenset(self.scoring_requests.items())
+        requests, scoring = self.requests, self.scoring_requests
+        if scoring is requests:
+            return tuple(requests.items())
+        return (*requests.items(), NOTHING_MORE, *scoring.items())
 
     @property
     def balanced_requests(self) -> dict[str, int]:
@@ -245,12 +255,14 @@ class BoundPodSpec(PodSpec, frozen=True, eq=False, dict=True, gc=True, weakref=T
     node_name: str = ""
 
 
+BASIC = frozenset({CPU, MEMORY})
+NOTHING_MORE = ("", 0)
+"""Stands between what is asked for and what counts in scores."""
 MEASURED = (
     "requests",
     "scoring_requests",
     "nonzero_requests",
     "scoring_usage",
-    "resource_key",
     "host_ports",
     "images",
 )
@@ -270,15 +282,27 @@ def intern_spec(spec: PodSpec) -> PodSpec:
 
 def shared_spec(key: bytes) -> PodSpec | None:
     """Return the shared spec with this key, if there is one."""
-    return _SHARED.get(key)
+    return _SHARED.get(_digest(key))
 
 
 def share_spec(key: bytes) -> PodSpec:
     """Make the spec with this key and share it."""
     spec = _DECODER.decode(key)
-    spec.__dict__["key"] = key
+    for container in spec.containers or ():
+        msgspec.structs.force_setattr(container, "name", shared_text(container.name))
+        msgspec.structs.force_setattr(container, "image", shared_text(container.image))
+    if spec.unpinned is not None:
+        # All but the affinity is the same there: one for all pods of a DaemonSet.
+        for name in spec.__struct_fields__:
+            if name != "affinity":
+                msgspec.structs.force_setattr(spec, name, getattr(spec.unpinned, name))
     spec.measure()
-    return _SHARED.setdefault(key, spec)
+    return _SHARED.setdefault(_digest(key), spec)
+
+
+def _digest(key: bytes) -> bytes:
+    """What stands for a key, which may be long: as many specs are kept as there are pods, when all are different."""
+    return blake2b(key, digest_size=16).digest()
 
 
 def spec_key(spec: BoundPodSpec) -> bytes:

@@ -70,7 +70,7 @@ def format_quantity(value: int, resource: str) -> str:
     return _format_bytes(value)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=4096)
 def _parse_text(text: str) -> int:
     match = _PATTERN.fullmatch(text.strip())
     if match is None or not (match["whole"] or match["part"]) or len(text) > _MAX_DIGITS:

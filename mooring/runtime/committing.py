@@ -78,6 +78,7 @@ class Committing:
         self.post_binds = tuple(post_binds)
         self._plans: dict[PodSpec, CommitPlan] = {}
         self._metrics = metrics or SchedulerMetrics().profile("")
+        self._idle: CommitPlan | None = None
         every: list[Plugin] = [*reserves, *permits, *pre_binds]
         self._reads_pin = any(plugin.reads_pin for plugin in every)
 
@@ -90,7 +91,11 @@ class Committing:
             if len(self._plans) >= MAX_PLANS:
                 self._plans.clear()
             plan = CommitPlan(self.reserves, self.permits, self.pre_binds, spec)
-            plan.idle_points = self._metrics.idle(self._idle_points(plan))
+            if plan.is_idle and self._idle is not None:
+                plan = self._idle  # one for most specs
+            else:
+                plan.idle_points = self._metrics.idle(self._idle_points(plan))
+                self._idle = plan if plan.is_idle else self._idle
             self._plans[spec] = plan
         return plan
 

@@ -204,14 +204,13 @@ class Kept(Generic[T]):
         self.scope: Scope = plugins[0].scope
         self._make = make
         self._answers: dict[Hashable, T] = {}  # in order of last use
+        self._keys = [(plugin.name, plugin.pod_key) for plugin in plugins]
         self._seen = Seen()
         self._on_cluster = [p for p in plugins if has_own(p, Plugin, "cluster_key")]
 
     def get(self, state: CycleState, pod: Pod, table: NodeTable, skipped: set[str]) -> T:
         """The up-to-date answer for `pod` of the plugins that are not skipped."""
-        key = tuple(
-            [SKIPPED if plugin.name in skipped else plugin.pod_key(pod) for plugin in self.plugins]
-        )
+        key = tuple([SKIPPED if name in skipped else key_of(pod) for name, key_of in self._keys])
         answer = self._answers.pop(key, None)
         if answer is None:
             answer = self._make([i for i, part in enumerate(key) if part is not SKIPPED])

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable
 
-MAX_SEEN = 65_536
+SLOTS = 1 << 13
+"""More than there is room for answers in a large cluster."""
 
 
 class Seen:
-    """Remembers things by their hash, and not for ever: it may be wrong now and then, which costs time only."""
+    """Remembers things by their hash, each in one of a fixed number of places.
 
-    __slots__ = ("_before", "_now")
+    It forgets what another thing took the place of, and may take one thing for another: that costs time, nothing else.
+    """
+
+    __slots__ = ("_places",)
 
     def __init__(self) -> None:
-        self._now: set[int] = set()
-        self._before: set[int] = set()
+        self._places: array[int] = array("q")
 
     def add(self, thing: Hashable) -> bool:
         """Remember `thing`; whether it came up before."""
-        number = hash(thing)
-        if number in self._now or number in self._before:
+        places, number = self._places, hash(thing)
+        if not places:
+            places.frombytes(bytes(8 * SLOTS))
+        place = (number ^ number >> 20) % SLOTS  # addresses, as of specs, end in zeros
+        if places[place] == number:
             return True
-        if len(self._now) >= MAX_SEEN // 2:
-            self._before, self._now = self._now, set()
-        self._now.add(number)
+        places[place] = number
         return False

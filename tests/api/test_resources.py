@@ -326,8 +326,16 @@ def test_what_is_worked_out_with_the_spec_is_what_each_sum_gives(
     assert spec.scoring_requests == scoring_units(spec)
     assert spec.nonzero_requests == non_zero_units(spec)
     assert spec.scoring_usage == {**spec.requests, **spec.nonzero_requests}
-    amounts = [frozenset(part.items()) for part in (spec.requests, spec.scoring_requests)]
-    assert spec.resource_key == tuple(amounts)
+
+
+@given(containers, containers)
+def test_specs_have_equal_resource_keys_when_they_ask_for_equal_amounts(
+    one: list[Any], other: list[Any]
+) -> None:
+    first, second = make_pod(containers=one).spec, make_pod(containers=other).spec
+
+    amounts = [(spec.requests, spec.scoring_requests) for spec in (first, second)]
+    assert (first.resource_key == second.resource_key) == (amounts[0] == amounts[1])
 
 
 def test_a_quantity_that_cannot_be_read_is_reported_when_it_is_needed() -> None:

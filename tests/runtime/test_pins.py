@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mooring.api.node import Node
@@ -134,7 +134,7 @@ def told(attempt: Attempt | None) -> tuple[Any, ...]:
     return attempt.node_name, attempt.feasible_nodes, attempt.evaluated_nodes, attempt.message
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(nodes, min_size=len(NAMES), max_size=len(NAMES)),
     st.lists(st.one_of(st.tuples(wishes, pods), st.tuples(st.none(), pods)), max_size=8),

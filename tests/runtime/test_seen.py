@@ -1,6 +1,6 @@
 """Seen: what came up before, within bounds."""
 
-from mooring.runtime.seen import MAX_SEEN, Seen
+from mooring.runtime.seen import SLOTS, Seen
 
 
 def test_the_second_time_a_thing_was_seen_before() -> None:
@@ -11,8 +11,17 @@ def test_the_second_time_a_thing_was_seen_before() -> None:
 
 def test_what_came_up_lately_is_known_and_the_rest_forgotten() -> None:
     seen = Seen()
-    for number in range(2 * MAX_SEEN):
+    for number in range(1, 4 * SLOTS):
         seen.add(number)
 
-    assert seen.add(2 * MAX_SEEN - 1)
-    assert not seen.add(0)
+    assert seen.add(4 * SLOTS - 1)
+    assert not seen.add(1)
+
+
+def test_objects_at_neighbouring_addresses_do_not_crowd_each_other_out() -> None:
+    objects = [object() for _ in range(1000)]
+    seen = Seen()
+    for thing in objects:
+        seen.add(thing)
+
+    assert sum(seen.add(thing) for thing in objects) > 900
