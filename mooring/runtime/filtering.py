@@ -22,7 +22,6 @@ from ..framework import (
     FilterPlugin,
     Judgement,
     Nominator,
-    Plugin,
     PostFilterPlugin,
     PostFilterResult,
     PreFilterPlugin,
@@ -34,9 +33,10 @@ from ..framework import (
 from ..table import ALL, Bools, Ints, NodeInfo, NodeTable, Rows
 from .failing import failed
 from .judging import NodeJudge
-from .kept import FILTERING, Kept, KeptFeasible, has_own, judge_rows
+from .kept import FILTERING, Kept, KeptFeasible, judge_rows
 from .plans import Plans, by_scope_and_key
 from .refusals import MOST_SPECS, Question, RefusalBook, Refusals
+from .scene import Scene
 from .timing import timed
 
 KEEP_NOMINATION = PostFilterResult()
@@ -82,7 +82,9 @@ class Filtering(NodeJudge):
         self._book = RefusalBook(self, nominator)
         self._hopeless: dict[PodSpec, tuple[int, PostFilterResult, Status]] = {}
         """What PostFilter came to for pods that every node refuses for good, in a cluster of so many nodes."""
-        self._changing = [p for p in self.pre_filters if has_own(p, Plugin, "concern_key")]
+        self._scene = Scene({*self.pre_filters, *self.filters})
+        self._beyond: Hashable = ()
+        """What the answers of filters depend on beyond the rows, when they were last asked."""
         self._unconcerned: dict[PodClass, tuple[Hashable, frozenset[str] | None]] = {}
 
     def run_pre_filters(self, state: CycleState, pod: Pod, table: NodeTable) -> PreFiltered:
@@ -90,6 +92,7 @@ class Filtering(NodeJudge):
         names: frozenset[str] | None = None
         narrowed_by: set[str] = set()
         refused = SUCCESS
+        self._look_beyond(table)
         plan = self._plans.get(pod, len(table))
         state.skip_filter.update(plan.skip)
         for plugin in plan.ask:
@@ -122,19 +125,33 @@ class Filtering(NodeJudge):
 
         None: PreFilter has to be run.
         """
-        stamp = tuple([plugin.concern_key(table) for plugin in self._changing])
+        if pod.spec.pin or _counts_for_itself(pod):
+            return None  # more than the class counts
+        stamp = self._look_beyond(table)
         known = self._unconcerned.get(pod.pod_class)
-        if known is not None and known[0] == stamp and not _counts_for_itself(pod):
+        if known is not None and known[0] == stamp:
             return known[1]
         plan = self._plans.get(pod, len(table))
         skips: frozenset[str] | None = None
         if not any(plugin.concerns(pod, table) for plugin in plan.ask):
             skips = plan.skip | {plugin.name for plugin in plan.ask}
-        if not _counts_for_itself(pod):
-            if len(self._unconcerned) >= MOST_SPECS:
-                self._unconcerned.clear()
-            self._unconcerned[pod.pod_class] = (stamp, skips)
+        if len(self._unconcerned) >= MOST_SPECS:
+            self._unconcerned.clear()
+        self._unconcerned[pod.pod_class] = (stamp, skips)
         return skips
+
+    def _look_beyond(self, table: NodeTable) -> Hashable:
+        """Forget what was kept of filters when something changed that they look at beyond the rows.
+
+        Returns what decides who is concerned with which pods.
+        """
+        concerns, beyond = self._scene.keys(table)
+        if beyond != self._beyond:
+            self._beyond = beyond
+            self._book.clear()
+            for demands in self._additive.values():
+                demands.clear()
+        return concerns
 
     def run_filters(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Rows:
         """The feasible ones of `rows` (ALL, or a few), without saying who refused the others.
