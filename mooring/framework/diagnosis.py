@@ -61,6 +61,12 @@ class Diagnosis:
         """Whether it says who refused which node."""
         return self.kept is not None or bool(self.judgements)
 
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether it is known that every node refuses the pod for good: UnschedulableAndUnresolvable."""
+        kept = self.kept
+        return kept is not None and not self.alone and kept.is_hopeless
+
     def refuse_all(self, status: Status) -> None:
         """PreFilter refused the pod: no node was looked at."""
         self.absent, self.refused_all = status, True
@@ -78,8 +84,12 @@ class Diagnosis:
     def note_rejectors(self) -> None:
         """Collect the rejecting plugins from what was judged."""
         if self.kept is not None:
-            given = self.kept.given() if not self.alone else self._kept_statuses(self.kept)
-            for status in given:
+            if not self.alone:
+                unschedulable, pending = self.kept.rejectors
+                self.unschedulable_plugins |= unschedulable
+                self.pending_plugins |= pending
+                return
+            for status in self._kept_statuses(self.kept):
                 self.add_plugin_status(status)
         for judgement, refused in self._refusals():
             if refused.any():

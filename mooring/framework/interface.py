@@ -267,6 +267,13 @@ class PostFilterPlugin(Plugin):
     ) -> tuple[PostFilterResult, Status]:
         """SUCCESS: the pod is nominated and will fit once room is made."""
 
+    def settles_hopeless(self, spec: PodSpec) -> bool:
+        """Whether all pods of this spec that every node refuses for good are told the same, and nothing else is done.
+
+        What they are told may depend on the number of nodes. It is then asked once: see `Diagnosis.is_hopeless`.
+        """
+        return False
+
 
 class PreScorePlugin(Plugin):
     """Prepares Score, once the feasible nodes are known."""

@@ -33,6 +33,7 @@ class RowStatuses:
         "_fit_error",
         "_given",
         "_numbers",
+        "_rejectors",
         "counts",
         "refused",
         "said",
@@ -48,6 +49,7 @@ class RowStatuses:
         self._numbers: dict[Status, int] = {SUCCESS: 0}
         self._codes: NDArray[np.int8] = np.zeros(1, dtype=np.int8)
         self._given: list[Status] | None = None
+        self._rejectors: tuple[frozenset[str], frozenset[str]] | None = None
         self._fit_error = (-1, "")
 
     def clear(self, size: int) -> None:
@@ -123,6 +125,20 @@ class RowStatuses:
             self._given = [status for status, count in counted if count]
         return self._given
 
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether all refusals are for good; also when there are none."""
+        return not self.has(Code.Unschedulable) and not self.has(Code.Pending)
+
+    @property
+    def rejectors(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The plugins that refuse some row, and those of them that do so with Pending."""
+        if self._rejectors is None:
+            given = [status for status in self.given() if status.plugin]
+            pending = (status.plugin for status in given if status.code is Code.Pending)
+            self._rejectors = (frozenset(status.plugin for status in given), frozenset(pending))
+        return self._rejectors
+
     def histogram(self) -> Counter[str]:
         """On how many rows each reason stands."""
         counts: Counter[str] = Counter()
@@ -174,7 +190,8 @@ class RowStatuses:
 
     def _forget(self) -> None:
         """The counts are about to change, or did: forget what was worked out from them."""
-        self._given, self._fit_error = None, (-1, "")
+        self._given = self._rejectors = None
+        self._fit_error = (-1, "")
 
 
 def no_node_available(node_count: int, reasons: Mapping[str, int]) -> str:

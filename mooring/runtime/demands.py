@@ -27,3 +27,7 @@ class DemandsOf:
                 self._known.clear()
             self._known[pod.spec] = demands
         return demands
+
+    def clear(self) -> None:
+        """Forget what was said: it depends on something that changed."""
+        self._known.clear()

@@ -1,52 +1,44 @@
 """Filtering: PreFilter, Filter and PostFilter of one profile.
 
-Mirrors RunPreFilterPlugins, RunFilterPlugins, RunFilterPluginsWithNominatedPods and RunPostFilterPlugins of
-pkg/scheduler/framework/runtime/framework.go.
+Mirrors RunPreFilterPlugins and RunPostFilterPlugins of pkg/scheduler/framework/runtime/framework.go; what is said about
+one node is in `judging.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from ..api.pod import Pod
+from ..api.pod import EMPTY_STATUS, Pod, PodClass, PodSpec
 from ..framework import (
     CLUSTER,
-    NODE_OBJECT,
     SUCCESS,
-    AdditiveFilter,
     Code,
     CycleState,
-    Demands,
     Diagnosis,
     FilterPlugin,
     Judgement,
     Nominator,
-    Plugin,
     PostFilterPlugin,
     PostFilterResult,
-    PreFilterExtensions,
     PreFilterPlugin,
     PreFilterResult,
     Status,
     Verdict,
     unresolvable,
 )
-from ..framework.reserved import POD_COUNT
 from ..table import ALL, Bools, Ints, NodeInfo, NodeTable, Rows
-from ..table.what_if import WhatIf
-from .demands import DemandsOf
 from .failing import failed
+from .judging import NodeJudge
 from .kept import FILTERING, Kept, KeptFeasible, judge_rows
 from .plans import Plans, by_scope_and_key
-from .refusals import Question, RefusalBook, Refusals
+from .refusals import MOST_SPECS, Question, RefusalBook, Refusals
+from .scene import Scene
 from .timing import timed
 
-NO_DEMANDS = Demands({}, {})
 KEEP_NOMINATION = PostFilterResult()
 FEW_ROWS = 4
 """Up to here asking about one node after the other is quicker than asking about all at once."""
@@ -62,7 +54,7 @@ class PreFiltered:
     narrowed_by: set[str]
 
 
-class Filtering:
+class Filtering(NodeJudge):
     """The filtering half of a profile."""
 
     def __init__(
@@ -73,17 +65,10 @@ class Filtering:
         nominator: Nominator,
         check_all: bool = False,
     ) -> None:
-        self.pre_filters = tuple(pre_filters)
-        self.filters = tuple(filters)
+        super().__init__(pre_filters, filters, nominator, check_all)
         self.post_filters = tuple(post_filters)
-        self._nominator = nominator
-        self._check_all = check_all
         self._anywhere = [p for p in self.filters if p.scope is CLUSTER]
         self._beyond_rows = frozenset(plugin.name for plugin in self._anywhere)
-        self._looking = [p for p in self.filters if p.scope is not NODE_OBJECT]
-        self._additive: dict[FilterPlugin, DemandsOf] = {
-            p: DemandsOf(p) for p in self.filters if isinstance(p, AdditiveFilter)
-        }
         self._kept: list[Kept[KeptFeasible]] = []
         for positions in by_scope_and_key(self.filters):
             group = [self.filters[position] for position in positions]
@@ -95,13 +80,19 @@ class Filtering:
             lambda state: state.skip_filter,
         )
         self._book = RefusalBook(self, nominator)
-        self._position = {plugin.name: i for i, plugin in enumerate(self.filters)}
+        self._hopeless: dict[PodSpec, tuple[int, PostFilterResult, Status]] = {}
+        """What PostFilter came to for pods that every node refuses for good, in a cluster of so many nodes."""
+        self._scene = Scene({*self.pre_filters, *self.filters})
+        self._beyond: Hashable = ()
+        """What the answers of filters depend on beyond the rows, when they were last asked."""
+        self._unconcerned: dict[PodClass, tuple[Hashable, frozenset[str] | None]] = {}
 
     def run_pre_filters(self, state: CycleState, pod: Pod, table: NodeTable) -> PreFiltered:
         """Run PreFilter in order; Unschedulable goes on, since preemption needs the others' state."""
         names: frozenset[str] | None = None
         narrowed_by: set[str] = set()
         refused = SUCCESS
+        self._look_beyond(table)
         plan = self._plans.get(pod, len(table))
         state.skip_filter.update(plan.skip)
         for plugin in plan.ask:
@@ -128,6 +119,39 @@ class Filtering:
             elif answer.code is not Code.Success:
                 raise failed(PRE_FILTERING, plugin, answer)
         return PreFiltered(refused, names, narrowed_by)
+
+    def known_skips(self, pod: Pod, table: NodeTable) -> frozenset[str] | None:
+        """What PreFilter would come to, when it is known that it would only have filters skipped: their names.
+
+        None: PreFilter has to be run.
+        """
+        if pod.spec.pin or _counts_for_itself(pod):
+            return None  # more than the class counts
+        stamp = self._look_beyond(table)
+        known = self._unconcerned.get(pod.pod_class)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        plan = self._plans.get(pod, len(table))
+        skips: frozenset[str] | None = None
+        if not any(plugin.concerns(pod, table) for plugin in plan.ask):
+            skips = plan.skip | {plugin.name for plugin in plan.ask}
+        if len(self._unconcerned) >= MOST_SPECS:
+            self._unconcerned.clear()
+        self._unconcerned[pod.pod_class] = (stamp, skips)
+        return skips
+
+    def _look_beyond(self, table: NodeTable) -> Hashable:
+        """Forget what was kept of filters when something changed that they look at beyond the rows.
+
+        Returns what decides who is concerned with which pods.
+        """
+        concerns, beyond = self._scene.keys(table)
+        if beyond != self._beyond:
+            self._beyond = beyond
+            self._book.clear()
+            for demands in self._additive.values():
+                demands.clear()
+        return concerns
 
     def run_filters(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Rows:
         """The feasible ones of `rows` (ALL, or a few), without saying who refused the others.
@@ -239,24 +263,6 @@ class Filtering:
                 break
         return judged
 
-    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        """Judge one node, possibly a what-if; the first refusal counts, or all of them when all are asked for."""
-        merged = SUCCESS
-        for plugin in self.filters:
-            if plugin.name in state.skip_filter:
-                continue
-            try:
-                status = plugin.filter_node(state, pod, node)
-            except Exception as error:
-                raise failed(FILTERING, plugin, error) from error
-            if status.is_rejected:
-                merged = merged.merged(status.by(plugin.name))
-                if not self._check_all:
-                    break
-            elif not status.is_success:
-                raise failed(FILTERING, plugin, status)
-        return merged
-
     def filter_nominated(
         self, state: CycleState, pod: Pod, table: NodeTable, found: Rows, diagnosis: Diagnosis
     ) -> Rows:
@@ -322,114 +328,25 @@ class Filtering:
                 status = self.first_of(status, self.filter_node(state, pod, node))
             diagnosis.alone[row] = status
 
-    def _only_adds_up(self, state: CycleState, pod: Pod) -> bool:
-        return not self._check_all and self.demands(state, pod) is not None
-
-    def demands(self, state: CycleState, pod: Pod) -> Demands | None:
-        """What `pod` needs free on a node, when no filter looks at the pods of a node in another way."""
-        skip = state.skip_filter
-        looking = [plugin for plugin in self._looking if plugin.name not in skip]
-        if not looking:
-            return NO_DEMANDS
-        adding = looking[0]
-        if len(looking) > 1 or adding not in self._additive:
-            return None  # one that adds up is enough to know; two might count the same thing
-        return self._additive[adding].get(pod)
-
-    def _crowded(self, node: NodeInfo, demands: Demands, rivals: Sequence[Pod]) -> Status:
-        """Whether the nominated pods leave room on the node, by adding up."""
-        reasons, code = [], Code.Unschedulable
-        requested, allocatable = node.requested, node.allocatable
-        for resource, wanted in demands.amounts.items():
-            if resource == POD_COUNT:
-                taken = len(node.table.pods[node.row]) + len(rivals)
-            else:
-                taken = requested.get(resource, 0)
-                for rival in rivals:
-                    taken += rival.usage.get(resource, 0)
-            capacity = allocatable.get(resource, 0)
-            if wanted > capacity - taken:
-                reasons.append(demands.reasons[resource])
-                if wanted > capacity and resource != POD_COUNT:
-                    code = Code.UnschedulableAndUnresolvable
-        return Status(code, tuple(reasons), demands.plugin) if reasons else SUCCESS
-
-    def filter_with_nominated(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        """Judge one node, possibly a what-if, with and without the pods nominated to it."""
-        rivals = self._rivals(pod, node)
-        crowded = self.judge_with(state, pod, node, rivals) if rivals else SUCCESS
-        if crowded.is_success:
-            return self.filter_node(state, pod, node)
-        if self._only_adds_up(state, pod):
-            return self.first_of(crowded, self.filter_node(state, pod, node))
-        return crowded
-
-    def judge_with(
-        self, state: CycleState, pod: Pod, node: NodeInfo, rivals: Sequence[Pod]
-    ) -> Status:
-        """Judge a node with nominated pods on it: they may come before this pod, or never.
-
-        When all that filters do with pods is to add up, only the room is judged.
-        """
-        demands = None if self._check_all else self.demands(state, pod)
-        if demands is not None:
-            return self._crowded(node, demands, rivals)
-        state, what_if = state.clone(), WhatIf(node.table, node.row)
-        for rival in rivals:
-            self.add_pod(state, pod, rival, what_if)
-        return self.filter_node(state, pod, what_if.node)
-
-    def first_of(self, crowded: Status, plain: Status) -> Status:
-        """The status of a node without room for the pod beside the nominated ones, which says `plain` without them.
-
-        The first plugin to refuse counts.
-        """
-        if plain.is_success or self._position[crowded.plugin] <= self._position[plain.plugin]:
-            return crowded
-        return plain
-
-    def _rivals(self, pod: Pod, node: NodeInfo) -> list[Pod]:
-        """The pods nominated to the node that `pod` must leave room for."""
-        return [
-            rival
-            for rival in self._nominator.nominated_pods(node.name)
-            if rival.priority >= pod.priority and rival.uid != pod.uid
-        ]
-
-    def add_pod(self, state: CycleState, pod: Pod, added: Pod, what_if: WhatIf) -> None:
-        """Put `added` on the node and tell the PreFilter plugins."""
-        what_if.add_pod(added)
-        for plugin in self.pre_filters:
-            if isinstance(plugin, PreFilterExtensions) and plugin.name not in state.skip_filter:
-                self._tell(plugin, "AddPod", plugin.add_pod, state, pod, added, what_if)
-
-    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, what_if: WhatIf) -> None:
-        """Take `removed` off the node and tell the PreFilter plugins."""
-        what_if.remove_pod(removed)
-        for plugin in self.pre_filters:
-            if isinstance(plugin, PreFilterExtensions) and plugin.name not in state.skip_filter:
-                self._tell(plugin, "RemovePod", plugin.remove_pod, state, pod, removed, what_if)
-
-    @staticmethod
-    def _tell(
-        plugin: Plugin,
-        what: str,
-        method: Callable[[CycleState, Pod, Pod, NodeInfo], Status],
-        *told: Any,
-    ) -> None:
-        state, pod, other, what_if = told
-        doing = f"running {what} on PreFilter plugin {{}}"
-        try:
-            status = method(state, pod, other, what_if.node)
-        except Exception as error:
-            raise failed(doing, plugin, error) from error
-        if not status.is_success:
-            raise failed(doing, plugin, status)
-
     def run_post_filters(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult, Status]:
         """Run PostFilter until one succeeds; the reasons of those that do not are gathered."""
+        is_hopeless = diagnosis.is_hopeless and not pod.status.nominated_node_name
+        if is_hopeless:
+            known = self._hopeless.get(pod.spec)
+            if known is not None and known[0] == diagnosis.node_count:
+                return known[1], known[2]
+        result, status = self._run_post_filters(state, pod, diagnosis)
+        if is_hopeless and all(plugin.settles_hopeless(pod.spec) for plugin in self.post_filters):
+            if len(self._hopeless) >= MOST_SPECS:
+                self._hopeless.clear()
+            self._hopeless[pod.spec] = (diagnosis.node_count, result, status)
+        return result, status
+
+    def _run_post_filters(
+        self, state: CycleState, pod: Pod, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult, Status]:
         result, first = KEEP_NOMINATION, ""
         reasons: list[str] = []
         for plugin in self.post_filters:
@@ -451,6 +368,12 @@ class Filtering:
             reasons.extend(status.reasons)
             first = first or plugin.name
         return result, Status(Code.Unschedulable, tuple(reasons), first)
+
+
+def _counts_for_itself(pod: Pod) -> bool:
+    """Whether more than the class of the pod counts."""
+    status = pod.status
+    return bool(pod.node_name) or (status is not EMPTY_STATUS and status.has_resources)
 
 
 def _make_feasible(group: Sequence[FilterPlugin], active: Sequence[int]) -> KeptFeasible:

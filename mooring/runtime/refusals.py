@@ -183,6 +183,11 @@ class RefusalBook:
         self._of[key] = refusals
         return refusals
 
+    def clear(self) -> None:
+        """Forget what the rows said."""
+        self._of.clear()
+        self.refused.clear()
+
     def note(self, pod: Pod, refusals: Refusals, table: NodeTable) -> bool:
         """Remember, and say, whether every node refuses the pod, one for itself excepted."""
         is_refused = refusals.all.refused == table.node_count

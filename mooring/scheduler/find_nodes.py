@@ -15,7 +15,7 @@ import numpy as np
 from ..api.pod import Pod
 from ..cache import Snapshot
 from ..errors import ExtenderError
-from ..framework import CycleState, Diagnosis, NodeInfo, unresolvable
+from ..framework import SUCCESS, CycleState, Diagnosis, NodeInfo, unresolvable
 from ..framework.events import EXTENDER
 from ..observe.times import FILTERED, PRE_FILTERED, STARTED
 from ..runtime import PluginRunError, PreFiltered, ProfileRuntime
@@ -30,6 +30,8 @@ MIN_PERCENTAGE = 5
 
 
 NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
+NOT_NARROWED = PreFiltered(SUCCESS, None, set())
+"""PreFilter let the pod pass, and every node may do."""
 
 
 @dataclass(slots=True)
@@ -95,6 +97,8 @@ class NodeFinder:
         """
         table, times = self._table, state.times
         diagnosis = Diagnosis(table, node_count=table.node_count)
+        if not everything and self._is_refused_again(profile, state, pod, diagnosis):
+            return Search(NO_ROWS, diagnosis, NOT_NARROWED)
         pre = profile.filtering.run_pre_filters(state, pod, table)
         times[PRE_FILTERED] = perf_counter()
         diagnosis.unschedulable_plugins |= pre.narrowed_by
@@ -118,6 +122,29 @@ class NodeFinder:
             if table.count(search.rows) == 0 and not diagnosis.is_judged:
                 profile.filtering.diagnose(state, pod, table, rows, diagnosis)
         return search
+
+    def _is_refused_again(
+        self, profile: ProfileRuntime, state: CycleState, pod: Pod, diagnosis: Diagnosis
+    ) -> bool:
+        """Whether the pod is refused as the last one of its spec was, which is known without PreFilter."""
+        filtering, times = profile.filtering, state.times
+        if (
+            not filtering.was_refused(pod)
+            or pod.status.nominated_node_name
+            or state.sampled_by is not None
+        ):
+            return False
+        skips = filtering.known_skips(pod, self._table)
+        if skips is None:
+            return False
+        state.skip_filter.update(skips)
+        times[PRE_FILTERED] = perf_counter()
+        if not filtering.refuse_again(state, pod, self._table, ALL, diagnosis):
+            state.skip_filter.clear()  # PreFilter says it all once more
+            return False
+        times[FILTERED] = perf_counter()
+        profile.filter_evaluations.count(state.skip_filter)
+        return True
 
     def pass_one(self) -> None:
         """One node was looked at, and no search was needed for that: the next one begins where it would have."""

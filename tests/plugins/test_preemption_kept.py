@@ -67,6 +67,8 @@ class World:
             nominator=self.nominator,
         )
         filters = [TaintToleration(), NodeResourcesFit()]
+        for made in filters:
+            made.handle = handle
         prepared = [made for made in filters if isinstance(made, PreFilterPlugin)]
         handle.filters = filtering = Filtering(prepared, filters, (), self.nominator)
         plugin = DefaultPreemption(min_percentage=100, min_absolute=100)

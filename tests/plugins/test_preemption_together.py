@@ -75,6 +75,8 @@ def preempt(case: tuple[NodeTable, list[Any], dict[str, list[Pod]], Pod], togeth
     table, budgets, rivals, pod = case
     handle = make_handle(table, budgets, nominated={name: list(p) for name, p in rivals.items()})
     filters = [TaintToleration(), NodeResourcesFit()]
+    for made in filters:
+        made.handle = handle
     prepared = [made for made in filters if isinstance(made, PreFilterPlugin)]
     filtering = Filtering(prepared, filters, (), handle.nominator)
     handle.filters = filtering

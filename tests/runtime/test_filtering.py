@@ -278,6 +278,144 @@ def test_filter_node_stops_at_the_first_refusal() -> None:
     assert status == Status(Code.Unschedulable, ("first",), "A")
 
 
+# Refused again
+
+
+class Moody(FilterPlugin):
+    """Refuses every node for a reason of the day: what is kept of it holds for that day."""
+
+    name = "Moody"
+    scope = NODE_ROW
+    key_is_spec = True
+    day = 1
+
+    def cluster_key(self, table: Any) -> int:
+        return self.day
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return unresolvable(f"day {self.day}")
+
+
+class Concerned(PreFilterPlugin, FilterPlugin):
+    """Says nothing unless it is concerned; counts how often PreFilter was run."""
+
+    name = "Concerned"
+
+    def __init__(self) -> None:
+        self.is_concerned = False
+        self.asked = 0
+
+    def concerns(self, pod: Pod, table: Any) -> bool:
+        return self.is_concerned
+
+    def concern_key(self, table: Any) -> bool:
+        return self.is_concerned
+
+    def pre_filter(self, state: CycleState, pod: Pod, table: Any) -> Status:
+        self.asked += 1
+        return SUCCESS if self.is_concerned else SKIP
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return unschedulable("concerned")
+
+
+def refused_for(filtering: Filtering, table: Any, pod: Pod) -> dict[str, int]:
+    state, diagnosis = CycleState(), Diagnosis(table, node_count=3)
+    filtering.run_pre_filters(state, pod, table)
+    if not filtering.refuse_again(state, pod, table, ALL, diagnosis):
+        filtering.diagnose(state, pod, table, ALL, diagnosis)
+    return dict(diagnosis.histogram())
+
+
+def test_what_filters_see_beyond_the_rows_makes_kept_refusals_stale() -> None:
+    table, moody, pod = make_table(*NODES), Moody(), make_pod()
+    filtering = make_filtering(filters=[moody])
+
+    assert refused_for(filtering, table, pod) == {"day 1": 3}
+    assert filtering.was_refused(pod)
+    moody.day = 2
+    assert refused_for(filtering, table, pod) == {"day 2": 3}
+
+
+def test_what_pre_filter_comes_to_is_known_while_nobody_is_concerned() -> None:
+    table, concerned, pod = make_table(*NODES), Concerned(), make_pod()
+    filtering = make_filtering([concerned], [concerned, Moody()])
+
+    assert filtering.known_skips(pod, table) == {"Concerned"}
+    concerned.is_concerned = True
+    assert filtering.known_skips(pod, table) is None
+    assert concerned.asked == 0
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(
+            make_pod(
+                node_affinity={
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {
+                                "matchFields": [
+                                    {"key": "metadata.name", "operator": "In", "values": ["a"]}
+                                ]
+                            }
+                        ]
+                    }
+                }
+            ),
+            id="it names its node in its affinity",
+        ),
+        pytest.param(make_pod(node_name="a"), id="it has a node"),
+    ],
+)
+def test_pods_that_differ_from_their_class_are_asked_about(pod: Pod) -> None:
+    table = make_table(*NODES)
+    filtering = make_filtering([Concerned()], [Moody()])
+    assert filtering.known_skips(make_pod(), table) is not None
+
+    assert filtering.known_skips(pod, table) is None
+
+
+class Resigned(PostFilterPlugin):
+    """Cannot help; counts how often it had to say so."""
+
+    name = "Resigned"
+
+    def __init__(self, settles: bool) -> None:
+        self.settles = settles
+        self.asked = 0
+
+    def post_filter(self, state: Any, pod: Any, diagnosis: Any) -> tuple[PostFilterResult, Status]:
+        self.asked += 1
+        return PostFilterResult(""), unschedulable("sorry")
+
+    def settles_hopeless(self, spec: Any) -> bool:
+        return self.settles
+
+
+@pytest.mark.parametrize(
+    ("settles", "refusal", "asked"),
+    [
+        pytest.param(True, unresolvable("never"), 1, id="once, when that settles it"),
+        pytest.param(False, unresolvable("never"), 2, id="for every pod, when it does not"),
+        pytest.param(True, unschedulable("not now"), 2, id="for every pod, when it might help"),
+    ],
+)
+def test_post_filter_of_hopeless_pods_is_asked(settles: bool, refusal: Status, asked: int) -> None:
+    table, resigned = make_table(*NODES), Resigned(settles)
+    refusing = filter_by("No", refuse("a", "b", "c", status=refusal), NODE_ROW)
+    filtering = make_filtering(filters=[refusing], post=[resigned])
+
+    for name in ("p", "q"):
+        state, diagnosis = CycleState(), Diagnosis(table, node_count=3)
+        filtering.diagnose(state, make_pod(name), table, ALL, diagnosis)
+        result, status = filtering.run_post_filters(state, make_pod(name), diagnosis)
+        assert (result.nominated_node_name, status.reasons) == ("", ("sorry",))
+
+    assert resigned.asked == asked
+
+
 # Nominated pods
 
 

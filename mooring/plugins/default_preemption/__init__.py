@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ...api.pod import Pod
+from ...api.pod import Pod, PodSpec
 from ...config.plugin_args import DefaultPreemptionArgs
 from ...errors import ExtenderError
 from ...framework import (
@@ -101,6 +101,9 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         if status.message:
             status = Status(status.code, (f"preemption: {status.message}",))
         return result, status
+
+    def settles_hopeless(self, spec: PodSpec) -> bool:
+        return True
 
     def _preempt(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis

@@ -287,6 +287,10 @@ class DynamicResources(
             return PostFilterResult(), unschedulable("no new claims to deallocate")
         return PostFilterResult(), self._give_up(known, pod)
 
+    def settles_hopeless(self, spec: PodSpec) -> bool:
+        """Whether such pods have no claims; where devices stand for resources, it is never sure that nothing helps."""
+        return not spec.resource_claims
+
     def _give_up(self, known: ClaimState, pod: Pod) -> Status:
         """Give back one claim that keeps the pod from its node; it may get other devices then."""
         binder = self._binder
