@@ -104,6 +104,7 @@ class Leaders:
             return None  # more counts than the class
         if pod.spec.pin:
             return None  # one node only: see pins.py
+        kind: Kind | None = None
         try:
             kind = self._kinds.get(pod.pod_class) or self._kind_of(pod)
             if kind is None or kind.key is None:
@@ -122,18 +123,19 @@ class Leaders:
         except Exception:
             # Whoever raised is asked once more on the long road, where it is said what happened.
             log.debug("pod %s: no shortcut", pod.key, exc_info=True)
-            self._forget()
+            if kind is None or kind.is_free:
+                self._forget()  # half followed
             return None
         return standing
 
     def _ask_doubtful(self, kind: Kind, pod: Pod, table: NodeTable, stamp: Hashable) -> None:
         """Something changed that decides who is concerned with pods like `pod`."""
+        kind.stamp, kind.is_free = stamp, False  # should one of them raise, the long road says why
         beyond = frozenset(plugin for plugin in kind.doubtful if plugin.concerns(pod, table))
         if bool(beyond) != bool(kind.beyond):
             kind.standing = None
         kind.beyond, kind.survey, kind.nodes_seen = beyond, None, None
         kind.is_free = not beyond or (self._by_class and all(map(_can_be_surveyed, beyond)))
-        kind.stamp = stamp
 
     def _kind_of(self, pod: Pod) -> Kind | None:
         """What the class of `pod` settles; None for the first pod of a spec, which may be the only one."""

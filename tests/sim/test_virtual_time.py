@@ -1,6 +1,5 @@
 """Virtual time: what happens when, how long it takes, and how it ends."""
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -464,19 +463,16 @@ def make_day() -> list[Any]:
     return [*(make_node(f"n{i}", "16") for i in range(10)), *jobs, make_timeline(*events)]
 
 
-def test_ten_hours_with_thousands_of_pods_pass_in_seconds_and_twice_the_same() -> None:
-    started = time.monotonic()
+def test_ten_hours_with_thousands_of_pods_pass_twice_the_same() -> None:
     runs = []
     for _ in range(2):
         entries: list[TraceEntry] = []
         report = Simulation(make_day(), trace=entries.append).run()
         runs.append((to_document(report), entries))
-    seconds = time.monotonic() - started
 
     assert runs[0] == runs[1]
     assert len(report.placed) >= 3000
     assert report.time_s >= 10 * 3600
-    assert seconds < 60  # both runs together; generous, as the machine may be busy
 
 
 # The examples
