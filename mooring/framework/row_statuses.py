@@ -30,6 +30,7 @@ class RowStatuses:
 
     __slots__ = (
         "_codes",
+        "_codes_given",
         "_fit_error",
         "_given",
         "_numbers",
@@ -49,6 +50,7 @@ class RowStatuses:
         self._numbers: dict[Status, int] = {SUCCESS: 0}
         self._codes: NDArray[np.int8] = np.zeros(1, dtype=np.int8)
         self._given: list[Status] | None = None
+        self._codes_given: frozenset[Code] | None = None
         self._rejectors: tuple[frozenset[str], frozenset[str]] | None = None
         self._fit_error = (-1, "")
 
@@ -115,8 +117,10 @@ class RowStatuses:
         return self._codes[self.said]
 
     def has(self, code: Code) -> bool:
-        """Whether a row has a status with this code."""
-        return any(status.code is code for status in self.given())
+        """Whether a row has a refusal with this code."""
+        if self._codes_given is None:
+            self._codes_given = frozenset(status.code for status in self.given())
+        return code in self._codes_given
 
     def given(self) -> list[Status]:
         """The refusals that stand on some row; not to be changed."""
@@ -190,7 +194,7 @@ class RowStatuses:
 
     def _forget(self) -> None:
         """The counts are about to change, or did: forget what was worked out from them."""
-        self._given = self._rejectors = None
+        self._given = self._codes_given = self._rejectors = None
         self._fit_error = (-1, "")
 
 

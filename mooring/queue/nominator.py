@@ -31,7 +31,8 @@ class PodNominator:
 
         The name "" is kept as a nomination to nowhere: updates of a pod whose status names no node keep it, too.
         """
-        self.delete(pod)
+        if pod.uid in self._node_of:
+            self.delete(pod)
         if node_name is None:
             node_name = pod.nominated_node_name
             if not node_name:

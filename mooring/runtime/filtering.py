@@ -229,8 +229,12 @@ class Filtering(NodeJudge):
 
         False: who knows.
         """
-        if not self.was_refused(pod) or not isinstance(rows, slice):
+        if not isinstance(rows, slice) or not self.was_refused(pod):
             return False
+        known = self._book.refused[pod.spec]
+        if known is not None and known.is_up_to_date and self._is_for_all(state, pod):
+            diagnosis.kept = known.all
+            return True
         asked = Question(state, pod, table, self._book.reserved(pod, table))
         kept = self._refusals(asked)
         if kept is None:
@@ -244,6 +248,14 @@ class Filtering(NodeJudge):
             return False
         diagnosis.kept = kept.all
         return True
+
+    def _is_for_all(self, state: CycleState, pod: Pod) -> bool:
+        """Whether what is kept for the spec of the pod holds for it as it stands."""
+        return (
+            self._beyond_rows <= state.skip_filter
+            and not self._nominator.node_of(pod)
+            and not _counts_for_itself(pod)
+        )
 
     def judge_in_order(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints

@@ -72,6 +72,11 @@ class Refusals:
         self._of_crowded = RowFollower(table, nominator, table.row_changes)
         self._of_all = RowFollower(table, nominator, table.row_changes)
 
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether nothing changed since `follow`."""
+        return self._of_all.is_up_to_date
+
     def follow_crowded(self, asked: Question) -> None:
         """Bring `crowded` up to date."""
         table, crowded = asked.table, self.crowded
@@ -165,8 +170,9 @@ class RefusalBook:
         self._nominator = nominator
         self._of: dict[Hashable, Refusals] = {}  # in order of last use
         self._reservations = Reservations()
-        self.refused: set[PodSpec] = set()
-        """Specs of which the last pod was refused by every node; one may be missing."""
+        self.refused: dict[PodSpec, Refusals | None] = {}
+        """Specs of which the last pod was refused by every node; one may be missing. With what is kept for all pods of
+        the spec, if the spec is all that counts."""
 
     def get(self, key: Hashable) -> Refusals | None:
         """What is kept for a class."""
@@ -191,12 +197,12 @@ class RefusalBook:
     def note(self, pod: Pod, refusals: Refusals, table: NodeTable) -> bool:
         """Remember, and say, whether every node refuses the pod, one for itself excepted."""
         is_refused = refusals.all.refused == table.node_count
-        if not is_refused:
-            self.refused.discard(pod.spec)
-        elif pod.spec not in self.refused:
+        if is_refused:
             if len(self.refused) >= MOST_SPECS:
                 self.refused.clear()
-            self.refused.add(pod.spec)
+            self.refused[pod.spec] = refusals if self._of.get(pod.spec) is refusals else None
+        else:
+            self.refused.pop(pod.spec, None)
         return is_refused
 
     def reserved(self, pod: Pod, table: NodeTable) -> Reserved:
