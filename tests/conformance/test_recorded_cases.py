@@ -26,7 +26,6 @@ COMPLETE = [
 ]
 OTHER_KINDS = ["queue", "hints", "config"]
 ELSEWHERE = ["long-run"]  # in test_recorded_runs.py, to run beside this
-LEFT_OUT: dict[str, str] = {}
 FAMILIES = sorted(file.name.removesuffix(SUFFIX) for file in FOLDER.glob(f"*{SUFFIX}"))
 
 pytestmark = pytest.mark.skipif(not FAMILIES, reason="the recorded decisions are not here")
@@ -54,18 +53,6 @@ def test_every_decision_of_another_kind_agrees(
     assert status == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "family",
-    [
-        pytest.param(name, marks=pytest.mark.skip(reason=LEFT_OUT.get(name, "not known here")))
-        for name in FAMILIES
-        if name not in (*COMPLETE, *OTHER_KINDS, *ELSEWHERE)
-    ],
-)
-def test_families_left_out(family: str) -> None:
-    """Each with its reason, so that what is not compared can be seen."""
-
-
-def test_every_family_is_compared_or_left_out_for_a_reason() -> None:
-    assert set(FAMILIES) <= {*COMPLETE, *OTHER_KINDS, *ELSEWHERE, *LEFT_OUT}
+def test_every_family_is_compared() -> None:
+    assert set(FAMILIES) <= {*COMPLETE, *OTHER_KINDS, *ELSEWHERE}
     assert {*COMPLETE, *OTHER_KINDS, *ELSEWHERE} <= set(FAMILIES), "some recordings are missing"
