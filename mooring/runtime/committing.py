@@ -79,6 +79,7 @@ class Committing:
         self._plans: dict[PodSpec, CommitPlan] = {}
         self._metrics = metrics or SchedulerMetrics().profile("")
         self._idle: CommitPlan | None = None
+        self._tallies: dict[tuple[str, ...], Tally] = {}
         every: list[Plugin] = [*reserves, *permits, *pre_binds]
         self._reads_pin = any(plugin.reads_pin for plugin in every)
 
@@ -94,12 +95,18 @@ class Committing:
             if plan.is_idle and self._idle is not None:
                 plan = self._idle  # one for most specs
             else:
-                plan.idle_points = self._metrics.idle(self._idle_points(plan))
+                plan.idle_points = self._tally_of(self._idle_points(plan))
                 self._idle = plan if plan.is_idle else self._idle
             self._plans[spec] = plan
         return plan
 
-    def _idle_points(self, plan: CommitPlan) -> list[str]:
+    def _tally_of(self, points: tuple[str, ...]) -> Tally:
+        """One counter for extension points at which nobody has anything to do; there are few combinations."""
+        if points not in self._tallies:
+            self._tallies[points] = self._metrics.idle(points)
+        return self._tallies[points]
+
+    def _idle_points(self, plan: CommitPlan) -> tuple[str, ...]:
         busy = {
             "Reserve": plan.reserves,
             "Permit": plan.permits,
@@ -107,7 +114,7 @@ class Committing:
             "PreBind": plan.pre_binds,
             "PostBind": self.post_binds,
         }
-        return [point for point, plugins in busy.items() if not plugins]
+        return tuple([point for point, plugins in busy.items() if not plugins])
 
     def run_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Run Reserve in order; the first that does not succeed ends it."""

@@ -176,7 +176,10 @@ class KeptSum(KeptAnswer):
             if self._final:
                 check_range(plugin, scores)
             part = scores if weight == 1 else scores * weight
-            total = part if total is None else total + part
+            if total is None:
+                total = part if part is not scores else part.copy()
+            else:
+                total += part
         self.total[rows] = 0 if total is None else total
 
     def judge_row(self, state: CycleState, pod: Pod, node: NodeInfo) -> None:
@@ -278,7 +281,8 @@ def score_nodes(
 
 def check_range(plugin: ScorePlugin, scores: Ints) -> None:
     """Raise when a normalised score is below 0 or above 100."""
-    if scores.size and (scores.min() < 0 or scores.max() > 100):
+    # Read as unsigned, a negative number is a very large one: one look finds both.
+    if scores.size and scores.view(np.uint64).max() > 100:
         raise out_of_range(plugin, int(scores.min() if scores.min() < 0 else scores.max()))
 
 

@@ -96,12 +96,22 @@ class Scoring:
         plan = self._plans.get(pod, len(table))
         for position in range(len(self._sums)):
             part = self._plans.answer(plan, position, state, pod, table).total[rows]
-            total = part if total is None else total + part
+            if total is None:
+                total = part.copy() if isinstance(rows, slice) else part  # what is kept stays
+            else:
+                total += part
         if total is None:
             total = np.zeros(table.count(rows), dtype=np.int64)
+        everywhere = 0
         for plugin, weight in self._others:
             if plugin.name not in state.skip_score:
-                total = total + self._weighted(plan, plugin, weight, state, pod, table, rows)
+                points = self._weighted(plan, plugin, weight, state, pod, table, rows)
+                if isinstance(points, int):
+                    everywhere += points
+                else:
+                    total += points
+        if everywhere:
+            total += everywhere
         return total
 
     def run_scores_of(
