@@ -22,6 +22,8 @@ from ..framework import (
     FilterPlugin,
     NodeInfo,
     Plugin,
+    RowFilter,
+    RowScore,
     Scope,
     ScorePlugin,
     Verdict,
@@ -102,11 +104,13 @@ class KeptAnswer(ABC):
 class KeptFeasible(KeptAnswer):
     """`feasible`, a bool per row: every one of `plugins` accepts the row. `refused` counts those that are False."""
 
-    __slots__ = ("_plugins", "feasible", "refused")
+    __slots__ = ("_plugins", "_quick", "feasible", "refused")
 
     def __init__(self, plugins: Sequence[FilterPlugin]) -> None:
         super().__init__(all(has_own(plugin, FilterPlugin, "filter_node") for plugin in plugins))
         self._plugins = plugins
+        self._quick: list[RowFilter | None] | None = None
+        """The quick forms of the plugins, once a single row was judged."""
         self.feasible: Bools = np.zeros(0, dtype=np.bool_)
         self.refused = 0
 
@@ -135,7 +139,13 @@ class KeptFeasible(KeptAnswer):
             self.refused += -1 if accepted else 1
 
     def _accepts(self, state: CycleState, pod: Pod, node: NodeInfo) -> bool:
-        for plugin in self._plugins:
+        if self._quick is None:
+            self._quick = [plugin.row_filter(pod, node.table) for plugin in self._plugins]
+        for plugin, fits in zip(self._plugins, self._quick, strict=True):
+            if fits is not None:
+                if not fits(node.row):
+                    return False
+                continue
             try:
                 status = plugin.filter_node(state, pod, node)
             except Exception as error:
@@ -153,12 +163,13 @@ class KeptSum(KeptAnswer):
     The scores are `final`, and so must be in range, unless they are still to be normalised.
     """
 
-    __slots__ = ("_final", "_plugins", "total")
+    __slots__ = ("_final", "_plugins", "_quick", "total")
 
     def __init__(self, plugins: Sequence[tuple[ScorePlugin, int]], final: bool = True) -> None:
         super().__init__(all(has_own(plugin, ScorePlugin, "score_node") for plugin, _ in plugins))
         self._plugins = plugins
         self._final = final
+        self._quick: list[RowScore | None] | None = None
         self.total: Ints = np.zeros(0, dtype=np.int64)
 
     @property
@@ -183,10 +194,14 @@ class KeptSum(KeptAnswer):
         self.total[rows] = 0 if total is None else total
 
     def judge_row(self, state: CycleState, pod: Pod, node: NodeInfo) -> None:
+        if self._quick is None:
+            self._quick = [plugin.row_score(pod, node.table) for plugin, _ in self._plugins]
         total = 0
-        for plugin, weight in self._plugins:
+        for (plugin, weight), quick in zip(self._plugins, self._quick, strict=True):
             try:
-                score = plugin.score_node(state, pod, node)
+                score = (
+                    quick(node.row) if quick is not None else plugin.score_node(state, pod, node)
+                )
             except Exception as error:
                 raise failed(SCORING, plugin, error) from error
             if self._final and not 0 <= score <= 100:
