@@ -77,6 +77,7 @@ class Plan:
         }
         self._plugins = {plugin for found in self._matching.values() for plugin, _ in found}
         self._calls: dict[Rejection, Calls] = {}
+        self._narrow: dict[Rejection, tuple[NarrowHint, ...] | None] = {}
         self._timed_calls: dict[Rejection, Calls] = {}
         self._metrics = metrics
         self.label = str(event)
@@ -138,13 +139,24 @@ class Plan:
         """The keys of the pods with this rejection that the event may concern; None: any of them."""
         if self._is_wildcard:
             return None
+        if rejection not in self._narrow:
+            self._narrow[rejection] = self._narrow_hints(rejection)
+        narrow = self._narrow[rejection]
+        if narrow is None:
+            return None
         keys: dict[str, None] = {}
-        for hint, _ in self._find_calls(rejection, is_timed=False):
-            concerned = hint.concerns(old, new) if isinstance(hint, NarrowHint) else None
+        for hint in narrow:
+            concerned = hint.concerns(old, new)
             if concerned is None:
                 return None
             keys.update(dict.fromkeys(concerned))
         return keys
+
+    def _narrow_hints(self, rejection: Rejection) -> tuple[NarrowHint, ...] | None:
+        """The hints to ask, if all of them can say whom an event may concern; else None."""
+        hints = [hint for hint, _ in self._find_calls(rejection, is_timed=False)]
+        narrow = tuple([hint for hint in hints if isinstance(hint, NarrowHint)])
+        return narrow if len(narrow) == len(hints) else None
 
     def _find_calls(self, rejection: Rejection, is_timed: bool) -> Calls:
         if not rejection.plugins or self._is_wildcard or rejection.profile not in self._matching:

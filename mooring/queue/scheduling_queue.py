@@ -193,6 +193,8 @@ class SchedulingQueue:
                 worth = plan.worth_of_kinds(rejection, kinds, old, new)
                 if len(kinds) > 1:
                     worth.sort(key=self.unschedulable.turn)
+            elif not keys:
+                continue
             else:
                 infos = self.unschedulable.rejected(rejection, keys)
                 worth = plan.worth(rejection, infos, old, new)
