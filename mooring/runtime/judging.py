@@ -72,6 +72,20 @@ class NodeJudge:
                 raise failed(FILTERING, plugin, status)
         return merged
 
+    def filter_node_again(
+        self, state: CycleState, pod: Pod, node: NodeInfo, before: Status
+    ) -> Status:
+        """Judge a node of which only the pods changed since the one filter that looks at pods said `before`.
+
+        All filters before that one accept the node, as they did then.
+        """
+        plugin = self.filters[self._position[before.plugin]]
+        try:
+            status = plugin.filter_node(state, pod, node)
+        except Exception as error:
+            raise failed(FILTERING, plugin, error) from error
+        return status.by(plugin.name) if status.is_rejected else self.filter_node(state, pod, node)
+
     def demands(self, state: CycleState, pod: Pod) -> Demands | None:
         """What `pod` needs free on a node, when no filter looks at the pods of a node in another way."""
         skip = state.skip_filter
