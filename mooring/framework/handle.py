@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -20,7 +20,7 @@ from .cycle_state import CycleState
 from .status import Status
 
 if TYPE_CHECKING:
-    from .interface import Demands, Victims
+    from .interface import Demands, FilterPlugin, Victims
 
 
 Object = TypeVar("Object", bound=KubeObject)
@@ -117,6 +117,14 @@ class FilterRunner(Protocol):
 
     def demands(self, state: CycleState, pod: Pod) -> Demands | None:
         """What `pod` needs free on a node, when no filter looks at the pods of a node in another way."""
+
+    def beside_room(
+        self, state: CycleState, pod: Pod
+    ) -> tuple[Demands, Sequence[FilterPlugin]] | None:
+        """What `pod` needs free on a node, and the filters that look at pods in another way, if they say at which."""
+
+    def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:
+        """Judge one node, where `room` is what the filter says that adds up."""
 
     def filter_with_nominated(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         """Judge one node, with and without the pods nominated to it."""

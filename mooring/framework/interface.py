@@ -190,6 +190,13 @@ class FilterPlugin(Plugin):
         """Judge one node. A what-if calls this on an edited copy of a node."""
         return self.filter_rows(state, pod, node.as_table(), FIRST_ROW).status(0)
 
+    def looks_at(self, state: CycleState, pod: Pod, other: Pod) -> bool:
+        """Whether what the filter says to `pod` about a node can depend on `other` being there or not.
+
+        Goes by the class of `other`, and whether it is being deleted. PreFilter has run for `pod`.
+        """
+        return True
+
     def row_filter(self, pod: Pod, table: NodeTable) -> RowFilter | None:
         """For NODE_ROW: a quick way to say, row by row, whether a pod with the key of `pod` fits; None: there is none.
 

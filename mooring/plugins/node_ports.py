@@ -60,6 +60,10 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         verdict.reject(table.ports.conflicts(pod.spec.host_ports, rows), REASON)
         return verdict
 
+    def looks_at(self, state: CycleState, pod: Pod, other: Pod) -> bool:
+        taken, wanted = other.spec.host_ports, pod.spec.host_ports
+        return any(port.conflicts_with(held) for port in wanted for held in taken)
+
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         taken = node.table.ports.conflicts(pod.spec.host_ports, slice(node.row, node.row + 1))
         return unschedulable(REASON) if taken[0] else SUCCESS

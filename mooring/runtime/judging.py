@@ -29,7 +29,7 @@ from ..table import NodeInfo
 from ..table.what_if import WhatIf
 from .demands import DemandsOf
 from .failing import failed
-from .kept import FILTERING
+from .kept import FILTERING, has_own
 
 NO_DEMANDS = Demands({}, {})
 
@@ -72,6 +72,20 @@ class NodeJudge:
                 raise failed(FILTERING, plugin, status)
         return merged
 
+    def filter_node_again(
+        self, state: CycleState, pod: Pod, node: NodeInfo, before: Status
+    ) -> Status:
+        """Judge a node of which only the pods changed since the one filter that looks at pods said `before`.
+
+        All filters before that one accept the node, as they did then.
+        """
+        plugin = self.filters[self._position[before.plugin]]
+        try:
+            status = plugin.filter_node(state, pod, node)
+        except Exception as error:
+            raise failed(FILTERING, plugin, error) from error
+        return status.by(plugin.name) if status.is_rejected else self.filter_node(state, pod, node)
+
     def demands(self, state: CycleState, pod: Pod) -> Demands | None:
         """What `pod` needs free on a node, when no filter looks at the pods of a node in another way."""
         skip = state.skip_filter
@@ -82,6 +96,36 @@ class NodeJudge:
         if len(looking) > 1 or adding not in self._additive:
             return None  # one that adds up is enough to know; two might count the same thing
         return self._additive[adding].get(pod)
+
+    def beside_room(
+        self, state: CycleState, pod: Pod
+    ) -> tuple[Demands, Sequence[FilterPlugin]] | None:
+        """What `pod` needs free on a node, and the filters that look at pods in another way, if they say at which."""
+        skip = state.skip_filter
+        looking = [plugin for plugin in self._looking if plugin.name not in skip]
+        adding = [plugin for plugin in looking if plugin in self._additive]
+        others = [plugin for plugin in looking if plugin not in self._additive]
+        if self._check_all or len(adding) != 1:
+            return None
+        if not all(has_own(plugin, FilterPlugin, "looks_at") for plugin in others):
+            return None
+        return self._additive[adding[0]].get(pod), others
+
+    def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:
+        """Judge one node, where `room` is what the filter says that adds up."""
+        for plugin in self.filters:
+            if plugin.name in state.skip_filter:
+                continue
+            try:
+                adds_up = plugin in self._additive
+                status = room if adds_up else plugin.filter_node(state, pod, node)
+            except Exception as error:
+                raise failed(FILTERING, plugin, error) from error
+            if status.is_rejected:
+                return status.by(plugin.name)
+            if not status.is_success:
+                raise failed(FILTERING, plugin, status)
+        return SUCCESS
 
     def _only_adds_up(self, state: CycleState, pod: Pod) -> bool:
         """Whether adding up is all that filters do with the pods of a node."""
@@ -125,6 +169,10 @@ class NodeJudge:
         demands = None if self._check_all else self.demands(state, pod)
         if demands is not None:
             return self._crowded(node, demands, rivals)
+        beside = self.beside_room(state, pod)
+        if beside is not None and not _look_at(beside[1], state, pod, rivals):
+            room = self._crowded(node, beside[0], rivals)
+            return self.filter_with_room(state, pod, node, room)
         state, what_if = state.clone(), WhatIf(node.table, node.row)
         for rival in rivals:
             self.add_pod(state, pod, rival, what_if)
@@ -176,3 +224,10 @@ class NodeJudge:
             raise failed(doing, plugin, error) from error
         if not status.is_success:
             raise failed(doing, plugin, status)
+
+
+def _look_at(
+    filters: Sequence[FilterPlugin], state: CycleState, pod: Pod, others: Sequence[Pod]
+) -> bool:
+    """Whether one of the filters cares about one of the other pods."""
+    return any(f.looks_at(state, pod, other) for other in others for f in filters)

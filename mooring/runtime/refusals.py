@@ -46,6 +46,11 @@ class Judges(Protocol):
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         """Judge one node."""
 
+    def filter_node_again(
+        self, state: CycleState, pod: Pod, node: NodeInfo, before: Status
+    ) -> Status:
+        """Judge a node of which only the pods changed since the one filter that looks at pods said `before`."""
+
     def judge_with(
         self, state: CycleState, pod: Pod, node: NodeInfo, rivals: Sequence[Pod]
     ) -> Status:
@@ -71,6 +76,7 @@ class Refusals:
         self.all = RowStatuses()
         self._of_crowded = RowFollower(table, nominator, table.row_changes)
         self._of_all = RowFollower(table, nominator, table.row_changes)
+        self._nodes_seen = -1
 
     @property
     def is_up_to_date(self) -> bool:
@@ -100,8 +106,7 @@ class Refusals:
         if self._of_all.is_up_to_date:
             return  # so is the other: it is followed whenever this one is
         self.follow_crowded(asked)
-        state, pod, table, _ = asked
-        choose = self._choose
+        table = asked.table
         changed = self._of_all.changed()
         if changed is None or len(self.all.statuses) > MOST_STATUSES:
             self._of_all.forget()
@@ -117,10 +122,26 @@ class Refusals:
                 self._judge(asked, np.array(sorted(live), dtype=np.int64))
             else:
                 for row in live:
-                    status = self._judges.filter_node(state, pod, table.node_at(row))
-                    crowded = self.crowded.at(row) if self.crowded.refused else SUCCESS
-                    self.all.put(row, status if crowded is SUCCESS else choose(crowded, status))
+                    self._judge_row(asked, row)
+        self._nodes_seen = table.node_changes.version
         self._of_all.note()
+
+    def _judge_row(self, asked: Question, row: int) -> None:
+        """Judge one row."""
+        state, pod, table, _ = asked
+        node, before = table.node_at(row), self.all.at(row)
+        demands = self._demands
+        if (
+            before is not SUCCESS
+            and demands is not None
+            and before.plugin == demands.plugin
+            and self._nodes_seen == table.node_changes.version
+        ):
+            status = self._judges.filter_node_again(state, pod, node, before)
+        else:
+            status = self._judges.filter_node(state, pod, node)
+        crowded = self.crowded.at(row) if self.crowded.refused else SUCCESS
+        self.all.put(row, status if crowded is SUCCESS else self._choose(crowded, status))
 
     def _judge(self, asked: Question, rows: Ints) -> None:
         """Judge many rows."""

@@ -38,7 +38,8 @@ from ...framework import (
 from ...framework.events import POD, ActionType, EventWithHint, Hint, by_spec, wait_for
 from ...framework.reserved import Reservations
 from ...table import Bools, Ints
-from .budgets import BudgetFollower
+from .beside_room import BesideRoom
+from .budgets import BudgetFollower, Budgets
 from .by_room import Room, select_by_room
 from .candidates import best_candidate
 from .kept_run import KeptRuns
@@ -173,6 +174,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
             extenders = None
         demands = filters.demands(state, pod) if extenders is None else None
         if demands is None:
+            one_by_one.beside_room = self._beside_room(state, pod, budgets)
             chosen = one_by_one.search(order, np.flatnonzero(is_open & ~has_victims), account)
             if extenders is not None and isinstance(chosen, Victims):
                 chosen = _ask(extenders, pod, account)
@@ -182,6 +184,16 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
                 order, np.flatnonzero(is_open & ~has_victims), account
             )
         return account, chosen
+
+    def _beside_room(self, state: CycleState, pod: Pod, budgets: Budgets) -> BesideRoom | None:
+        table, nominator, filters = self.handle.table, self.handle.nominator, self.handle.filters
+        beside = filters.beside_room(state, pod) if filters is not None else None
+        if filters is None or beside is None:
+            return None
+        demands, others = beside
+        reserved = self._reservations.at_least(pod.priority, table, nominator)
+        room = Room(demands, pod.priority, budgets)
+        return BesideRoom(filters, state, pod, table, reserved, room, others)
 
     def _search_together(
         self, pod: Pod, order: Ints, demands: Demands, one_by_one: OneByOne, account: Preemption

@@ -19,6 +19,7 @@ from ...framework import (
 from ...table import Ints, NodeTable
 from ...table.pod_matrix import importance
 from ...table.what_if import WhatIf
+from .beside_room import BesideRoom
 from .budgets import Budgets
 from .candidates import best_candidate
 
@@ -43,10 +44,15 @@ class OneByOne:
         self._table = table
         self.budgets = budgets
         self.wanted = wanted
+        self.beside_room: BesideRoom | None = None
+        """How to find victims where only room counts; None: the filters cannot say where."""
 
     def select(self, row: int) -> Victims | Status:
         """The victims on one row, or why there are none."""
         try:
+            found = self.beside_room.select(row) if self.beside_room is not None else None
+            if found is not None:
+                return found
             return select_victims(
                 self._filters, self._state.clone(), self._pod, self._table, row, self.budgets
             )

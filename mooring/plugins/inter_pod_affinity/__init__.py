@@ -108,6 +108,18 @@ class AffinityState:
             if own.pods.matches(changed):
                 self.anti_affinity[own.topology_key].add(labels.get(own.topology_key), change)
 
+    def counts(self, pod: Pod, other: Pod) -> bool:
+        """Whether `update` would count `other`."""
+        plan = self.plan
+        return (
+            any(
+                term_selects(term, other.namespace, pod, plan.namespace_labels)
+                for term in other.spec.required_anti_affinity
+            )
+            or (bool(self.affinity) and plan.own.affinity.matches(other))
+            or any(own.pods.matches(other) for own in plan.own.anti_affinity)
+        )
+
     def _existing_tally(self, key: str, table: NodeTable) -> DomainTally:
         tally = self.existing.get(key)
         if tally is None:
@@ -186,6 +198,10 @@ class InterPodAffinity(
         kept: AffinityState = state.read(FILTER_STATE)
         kept.update(pod, removed, node, -1)
         return SUCCESS
+
+    def looks_at(self, state: CycleState, pod: Pod, other: Pod) -> bool:
+        kept: AffinityState = state.read(FILTER_STATE)
+        return kept.counts(pod, other)
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         kept: AffinityState = state.read(FILTER_STATE)

@@ -161,6 +161,12 @@ class PodTopologySpread(
         self._update(state.read(FILTER_STATE), pod, removed, node, -1)
         return SUCCESS
 
+    def looks_at(self, state: CycleState, pod: Pod, other: Pod) -> bool:
+        kept: SpreadState = state.read(FILTER_STATE)
+        return other.namespace == pod.namespace and any(
+            constraint.selects(other) for constraint in kept.plan.constraints
+        )
+
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         kept: SpreadState = state.read(FILTER_STATE)
         verdict = Verdict.accept(table, rows)
