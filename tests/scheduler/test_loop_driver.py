@@ -140,3 +140,36 @@ def test_all_pods_of_a_deployment_find_their_place(api: ServerInThread) -> None:
 
     nodes = [pod["spec"]["nodeName"] for pod in api.get(PODS).tree["items"]]
     assert {node: nodes.count(node) for node in "abc"} == {"a": 3, "b": 3, "c": 3}
+
+
+DEVICES = "/apis/resource.k8s.io/v1"
+
+
+def test_a_claim_from_a_template_is_made_allocated_and_given_back(api: ServerInThread) -> None:
+    claims = f"{DEVICES}/namespaces/default/resourceclaims"
+    pool = {"name": "a", "generation": 1, "resourceSliceCount": 1}
+    offer = {"driver": "gpu.example.com", "pool": pool, "nodeName": "a"}
+    wanted = {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}
+    entry = {"name": "gpu", "resourceClaimTemplateName": "one"}
+    api.make("/api/v1/nodes", node_tree("a"))
+    api.make(f"{DEVICES}/deviceclasses", {"metadata": {"name": "gpu"}, "spec": {}})
+    api.make(
+        f"{DEVICES}/resourceslices",
+        {"metadata": {"name": "a"}, "spec": {**offer, "devices": [{"name": "gpu-0"}]}},
+    )
+    api.make(
+        f"{DEVICES}/namespaces/default/resourceclaimtemplates",
+        {"metadata": {"name": "one"}, "spec": {"spec": {"devices": wanted}}},
+    )
+    api.make(PODS, pod_tree("web", resourceClaims=[entry]))
+
+    assert wait_for_node(api, "web") == "a"
+    (claim,) = api.get(claims).tree["items"]
+    (given,) = claim["status"]["allocation"]["devices"]["results"]
+    assert (given["pool"], given["device"], given["request"]) == ("a", "gpu-0", "gpu")
+    assert [user["name"] for user in claim["status"]["reservedFor"]] == ["web"]
+
+    api.delete(f"{PODS}/web")
+    api.advance(60)
+    api.settle()
+    assert api.get(claims).tree["items"] == []

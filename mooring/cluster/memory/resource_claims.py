@@ -22,7 +22,7 @@ from ...api.meta import ObjectMeta, OwnerReference
 from ...api.pod import Pod
 from ...api.pod_spec import PodResourceClaim
 from ...api.pod_status import PodResourceClaimStatus
-from .store import MemoryCluster
+from .object_index import Cluster
 
 CLAIM, TEMPLATE = ResourceClaim.kind, ResourceClaimTemplate.kind
 MAX_NAME = 57
@@ -33,7 +33,7 @@ Key = tuple[str, str]
 class ClaimController:
     """The claims of one cluster. Watches it, and notes what happens; `run` does what follows from it."""
 
-    def __init__(self, cluster: MemoryCluster) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._pods: dict[Key, None] = {}
         self._claims: dict[Key, None] = {}

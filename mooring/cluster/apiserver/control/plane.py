@@ -15,7 +15,7 @@ from typing import Protocol
 from ....api.pod import Pod
 from ....clock import Clock, Timers
 from ....errors import MooringError
-from ...memory import WORKLOAD_KINDS, Controllers, VolumeController
+from ...memory import WORKLOAD_KINDS, ClaimController, Controllers, VolumeController
 from ..registry.registry import Registry
 from ..store import Change, Store
 from .budgets import BudgetController
@@ -53,6 +53,17 @@ class _Volumes(VolumeController):
         self.run()
 
 
+class _Claims(ClaimController):
+    """The controller of resource claims, in steps as the others."""
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._pods or self._claims)
+
+    def run_once(self) -> None:
+        self.run()
+
+
 class _Workloads(Controllers):
     """The workload controllers, whose failures are told and tried again."""
 
@@ -82,6 +93,7 @@ class ControlPlane:
         pods = list(mirror.list("Pod"))
         self.workloads = _Workloads(self.cluster, pods, self.timers)
         volumes = _Volumes(self.cluster, timers=self.timers)
+        claims = _Claims(self.cluster)
         agents = NodeAgents(self.cluster, registry, clock, self.timers)
         nodes = NodeController(self.cluster, registry, self.timers)
         protection = ProtectionController(self.cluster, registry)
@@ -92,6 +104,7 @@ class ControlPlane:
             NamespaceController(store, registry),
             self.workloads,
             volumes,
+            claims,
             protection,
             nodes,
             budgets,
@@ -99,7 +112,7 @@ class ControlPlane:
         ]
         EventSweeper(store, clock, self.timers)
         mirror.watch(self.workloads, replay=False)
-        for handler in (volumes, protection, nodes, budgets, statuses):
+        for handler in (volumes, claims, protection, nodes, budgets, statuses):
             mirror.watch(handler)
         if runs_pods:
             self._controllers.append(agents)
