@@ -19,7 +19,7 @@ from ..cluster.certificates import make_certificate
 from ..errors import InputError
 from ..scheduler.loop_driver import LoopDriver
 from ..sim.sources import find_files, open_source
-from ..sim.yaml_tree import iter_trees
+from ..sim.yaml_tree import YamlError, iter_trees
 from .config import read_configuration
 from .consoles import stderr_console
 from .failures import reports_failures
@@ -33,7 +33,10 @@ DEFAULT_NODES = 3
 @reports_failures
 def up(
     port: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Port on the loopback; 0: a free one.")
+        int,
+        typer.Option(
+            metavar="NUMBER", min=0, max=65535, help="Port on the loopback; 0: a free one."
+        ),
     ] = 0,
     data_dir: Annotated[
         Path | None,
@@ -128,7 +131,11 @@ def load(server: ApiServer, paths: list[Path], nodes: int | None) -> None:
 
     for file in find_files(paths):
         source = open_source(file)
-        for number, tree in enumerate(iter_trees(bytes(source.data[:])), start=1):
+        try:
+            trees = list(iter_trees(bytes(source.data[:])))
+        except YamlError as error:
+            raise InputError(f"{source.name}: {error}") from None
+        for number, tree in enumerate(trees, start=1):
             items = tree.get("items") if isinstance(tree, dict) else None
             for item in items if isinstance(items, list) else [tree]:
                 if item is None:

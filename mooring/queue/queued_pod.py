@@ -75,10 +75,6 @@ class QueuedPodInfo:
         self.pending_plugins = frozenset(pending)
         self.gated_by = None
 
-    def clear_rejectors(self) -> None:
-        """Forget who rejected or held back the pod."""
-        self.set_rejectors()
-
 
 class Rejection(NamedTuple):
     """All that decides which hints are asked about a pod; many pods share few of these."""

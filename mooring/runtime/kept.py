@@ -313,6 +313,13 @@ def has_own(plugin: Plugin, base: type[Plugin], method: str) -> bool:
     return getattr(type(plugin), method) is not getattr(base, method)
 
 
+def is_normalized(plugin: ScorePlugin) -> bool:
+    """Whether the raw scores are not yet the scores."""
+    return has_own(plugin, ScorePlugin, "normalize") or has_own(
+        plugin, ScorePlugin, "normalize_rows"
+    )
+
+
 A = TypeVar("A", bound=np.generic)
 
 

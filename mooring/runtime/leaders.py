@@ -24,10 +24,11 @@ from ..framework import (
     Status,
 )
 from ..table import NodeTable
-from .kept import KeptFeasible, KeptSum, has_own
+from .kept import KeptFeasible, KeptSum, has_own, is_normalized
+from .row_judge import Weighted
 from .scene import Scene
 from .seen import Seen
-from .standing import Bounds, Standing, Weighted
+from .standing import Bounds, Standing
 from .survey import Survey
 from .surveys import Surveys
 
@@ -156,7 +157,7 @@ class Leaders:
         )
         if filters is None or scores is None or not all(map(_can_be_followed, scores)):
             return kind
-        kind.normalized = [w for w in self._scores if w[0] in scores and _is_normalized(w[0])]
+        kind.normalized = [w for w in self._scores if w[0] in scores and is_normalized(w[0])]
         kind.active = frozenset(plugin.name for plugin in (*filters, *scores))
         kind.key = self._key_of(kind, pod)
         return kind
@@ -196,7 +197,7 @@ class Leaders:
     def _make(self, kind: Kind, pod: Pod, table: NodeTable) -> Standing:
         filters = [plugin for plugin in self._filters if plugin.name in kind.active]
         scores = [(plugin, weight) for plugin, weight in self._scores if plugin.name in kind.active]
-        final = [entry for entry in scores if not _is_normalized(entry[0])]
+        final = [entry for entry in scores if not is_normalized(entry[0])]
         standing = Standing(
             pod,
             table,
@@ -207,7 +208,7 @@ class Leaders:
             [
                 Bounds(plugin, weight, KeptSum([(plugin, 1)], final=False))
                 for plugin, weight in scores
-                if _is_normalized(plugin) and not kind.beyond
+                if is_normalized(plugin) and not kind.beyond
             ],
         )
         looked_at = (*filters, *(plugin for plugin, _ in scores))
@@ -263,13 +264,6 @@ def _active(
     return [plugin for plugin in active if plugin.scope is not CLUSTER]
 
 
-def _is_normalized(plugin: ScorePlugin) -> bool:
-    """Whether the raw scores are not yet the scores."""
-    return has_own(plugin, ScorePlugin, "normalize") or has_own(
-        plugin, ScorePlugin, "normalize_rows"
-    )
-
-
 def _can_be_surveyed(plugin: Plugin) -> bool:
     """Whether the plugin may know by what it tells rows apart, and needs to know no more about them."""
     return has_own(plugin, Plugin, "row_marks") and not (
@@ -279,7 +273,7 @@ def _can_be_surveyed(plugin: Plugin) -> bool:
 
 def _can_be_followed(plugin: ScorePlugin) -> bool:
     """Whether what the plugin gives a row changes with the row and the bounds only."""
-    if not _is_normalized(plugin):
+    if not is_normalized(plugin):
         return True
     return (
         plugin.scope is NODE_OBJECT

@@ -22,8 +22,8 @@ from ..framework import (
 from ..table import NodeTable
 from .kept import KeptFeasible
 from .leaders import active_plugins
+from .row_judge import STATE, row_filter
 from .scene import Scene
-from .standing import STATE, row_filter
 
 log = logging.getLogger(__name__)
 

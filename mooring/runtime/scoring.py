@@ -15,7 +15,16 @@ from ..api.pod import Pod
 from ..framework import CLUSTER, Code, CycleState, NodeInfo, PreScorePlugin, ScorePlugin
 from ..table import Ints, NodeTable, Rows
 from .failing import failed
-from .kept import PRE_SCORING, Kept, KeptSum, check_range, has_own, score_nodes, score_rows
+from .kept import (
+    PRE_SCORING,
+    Kept,
+    KeptSum,
+    check_range,
+    has_own,
+    is_normalized,
+    score_nodes,
+    score_rows,
+)
 from .plans import Plan, Plans, by_scope_and_key
 from .timing import timed
 
@@ -52,7 +61,7 @@ class Scoring:
         self._knows_rows = {
             plugin.name for plugin, _ in scores if has_own(plugin, ScorePlugin, "normalize_rows")
         }
-        final = [w for w in scores if not self._is_normalized(w[0])]
+        final = [w for w in scores if not is_normalized(w[0])]
         self._others = [w for w in scores if w not in final or w[0].scope is CLUSTER]
         self._sums: list[Kept[KeptSum]] = []
         for positions in by_scope_and_key([plugin for plugin, _ in final]):
@@ -182,10 +191,6 @@ class Scoring:
                 self._of_nothing.clear()
             self._of_nothing[plugin.name, size] = known
         return known
-
-    def _is_normalized(self, plugin: ScorePlugin) -> bool:
-        """Whether the raw scores are not yet the scores."""
-        return plugin.name in self._knows_rows or has_own(plugin, ScorePlugin, "normalize")
 
     def _normalized(
         self,

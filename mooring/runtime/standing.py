@@ -14,22 +14,16 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from ..api.pod import Pod
-from ..framework import CycleState, FilterPlugin, NodeInfo, RowFilter, RowScore, ScorePlugin
+from ..framework import FilterPlugin, ScorePlugin
 from ..table import Bools, Ints, NodeTable, Rows
-from .failing import failed
-from .kept import FILTERING, SCORING, KeptFeasible, KeptSum, check_range, judge_rows, score_rows
+from .kept import KeptFeasible, KeptSum, check_range, judge_rows, score_rows
+from .row_judge import INFEASIBLE, STATE, RowJudge, Weighted
 
-INFEASIBLE = -1
 FEW_ROWS = 16
 """Up to here judging row by row is quicker than judging all of them at once."""
 
 MAX_KNOWN = 4096
 """Totals of rows with equal amounts that are remembered."""
-
-Weighted = tuple[ScorePlugin, int]
-
-STATE = CycleState()
-"""Plugins that look at rows only, and whose PreFilter is settled by the spec, keep nothing in it."""
 
 
 class Standing:
@@ -369,61 +363,3 @@ class Bounds:
         check_range(self._plugin, points)
         weighted: Ints = points[2:] * self._weight
         return weighted
-
-
-class RowJudge:
-    """Some plugins that look at a row, asked about one row after the other."""
-
-    __slots__ = ("_filters", "_scores", "is_idle")
-
-    def __init__(
-        self,
-        pod: Pod,
-        table: NodeTable,
-        filters: Sequence[FilterPlugin],
-        scores: Sequence[Weighted],
-    ) -> None:
-        self._filters = [row_filter(plugin, pod, table) for plugin in filters]
-        self._scores = [(_row_score(plugin, pod, table), weight) for plugin, weight in scores]
-        self.is_idle = not filters and not scores
-        """Nobody is asked: the total is 0 everywhere."""
-
-    def total(self, row: int) -> int:
-        """The weighted sum of the scores of a row; INFEASIBLE when a filter refuses it."""
-        for fits in self._filters:
-            if not fits(row):
-                return INFEASIBLE
-        total = 0
-        for score, weight in self._scores:
-            total += score(row) * weight
-        return total
-
-
-def row_filter(plugin: FilterPlugin, pod: Pod, table: NodeTable) -> RowFilter:
-    """The plugin's own way to judge row by row, or the one by nodes."""
-    quick = plugin.row_filter(pod, table)
-    if quick is not None:
-        return quick
-
-    def fits(row: int) -> bool:
-        status = plugin.filter_node(STATE, pod, NodeInfo(table, row))
-        if not status.is_success and not status.is_rejected:
-            raise failed(FILTERING, plugin, status)
-        return status.is_success
-
-    return fits
-
-
-def _row_score(plugin: ScorePlugin, pod: Pod, table: NodeTable) -> RowScore:
-    """The plugin's own way to score row by row, or the one by nodes."""
-    quick = plugin.row_score(pod, table)
-    if quick is not None:
-        return quick
-
-    def score(row: int) -> int:
-        points = plugin.score_node(STATE, pod, NodeInfo(table, row))
-        if not 0 <= points <= 100:
-            raise failed(SCORING, plugin, f"score {points} is out of range")
-        return points
-
-    return score

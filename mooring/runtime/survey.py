@@ -26,7 +26,8 @@ from ..table import Bools, Ints, NodeTable
 from .failing import failed
 from .kept import PRE_SCORING, KeptSum, check_range, judge_rows, score_rows
 from .looks import Looks
-from .standing import INFEASIBLE, Standing, Weighted
+from .row_judge import INFEASIBLE, Weighted
+from .standing import Standing
 
 REFUSED = -(2**40)
 """Points that no total makes up for."""

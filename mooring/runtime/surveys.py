@@ -15,7 +15,8 @@ from ..framework import (
 from ..table import NodeTable, RowValues
 from .kept import KeptSum
 from .looks import Looks
-from .standing import STATE, Standing, Weighted
+from .row_judge import STATE, Weighted
+from .standing import Standing
 from .survey import Asked, Raw, Survey
 
 MAX_CELLS = 8_000_000
