@@ -18,6 +18,9 @@ from .config import FeatureGatesOption, PluginFilesOption, read_configuration
 from .failures import reports_failures
 
 if TYPE_CHECKING:
+    from ..clock import Clock
+    from ..cluster.kube.connection import Connection
+    from ..cluster.kube.leader import LeaderElector
     from ..scheduler.kube_driver import DriverOptions, KubeDriver
 
 log = logging.getLogger(__name__)
@@ -112,33 +115,63 @@ async def serve(
     from ..cluster.kube.credentials import load_credentials
     from ..scheduler.kube_driver import KubeDriver
 
-    credentials = await load_credentials(kubeconfig, context)
-    connection = Connection(credentials)
-    log.info("scheduling %s, by %s", connection.server, credentials.source)
-    driver = KubeDriver(connection, config, options)
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, told.set)
+    credentials = await load_credentials(kubeconfig, context)
+    connection = Connection(credentials)
+    log.info("scheduling the pods of %s, known from %s", connection.server, credentials.source)
+    elector = make_elector(connection, config, options.clock) if leader_elect else None
+    if elector is not None:
+        options.is_leading = lambda: elector.is_leading
+    driver = KubeDriver(connection, config, options)
     try:
-        return await _until_told(driver, told, leader_elect)
+        working = asyncio.ensure_future(schedule(driver, elector))
+        ending = asyncio.ensure_future(told.wait())
+        both: set[asyncio.Future[Any]] = {working, ending}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        ending.cancel()
+        if not told.is_set():
+            return working.result()
+        log.info("ending: waiting for what is under way")
+        await driver.stop()
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        return 0
     finally:
         await driver.stop()
+        if elector is not None:
+            await elector.release()
         await connection.close()
 
 
-async def _until_told(driver: KubeDriver, told: asyncio.Event, leader_elect: bool) -> int:
-    starting = asyncio.ensure_future(driver.start())
-    ending = asyncio.ensure_future(told.wait())
-    both: set[asyncio.Future[Any]] = {starting, ending}
-    try:
-        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        if not starting.done():
-            return 0
-        starting.result()
+async def schedule(driver: KubeDriver, elector: LeaderElector | None) -> int:
+    """Schedule as long as the lease is ours; returns the exit status."""
+    await driver.start()
+    if elector is None:
         driver.lead()
-        await driver.unless_it_fails(told.wait())
+        await driver.failure
         return 0
-    finally:
-        ending.cancel()
-        starting.cancel()
+    await driver.unless_it_fails(elector.acquire())
+    driver.lead()
+    await driver.unless_it_fails(elector.hold())
+    driver.follow()
+    log.error("the lease is lost: ending, so that a new process begins anew")
+    return LOST_LEASE
+
+
+def make_elector(
+    connection: Connection, config: SchedulerConfiguration, clock: Clock
+) -> LeaderElector:
+    """Who competes for the lease that the configuration names."""
+    from ..cluster.kube.leader import ElectionTimes, LeaderElector, LeaseLock, make_identity
+
+    election = config.leader_election
+    lock = LeaseLock(
+        connection, election.resource_namespace, election.resource_name, clock, "default-scheduler"
+    )
+    times = ElectionTimes(
+        election.lease_duration_s, election.renew_deadline_s, election.retry_period_s
+    )
+    return LeaderElector(lock, make_identity(), clock, times)

@@ -93,6 +93,8 @@ class CoreThread:
 
     async def stop(self, timeout_s: float) -> None:
         """Schedule no more, wait a while for what is under way, and end the thread."""
+        if not self._thread.is_alive():
+            return
         self.allow(False)
         loop = asyncio.get_running_loop()
         end = loop.time() + timeout_s

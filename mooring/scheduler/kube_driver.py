@@ -50,6 +50,8 @@ class DriverOptions:
     seed: int | None = None
     clock: Clock = field(default_factory=SystemClock)
     metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
+    is_leading: Callable[[], bool] = lambda: True
+    """Asked before each write: whether the lease is surely still ours."""
 
 
 class KubeDriver:
@@ -71,8 +73,9 @@ class KubeDriver:
         self.core = CoreThread(self.options.clock, self._fail_from_elsewhere)
         client = config.client_connection
         answered = self.core.inbox.put
-        self._sender = Sender(connection, TokenBucket(client.qps, client.burst), answered)
-        self._sender.is_open = False
+        self._sender = Sender(
+            connection, TokenBucket(client.qps, client.burst), answered, self._may_send
+        )
         event_sender = Sender(connection, TokenBucket(client.qps, client.burst), answered)
         self._events = EventRecorder(event_sender, self.options.clock)
         self._outbox: PatientCrossing[Order] = PatientCrossing(
@@ -89,6 +92,7 @@ class KubeDriver:
         self._synced = asyncio.Event()
         self._leads = False
         self._is_running = False
+        self._is_stopped = False
 
     # What others ask
 
@@ -98,7 +102,7 @@ class KubeDriver:
 
     def is_leader(self) -> bool:
         """Whether this scheduler is the one that schedules."""
-        return self._leads
+        return self._may_send()
 
     async def call(self, work: Callable[[], Result]) -> Result:
         """Do something on the scheduler's thread, as reading its metrics, and return what came of it."""
@@ -107,14 +111,15 @@ class KubeDriver:
     def lead(self) -> None:
         """We hold the lease, or need none: schedule."""
         self._leads = True
-        self._sender.is_open = True
         self.core.allow(True)
 
     def follow(self) -> None:
         """Another may hold the lease from now on: nothing more is sent."""
         self._leads = False
-        self._sender.is_open = False
         self.core.allow(False)
+
+    def _may_send(self) -> bool:
+        return self._leads and self.options.is_leading()
 
     # From begin to end
 
@@ -159,8 +164,10 @@ class KubeDriver:
             task.cancel()
 
     async def stop(self) -> None:
-        """Take no more pods, let what is under way finish, and end."""
-        self._is_running = False
+        """Take no more pods, let what is under way finish, and end; a second time it does nothing."""
+        if self._is_stopped:
+            return
+        self._is_stopped, self._is_running = True, False
         await self.core.stop(DRAIN_S)
         await self._sender.finish(DRAIN_S)
         await self._events.finish(1.0)

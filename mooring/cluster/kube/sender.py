@@ -1,7 +1,7 @@
 """Sender: what is written to the API server: so many requests at a time, so many per second.
 
-Works on the event loop of the connection; what comes of a request is handed to `answered`. While it is closed, as when
-the lease is lost, nothing more is sent and what waits fails.
+Works on the event loop of the connection; what comes of a request is handed to `answered`. When nothing may be sent any
+more, as after the loss of the lease, what waits fails.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class Sender:
         connection: Connection,
         bucket: TokenBucket,
         answered: Callable[[Result], None],
-        at_once: int = MAX_AT_ONCE,
+        may_send: Callable[[], bool] = lambda: True,
     ) -> None:
         self._connection = connection
         self._bucket = bucket
         self._answered = answered
-        self._slots = asyncio.Semaphore(at_once)
+        self._may_send = may_send
+        self._slots = asyncio.Semaphore(MAX_AT_ONCE)
         self._under_way: set[asyncio.Task[None]] = set()
-        self.is_open = True
 
     def take(self, orders: deque[Order]) -> None:
         """Begin with all orders."""
@@ -80,7 +80,7 @@ class Sender:
         if wait_s:
             await asyncio.sleep(wait_s)
         async with self._slots:
-            if not self.is_open:
+            if not self._may_send():
                 raise ClosedError(f"{method} {path}: not sent, as another scheduler has the lease")
             return await self._connection.request(method, path, body, content_type=content_type)
 
