@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from ..clock import Clock
-from ..cluster.kube.crossing import Crossing
+from ..cluster.kube.crossing import Crossing, PatientCrossing
 from .collector import rare_collections
 from .cycle import Scheduler
 from .loop_driver import LoopExecutor
@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 SLICE_S = 0.005
 """How long pods are scheduled before others have their turn."""
+PATIENCE_S = 0.002
+"""How long what comes in may wait for more."""
 
 Result = TypeVar("Result")
 Item = Any
@@ -31,14 +33,15 @@ Item = Any
 
 
 class CoreThread:
-    """Runs a scheduler; all methods but `start` may be called on any thread. `failed` is told if it cannot go on."""
+    """Runs a scheduler for the event loop that it was made on. `failed` is told, on any thread, if it cannot go on."""
 
     def __init__(self, clock: Clock, failed: Callable[[BaseException], None]) -> None:
         self._clock = clock
         self._failed = failed
         self.loop = asyncio.new_event_loop()
         self.loop.set_exception_handler(self._on_exception)
-        self.inbox: Crossing[Item] = Crossing(self.loop, self._take)
+        source = asyncio.get_running_loop()
+        self.inbox: Crossing[Item] = PatientCrossing(source, self.loop, self._take, PATIENCE_S)
         self.executor = LoopExecutor(self.wake)
         self._apply: Callable[[Any], None] = lambda batch: None
         self._answer: Callable[[Any], None] = lambda result: None
