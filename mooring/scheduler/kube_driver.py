@@ -188,6 +188,7 @@ class KubeDriver:
             plugin_files=options.plugin_files,
             feature_gates=options.feature_gates,
             metrics=options.metrics,
+            run_blocking=self.core.run_blocking,
         )
 
     def _follow(self, resource: Resource) -> None:
