@@ -10,6 +10,7 @@ from mooring import __version__
 
 from .bench import bench
 from .config import app as config_app
+from .import_trace import app as trace_app
 from .plugins import plugins
 from .simulate import SimulateCommand, simulate
 from .up import up
@@ -25,6 +26,7 @@ app.command()(bench)
 app.command()(plugins)
 app.command()(up)
 app.add_typer(config_app)
+app.add_typer(trace_app)
 
 
 def _print_version(wanted: bool) -> None:
