@@ -11,6 +11,7 @@ from mooring import __version__
 from .bench import bench
 from .config import app as config_app
 from .plugins import plugins
+from .run import run
 from .simulate import SimulateCommand, simulate
 from .up import up
 
@@ -23,6 +24,7 @@ app = typer.Typer(
 app.command(cls=SimulateCommand)(simulate)
 app.command()(bench)
 app.command()(plugins)
+app.command()(run)
 app.command()(up)
 app.add_typer(config_app)
 

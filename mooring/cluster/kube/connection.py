@@ -34,7 +34,6 @@ RESET_RETRY_S = 1.0
 """How long to wait after a connection broke in the middle of an answer."""
 REQUEST_TIMEOUT_S = 60.0
 CONNECT_TIMEOUT_S = 30.0
-MAX_CONNECTIONS = 64
 READ_BUFFER = 1 << 18
 
 Tree = dict[str, Any]
@@ -77,7 +76,6 @@ class Connection:
             headers={"User-Agent": user_agent, "Accept": JSON},
             skip_auto_headers=("Content-Type",),
         )
-        self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._refreshing: asyncio.Task[None] | None = None
 
     @property
@@ -162,10 +160,7 @@ class Connection:
     ) -> Answer:
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         try:
-            async with (
-                self._slots,
-                await self._open(method, target, body, timeout, content_type) as response,
-            ):
+            async with await self._open(method, target, body, timeout, content_type) as response:
                 return Answer(response.status, await response.read(), _retry_after(response))
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._unreachable(error) from None
