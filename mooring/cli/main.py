@@ -12,6 +12,7 @@ from .bench import bench
 from .config import app as config_app
 from .import_trace import app as trace_app
 from .plugins import plugins
+from .run import run
 from .simulate import SimulateCommand, simulate
 from .up import up
 
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.command(cls=SimulateCommand)(simulate)
 app.command()(bench)
 app.command()(plugins)
+app.command()(run)
 app.command()(up)
 app.add_typer(config_app)
 app.add_typer(trace_app)

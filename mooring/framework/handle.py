@@ -43,11 +43,11 @@ class Lister(Protocol):
 class Client(Protocol):
     """The effects a plugin may have on the cluster."""
 
-    def bind(self, pod: Pod, node_name: str) -> None:
-        """Bind the pod; raises ApiError when the cluster refuses."""
+    def bind(self, pod: Pod, node_name: str) -> Awaitable[None] | None:
+        """Bind the pod; raises ApiError when the cluster refuses. May be `async def`."""
 
-    def evict(self, victim: Pod, preemptor: Pod) -> None:
-        """Delete `victim` to make room for `preemptor`; one that is gone already is fine."""
+    def evict(self, victim: Pod, preemptor: Pod) -> Awaitable[None] | None:
+        """Delete `victim` to make room for `preemptor`; one that is gone already is fine. May be `async def`."""
 
     def clear_nomination(self, pod: Pod) -> None:
         """Take the nominated node out of the pod's status."""

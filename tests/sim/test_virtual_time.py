@@ -497,7 +497,7 @@ def test_gangs_are_bound_together_or_not_at_all() -> None:
 
 
 def test_the_day_of_the_example() -> None:
-    manifests = read_manifests([EXAMPLES / "timeline.yaml"])
+    manifests = read_manifests([EXAMPLES / "timeline" / "day.yaml"])
 
     report = Simulation(manifests.objects, place_of=manifests.place_of).run()
 
