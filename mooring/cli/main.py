@@ -10,6 +10,7 @@ from mooring import __version__
 
 from .bench import bench
 from .config import app as config_app
+from .explain import explain_command
 from .import_trace import app as trace_app
 from .plugins import plugins
 from .run import run
@@ -23,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(cls=SimulateCommand)(simulate)
+app.command(name="explain")(explain_command)
 app.command()(bench)
 app.command()(plugins)
 app.command()(run)
