@@ -13,6 +13,7 @@ from .config import app as config_app
 from .plugins import plugins
 from .simulate import SimulateCommand, simulate
 from .up import up
+from .what_if import app as what_if_app
 
 app = typer.Typer(
     name="mooring",
@@ -25,6 +26,7 @@ app.command()(bench)
 app.command()(plugins)
 app.command()(up)
 app.add_typer(config_app)
+app.add_typer(what_if_app)
 
 
 def _print_version(wanted: bool) -> None:
