@@ -16,6 +16,7 @@ from .plugins import plugins
 from .run import run
 from .simulate import SimulateCommand, simulate
 from .up import up
+from .what_if import app as what_if_app
 
 app = typer.Typer(
     name="mooring",
@@ -31,6 +32,7 @@ app.command()(run)
 app.command()(up)
 app.add_typer(config_app)
 app.add_typer(trace_app)
+app.add_typer(what_if_app)
 
 
 def _print_version(wanted: bool) -> None:

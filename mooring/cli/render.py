@@ -32,11 +32,11 @@ def render_report(
     placed = report.placed
     if placed:
         shown = placed if everything else placed[:MAX_PODS]
-        _section(console, _pod_table(shown, wide))
-        _hint(console, len(placed) - len(shown), "pod")
+        section(console, _pod_table(shown, wide))
+        hint(console, len(placed) - len(shown), "pod")
     nodes = report.nodes if everything else _busiest(report.nodes)
-    _section(console, _node_table(nodes, wide, _bar_width(console, wide)))
-    _hint(console, len(report.nodes) - len(nodes), "node")
+    section(console, _node_table(nodes, wide, _bar_width(console, wide)))
+    hint(console, len(report.nodes) - len(nodes), "node")
     _render_preempted(console, report)
     _render_pending(console, report.pending, everything)
     console.print(summary(report))
@@ -50,7 +50,7 @@ def new_table() -> Table:
 def summary(report: SimulationReport) -> Text:
     """`12 of 14 pods placed, 2 pending, 1h30m in 3 ms`."""
     placed, pending = len(report.placed), len(report.pending)
-    parts = [f"{placed:,} of {_count(len(report.pods), 'pod')} placed"]
+    parts = [f"{placed:,} of {count(len(report.pods), 'pod')} placed"]
     if pending:
         parts.append(f"{pending:,} pending")
     if report.preempted:
@@ -213,7 +213,7 @@ def _render_preempted(console: Console, report: SimulationReport) -> None:
         table.add_column(name, overflow="fold")
     for victim, preemptor in report.preempted:
         table.add_row(*map(Text, (victim.key, victim.node_name, preemptor.key)))
-    _section(console, table)
+    section(console, table)
 
 
 def _render_pending(console: Console, pending: list[PodResult], everything: bool) -> None:
@@ -233,11 +233,12 @@ def _render_pending(console: Console, pending: list[PodResult], everything: bool
             names.append(f" and {len(results) - len(named):,} more")
         console.print(names)
         console.print(Padding(Text(message), (0, 0, 0, 2), expand=False))
-    _hint(console, len(by_message) - len(messages), "message")
+    hint(console, len(by_message) - len(messages), "message")
     console.print()
 
 
-def _section(console: Console, table: Table) -> None:
+def section(console: Console, table: Table) -> None:
+    """Print a table and an empty line."""
     lines = [] if console.is_terminal else list(plain_lines(table))
     if lines and max(map(cell_len, lines)) <= console.width:
         console.out("\n".join(lines), highlight=False)
@@ -257,10 +258,12 @@ def plain_lines(table: Table) -> Iterator[str]:
     return ("  ".join(row).rstrip() for row in zip(*columns, strict=True))
 
 
-def _hint(console: Console, hidden: int, what: str) -> None:
+def hint(console: Console, hidden: int, what: str) -> None:
+    """Say how much was left out."""
     if hidden > 0:
-        console.print(f"… and {_count(hidden, f'more {what}')}; --all shows them\n", style="dim")
+        console.print(f"… and {count(hidden, f'more {what}')}; --all shows them\n", style="dim")
 
 
-def _count(number: int, what: str) -> str:
+def count(number: int, what: str) -> str:
+    """`1 pod`, `2 pods`."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
