@@ -42,6 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "answers": {"api", "table", "framework", "config", "runtime", "scheduler", "cluster", "sim"},
     "web": {"scheduler", "config", "cluster", "api", "answers"},
     "cli": {"scheduler", "config", "cluster", "api", "sim", "web", "answers"},
+    "notebook": {"scheduler", "config", "cluster", "api", "sim", "answers"},
     "testing": {"api", "table", "framework", "config", "cluster.memory", "cluster.certificates"},
 }
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ..clock import SystemClock
 from ..cluster.memory import Provisioning
 from ..config import SchedulerConfiguration, default_config
-from ..scheduler import Attempt, Outcome, build_scheduler
+from ..scheduler import Attempt, Outcome, PluginSource, build_scheduler
 from ..scheduler.collector import rare_collections
 from ..scheduler.parts import unobserved
 from .progress import Progress
@@ -43,7 +43,7 @@ class Simulation:
         *,
         seed: int | None = None,
         feature_gates: Mapping[str, bool] | None = None,
-        plugins: Iterable[str] = (),
+        plugins: Iterable[PluginSource] = (),
         explain: bool = False,
         provisioning: Provisioning | None = None,
         place_of: PlaceOf | None = None,
@@ -64,7 +64,8 @@ class Simulation:
             timers=self._world.timers,
             seed=seed,
             feature_gates=feature_gates,
-            plugin_files=tuple(plugins),
+            plugins=[plugin for plugin in plugins if not isinstance(plugin, str)],
+            plugin_files=[plugin for plugin in plugins if isinstance(plugin, str)],
             explain=explain,
             observer=self._tracer.observe if self._tracer is not None else unobserved,
             ended=self._ended,
