@@ -13,6 +13,7 @@ from .config import app as config_app
 from .plugins import plugins
 from .run import run
 from .simulate import SimulateCommand, simulate
+from .snapshot import snapshot
 from .up import up
 
 app = typer.Typer(
@@ -25,6 +26,7 @@ app.command(cls=SimulateCommand)(simulate)
 app.command()(bench)
 app.command()(plugins)
 app.command()(run)
+app.command()(snapshot)
 app.command()(up)
 app.add_typer(config_app)
 
