@@ -39,8 +39,9 @@ ALLOWED: dict[str, set[str]] = {
     "runtime": {"api", "table", "framework", "config"},
     "scheduler": BELOW_SCHEDULER,
     "sim": {"scheduler", "config", "cluster", "api"},
-    "web": {"scheduler", "config", "cluster", "api"},
-    "cli": {"scheduler", "config", "cluster", "api", "sim", "web"},
+    "answers": {"api", "table", "framework", "config", "runtime", "scheduler", "cluster", "sim"},
+    "web": {"scheduler", "config", "cluster", "api", "answers"},
+    "cli": {"scheduler", "config", "cluster", "api", "sim", "web", "answers"},
     "testing": {"api", "table", "framework", "config", "cluster.memory", "cluster.certificates"},
 }
 

@@ -114,6 +114,24 @@ class Scheduler(EventHandlers):
             self._note_failure(profile, state, attempt)
         return attempt
 
+    def judge(self, pod: Pod) -> Attempt:
+        """Where `pod` would go as things stand, up to the choice of a node: nothing is assumed or reserved.
+
+        When no node fits, PostFilter makes room through the cluster; whoever only asks brings one that does nothing.
+        """
+        profile, state = self.profiles[pod.scheduler_name], CycleState()
+        state.times[STARTED] = perf_counter()
+        attempt = Attempt(pod, Outcome.BOUND)
+        try:
+            self._find_node(profile, state, attempt)
+        except PluginRunError as failed:
+            attempt.fail(failed.status)
+        except ExtenderError as error:
+            attempt.fail(failure(error))
+        if attempt.is_failed and attempt.explanation is not None:
+            self._explain_wait(attempt, attempt.explanation, attempt.unschedulable_plugins)
+        return attempt
+
     def _find_node(self, profile: ProfileRuntime, state: CycleState, attempt: Attempt) -> None:
         """Find the nodes that fit, and choose one; or try to make room."""
         self.cache.snapshot.update()

@@ -15,6 +15,7 @@ from ..scheduler.parts import unobserved
 from .progress import Progress
 from .report import SimulationReport
 from .results import Results
+from .timeline import TimelineEvent
 from .trace import TraceEntry, Tracer
 from .world import InputObject, PlaceOf, World
 
@@ -31,7 +32,8 @@ class Simulation:
     Workloads become pods, in the place of the workload in the order of the input. `place_of` says
     where an object was read, for errors. Raises InputError when an object would be refused by an
     API server, or when there is no node. `trace` is told of each thing that happens. `provisioning` says how volumes
-    are made where their StorageClass does not.
+    are made where their StorageClass does not. Without `pods_end`, pods that say how long they take run on: time
+    stands still for them.
     """
 
     def __init__(
@@ -46,8 +48,10 @@ class Simulation:
         provisioning: Provisioning | None = None,
         place_of: PlaceOf | None = None,
         trace: Callable[[TraceEntry], None] | None = None,
+        pods_end: bool = True,
     ) -> None:
         config = config or default_config()
+        self._pods_end, self._has_begun = pods_end, False
         self._world = World(objects, place_of or (lambda obj: ""), provisioning)
         self.clock, self.cluster = self._world.clock, self._world.cluster
         self._tracer = Tracer(self.clock, trace) if trace is not None else None
@@ -70,17 +74,34 @@ class Simulation:
     def run(
         self, on_progress: OnProgress | None = None, until_s: float | None = None
     ) -> SimulationReport:
-        """Schedule until nothing can change any more, or until so many seconds have passed on the clock."""
+        """Schedule until nothing can change any more, or until so many seconds have passed on the clock.
+
+        Once more, it goes on from there: with what was done to the cluster since.
+        """
         started = SystemClock().monotonic()
+        self.begin()
+        with rare_collections():
+            self._run(on_progress, until_s)
+        return self._results.report(self.scheduler, SystemClock().monotonic() - started)
+
+    def happen(self, event: TimelineEvent) -> None:
+        """Let something happen now rather than at a time; InputError when it cannot be."""
+        self._world.happen(event)
+
+    def begin(self) -> None:
+        """Show the cluster to the scheduler, and start controllers and kubelets; `run` does it by itself.
+
+        Whoever wants to watch the cluster after all of them does so after this.
+        """
+        if self._has_begun:
+            return
+        self._has_begun = True
         if self._tracer is not None:
             self._tracer.begin(self.cluster)
         self.cluster.watch(self._results, replay=False)
         self.cluster.watch(self._progress, replay=False)
         self.cluster.watch(self.scheduler)
-        self._world.begin()
-        with rare_collections():
-            self._run(on_progress, until_s)
-        return self._results.report(self.scheduler, SystemClock().monotonic() - started)
+        self._world.begin(self._pods_end)
 
     def _run(self, on_progress: OnProgress | None, until_s: float | None) -> None:
         limit_s = math.inf if until_s is None else until_s

@@ -85,9 +85,13 @@ class World:
             for i, event in enumerate(timeline.events):
                 self._expect(event, timeline, f"timeline: events[{i}]")
 
-    def begin(self) -> None:
-        """Let controllers and kubelets do their work; whoever watches the cluster is told before them."""
-        self.cluster.watch(Kubelets(self.cluster, self.clock, self.agenda))
+    def begin(self, pods_end: bool = True) -> None:
+        """Let controllers and kubelets do their work; whoever watches the cluster is told before them.
+
+        Unless `pods_end`, pods that say how long they take run on.
+        """
+        if pods_end:
+            self.cluster.watch(Kubelets(self.cluster, self.clock, self.agenda))
         self.cluster.watch(self._controllers, replay=False)
         self.cluster.watch(self._volumes)
         self.cluster.watch(self._claims)
@@ -194,17 +198,20 @@ class World:
         self.agenda.after(max((leaves - self.clock.now()).total_seconds(), 0), leave)
 
     def _expect(self, event: TimelineEvent, source: InputObject, path: str) -> None:
-        self.agenda.after(event.at_s, lambda: self._happen(event, source, path))
+        self.agenda.after(event.at_s, lambda: self.happen(event, source, path))
 
-    def _happen(self, event: TimelineEvent, source: InputObject, path: str) -> None:
+    def happen(
+        self, event: TimelineEvent, source: InputObject | None = None, path: str = ""
+    ) -> None:
+        """Let it happen now; InputError, about `path` of `source`, when it cannot be."""
         for i, obj in enumerate(event.add):
             with self._faults_placed(source, path and f"{path}.add[{i}]"):
                 self._add(obj)
         for i, change in enumerate(event.change):
-            with self._faults_placed(source, f"{path}.change[{i}]"):
+            with self._faults_placed(source, path and f"{path}.change[{i}]"):
                 self._change(change)
         for i, ref in enumerate(event.remove):
-            with self._faults_placed(source, f"{path}.remove[{i}]"):
+            with self._faults_placed(source, path and f"{path}.remove[{i}]"):
                 self._remove(ref)
         with self._faults_placed(source, path):
             self._controllers.run()

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from mooring.api.decode import decode_object
-from mooring.cli.output import to_document
 from mooring.config import load_config
 from mooring.errors import InputError
 from mooring.scheduler import Outcome
-from mooring.sim import Simulation, SimulationReport, TraceEntry, read_manifests
+from mooring.sim import Simulation, SimulationReport, TraceEntry, read_manifests, to_document
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
