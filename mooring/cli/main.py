@@ -15,6 +15,7 @@ from .import_trace import app as trace_app
 from .plugins import plugins
 from .run import run
 from .simulate import SimulateCommand, simulate
+from .snapshot import snapshot
 from .up import up
 from .what_if import app as what_if_app
 
@@ -29,6 +30,7 @@ app.command(name="explain")(explain_command)
 app.command()(bench)
 app.command()(plugins)
 app.command()(run)
+app.command()(snapshot)
 app.command()(up)
 app.add_typer(config_app)
 app.add_typer(trace_app)
