@@ -51,7 +51,7 @@ ALLOWED: dict[str, set[str]] = {
 EXCEPTIONS: dict[str, set[str]] = {
     "testing/api_server": {"cluster.apiserver"},
     "testing/live": {"cluster.apiserver"},
-    "testing/conformance": BELOW_SCHEDULER | {"scheduler", "sim"},
+    "testing/conformance": BELOW_SCHEDULER | {"scheduler", "sim", "answers"},
     "testing/scenarios": BELOW_SCHEDULER | {"scheduler"},
 }
 

@@ -10,6 +10,10 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
+from msgspec import field
+
+from .changes import Change
+from .data import Data
 
 from ..sim.frames import make_frame
 
@@ -31,10 +35,6 @@ class Verdict(StrEnum):
     """It ran to its end, and needs no node."""
     ERROR = "error"
     """A plugin or an extender failed."""
-
-
-class Data(msgspec.Struct, kw_only=True, rename="camel"):
-    """Base of the parts."""
 
 
 class PodRef(Data, kw_only=True):
@@ -95,7 +95,7 @@ class Choice(Data, kw_only=True):
     runner_up: str | None = None
     margin: int = 0
     """Points between the two."""
-    ahead: list[Ahead] = []
+    ahead: list[Ahead] = field(default_factory=list)
     """Where they come from, the largest share first; plugins that see no difference are left out."""
     from_nomination: bool = False
     """It is the node the pod is nominated to, which is taken without comparing."""
@@ -105,9 +105,51 @@ class Preemption(Data, kw_only=True):
     """Who would be pushed out to make room."""
 
     node: str | None
-    victims: list[PodRef] = []
+    victims: list[PodRef] = field(default_factory=list)
     pdb_violations: int = 0
     message: str = ""
+
+
+class Alternative(Data, kw_only=True):
+    """Another way to the same end."""
+
+    goal: str
+    changes: list[Change]
+
+
+class Step(Data, kw_only=True):
+    """What would change the mind of one plugin."""
+
+    plugin: str
+    goal: str
+    changes: list[Change]
+    alternatives: list[Alternative] = field(default_factory=list)
+
+
+class Counterfactual(Data, kw_only=True):
+    """What would have to be different for the pod to run on a node; none of it can be left out."""
+
+    node: str
+    fits: bool
+    """Judged again with all the changes made, the pod fits on the node."""
+    steps: list[Step] = field(default_factory=list)
+    unknown: list[Refusal] = field(default_factory=list)
+    """Refusals against which nothing is known; the steps are for the others."""
+
+    @property
+    def changes(self) -> list[Change]:
+        """All that has to be changed, in the order in which to do it."""
+        return [change for step in self.steps for change in step.changes]
+
+
+class RunnerUp(Data, kw_only=True):
+    """What it would take for the next best node to win."""
+
+    node: str
+    gap: int
+    """Points it is short of."""
+    ways: list[Alternative] = field(default_factory=list)
+    """Each of them, judged again, lets it win."""
 
 
 class PodExplanation(Data, kw_only=True):
@@ -121,7 +163,7 @@ class PodExplanation(Data, kw_only=True):
     """Where the pod is; for one that waits, where it would go."""
     message: str = ""
     """What kube-scheduler would write into the event and the PodScheduled condition."""
-    remarks: list[str] = []
+    remarks: list[str] = field(default_factory=list)
     gate: Refusal | None = None
     """Who holds the pod back before it is tried."""
     pre_filter: Refusal | None = None
@@ -129,15 +171,19 @@ class PodExplanation(Data, kw_only=True):
     node_count: int = 0
     feasible_nodes: int = 0
     choice: Choice | None = None
-    score_plugins: list[ScorePlugin] = []
-    scores: list[ScoredNode] = []
+    score_plugins: list[ScorePlugin] = field(default_factory=list)
+    scores: list[ScoredNode] = field(default_factory=list)
     """Best first."""
-    skipped: dict[str, list[str]] = {}
+    skipped: dict[str, list[str]] = field(default_factory=dict)
     """Plugins that had nothing to say: at `filter` and at `score`."""
-    refused: list[RefusedNodes] = []
+    refused: list[RefusedNodes] = field(default_factory=list)
     """The nearest first: those with the fewest and smallest refusals."""
     preemption: Preemption | None = None
-    waits_for: dict[str, list[str]] = {}
+    counterfactuals: list[Counterfactual] = field(default_factory=list)
+    """For a pod that fits nowhere: what would let it run, on the nearest nodes, the least to change first."""
+    runner_up: RunnerUp | None = None
+    """For a pod that has a node: what would have let the next best one win."""
+    waits_for: dict[str, list[str]] = field(default_factory=dict)
     """For each plugin that refused the pod, the events that may bring it back."""
 
     def keep_nodes(self, names: Collection[str]) -> None:
