@@ -9,6 +9,7 @@ import typer
 from mooring import __version__
 
 from .bench import bench
+from .capacity import capacity
 from .config import app as config_app
 from .plugins import plugins
 from .simulate import SimulateCommand, simulate
@@ -22,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(cls=SimulateCommand)(simulate)
+app.command()(capacity)
 app.command()(bench)
 app.command()(plugins)
 app.command()(up)
