@@ -17,6 +17,7 @@ from ..sim import Simulation, SimulationReport, read_manifests
 from .config import FeatureGatesOption, ProviderOption, read_configuration
 from .consoles import stderr_console, stdout_console, written_to_stdout
 from .failures import reports_failures
+from .html import html_to
 from .metrics import metrics_to
 from .output import print_json, print_names, print_yaml
 from .progress import progress_bar
@@ -128,6 +129,14 @@ def simulate(
             show_default=False,
         ),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a page about the run to a file: one file, which opens in a browser without a network.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Place pods on a cluster that is described by manifests, and show where they go.
 
@@ -146,7 +155,7 @@ def simulate(
     with progress_bar("reading") as on_bytes:
         manifests = read_manifests(filename, on_bytes)
     _note_unused(manifests.unused)
-    with metrics_to(metrics) as write_metrics:
+    with metrics_to(metrics) as write_metrics, html_to(html) as page:
         with trace_to(trace, output is Output.JSON) as writer:
             simulation = Simulation(
                 manifests.objects,
@@ -158,7 +167,9 @@ def simulate(
                 place_of=manifests.place_of,
                 trace=writer,
             )
+            page.follow(simulation)
             report = _run(simulation, writer, until_s)
+        page.write(report, filename)
         print_report(report, output, explain, everything)
         write_metrics(simulation.scheduler.metrics)
     if not report.is_complete:
