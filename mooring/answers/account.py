@@ -12,10 +12,9 @@ from typing import Any
 import msgspec
 from msgspec import field
 
+from ..sim.frames import make_frame
 from .changes import Change
 from .data import Data
-
-from ..sim.frames import make_frame
 
 API_VERSION = "mooring/v1alpha1"
 
