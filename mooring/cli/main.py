@@ -10,6 +10,7 @@ from mooring import __version__
 
 from .bench import bench
 from .capacity import capacity
+from .compare import compare
 from .config import app as config_app
 from .plugins import plugins
 from .simulate import SimulateCommand, simulate
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.command(cls=SimulateCommand)(simulate)
 app.command()(capacity)
+app.command()(compare)
 app.command()(bench)
 app.command()(plugins)
 app.command()(up)
