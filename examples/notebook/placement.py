@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Where do my pods go, and would another policy be better?
-# Each `# %%` is a cell: editors and Jupyter (with jupytext) open this file as a notebook, and `python placement.py` runs
-# it from top to bottom. It needs `pip install 'mooring[notebook]'`.
+# Each `# %%` is a cell: editors and Jupyter (with jupytext) open this file as a notebook; `python placement.py` runs it
+# from top to bottom. It needs `pip install 'mooring[notebook]'`.
 
 # %%
 from pathlib import Path
