@@ -13,6 +13,8 @@ from .config import app as config_app
 from .explain import explain_command
 from .import_trace import app as trace_app
 from .plugins import plugins
+from .record import record
+from .replay import replay
 from .run import run
 from .simulate import SimulateCommand, simulate
 from .snapshot import snapshot
@@ -29,6 +31,8 @@ app.command(cls=SimulateCommand)(simulate)
 app.command(name="explain")(explain_command)
 app.command()(bench)
 app.command()(plugins)
+app.command()(record)
+app.command()(replay)
 app.command()(run)
 app.command()(snapshot)
 app.command()(up)
