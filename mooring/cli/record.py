@@ -75,7 +75,10 @@ def record(
     async def run(files: ExitStack) -> Recorder:
         async with connected(kubeconfig, context) as connection:
             recorder = Recorder(lambda: _open(to, files), SystemClock(), kept)
-            await recorder.record(connection, seconds)
+            told = asyncio.Event()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, told.set)
+            await recorder.record(connection, told, seconds)
             return recorder
 
     with ExitStack() as files:
@@ -101,14 +104,13 @@ class Recorder:
         self._present: dict[tuple[str, str, str], Any] = {}
         self.objects = self.events = 0
 
-    async def record(self, connection: Connection, seconds: float | None) -> None:
-        """Record for so long, or until a signal comes; ApiError when the cluster cannot be read."""
+    async def record(
+        self, connection: Connection, told: asyncio.Event, seconds: float | None = None
+    ) -> None:
+        """Record until told to end, or for so long; ApiError when the cluster cannot be read."""
         from ..cluster.kube.following import Follower
 
-        told = asyncio.Event()
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, told.set)
         follower = Follower(connection, self.take)
         following = asyncio.ensure_future(follower.run())
         ending = asyncio.ensure_future(told.wait())
