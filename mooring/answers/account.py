@@ -10,6 +10,11 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
+from msgspec import field
+
+from ..sim.frames import make_frame
+from .changes import Change
+from .data import Data
 
 API_VERSION = "mooring/v1alpha1"
 
@@ -29,10 +34,6 @@ class Verdict(StrEnum):
     """It ran to its end, and needs no node."""
     ERROR = "error"
     """A plugin or an extender failed."""
-
-
-class Data(msgspec.Struct, kw_only=True, rename="camel"):
-    """Base of the parts."""
 
 
 class PodRef(Data, kw_only=True):
@@ -93,7 +94,7 @@ class Choice(Data, kw_only=True):
     runner_up: str | None = None
     margin: int = 0
     """Points between the two."""
-    ahead: list[Ahead] = []
+    ahead: list[Ahead] = field(default_factory=list)
     """Where they come from, the largest share first; plugins that see no difference are left out."""
     from_nomination: bool = False
     """It is the node the pod is nominated to, which is taken without comparing."""
@@ -103,9 +104,51 @@ class Preemption(Data, kw_only=True):
     """Who would be pushed out to make room."""
 
     node: str | None
-    victims: list[PodRef] = []
+    victims: list[PodRef] = field(default_factory=list)
     pdb_violations: int = 0
     message: str = ""
+
+
+class Alternative(Data, kw_only=True):
+    """Another way to the same end."""
+
+    goal: str
+    changes: list[Change]
+
+
+class Step(Data, kw_only=True):
+    """What would change the mind of one plugin."""
+
+    plugin: str
+    goal: str
+    changes: list[Change]
+    alternatives: list[Alternative] = field(default_factory=list)
+
+
+class Counterfactual(Data, kw_only=True):
+    """What would have to be different for the pod to run on a node; none of it can be left out."""
+
+    node: str
+    fits: bool
+    """Judged again with all the changes made, the pod fits on the node."""
+    steps: list[Step] = field(default_factory=list)
+    unknown: list[Refusal] = field(default_factory=list)
+    """Refusals against which nothing is known; the steps are for the others."""
+
+    @property
+    def changes(self) -> list[Change]:
+        """All that has to be changed, in the order in which to do it."""
+        return [change for step in self.steps for change in step.changes]
+
+
+class RunnerUp(Data, kw_only=True):
+    """What it would take for the next best node to win."""
+
+    node: str
+    gap: int
+    """Points it is short of."""
+    ways: list[Alternative] = field(default_factory=list)
+    """Each of them, judged again, lets it win."""
 
 
 class PodExplanation(Data, kw_only=True):
@@ -119,7 +162,7 @@ class PodExplanation(Data, kw_only=True):
     """Where the pod is; for one that waits, where it would go."""
     message: str = ""
     """What kube-scheduler would write into the event and the PodScheduled condition."""
-    remarks: list[str] = []
+    remarks: list[str] = field(default_factory=list)
     gate: Refusal | None = None
     """Who holds the pod back before it is tried."""
     pre_filter: Refusal | None = None
@@ -127,15 +170,19 @@ class PodExplanation(Data, kw_only=True):
     node_count: int = 0
     feasible_nodes: int = 0
     choice: Choice | None = None
-    score_plugins: list[ScorePlugin] = []
-    scores: list[ScoredNode] = []
+    score_plugins: list[ScorePlugin] = field(default_factory=list)
+    scores: list[ScoredNode] = field(default_factory=list)
     """Best first."""
-    skipped: dict[str, list[str]] = {}
+    skipped: dict[str, list[str]] = field(default_factory=dict)
     """Plugins that had nothing to say: at `filter` and at `score`."""
-    refused: list[RefusedNodes] = []
+    refused: list[RefusedNodes] = field(default_factory=list)
     """The nearest first: those with the fewest and smallest refusals."""
     preemption: Preemption | None = None
-    waits_for: dict[str, list[str]] = {}
+    counterfactuals: list[Counterfactual] = field(default_factory=list)
+    """For a pod that fits nowhere: what would let it run, on the nearest nodes, the least to change first."""
+    runner_up: RunnerUp | None = None
+    """For a pod that has a node: what would have let the next best one win."""
+    waits_for: dict[str, list[str]] = field(default_factory=dict)
     """For each plugin that refused the pod, the events that may bring it back."""
 
     def keep_nodes(self, names: Collection[str]) -> None:
@@ -150,3 +197,25 @@ class PodExplanation(Data, kw_only=True):
         """The account as plain dicts and lists."""
         document: dict[str, Any] = msgspec.to_builtins(self)
         return document
+
+    def node_rows(self) -> list[dict[str, Any]]:
+        """A row per node: its points by plugin, or who refuses it and why."""
+        scored = [
+            {"node": node.name, "fits": True, "total": node.total, **node.points}
+            for node in self.scores
+        ]
+        refused = [
+            {
+                "node": name,
+                "fits": False,
+                "refused_by": ", ".join(refusal.plugin for refusal in group.refusals),
+                "reason": "; ".join(r for refusal in group.refusals for r in refusal.reasons),
+            }
+            for group in self.refused
+            for name in group.nodes
+        ]
+        return scored + refused
+
+    def to_frame(self) -> Any:
+        """The nodes, best and nearest first, as a pandas DataFrame."""
+        return make_frame(self.node_rows())

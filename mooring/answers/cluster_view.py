@@ -41,8 +41,10 @@ class ClusterView:
         clock: Clock | None = None,
     ) -> None:
         config = config or default_config()
+        self.config = config
         self.is_sampled = any(config.percentage_for(p) is not None for p in config.profiles)
         """Whether the scheduler itself would be content with a share of the nodes."""
+        self.has_extenders = bool(config.extenders)
         self.cluster = StillCluster()
         for obj in objects:
             self.cluster.put_in(obj)
@@ -102,6 +104,11 @@ class ClusterView:
                 f'got "{pod.scheduler_name}"'
             )
         return profile
+
+    def plugin_args(self, pod: Pod, plugin: str) -> Any:
+        """The arguments that the profile of `pod` has for a plugin; None when it has none."""
+        profile = self.config.profile_named(pod.scheduler_name)
+        return None if profile is None else profile.plugin_config.get(plugin)
 
     def gate(self, pod: Pod) -> Status:
         """What holds the pod back before it is tried at all; SUCCESS when nothing does."""

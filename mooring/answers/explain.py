@@ -6,7 +6,7 @@ itself taken off its node, and everything else as it is.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from ..api.pod import Pod
 from ..framework import Code, Status
@@ -17,19 +17,24 @@ from .account import (
     PodExplanation,
     PodRef,
     Preemption,
-    Refusal,
     RefusedNodes,
     ScoredNode,
     ScorePlugin,
     Verdict,
 )
 from .cluster_view import ClusterView
+from .counterfactual import NEAREST, find_counterfactuals, refusal
 from .distance import distances
 from .survey import Survey
 
 
-def explain(view: ClusterView, pod: Pod) -> PodExplanation:
-    """The whole account of `pod`, which is in the cluster or not."""
+def explain(
+    view: ClusterView, pod: Pod, nodes: Sequence[str] = (), nearest: int = NEAREST
+) -> PodExplanation:
+    """The whole account of `pod`, which is in the cluster or not.
+
+    What would have to change is told for `nodes`, or for the `nearest` ones.
+    """
     account = PodExplanation(pod=pod_ref(pod), verdict=Verdict.FITS)
     account.node_count = view.table.node_count
     if pod.is_finished:
@@ -42,6 +47,8 @@ def explain(view: ClusterView, pod: Pod) -> PodExplanation:
         )
     if not pod.node_name:
         _explain_waiting(view, pod, account)
+        if account.verdict in (Verdict.UNSCHEDULABLE, Verdict.GATED) and nearest:
+            account.counterfactuals = find_counterfactuals(view, pod, nodes, nearest)
         return account
     account.verdict, account.node = Verdict.PLACED, pod.node_name
     if pod.scheduler_name not in view.scheduler.profiles:
@@ -62,12 +69,6 @@ def pod_ref(pod: Pod) -> PodRef:
         priority=pod.priority,
         scheduler_name=pod.scheduler_name,
     )
-
-
-def refusal(status: Status) -> Refusal:
-    """A status as data."""
-    reasons = list(status.reasons) or [status.message]
-    return Refusal(plugin=status.plugin, code=status.code.name, reasons=reasons)
 
 
 def _explain_waiting(view: ClusterView, pod: Pod, account: PodExplanation) -> None:

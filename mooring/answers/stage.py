@@ -53,11 +53,12 @@ class Stage:
         self.reasons: dict[str, str] = {}
         """Why a pod was taken off its node, by `namespace/name`."""
         self.taken_off: list[Pod] = []
-        """The pods that were."""
+        """The pods that were, against their budgets."""
         self.lost: list[Pod] = []
         """Those of them that nobody makes anew."""
+        self._replaced: set[str] = set()
         self.simulation.begin()
-        self.cluster.watch(AbsentOwners(self.cluster, self._add), replay=False)
+        self.cluster.watch(AbsentOwners(self.cluster, self._make_anew), replay=False)
 
     @property
     def cluster(self) -> MemoryCluster:
@@ -97,14 +98,19 @@ class Stage:
 
     def evict(self, pod: Pod, why: str) -> Pod:
         """The pod goes from its node at once, and one like it waits in its stead."""
+        self.taken_off.append(pod)
+        return self.exchange(pod, successor_of(pod), why)
+
+    def exchange(self, pod: Pod, successor: Pod, why: str) -> Pod:
+        """The pod goes, and another of its name comes instead."""
+        self._replaced.add(pod.key)
         self._take_off(pod, why)
-        self._add(successor_of(pod))
-        stored = self.cluster.get("Pod", pod.namespace, pod.name)
-        assert isinstance(stored, Pod), "it was just added"
-        return stored
+        self._replaced.discard(pod.key)
+        return self._add(successor)
 
     def lose(self, pod: Pod, why: str) -> None:
         """The pod goes from its node, and nobody makes another."""
+        self.taken_off.append(pod)
         self.lost.append(pod)
         self._take_off(pod, why)
 
@@ -123,12 +129,18 @@ class Stage:
 
     def _take_off(self, pod: Pod, why: str) -> None:
         self.reasons[pod.key] = why
-        self.taken_off.append(pod)
         self.cluster.delete(pod)
 
-    def _add(self, pod: Pod) -> None:
+    def _make_anew(self, pod: Pod) -> None:
+        if pod.key not in self._replaced:
+            self._add(pod)
+
+    def _add(self, pod: Pod) -> Pod:
         if self.cluster.get("Pod", pod.namespace, pod.name) is None:
             self.add((pod,))
+        stored = self.cluster.get("Pod", pod.namespace, pod.name)
+        assert isinstance(stored, Pod), "it was just added"
+        return stored
 
 
 def _at_once(objects: Iterable[InputObject], place_of: PlaceOf) -> list[ClusterObject]:

@@ -9,6 +9,8 @@ import typer
 from mooring import __version__
 
 from .bench import bench
+from .capacity import capacity
+from .compare import compare
 from .config import app as config_app
 from .explain import explain_command
 from .import_trace import app as trace_app
@@ -29,6 +31,8 @@ app = typer.Typer(
 )
 app.command(cls=SimulateCommand)(simulate)
 app.command(name="explain")(explain_command)
+app.command()(capacity)
+app.command()(compare)
 app.command()(bench)
 app.command()(plugins)
 app.command()(record)

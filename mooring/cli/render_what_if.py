@@ -38,6 +38,7 @@ def summary(answer: WhatIf) -> Text:
         f"{said[name]:,} {text}"
         for name, text in (
             ("moved", "moved"),
+            ("madeAnew", "made anew where they were"),
             ("placed", "placed"),
             ("newlyPending", "wait that did not before"),
             ("lost", "lost"),

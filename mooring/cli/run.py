@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..cluster.kube.connection import Connection
     from ..cluster.kube.leader import LeaderElector
     from ..scheduler.kube_driver import DriverOptions, KubeDriver
-    from ..web import WebServer
+    from ..web.server import WebServer
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..api.pod import Pod
     from ..cluster.kube.leader import LeaderElector
     from ..scheduler.kube_driver import KubeDriver
-    from ..web import WebServer
+    from ..web.server import WebServer
 
 SECURE_PORT = 10259
 LOOPBACK = "127.0.0.1"
@@ -97,7 +97,9 @@ async def start_serving(
     if not options.port:
         return None
     from ..cluster.kube.reviews import ApiReviews
-    from ..web import DelegatedAccess, WebServer, is_loopback, server_context
+    from ..web.delegated import DelegatedAccess
+    from ..web.server import WebServer, is_loopback
+    from ..web.tls import server_context
 
     access = None
     if not is_loopback(options.address):
@@ -120,7 +122,8 @@ async def start_serving(
 def _routes(
     driver: KubeDriver, elector: LeaderElector | None, is_ending: Callable[[], bool]
 ) -> list[web.RouteDef]:
-    from ..web import HealthCheck, named_check, scheduler_routes
+    from ..web.health import HealthCheck, named_check
+    from ..web.scheduler_routes import scheduler_routes
 
     checks = [HealthCheck("leaderElection", elector.problem)] if elector is not None else []
     for family in elector.families() if elector is not None else ():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,13 +13,18 @@ from ..answers.what_if import (
     AddTaint,
     ClusterChange,
     Cordon,
+    Delete,
     Drain,
     RemoveTaint,
+    Resize,
+    Scale,
     State,
     Uncordon,
     WhatIf,
     ask_what_if,
     fit_with_nodes,
+    parse_resources,
+    read_change_file,
 )
 from ..errors import InputError
 from .answering import print_answer
@@ -175,6 +181,86 @@ def remove_taint(
     Example: mooring what-if remove-taint node-1 example.com/gpu -f cluster.yaml
     """
     _answer(question, [RemoveTaint(node, tuple(taints))], output, everything)
+
+
+@app.command()
+@takes_question
+def resize(
+    question: Question,
+    target: Annotated[
+        str,
+        typer.Argument(metavar="NODE|KIND/NAME", help="A node, a pod or a workload."),
+    ],
+    resources: Annotated[
+        list[str],
+        typer.Argument(metavar="RESOURCE=AMOUNT...", help="Such as cpu=8.", show_default=False),
+    ],
+    output: AnswerOption = AnswerForm.TABLE,
+    everything: AllOption = False,
+) -> None:
+    """Let a node offer, or a pod or the pods of a workload ask for, other amounts.
+
+    Pods on a node that becomes too small stay; pods that are resized are made anew.
+
+    Example: mooring what-if resize node-1 cpu=8 memory=32Gi -f cluster.yaml
+    """
+    _answer(question, [Resize(target, parse_resources(resources))], output, everything)
+
+
+@app.command()
+@takes_question
+def scale(
+    question: Question,
+    workload: Annotated[
+        str, typer.Argument(metavar="KIND/NAME", help="A workload, such as deployment/web.")
+    ],
+    replicas: Annotated[int, typer.Argument(metavar="NUMBER", min=0, help="How many pods.")],
+    output: AnswerOption = AnswerForm.TABLE,
+    everything: AllOption = False,
+) -> None:
+    """Let a workload want another number of pods.
+
+    Example: mooring what-if scale deployment/shop/web 10 -f cluster.yaml
+    """
+    _answer(question, [Scale(workload, replicas)], output, everything)
+
+
+@app.command()
+@takes_question
+def delete(
+    question: Question,
+    objects: Annotated[
+        list[str],
+        typer.Argument(metavar="KIND/NAME...", help="Objects of any kind.", show_default=False),
+    ],
+    output: AnswerOption = AnswerForm.TABLE,
+    everything: AllOption = False,
+) -> None:
+    """Delete objects; the pods of a node go with it.
+
+    Example: mooring what-if delete pod/shop/web-1 node/node-3 -f cluster.yaml
+    """
+    _answer(question, [Delete(tuple(objects))], output, everything)
+
+
+@app.command()
+@takes_question
+def apply(
+    question: Question,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Changes, as docs/answers.md describes them.", allow_dash=True
+        ),
+    ],
+    output: AnswerOption = AnswerForm.TABLE,
+    everything: AllOption = False,
+) -> None:
+    """Make the changes in a file, in order: all of the above, objects to add, and patches.
+
+    Example: mooring what-if apply changes.yaml -f cluster.yaml
+    """
+    _answer(question, read_change_file(file), output, everything)
 
 
 def _answer(

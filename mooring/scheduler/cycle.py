@@ -77,6 +77,11 @@ class Scheduler(EventHandlers):
             extenders=parts.extenders,
         )
 
+    @property
+    def has_extenders(self) -> bool:
+        """Whether others are asked about nodes, too."""
+        return self._extenders is not None
+
     # The road
 
     def schedule_one(self) -> Attempt | None:

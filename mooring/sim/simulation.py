@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from ..clock import SystemClock
-from ..cluster.memory import Provisioning
+from ..cluster.memory import Provisioning, WatchHandler
 from ..config import SchedulerConfiguration, default_config
-from ..scheduler import Attempt, Outcome, build_scheduler
+from ..scheduler import Attempt, Outcome, PluginSource, build_scheduler
 from ..scheduler.collector import rare_collections
 from ..scheduler.parts import unobserved
 from .progress import Progress
@@ -24,6 +24,16 @@ OnProgress: TypeAlias = Callable[[int, int], None]
 
 GOES_ON = (Outcome.WAITING, Outcome.BINDING)
 HECTIC_STEP_S = 1.0
+
+
+class Watcher(WatchHandler, Protocol):
+    """Whoever follows a run from its first state to its end."""
+
+    def begin(self) -> None:
+        """It was told of everything there is; what comes now is new."""
+
+    def moment_ends(self) -> None:
+        """Time is about to pass."""
 
 
 class Simulation:
@@ -43,7 +53,7 @@ class Simulation:
         *,
         seed: int | None = None,
         feature_gates: Mapping[str, bool] | None = None,
-        plugins: Iterable[str] = (),
+        plugins: Iterable[PluginSource] = (),
         explain: bool = False,
         provisioning: Provisioning | None = None,
         place_of: PlaceOf | None = None,
@@ -65,12 +75,18 @@ class Simulation:
             timers=self._world.timers,
             seed=seed,
             feature_gates=feature_gates,
-            plugin_files=tuple(plugins),
+            plugins=[plugin for plugin in plugins if not isinstance(plugin, str)],
+            plugin_files=[plugin for plugin in plugins if isinstance(plugin, str)],
             explain=explain,
             observer=self._tracer.observe if self._tracer is not None else unobserved,
             ended=self._ended,
             bound_by_extender=self.cluster.bind,
         )
+        self._watcher: Watcher | None = None
+
+    def watch(self, watcher: Watcher) -> None:
+        """Let `watcher` follow the run, which has not begun."""
+        self._watcher = watcher
 
     def run(
         self, on_progress: OnProgress | None = None, until_s: float | None = None
@@ -103,6 +119,9 @@ class Simulation:
         self._has_begun = True
         if self._tracer is not None:
             self._tracer.begin(self.cluster)
+        if self._watcher is not None:
+            self.cluster.watch(self._watcher)
+            self._watcher.begin()
         self.cluster.watch(self._results, replay=False)
         self.cluster.watch(self._progress, replay=False)
         self.cluster.watch(self.scheduler)
@@ -145,6 +164,8 @@ class Simulation:
         """Move the clock forward to `moment`, to the microsecond."""
         missing = moment - self.clock.monotonic()
         if missing > 0:
+            if self._watcher is not None:
+                self._watcher.moment_ends()
             micros = max(math.ceil(round(missing * 1e6, 3)), 1)
             self.clock.advance(micros / 1e6)
 

@@ -11,9 +11,11 @@ from mooring.answers.what_if import (
     AddTaint,
     ClusterChange,
     Cordon,
+    Delete,
     Drain,
     RemoveTaint,
-    ResizeNode,
+    Resize,
+    Scale,
     Uncordon,
     WhatIf,
     ask_what_if,
@@ -214,9 +216,7 @@ def test_pods_that_no_such_node_can_take_are_named_and_do_not_count() -> None:
             {"large": ("pending", "gpu")},
             id="a taint less in full, as kubectl takes it",
         ),
-        pytest.param(
-            ResizeNode("a", {"cpu": "9"}), {"large": ("pending", "a")}, id="a larger node"
-        ),
+        pytest.param(Resize("a", {"cpu": "9"}), {"large": ("pending", "a")}, id="a larger node"),
         pytest.param(Uncordon(("c",)), {"large": ("pending", "c")}, id="uncordon"),
     ],
 )
@@ -259,7 +259,7 @@ def test_a_change_of_a_node(change: ClusterChange, expected: dict[str, tuple[str
             id="a taint that is not there",
         ),
         pytest.param(
-            ResizeNode("node-3", {"cpus": "1"}),
+            Resize("node-3", {"cpus": "1"}),
             'resize node-3 cpus=1: expected a resource such as cpu, memory, pods; got "cpus"',
             id="a resource that is none",
         ),
@@ -270,6 +270,59 @@ def test_wrong_input_is_named(change: ClusterChange, problem: str) -> None:
         ask([make_node("node-3")], change)
 
     assert str(caught.value) == problem
+
+
+def make_deployment(replicas: int, cpu: str = "1") -> Any:
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
+    selector = {"matchLabels": {"app": "web"}}
+    spec = {"replicas": replicas, "selector": selector, "template": template}
+    return make_object("Deployment", "web", namespace="shop", spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param(
+            Scale("deployment/web", 5),
+            {"running": 4, "pending": 1, "newlyPending": 1},
+            id="more than there is room for",
+        ),
+        pytest.param(Scale("deploy/shop/web", 1), {"running": 1, "deleted": 1}, id="fewer"),
+        pytest.param(
+            Resize("deployment/web", {"cpu": "3"}),
+            {"running": 1, "pending": 1, "newlyPending": 1},
+            id="larger pods",
+        ),
+        pytest.param(Delete(("deployment/web",)), {"running": 0, "deleted": 2}, id="deleted"),
+        pytest.param(
+            Delete(("node/n",)),
+            {"running": 0, "pending": 2, "newlyPending": 2},
+            id="its node is deleted",
+        ),
+    ],
+)
+def test_a_change_of_a_workload(change: ClusterChange, expected: dict[str, int]) -> None:
+    objects = [make_node("n"), make_node("cordoned", unschedulable=True), make_deployment(2)]
+
+    answer = ask(objects, change)
+
+    said = answer.summary()
+    counts = {"running": answer.running[1], "pending": len(answer.pending_after)}
+    counts |= {name: said[name] for name in ("newlyPending", "deleted")}
+    assert {name: count for name, count in counts.items() if count} == {
+        name: count for name, count in expected.items() if count
+    }
+
+
+def test_a_pod_that_is_deleted_is_made_anew_by_its_owner_under_another_name() -> None:
+    objects = [make_node("n"), make_deployment(1)]
+    (name,) = ask(objects, Delete(("deployment/web",))).pods
+
+    (change,) = ask(objects, Delete((f"pod/{name.name}",))).pods
+
+    assert (str(change.was), str(change.now)) == ("n", "n")
+    assert change.successor not in ("", change.name)
 
 
 def test_a_timeline_is_refused() -> None:

@@ -135,7 +135,8 @@ class WhatIf:
 
     def summary(self) -> dict[str, int]:
         """How many pods there are of each kind of change."""
-        moved = [c for c in self.pods if c.was.state is c.now.state is State.RUNNING]
+        both = [c for c in self.pods if c.was.state is c.now.state is State.RUNNING]
+        moved = [c for c in both if c.was.node != c.now.node]
         placed = [
             c
             for c in self.pods
@@ -147,6 +148,7 @@ class WhatIf:
             "pendingBefore": len(self.pending_before),
             "pendingAfter": len(self.pending_after),
             "moved": len(moved),
+            "madeAnew": len(both) - len(moved),
             "placed": len(placed),
             "newlyPending": sum(c.is_worse and c.now.state is State.PENDING for c in self.pods),
             "lost": sum(c.now.state is State.LOST for c in self.pods),

@@ -60,15 +60,17 @@ def fit_with_nodes(
     The number is found by trying: it is enough, and one less is not. With as many nodes as pods wait, each could have
     one to itself; who waits even then cannot be helped.
     """
+    objects = list(objects)
     base = Stage(objects, settings, place_of)
     before = base.settle(on_progress)
     AddNodes(0, like).apply(base)  # the node is there, whatever comes of the rest
-    start, waiting = base.objects(), _waiting(before)
+    waiting = _waiting(before)
     answers: dict[int, WhatIf] = {}
 
     def ask(number: int) -> WhatIf:
         if number not in answers:
-            stage = Stage(start, settings)
+            # From the beginning: lots are then drawn as they are for whoever asks about this number alone.
+            stage = Stage(objects, settings, place_of)
             places = stage.settle()
             answers[number] = _follow(stage, places, [AddNodes(number, like)], on_progress)
         return answers[number]

@@ -1,4 +1,4 @@
-"""Node changes: drain, cordon, taint and resize nodes.
+"""Node changes: drain, cordon and taint nodes.
 
 Mirrors what kubectl drain does to the pods of a node (staging/src/k8s.io/kubectl/pkg/drain) and what the taint
 eviction controller does to those that do not tolerate a NoExecute taint.
@@ -6,13 +6,10 @@ eviction controller does to those that do not tolerate a NoExecute taint.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...api.node import Node
 from ...api.pod import Pod
-from ...api.quantity import Quantity
-from ...api.resources import allocatable_units
 from ...api.taints import (
     NO_EXECUTE,
     NO_SCHEDULE,
@@ -141,33 +138,6 @@ class RemoveTaint(ClusterChange):
                 raise InputError(f"{expected}; its taints: {known}")
             gone |= found
         stage.update_node(node.replace(taints=tuple(t for t in node.taints if t not in gone)))
-
-
-@dataclass(frozen=True, slots=True)
-class ResizeNode(ClusterChange):
-    """A node offers other amounts of some resources; pods that run there stay, even if it is too small for them."""
-
-    node: str
-    amounts: Mapping[str, Quantity]
-
-    @property
-    def text(self) -> str:
-        given = " ".join(f"{name}={amount}" for name, amount in self.amounts.items())
-        return f"resize {self.node} {given}"
-
-    def apply(self, stage: Stage) -> None:
-        node = find_node(stage.cluster, self.node)
-        units = allocatable_units(self.amounts)
-        for name in self.amounts:
-            if name not in units:
-                known = ", ".join(node.allocatable)
-                raise InputError(f'expected a resource such as {known}; got "{name}"')
-        capacity = {name: max(units[name], node.capacity.get(name, 0)) for name in units}
-        stage.update_node(
-            node.replace(
-                allocatable={**node.allocatable, **units}, capacity={**node.capacity, **capacity}
-            )
-        )
 
 
 def cordoned(node: Node) -> Node:

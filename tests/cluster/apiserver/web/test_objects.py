@@ -254,6 +254,23 @@ def test_generation_counts_changes_of_the_spec(api: ServerInThread) -> None:
     assert [t["metadata"]["generation"] for t in (pod, labelled, changed)] == [1, 1, 2]
 
 
+def test_what_is_empty_may_be_left_out_when_an_object_is_written_back(api: ServerInThread) -> None:
+    """As clients with types do, kube-scheduler among them, when they add a finalizer to a claim."""
+    path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+    exactly = {"deviceClassName": "gpu", "selectors": []}
+    requests = [{"name": "gpu", "exactly": exactly}]
+    made = api.make(path, {"metadata": {"name": "c"}, "spec": {"devices": {"requests": requests}}})
+
+    del made["spec"]["devices"]["requests"][0]["exactly"]["selectors"]
+    made["metadata"]["finalizers"] = ["resource.kubernetes.io/delete-protection"]
+    same = api.put(f"{path}/c", made)
+    made["spec"]["devices"]["requests"][0]["exactly"]["count"] = 2
+    made["metadata"].pop("resourceVersion")
+    other = api.put(f"{path}/c", made)
+
+    assert (same.status, other.status) == (200, 422)
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_dry_run_leaves_everything_as_it_is(api: ServerInThread, method: str) -> None:
     api.make(MAPS, config_map_tree("a", x="1"))
