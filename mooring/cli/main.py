@@ -15,6 +15,8 @@ from .config import app as config_app
 from .explain import explain_command
 from .import_trace import app as trace_app
 from .plugins import plugins
+from .record import record
+from .replay import replay
 from .run import run
 from .simulate import SimulateCommand, simulate
 from .snapshot import snapshot
@@ -33,6 +35,8 @@ app.command()(capacity)
 app.command()(compare)
 app.command()(bench)
 app.command()(plugins)
+app.command()(record)
+app.command()(replay)
 app.command()(run)
 app.command()(snapshot)
 app.command()(up)

@@ -16,6 +16,7 @@ from ..config.extenders import with_ignored_resources
 from ..config.types import PluginRef, PluginSet, Profile, SchedulerConfiguration
 from ..framework import SUCCESS, Executor, Handle, Plugin, Status
 from ..framework.events import EXTENDER, default_events
+from ..framework.handle import RunBlocking, run_here
 from ..framework.registration import registered_events
 from ..observe import SchedulerMetrics
 from ..plugins.registry import IN_TREE
@@ -54,6 +55,7 @@ def build_scheduler(
     extender_transport: MakeTransport = make_http_transport,
     bound_by_extender: Callable[[Pod, str], None] | None = None,
     metrics: SchedulerMetrics | None = None,
+    run_blocking: RunBlocking = run_here,
 ) -> Scheduler:
     """A scheduler with one runtime per profile, all sharing one cache and one queue.
 
@@ -83,6 +85,7 @@ def build_scheduler(
         waiting_pods=waiting_pods,
         pre_binding=pre_binding,
         executor=executor,
+        run_blocking=run_blocking,
         activate=lambda pods: queue.activate(pods),
         extenders=extenders,
         node_order=lambda: cache.snapshot.order,
@@ -104,6 +107,7 @@ def build_scheduler(
         clock=clock,
         timers=timers,
         executor=executor,
+        run_blocking=run_blocking,
         waiting_pods=waiting_pods,
         pre_binding=pre_binding,
         ties=ties or RandomTies(seed or 0),

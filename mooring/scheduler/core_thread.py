@@ -10,12 +10,14 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from ..clock import Clock
-from ..cluster.kube.crossing import Crossing
+from ..cluster.kube.crossing import Crossing, PatientCrossing
+from ..framework import Status
 from .collector import rare_collections
 from .cycle import Scheduler
 from .loop_driver import LoopExecutor
@@ -24,6 +26,11 @@ log = logging.getLogger(__name__)
 
 SLICE_S = 0.005
 """How long pods are scheduled before others have their turn."""
+PATIENCE_S = 0.002
+"""How long what comes in may wait for more."""
+
+MAX_THREADS = 64
+"""How many plugins may block at the same time."""
 
 Result = TypeVar("Result")
 Item = Any
@@ -31,15 +38,17 @@ Item = Any
 
 
 class CoreThread:
-    """Runs a scheduler; all methods but `start` may be called on any thread. `failed` is told if it cannot go on."""
+    """Runs a scheduler for the event loop that it was made on. `failed` is told, on any thread, if it cannot go on."""
 
     def __init__(self, clock: Clock, failed: Callable[[BaseException], None]) -> None:
         self._clock = clock
         self._failed = failed
         self.loop = asyncio.new_event_loop()
         self.loop.set_exception_handler(self._on_exception)
-        self.inbox: Crossing[Item] = Crossing(self.loop, self._take)
+        source = asyncio.get_running_loop()
+        self.inbox: Crossing[Item] = PatientCrossing(source, self.loop, self._take, PATIENCE_S)
         self.executor = LoopExecutor(self.wake)
+        self._helpers = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="plugin")
         self._apply: Callable[[Any], None] = lambda batch: None
         self._answer: Callable[[Any], None] = lambda result: None
         self._scheduler: Scheduler | None = None
@@ -78,6 +87,11 @@ class CoreThread:
         self.inbox.put(do)
         return await future
 
+    async def run_blocking(self, work: Callable[[], Status | Awaitable[Status]]) -> Status:
+        """Do work of a plugin that may block, away from the scheduler's thread."""
+        answer = await self.loop.run_in_executor(self._helpers, work)
+        return answer if isinstance(answer, Status) else await answer
+
     def drive(self, scheduler: Scheduler) -> None:
         """From now on look after the timers of `scheduler`, and its pods while allowed. On its thread only."""
         self._scheduler = scheduler
@@ -100,6 +114,7 @@ class CoreThread:
         end = loop.time() + timeout_s
         while loop.time() < end and await self.call(lambda: self.executor.under_way > 0):
             await asyncio.sleep(0.01)
+        self._helpers.shutdown(wait=False, cancel_futures=True)
         self.loop.call_soon_threadsafe(self.loop.stop)
         await loop.run_in_executor(None, self._thread.join, timeout_s)
 

@@ -74,6 +74,7 @@ class Scheduler(EventHandlers):
             failed=self._binding_failed,
             clock=parts.clock,
             metrics=parts.metrics,
+            run_blocking=parts.run_blocking,
             extenders=parts.extenders,
         )
 

@@ -21,7 +21,7 @@ from ..cluster.kube.discovery import find_served
 from ..cluster.kube.events import EventRecorder
 from ..cluster.kube.reflector import Reflector
 from ..cluster.kube.resources import RESOURCES, Resource
-from ..cluster.kube.sender import Order, Sender
+from ..cluster.kube.sender import Order, PostOrder, Sender
 from ..cluster.kube.throttle import TokenBucket
 from ..config import SchedulerConfiguration
 from ..errors import ApiError
@@ -76,9 +76,9 @@ class KubeDriver:
         self._sender = Sender(
             connection, TokenBucket(client.qps, client.burst), answered, self._may_send
         )
-        event_sender = Sender(connection, TokenBucket(client.qps, client.burst), answered)
-        self._events = EventRecorder(event_sender, self.options.clock)
-        self._outbox: PatientCrossing[Order] = PatientCrossing(
+        self._event_sender = Sender(connection, TokenBucket(client.qps, client.burst), answered)
+        self._events = EventRecorder(self._event_sender, self.options.clock)
+        self._outbox: PatientCrossing[Order | PostOrder] = PatientCrossing(
             self.core.loop, self._loop, self._sender.take
         )
         self._event_outbox: PatientCrossing[PodEvent] = PatientCrossing(
@@ -171,6 +171,8 @@ class KubeDriver:
         await self.core.stop(DRAIN_S)
         await self._sender.finish(DRAIN_S)
         await self._events.finish(1.0)
+        self._sender.close()
+        self._event_sender.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -186,6 +188,7 @@ class KubeDriver:
             plugin_files=options.plugin_files,
             feature_gates=options.feature_gates,
             metrics=options.metrics,
+            run_blocking=self.core.run_blocking,
         )
 
     def _follow(self, resource: Resource) -> None:

@@ -43,7 +43,7 @@ class Simulation:
     where an object was read, for errors. Raises InputError when an object would be refused by an
     API server, or when there is no node. `trace` is told of each thing that happens. `provisioning` says how volumes
     are made where their StorageClass does not. Without `pods_end`, pods that say how long they take run on: time
-    stands still for them.
+    stands still for them. With `is_recorded`, nothing happens but scheduling and what `expect` was told.
     """
 
     def __init__(
@@ -59,10 +59,11 @@ class Simulation:
         place_of: PlaceOf | None = None,
         trace: Callable[[TraceEntry], None] | None = None,
         pods_end: bool = True,
+        is_recorded: bool = False,
     ) -> None:
         config = config or default_config()
         self._pods_end, self._has_begun = pods_end, False
-        self._world = World(objects, place_of or (lambda obj: ""), provisioning)
+        self._world = World(objects, place_of or (lambda obj: ""), provisioning, is_recorded)
         self.clock, self.cluster = self._world.clock, self._world.cluster
         self._tracer = Tracer(self.clock, trace) if trace is not None else None
         self._results = Results(self.clock, self.cluster)
@@ -103,6 +104,10 @@ class Simulation:
     def happen(self, event: TimelineEvent) -> None:
         """Let something happen now rather than at a time; InputError when it cannot be."""
         self._world.happen(event)
+
+    def expect(self, at_s: float, action: Callable[[], None]) -> None:
+        """Do `action` when the clock shows `at_s`."""
+        self._world.agenda.after(at_s - self.clock.monotonic(), action)
 
     def begin(self) -> None:
         """Show the cluster to the scheduler, and start controllers and kubelets; `run` does it by itself.

@@ -25,7 +25,7 @@ from .connection import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from .patches import object_patch, status_patch
 from .reflector import DELETED, Change
 from .resources import RESOURCES, path_of
-from .sender import Job, Order, Result, Sender
+from .sender import Job, Order, PostOrder, Result, Sender
 
 Stored = TypeVar("Stored", bound="KubeObject | Pod")
 
@@ -42,7 +42,7 @@ class KubeCluster(ObjectIndex):
         self,
         loop: asyncio.AbstractEventLoop,
         clock: Clock,
-        order: Callable[[Order], None],
+        order: Callable[[Order | PostOrder], None],
         tell: Callable[[PodEvent], None],
     ) -> None:
         super().__init__()
@@ -86,7 +86,9 @@ class KubeCluster(ObjectIndex):
             f'"namespace":"{pod.namespace}","uid":"{pod.uid}"}},'
             f'"target":{{"kind":"Node","name":"{node_name}"}}}}'
         ).encode()
-        return self._ask(lambda sender: sender.request("POST", path, body), "bind")
+        future = self._loop.create_future()
+        self._order(PostOrder(path, body, future))
+        return future
 
     def evict(self, victim: Pod, preemptor: Pod) -> Awaitable[None] | None:
         """Say that `victim` has to go for `preemptor`, and delete it; one that is gone already is fine."""

@@ -1,4 +1,8 @@
-"""Crossing: how things get from one event loop, and its thread, to another: many per wake-up, in order."""
+"""Crossing: how things get from one event loop, and its thread, to another: many per wake-up, in order.
+
+Waking a thread costs more than most of what crosses, and the two threads take turns anyway: whoever can wait a little
+lets more come together.
+"""
 
 from __future__ import annotations
 
@@ -43,16 +47,24 @@ class Crossing(Generic[Item]):
 
 
 class PatientCrossing(Crossing[Item]):
-    """The same, from one loop to another: what is put in during one turn of `source` crosses at its end."""
+    """The same, from one loop to another: what is put in on `source` crosses `patience_s` after the first of it.
+
+    With no patience that is at the end of the turn.
+    """
 
     def __init__(
         self,
         source: asyncio.AbstractEventLoop,
         loop: asyncio.AbstractEventLoop,
         take: Callable[[deque[Item]], None],
+        patience_s: float = 0.0,
     ) -> None:
         super().__init__(loop, take)
         self._source = source
+        self._patience_s = patience_s
 
     def _announce(self) -> None:
-        self._source.call_soon(super()._announce)
+        if self._patience_s:
+            self._source.call_later(self._patience_s, super()._announce)
+        else:
+            self._source.call_soon(super()._announce)

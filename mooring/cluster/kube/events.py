@@ -12,7 +12,6 @@ import random
 import socket
 import time
 from collections import deque
-from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -22,7 +21,7 @@ from ...api.pod import Pod
 from ...clock import Clock, SystemClock
 from ...errors import ApiError, ConflictError, NotFoundError
 from ...framework import PodEvent
-from .connection import JSON, STRATEGIC_MERGE_PATCH, UnreachableError
+from .connection import JSON, STRATEGIC_MERGE_PATCH, Answer, UnreachableError
 from .sender import Sender
 
 log = logging.getLogger(__name__)
@@ -106,6 +105,7 @@ class EventRecorder:
         self._host = socket.gethostname()
         self._known: dict[Key, Known] = {}
         self._under_way: set[asyncio.Task[None]] = set()
+        self._posted = 0
         self._dropped = 0
         self._drop_noted = float("-inf")
 
@@ -113,11 +113,15 @@ class EventRecorder:
         """Send all events, or count them to those that were sent."""
         while events:
             said = events.popleft()
-            if len(self._under_way) >= MAX_WAITING:
+            if self._posted + len(self._under_way) >= MAX_WAITING:
                 self._drop()
                 continue
             event = self._to_send(said)
-            if event is not None:
+            if event is None:
+                continue
+            if event.series is UNSET and self._sender.can_post:
+                self._post(event)
+            else:
                 self._begin(event)
 
     async def run(self) -> None:
@@ -132,8 +136,9 @@ class EventRecorder:
 
     async def finish(self, timeout_s: float) -> None:
         """Wait until all events are sent, or the time is over."""
-        if self._under_way:
-            await asyncio.wait(set(self._under_way), timeout=timeout_s)
+        await self._sender.finish(timeout_s)
+        for task in self._under_way:
+            task.cancel()
 
     def finish_series(self, before_s: float, is_refresh: bool = False) -> None:
         """End the series that were last added to before `before_s`."""
@@ -187,6 +192,26 @@ class EventRecorder:
             related=UNSET if said.related is None else _reference(said.related),
         )
 
+    def _post(self, event: Event) -> None:
+        """Send a new event the short way; the long one is for what fails there."""
+
+        def done(answer: Answer | ApiError) -> None:
+            self._posted -= 1
+            if isinstance(answer, UnreachableError) or (
+                isinstance(answer, ApiError) and answer.code == 401
+            ):
+                self._begin(event)
+            elif isinstance(answer, ApiError):
+                log.log(
+                    logging.DEBUG if answer.code == 409 else logging.WARNING,
+                    "event %s: %s",
+                    event.metadata.name,
+                    answer,
+                )
+
+        self._posted += 1
+        self._sender.post(_path(event), _encode(event), done)
+
     def _begin(self, event: Event) -> None:
         task = asyncio.get_running_loop().create_task(self._send(event))
         self._under_way.add(task)
@@ -210,7 +235,7 @@ class EventRecorder:
             await asyncio.sleep(RETRY_S * (1 + random.random() / 4))
 
     async def _record(self, event: Event) -> None:
-        path = f"/apis/events.k8s.io/v1/namespaces/{event.metadata.namespace}/events"
+        path = _path(event)
         if event.series is not UNSET:
             body = msgspec.json.encode({"series": event.series})
             try:
@@ -220,7 +245,7 @@ class EventRecorder:
                 return
             except NotFoundError:
                 pass  # it is too old for the server: begin anew
-        await self._sender.request("POST", path, msgspec.json.encode(event), JSON)
+        await self._sender.request("POST", path, _encode(event), JSON)
 
     def _drop(self) -> None:
         self._dropped += 1
@@ -245,6 +270,8 @@ def _reference(pod: Pod) -> ObjectReference:
     )
 
 
-def encode(event: Event) -> Any:
-    """The event as plain data; for tests."""
-    return msgspec.to_builtins(event)
+def _path(event: Event) -> str:
+    return f"/apis/events.k8s.io/v1/namespaces/{event.metadata.namespace}/events"
+
+
+_encode = msgspec.json.Encoder().encode
