@@ -1,10 +1,13 @@
 // Tiles: the nodes as coloured tiles on a canvas. Only what is in sight is drawn, so thousands of nodes cost little.
 
+const SHEET = { width: 232, height: 116, gap: 10 };
 const CARD = { width: 172, height: 58, gap: 6 };
-const SIZES = [CARD, { width: 112, height: 44, gap: 5 }, { width: 58, height: 34, gap: 4 },
-  ...[28, 22, 18, 15, 12, 10, 8].map((side) => ({ width: side, height: side, gap: side > 14 ? 3 : 2 }))];
+const SIZES = [SHEET, CARD, { width: 112, height: 44, gap: 5 }, { width: 58, height: 34, gap: 4 },
+  ...[28, 22, 18, 15, 12, 10, 8].map((side) => ({ width: side, height: side, gap: side > 14 ? 3 : 2 })), { width: 6, height: 6, gap: 1 }];
 const HEADING = 26;
 const HEADING_WIDTH = 168;
+const MOST_COLUMNS = 6;
+const SHEET_LINES = 4;
 const BLOCK_GAP = 20;
 const MARGIN = 16;
 // From empty to full. Lightness alone tells them apart, so they serve every kind of eye.
@@ -83,7 +86,8 @@ class Tiles {
     this.ramp = makeRamp(RAMPS[name]);
     const style = getComputedStyle(document.documentElement);
     const colour = (variable) => style.getPropertyValue(variable).trim();
-    this.ink = { text: colour("--ink"), soft: colour("--soft"), line: colour("--line"), focus: colour("--focus"), page: colour("--page"), warn: colour("--warn") };
+    this.bar = colour("--c0");
+    this.ink = { raised: colour("--raised"), sunk: colour("--sunk"), text: colour("--ink"), soft: colour("--soft"), line: colour("--line"), focus: colour("--focus"), page: colour("--page"), warn: colour("--warn") };
     this.font = getComputedStyle(document.body).fontFamily;
     this.draw();
   }
@@ -122,11 +126,7 @@ class Tiles {
     const groups = this.groups();
     const width = Math.max(120, this.box.clientWidth - 2 * MARGIN);
     const height = Math.max(120, this.box.clientHeight - 2 * MARGIN);
-    for (const size of SIZES) {
-      this.size = size;
-      const tall = this.place(groups, size, width);
-      if (tall <= height) break;
-    }
+    this.fit(groups, width, height);
     this.order = this.blocks.flatMap((block) => block.nodes);
     this.indexOf = new Map(this.order.map((node, i) => [node, i]));
     $("spacer").style.height = `${this.total + 2 * MARGIN}px`;
@@ -134,16 +134,30 @@ class Tiles {
     if (!this.indexOf.has(this.focus)) this.focus = this.order.length ? this.order[0] : NONE;
   }
 
-  /** Puts the groups side by side and below each other; returns how tall that is. */
-  place(groups, size, width) {
+  /** Takes the largest tiles with which all is in sight, with the groups in as few columns as that needs. */
+  fit(groups, width, height) {
+    for (const size of SIZES) {
+      this.size = size;
+      for (let columns = 1; columns <= Math.min(MOST_COLUMNS, groups.length || 1); columns += 1) {
+        const wide = Math.floor((width - (columns - 1) * BLOCK_GAP) / columns);
+        if (columns > 1 && wide < Math.max(HEADING_WIDTH, 2 * size.width)) break;
+        if (this.place(groups, size, width, wide) <= height) return;
+      }
+    }
+    this.size = SIZES[SIZES.length - 2];
+    this.place(groups, this.size, width, width);
+  }
+
+  /** Puts the groups, each at most `broad`, side by side and below each other; returns how tall that is. */
+  place(groups, size, width, broad) {
     const pitch = size.width + size.gap, rise = size.height + size.gap;
     const heading = this.groupBy ? HEADING : 0;
-    const most = Math.max(1, Math.floor((width + size.gap) / pitch));
+    const most = Math.max(1, Math.floor((broad + size.gap) / pitch));
     let x = 0, y = 0, tall = 0, first = 0;
     this.blocks = [];
     for (const [value, nodes] of groups) {
       const columns = Math.min(most, nodes.length);
-      const wide = Math.min(width, Math.max(columns * pitch - size.gap, heading ? HEADING_WIDTH : 0));
+      const wide = Math.min(broad, Math.max(columns * pitch - size.gap, heading ? HEADING_WIDTH : 0));
       if (x > 0 && x + wide > width) {
         x = 0;
         y += tall + BLOCK_GAP;
@@ -235,6 +249,11 @@ class Tiles {
     const share = model.share(node, this.resource);
     const faded = this.marked !== null && !this.marked.has(node);
     context.globalAlpha = faded ? 0.16 : 1;
+    if (size === SHEET) {
+      this.drawSheet(node, share, x, y);
+      context.globalAlpha = 1;
+      return;
+    }
     let ink = this.ink.soft;
     if (Number.isNaN(share)) {
       context.strokeStyle = this.ink.line;
@@ -247,12 +266,67 @@ class Tiles {
       ink = colour.ink;
       if (share > 1) {
         context.fillStyle = this.ink.warn;
-        context.fillRect(x, y + size.height - 3, size.width, 3);
+        const thick = Math.max(1, Math.min(3, Math.round(size.height * 0.14)));
+        context.fillRect(x, y + size.height - thick, size.width, thick);
       }
     }
     if (this.data.rows.flags[model.row[node]]) this.drawClosed(x, y, ink);
     if (size.width >= 58) this.drawWords(node, share, x, y, ink);
     context.globalAlpha = 1;
+  }
+
+  /** Where there is room: the node's name on its colour, and below it a bar for each resource. */
+  drawSheet(node, share, x, y) {
+    const { context, size, data, model } = this;
+    const head = 30;
+    const colour = Number.isNaN(share) ? null : this.ramp[Math.max(0, Math.min(100, Math.round(share * 100)))];
+    context.fillStyle = this.ink.raised;
+    context.fillRect(x, y, size.width, size.height);
+    context.fillStyle = colour ? colour.fill : this.ink.sunk;
+    context.fillRect(x, y, size.width, head);
+    context.strokeStyle = this.ink.line;
+    context.lineWidth = 1;
+    context.strokeRect(x + 0.5, y + 0.5, size.width - 1, size.height - 1);
+    const ink = colour ? colour.ink : this.ink.soft;
+    const flags = data.rows.flags[model.row[node]];
+    const figure = Number.isNaN(share) ? "has none" : percent(share);
+    const inset = flags ? 14 : 0;
+    context.textBaseline = "middle";
+    context.fillStyle = ink;
+    context.font = `600 12px ${this.font}`;
+    const wide = context.measureText(figure).width;
+    context.fillText(figure, x + size.width - wide - 10 - inset, y + head / 2 + 1);
+    context.fillText(this.cut(data.nodes[node], size.width - wide - 32 - inset), x + 10, y + head / 2 + 1);
+    if (flags) this.drawClosed(x, y, ink);
+    this.sheetResources(node).forEach((resource, i) => this.drawLine(node, resource, x + 10, y + head + 14 + i * 19));
+  }
+
+  /** The resources that a sheet has room for: the chosen one, and the first that the node has. */
+  sheetResources(node) {
+    const row = this.model.row[node];
+    const has = this.data.resources.map((_, i) => i).filter((i) => this.data.allocatable(row, i) > 0);
+    const isDisk = (i) => this.data.resources[i] === "ephemeral-storage";
+    const shown = has.sort((a, b) => isDisk(a) - isDisk(b) || a - b).slice(0, SHEET_LINES);
+    if (has.includes(this.resource) && !shown.includes(this.resource)) shown[shown.length - 1] = this.resource;
+    return shown;
+  }
+
+  drawLine(node, resource, x, y) {
+    const { context, size, data, model } = this;
+    const name = data.resources[resource];
+    const all = data.allocatable(model.row[node], resource), used = model.used[resource][node];
+    const words = `${amount(used, name)} / ${amount(all, name)}`;
+    const right = x + size.width - 20;
+    context.font = `${resource === this.resource ? "600 " : ""}11px ${this.font}`;
+    context.fillStyle = this.ink.soft;
+    context.fillText(this.cut(name.includes("/") ? name.split("/").pop() : resourceName(name), 52), x, y);
+    context.font = `11px ${this.font}`;
+    context.fillText(words, right - context.measureText(words).width, y);
+    const left = x + 58, long = 62;
+    context.fillStyle = this.ink.line;
+    context.fillRect(left, y - 3, long, 5);
+    context.fillStyle = used > all ? this.ink.warn : this.bar;
+    context.fillRect(left, y - 3, Math.round(long * Math.min(1, used / all)), 5);
   }
 
   /** A node that takes no new pods has a cut corner. */
@@ -265,6 +339,7 @@ class Tiles {
     context.lineTo(x + size.width, y);
     context.lineTo(x + size.width, y + side);
     context.fill();
+    if (size.height < 15) return;
     context.strokeStyle = ink;
     context.lineWidth = 1;
     context.beginPath();
