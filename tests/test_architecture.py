@@ -39,8 +39,10 @@ ALLOWED: dict[str, set[str]] = {
     "runtime": {"api", "table", "framework", "config"},
     "scheduler": BELOW_SCHEDULER,
     "sim": {"scheduler", "config", "cluster", "api"},
-    "web": {"scheduler", "config", "cluster", "api"},
-    "cli": {"scheduler", "config", "cluster", "api", "sim", "web"},
+    "answers": {"api", "table", "framework", "config", "runtime", "scheduler", "cluster", "sim"},
+    "web": {"scheduler", "config", "cluster", "api", "answers"},
+    "cli": {"scheduler", "config", "cluster", "api", "sim", "web", "answers"},
+    "notebook": {"scheduler", "config", "cluster", "api", "sim", "answers"},
     "testing": {"api", "table", "framework", "config", "cluster.memory", "cluster.certificates"},
 }
 
@@ -49,7 +51,7 @@ ALLOWED: dict[str, set[str]] = {
 EXCEPTIONS: dict[str, set[str]] = {
     "testing/api_server": {"cluster.apiserver"},
     "testing/live": {"cluster.apiserver"},
-    "testing/conformance": BELOW_SCHEDULER | {"scheduler", "sim"},
+    "testing/conformance": BELOW_SCHEDULER | {"scheduler", "sim", "answers"},
     "testing/scenarios": BELOW_SCHEDULER | {"scheduler"},
 }
 

@@ -7,7 +7,7 @@ import importlib.util
 import logging
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -16,12 +16,26 @@ from ..errors import InputError
 from ..observe.logs import set_up_logging
 from .config import FeatureGatesOption, PluginFilesOption, read_configuration
 from .failures import reports_failures
+from .serving import (
+    LOOPBACK,
+    PROBES,
+    SECURE_PORT,
+    AllowPathsOption,
+    BindAddressOption,
+    CertFileOption,
+    KeyFileOption,
+    SecurePortOption,
+    ServingOptions,
+    serving_options,
+    start_serving,
+)
 
 if TYPE_CHECKING:
     from ..clock import Clock
     from ..cluster.kube.connection import Connection
     from ..cluster.kube.leader import LeaderElector
     from ..scheduler.kube_driver import DriverOptions, KubeDriver
+    from ..web.server import WebServer
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +79,11 @@ def run(
             show_default=False,
         ),
     ] = None,
+    bind_address: BindAddressOption = LOOPBACK,
+    secure_port: SecurePortOption = SECURE_PORT,
+    tls_cert_file: CertFileOption = None,
+    tls_private_key_file: KeyFileOption = None,
+    authorization_always_allow_paths: AllowPathsOption = PROBES,
     verbose: Annotated[
         int,
         typer.Option(
@@ -92,22 +111,37 @@ def run(
     from ..scheduler.kube_driver import DriverOptions
 
     set_up_logging(verbose + 1)
+    serving = serving_options(
+        bind_address,
+        secure_port,
+        tls_cert_file,
+        tls_private_key_file,
+        authorization_always_allow_paths,
+    )
     gates = parse_feature_gates(feature_gates)
     settings = read_configuration(config, None, gates).config
     options = DriverOptions(plugin_files=[str(path) for path in plugins or ()], feature_gates=gates)
     if leader_elect is None:
         leader_elect = settings.leader_election.leader_elect
     source = kubeconfig or settings.client_connection.kubeconfig or None
-    code = asyncio.run(serve(settings, options, source, context, leader_elect))
+    place = ClusterPlace(source, context)
+    code = asyncio.run(serve(settings, options, place, serving, leader_elect))
     if code:
         raise typer.Exit(code)
+
+
+class ClusterPlace(NamedTuple):
+    """Where the cluster is: a kubeconfig and a context of it; None for the usual ones."""
+
+    kubeconfig: Path | str | None = None
+    context: str | None = None
 
 
 async def serve(
     config: SchedulerConfiguration,
     options: DriverOptions,
-    kubeconfig: Path | str | None,
-    context: str | None,
+    place: ClusterPlace,
+    serving: ServingOptions,
     leader_elect: bool,
 ) -> int:
     """Schedule until a signal comes; returns the exit status."""
@@ -119,14 +153,16 @@ async def serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, told.set)
-    credentials = await load_credentials(kubeconfig, context)
+    credentials = await load_credentials(place.kubeconfig, place.context)
     connection = Connection(credentials)
     log.info("scheduling the pods of %s, known from %s", connection.server, credentials.source)
     elector = make_elector(connection, config, options.clock) if leader_elect else None
     if elector is not None:
         options.is_leading = lambda: elector.is_leading
     driver = KubeDriver(connection, config, options)
+    server: WebServer | None = None
     try:
+        server = await start_serving(serving, driver, elector, told.is_set)
         working = asyncio.ensure_future(schedule(driver, elector))
         ending = asyncio.ensure_future(told.wait())
         both: set[asyncio.Future[Any]] = {working, ending}
@@ -143,6 +179,8 @@ async def serve(
         await driver.stop()
         if elector is not None:
             await elector.release()
+        if server is not None:
+            await server.stop()
         await connection.close()
 
 
@@ -168,8 +206,9 @@ def make_elector(
     from ..cluster.kube.leader import ElectionTimes, LeaderElector, LeaseLock, make_identity
 
     election = config.leader_election
+    component = config.profiles[0].scheduler_name  # as kube-scheduler's events about the lease
     lock = LeaseLock(
-        connection, election.resource_namespace, election.resource_name, clock, "default-scheduler"
+        connection, election.resource_namespace, election.resource_name, clock, component
     )
     times = ElectionTimes(
         election.lease_duration_s, election.renew_deadline_s, election.retry_period_s

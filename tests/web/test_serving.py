@@ -16,16 +16,12 @@ from mooring.cluster.certificates import make_certificate
 from mooring.config import default_config, encode_config
 from mooring.errors import ApiError, InputError
 from mooring.testing.builders import make_pod
-from mooring.web import (
-    Access,
-    DelegatedAccess,
-    HealthCheck,
-    WebServer,
-    is_loopback,
-    named_check,
-    scheduler_routes,
-    server_context,
-)
+from mooring.web.access import Access
+from mooring.web.delegated import DelegatedAccess
+from mooring.web.health import HealthCheck, named_check
+from mooring.web.scheduler_routes import scheduler_routes
+from mooring.web.server import WebServer, is_loopback
+from mooring.web.tls import server_context
 
 Tree = dict[str, Any]
 Ask = Callable[..., Awaitable[tuple[int, str]]]

@@ -240,7 +240,8 @@ def test_spec_and_status_are_written_apart(api: ServerInThread) -> None:
     ],
 )
 def test_most_of_a_pods_spec_is_fixed(api: ServerInThread, change: Any, code: int) -> None:
-    pod = api.make(PODS, pod_tree("web"))
+    own = [{"key": "gpu", "operator": "Exists"}]
+    pod = api.make(PODS, pod_tree("web", tolerations=own))
 
     assert api.put(f"{PODS}/web", {**pod, "spec": {**pod["spec"], **change}}).status == code
 
@@ -386,3 +387,15 @@ def test_reviews_are_answered(api: ServerInThread) -> None:
 
     assert access.tree["status"] == {"allowed": True}
     assert token.tree["status"]["authenticated"] is True
+
+
+def test_a_manifest_with_tolerations_can_be_applied_once_more(api: ServerInThread) -> None:
+    given = [{"key": "gpu", "operator": "Exists"}]
+    api.make(PODS, pod_tree("a", tolerations=given))
+
+    answer = api.patch(f"{PODS}/a", {"spec": {"tolerations": given}}, "strategic")
+
+    assert answer.status == 200
+    keys = [toleration["key"] for toleration in answer.tree["spec"]["tolerations"]]
+    assert keys == ["gpu", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]
+    assert answer.tree["metadata"]["generation"] == 1
