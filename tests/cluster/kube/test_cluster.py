@@ -236,7 +236,7 @@ def test_second_write_is_based_on_the_first_before_a_watch_shows_it() -> None:
 
     run(outside, work)
 
-    method, path, tree = outside.requests[1]
+    _, path, tree = outside.requests[1]
     assert path.endswith("/status")
     assert tree["metadata"] == {"uid": "u", "resourceVersion": "8", "annotations": {"b": "2"}}
 
