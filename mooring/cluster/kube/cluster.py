@@ -32,6 +32,8 @@ Stored = TypeVar("Stored", bound="KubeObject | Pod")
 
 CONFLICT_WAIT_S = 1.0
 """How long a conflict is held back, until we see the change that caused it."""
+LOOK_S = 0.02
+"""How often we look."""
 
 
 class KubeCluster(ObjectIndex):
@@ -198,7 +200,7 @@ class KubeCluster(ObjectIndex):
             listed = self.get(old.kind, old.namespace, old.name)
             if listed is None or listed.resource_version != old.resource_version:
                 return
-            await asyncio.sleep(CONFLICT_WAIT_S / 50)
+            await asyncio.sleep(LOOK_S)
 
     def _stored(self, obj: Stored, answer: bytes) -> Stored:
         try:
