@@ -99,7 +99,7 @@ async def start_serving(
     from ..cluster.kube.reviews import ApiReviews
     from ..web.delegated import DelegatedAccess
     from ..web.server import WebServer, is_loopback
-    from ..web.tls import server_context
+    from ..web.tls import ServerCertificate
 
     access = None
     if not is_loopback(options.address):
@@ -109,7 +109,7 @@ async def start_serving(
         [*_routes(driver, elector, is_ending), *more_routes],
         host=options.address,
         access=access,
-        context=server_context(options.cert_file, options.key_file),
+        certificate=ServerCertificate(options.cert_file, options.key_file),
     )
     try:
         await server.start(options.port)

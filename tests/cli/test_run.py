@@ -177,6 +177,26 @@ def test_a_port_that_is_taken(api: ServerInThread, tmp_path: Path, running: Runn
             id="no certificate",
         ),
         pytest.param(
+            ["--leader-elect-lease-duration=soon"],
+            "--leader-elect-lease-duration: expected a duration",
+            id="no duration",
+        ),
+        pytest.param(
+            ["--leader-elect-resource-name="],
+            "--leader-elect-resource-name: expected a name; got none",
+            id="no name",
+        ),
+        pytest.param(
+            ["--leader-elect-lease-duration=1s"],
+            "leaderElection.leaseDuration: expected more than renewDeadline, which is 2s; got 1s",
+            id="a lease that ends before anybody gives up",
+        ),
+        pytest.param(
+            ["--leader-elect-retry-period=2s"],
+            "leaderElection.renewDeadline: expected more than 1.2 times retryPeriod, which is 2.4s; got 2s",
+            id="no time for a second try",
+        ),
+        pytest.param(
             ["--authorization-always-allow-paths=metrics"],
             "--authorization-always-allow-paths: expected paths that begin with /",
             id="a path without slash",
