@@ -13,6 +13,7 @@ from .capacity import capacity
 from .compare import compare
 from .config import app as config_app
 from .plugins import plugins
+from .rebalance import rebalance
 from .simulate import SimulateCommand, simulate
 from .up import up
 from .what_if import app as what_if_app
@@ -26,6 +27,7 @@ app = typer.Typer(
 app.command(cls=SimulateCommand)(simulate)
 app.command()(capacity)
 app.command()(compare)
+app.command()(rebalance)
 app.command()(bench)
 app.command()(plugins)
 app.command()(up)
