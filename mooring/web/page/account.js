@@ -95,7 +95,7 @@ class Account {
         h("td", { class: "bar" }, bar),
         h("td", { class: "figure" }, count(scores.totals[n])));
     });
-    const parts = [h("h3", {}, "Scores"), legend, h("table", { class: "scores" }, h("tbody", {}, lines))];
+    const parts = [h("h3", {}, "Scores"), account.when === "like" ? h("p", { class: "note" }, `What plugins give nodes ${WHEN.like}.`) : "", legend, h("table", { class: "scores" }, h("tbody", {}, lines))];
     if (scores.of > scores.nodes.length) parts.push(h("p", { class: "note" }, `The best ${scores.nodes.length} of ${plural(scores.of, "node")} that can take it.`));
     if (level.length) parts.push(h("p", { class: "note" }, `The same for all, and not in the bars: ${level.map((plugin) => `${plugin.plugin} ${plugin.points[0]}`).join(", ")}.`));
     return parts;
