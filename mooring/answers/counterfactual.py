@@ -14,7 +14,7 @@ from typing import TypeAlias
 from ..api.pod import Pod
 from ..framework import Status
 from .account import Alternative, Counterfactual, Refusal, Step
-from .changes import Change
+from .changes import Change, ChangeKind
 from .cluster_view import ClusterView
 from .distance import distances
 from .remedies import Ask, Remedy, propose
@@ -27,6 +27,7 @@ MAX_TRIMMED = 32
 NEAREST = 5
 
 Cost: TypeAlias = tuple[int, int]
+Key: TypeAlias = tuple[str, tuple[str, ...], bool]
 
 
 def refusal(status: Status) -> Refusal:
@@ -86,7 +87,9 @@ class _Search:
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
         self._met: list[_Met] = []
-        self._unknown: dict[tuple[str, tuple[str, ...]], Refused] = {}
+        self._unknown: dict[Key, Refused] = {}
+        self._seen: set[Key] = set()
+        """The refusals that were met."""
 
     def run(self) -> Counterfactual:
         """Meet all refusals, then leave out what is not needed."""
@@ -133,6 +136,7 @@ class _Search:
             with self._situation.changed(self._changes()) as pod:
                 found = self._try(refused, pod, left)
             if found is not None:
+                self._seen.add(_key(refused))
                 self._met.append(found)
                 return True
             self._give_up(refused)
@@ -151,11 +155,14 @@ class _Search:
                 return None
             new = sum(one.plugin not in known for one in after)
             still = sum(one.plugin == refused.plugin for one in after)
-            return still + new, len(after)
+            again = sum(_key(one) in self._seen for one in after)  # it goes round in circles
+            return still + new + again, len(after)
 
         tried: list[tuple[Cost, Remedy]] = []
+        made = {change.object for change in ask.so_far if change.kind is ChangeKind.CREATE}
         for remedy in propose(ask):
-            worth = cost(remedy.changes) if remedy.changes else None
+            undone = any(c.object in made and c.kind is ChangeKind.DELETE for c in remedy.changes)
+            worth = cost(remedy.changes) if remedy.changes and not undone else None
             if worth is not None:
                 tried.append((worth, _trimmed(remedy, worth, cost)))
         if not tried:
@@ -225,5 +232,6 @@ def _in_words(changes: Sequence[Change]) -> str:
     return "; ".join(dict.fromkeys(change.text for change in changes))
 
 
-def _key(refused: Refused) -> tuple[str, tuple[str, ...]]:
-    return refused.plugin, refused.status.reasons
+def _key(refused: Refused) -> Key:
+    """What tells refusals apart; one for lack of room is another once only nominated pods are in the way."""
+    return refused.plugin, refused.status.reasons, refused.is_crowded

@@ -7,6 +7,6 @@ or printing. Who calls it: the package's front, `from mooring import Cluster, si
 
 from .cluster import Cluster
 from .pictures import plot
-from .questions import explain, simulate
+from .questions import capacity, compare, explain, simulate, what_if
 
-__all__ = ["Cluster", "explain", "plot", "simulate"]
+__all__ = ["Cluster", "capacity", "compare", "explain", "plot", "simulate", "what_if"]

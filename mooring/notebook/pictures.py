@@ -6,6 +6,7 @@ from functools import singledispatch
 from typing import Any
 
 from ..answers import PodExplanation
+from ..answers.compare import Comparison
 from ..errors import InputError
 from ..sim import NodeUse, SimulationReport
 
@@ -62,6 +63,30 @@ def _plot_explanation(result: PodExplanation, axes: Any = None) -> Any:
     names = sorted(counts, key=counts.__getitem__)
     axes.barh(names, [counts[name] for name in names], color="C3")
     axes.set(xlabel="nodes refused", title=f"{title} is {result.verdict}")
+    return axes
+
+
+@plot.register
+def _plot_comparison(result: Comparison, axes: Any = None) -> Any:
+    """How the schedulers differ, metric by metric: each as a share of the largest, with what it deviates by lots."""
+    axes = _axes(axes)
+    names = [name for name, m in result.contenders[0].metrics.items() if m.mean or m.deviation]
+    largest = {
+        name: max(abs(each.metrics[name].mean) for each in result.contenders) or 1.0
+        for name in names
+    }
+    width = 0.8 / len(result.contenders)
+    for i, each in enumerate(result.contenders):
+        places = [number + i * width for number in range(len(names))]
+        means = [each.metrics[name].mean / largest[name] for name in names]
+        errors = [each.metrics[name].deviation / largest[name] for name in names]
+        axes.bar(places, means, width, yerr=errors, label=each.name)
+    middle = 0.4 - width / 2
+    axes.set_xticks(
+        [number + middle for number in range(len(names))], names, rotation=40, ha="right"
+    )
+    axes.set(ylabel="share of the largest", title=f"{len(result.seeds)} runs each")
+    _legend(axes)
     return axes
 
 

@@ -8,7 +8,12 @@ from typing import Any, TypeAlias
 
 from ..answers import ClusterView, PodExplanation, find_pods
 from ..answers import explain as explain_pod
+from ..answers.capacity import DEFAULT_LIMIT, Capacity, find_capacity
+from ..answers.compare import Comparison
+from ..answers.compare import compare as compare_schedulers
+from ..answers.pod_kinds import PodKind, pod_of, read_pod_kinds
 from ..answers.settings import Settings
+from ..answers.what_if import ClusterChange, WhatIf, ask_what_if
 from ..api.durations import EXPECTED, parse_duration
 from ..config import SchedulerConfiguration, load_config, parse_config, parse_feature_gates
 from ..errors import InputError
@@ -77,6 +82,74 @@ def explain(
         names = ", ".join(one.key for one in found)
         raise InputError(f'"{pod}": expected the name of one pod; got {len(found)}: {names}')
     return explain_pod(view, found[0])
+
+
+def compare(
+    cluster: Cluster,
+    schedulers: Mapping[str, ConfigSource],
+    *,
+    plugins: Iterable[PluginLike] = (),
+    feature_gates: Gates = "",
+    seeds: int = 1,
+    seed: int = 0,
+) -> Comparison:
+    """The pods of the cluster placed by several schedulers, each given as its configuration under a name.
+
+    With several `seeds` each runs so often, with other lots between equal nodes.
+    """
+    every = [
+        (name, _settings(config, plugins, feature_gates, seed))
+        for name, config in schedulers.items()
+    ]
+    return compare_schedulers(cluster.objects, every, seeds=seeds, place_of=cluster.place_of)
+
+
+def what_if(
+    cluster: Cluster,
+    *changes: ClusterChange,
+    config: ConfigSource = None,
+    plugins: Iterable[PluginLike] = (),
+    feature_gates: Gates = "",
+    seed: int | None = None,
+) -> WhatIf:
+    """What would follow if the changes happened, such as `Drain(("node-3",))` of `mooring.answers.what_if`."""
+    settings = _settings(config, plugins, feature_gates, seed)
+    return ask_what_if(cluster.objects, changes, settings, place_of=cluster.place_of)
+
+
+def capacity(
+    cluster: Cluster,
+    *pods: Mapping[str, Any] | str | Path,
+    nodes: Iterable[str] = (),
+    limit: int = DEFAULT_LIMIT,
+    config: ConfigSource = None,
+    plugins: Iterable[PluginLike] = (),
+    feature_gates: Gates = "",
+    seed: int | None = None,
+) -> Capacity:
+    """How many more pods fit: one kind, or a mix of several.
+
+    A pod is a file (`web.yaml`, or `web.yaml:3` for three in the mix) or plain data in Kubernetes' form.
+    """
+    settings = _settings(config, plugins, feature_gates, seed)
+    kinds = [kind for pod in pods for kind in _kinds(pod)]
+    return find_capacity(
+        cluster.objects,
+        kinds,
+        settings,
+        nodes=tuple(nodes),
+        limit=limit,
+        place_of=cluster.place_of,
+    )
+
+
+def _kinds(pod: Mapping[str, Any] | str | Path) -> list[PodKind]:
+    if not isinstance(pod, Mapping):
+        return read_pod_kinds([str(pod)])
+    found = [made for obj in Cluster.of(pod).objects if (made := pod_of(obj)) is not None]
+    if len(found) != 1:
+        raise InputError(f"expected one pod or workload; got {len(found) or 'none'}")
+    return [PodKind(found[0].name, found[0])]
 
 
 def _settings(

@@ -20,6 +20,7 @@ SCRIPTS = (
     "model.js",
     "data.js",
     "elements.js",
+    "paint.js",
     "tiles.js",
     "lists.js",
     "details.js",
@@ -34,27 +35,37 @@ SCRIPTS = (
 
 def assemble(data: Any, *, is_live: bool) -> str:
     """The whole page, with `data` in it; a live one may ask the server that it came from, a report nobody."""
-    script, style = _script(), _read("page.css")
-    policy = "; ".join(
+    page = _read("page.html")
+    parts = {
+        "POLICY": policy_of(is_live=is_live),
+        "STYLE": _read("page.css"),
+        "DATA": embed(data),
+        "SCRIPT": _script(),
+    }
+    pieces = []
+    for (
+        name,
+        text,
+    ) in parts.items():  # each place is filled once, and what was filled in is not looked at again
+        before, mark, page = page.partition(f"%%{name}%%")
+        assert mark, f"page.html has a place for {name}"
+        pieces += [before, text]
+    return "".join((*pieces, page))
+
+
+def policy_of(*, is_live: bool) -> str:
+    """The Content-Security-Policy of the page."""
+    return "; ".join(
         (
             "default-src 'none'",
-            f"script-src '{_hash(script)}'",
-            f"style-src '{_hash(style)}'",
+            f"script-src '{_hash(_script())}'",
+            f"style-src '{_hash(_read('page.css'))}'",
             "img-src data:",
             "connect-src 'self'" if is_live else "connect-src 'none'",
             "base-uri 'none'",
             "form-action 'none'",
         )
     )
-    page = _read("page.html")
-    # Each place is filled once, and what was filled in is not looked at again.
-    parts = {"POLICY": policy, "STYLE": style, "DATA": embed(data), "SCRIPT": script}
-    pieces = []
-    for name, text in parts.items():
-        before, mark, page = page.partition(f"%%{name}%%")
-        assert mark, f"page.html has a place for {name}"
-        pieces += [before, text]
-    return "".join((*pieces, page))
 
 
 def embed(data: Any) -> str:

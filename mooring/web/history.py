@@ -6,7 +6,6 @@ of it, the live page asks for what came since it last asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -18,6 +17,8 @@ from ..clock import Clock
 from ..scheduler import Attempt, Scheduler
 from .numbering import NONE, Numbering, Tree
 
+FORMAT = 1
+"""Of what is told; a page reads the format it was made for."""
 MOST_LOOKS = 2_000_000
 """How often pods are looked up in the queue for the moments of a run; after that, only for its end."""
 
@@ -81,8 +82,6 @@ class History:
         self.attempts: dict[int, Attempt] = {}
         """By the number of the pod: the last attempt that is known."""
         self.scheduler: Scheduler | None = None
-        self.changed: Callable[[], None] = _nothing
-        """Called when something was noted."""
         self._numbers: dict[str, int] = {}
         self._waiting: dict[int, Pod] = {}
         self._looks = 0
@@ -249,7 +248,19 @@ class History:
     def _note(self, what: State, which: int, value: int) -> None:
         if self._has_begun:
             self.events.append((round(self.time_s, 6), what, which, value))
-            self.changed()
+
+    def first_state(self) -> Tree:
+        """How everything stood when the history began."""
+        first = self.first
+        return {
+            "base": {
+                "state": first.state,
+                "node": first.node,
+                "text": first.text,
+                "kind": first.kind,
+                "row": first.row,
+            }
+        }
 
     def told(self, known: dict[str, int]) -> Tree:
         """What whoever knows the first `known` of everything has not heard of."""
@@ -271,7 +282,3 @@ def _waits(pod: Pod) -> tuple[State, str]:
         gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
         return State.GATED, message or f"waiting for scheduling gates: {gates}"
     return (State.UNSCHEDULABLE if message else State.ACTIVE), message
-
-
-def _nothing() -> None:
-    """Nobody wants to know."""

@@ -11,10 +11,9 @@ from ..errors import MooringError
 from ..scheduler.judge import judge_pod
 from .accounts import account_of_attempt, account_of_judged
 from .assembly import assemble
-from .history import History, State
+from .history import FORMAT, History, State
 from .numbering import Tree
 
-FORMAT = 1
 JUDGED_STATES = (State.ACTIVE, State.BACKOFF, State.UNSCHEDULABLE)
 END = "end"
 
@@ -47,26 +46,12 @@ def report_data(
         "isLive": False,
         "sources": [str(source) for source in sources],
         "started": history.started.isoformat(),
-        **first_state(history),
+        **history.first_state(),
         **history.told({}),
         "attempts": attempts_of(history),
         "accounts": accounts,
         "accountOf": {str(number): account for number, account in account_of.items()},
         "preemptedFor": victims,
-    }
-
-
-def first_state(history: History) -> Tree:
-    """How everything stood when the history began."""
-    first = history.first
-    return {
-        "base": {
-            "state": first.state,
-            "node": first.node,
-            "text": first.text,
-            "kind": first.kind,
-            "row": first.row,
-        }
     }
 
 

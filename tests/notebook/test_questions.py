@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 import mooring
-from mooring import Cluster, explain, plot, simulate
+from mooring import Cluster, capacity, compare, explain, plot, simulate, what_if
+from mooring.answers.what_if import Drain
 from mooring.cli.main import app
 from mooring.errors import InputError
 from mooring.framework import MAX_SCORE, ScorePlugin
@@ -116,6 +117,57 @@ def test_a_run_can_be_stopped_in_time() -> None:
     assert simulate(Cluster.read(EXAMPLES / "timeline"), until="2h").time_s == 7200
 
 
+PACK = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [
+        {
+            "pluginConfig": [
+                {
+                    "name": "NodeResourcesFit",
+                    "args": {
+                        "scoringStrategy": {
+                            "type": "MostAllocated",
+                            "resources": [{"name": "cpu", "weight": 1}],
+                        }
+                    },
+                }
+            ]
+        }
+    ],
+}
+PAIR = Cluster.of(make_node("a"), make_node("b"), *(make_pod(f"p{i}") for i in range(4)))
+
+
+def test_compare_shows_what_another_configuration_does(axes: Any) -> None:
+    comparison = compare(PAIR, {"spread": None, "pack": PACK}, seeds=3)
+
+    empty = comparison.to_frame().loc["emptyNodes"]
+    assert empty["spread"] == 0
+    assert empty["pack"] == 1
+    assert comparison.seeds == [0, 1, 2]
+    assert plot(comparison, axes).get_legend_handles_labels()[1] == ["spread", "pack"]
+
+
+def test_what_if_moves_the_pods_of_a_drained_node() -> None:
+    running = [
+        {**make_pod(f"p{i}"), "spec": {**make_pod("x")["spec"], "nodeName": "a"}} for i in range(2)
+    ]
+    cluster = Cluster.of(make_node("a"), make_node("b"), *running)
+
+    moved = what_if(cluster, Drain(("a",), force=True)).to_frame()
+
+    assert moved["was"].tolist() == ["a", "a"]
+    assert moved["now"].tolist() == ["b", "b"]
+
+
+def test_capacity_counts_what_still_fits() -> None:
+    found = capacity(SMALL, make_pod("more"))
+
+    assert found.fits == 5  # 6 cpus, of which web has one
+    assert found.to_frame()["more"].sum() == 5
+
+
 def test_frames_have_a_line_per_pod_and_per_node() -> None:
     report = simulate(SMALL)
 
@@ -166,6 +218,12 @@ WRONG = [
     pytest.param(
         lambda: simulate(SMALL, config={"kind": "Deployment"}), "config: ", id="something else"
     ),
+    pytest.param(
+        lambda: capacity(SMALL, make_node("c")),
+        "expected one pod or workload; got none",
+        id="a node where a pod is asked for",
+    ),
+    pytest.param(lambda: compare(SMALL, {}), "at least one scheduler", id="nothing to compare"),
     pytest.param(
         lambda: plot("a picture"),
         "plot: expected the answer to a question; got str",

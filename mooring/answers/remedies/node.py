@@ -119,25 +119,33 @@ def meet_affinity(ask: Ask) -> Iterator[Remedy]:
 
 
 def _label_node(ask: Ask) -> Iterator[Remedy]:
+    """The node gets the labels for all that is asked, or for what the pod or the configuration asks alone."""
     spec, node = ask.pod.spec, ask.node
-    wanted: list[tuple[tuple[Requirement, ...], ...]] = []
-    given = spec.node_selector or {}
-    plain_keys = tuple(Requirement(key=k, operator="In", values=(v,)) for k, v in given.items())
-    for selector in (spec.required_node_selector, _added(ask)):
-        if selector is not None:
-            wanted.append(_by_label(selector, node.name))
-    options = [plain_keys]
-    for terms in wanted:
-        options = [(*have, *term) for have in options for term in terms][:8]
-    found = []
-    for requirements in options:
-        labels = labels_meeting(requirements, node.labels)
-        if labels:
-            found.append(labels)
+    selector = spec.node_selector or {}
+    plain_keys = tuple(Requirement(key=k, operator="In", values=(v,)) for k, v in selector.items())
+    own, added = spec.required_node_selector, _added(ask)
+    found: list[dict[str, str | None]] = []
+    for start, selectors in ((plain_keys, (own, added)), ((), (added,)), (plain_keys, (own,))):
+        for requirements in _options(start, selectors, node.name):
+            labels = labels_meeting(requirements, node.labels)
+            if labels and labels not in found:
+                found.append(labels)
     found.sort(key=len)
     for labels in found[:3]:
         changes = label_changes(node, labels)
         yield remedy(", ".join(change.text for change in changes), *changes)
+
+
+def _options(
+    start: tuple[Requirement, ...], selectors: Iterable[NodeSelector | None], name: str
+) -> list[tuple[Requirement, ...]]:
+    """What may be asked of the labels of the node called `name`, in each case all of it."""
+    options = [start]
+    for selector in selectors:
+        if selector is not None:
+            terms = _by_label(selector, name)
+            options = [(*have, *term) for have in options for term in terms][:8]
+    return options
 
 
 def _added(ask: Ask) -> NodeSelector | None:

@@ -28,13 +28,14 @@ def even_out(ask: Ask) -> Iterator[Remedy]:
         return
     if any(c.topology_key not in ask.node.labels for _, c in hard):
         yield from _label_node(ask, hard)
-        return
-    broken = [one for one in hard if not ask.helps(_as_wishes(ask, [o for o in hard if o != one]))]
-    broken = broken or hard
-    yield from _allow_skew(ask, broken)
-    yield from _move_pods(ask, broken)
-    keys = ", ".join(c.topology_key for _, c in broken)
-    yield remedy(f"let the spread over {keys} be a wish", *_as_wishes(ask, broken))
+    else:
+        broken = [
+            one for one in hard if not ask.helps(_as_wishes(ask, [o for o in hard if o != one]))
+        ]
+        yield from _allow_skew(ask, broken or hard)
+        yield from _move_pods(ask, broken or hard)
+    keys = ", ".join(dict.fromkeys(c.topology_key for _, c in hard))
+    yield remedy(f"let the spread over {keys} be a wish", *_as_wishes(ask, hard))
 
 
 def _as_wishes(ask: Ask, constraints: Sequence[Numbered]) -> list[Change]:
@@ -67,8 +68,6 @@ def _label_node(ask: Ask, hard: Sequence[Numbered]) -> Iterator[Remedy]:
             labels[key] = values[min(n, len(values) - 1)]
         changes = label_changes(ask.node, labels)
         yield remedy(", ".join(change.text for change in changes), *changes)
-    missing = [one for one in hard if one[1].topology_key in keys]
-    yield remedy(f"let the spread over {', '.join(keys)} be a wish", *_as_wishes(ask, missing))
 
 
 def _allow_skew(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:

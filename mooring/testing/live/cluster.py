@@ -9,13 +9,14 @@ assert cluster.wait_bound("web") == "a"
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
 from .client import Client, RefusedError, Tree
-from .follower import WAIT_S, Follower, Key
+from .follower import WAIT_S, Follower, Key, key_of
 from .kinds import KINDS, path_of, with_head
 from .kubelets import Kubelets
 from .processes import Process
@@ -34,7 +35,7 @@ class Server(Protocol):
     has_controllers: bool
 
     def start_api_server(self) -> None: ...
-    def stop_api_server(self) -> None: ...
+    def kill_api_server(self) -> None: ...
     def stop(self) -> None: ...
 
 
@@ -43,6 +44,8 @@ class Bindings:
 
     def __init__(self) -> None:
         self.nodes: dict[str, list[str]] = {}
+        self.versions: dict[Key, int] = {}
+        """The resourceVersion at which a pod was first seen with a node."""
 
     def on_pod(self, kind: str, pod: Tree) -> None:
         """A pod was seen."""
@@ -50,6 +53,7 @@ class Bindings:
         node = pod["spec"].get("nodeName", "")
         if node != (seen[-1] if seen else ""):
             seen.append(node)
+            self.versions[key_of(pod)] = int(pod["metadata"]["resourceVersion"])
 
     def moved(self) -> dict[str, list[str]]:
         """The pods that ever changed their node, by uid. Empty, if all is well."""
@@ -77,9 +81,8 @@ class Cluster:
     def close(self) -> None:
         """End the schedulers of the test and remove what it made."""
         for process in self._schedulers:
-            process.stop()
-        for key in list(self.pods.objects):
-            self.client.delete(path_of("Pod", *key), gracePeriodSeconds=0)
+            process.kill()
+        self.client.delete_all(path_of("Pod", *key) for key in list(self.pods.objects))
         for path in reversed(self._made):
             self._remove(path)
         self.pods.wait(lambda pods: not pods, "no pods are left")
@@ -126,6 +129,14 @@ class Cluster:
         """A pod, which leaves without delay unless its spec says so."""
         tree = pod_tree(name, requests, labels, **spec)
         return self.make("Pod", name, metadata=tree["metadata"], spec=tree["spec"])
+
+    def pods_like(self, tree: Tree, names: Iterable[str]) -> None:
+        """Many pods at once, as `tree` but for their names."""
+        trees = (
+            with_head("Pod", {**tree, "metadata": {**tree["metadata"], "name": name}})
+            for name in names
+        )
+        self.client.create_all(self.path("Pod"), trees)
 
     # What happens
 

@@ -64,9 +64,9 @@ class ControlPlane:
         finally:
             self.etcd.stop()
 
-    def stop_api_server(self) -> None:
-        """End the API server; etcd, and so the data, stays."""
-        self.api_server.stop()
+    def kill_api_server(self) -> None:
+        """End the API server as a crash does; etcd, and so the data, stays."""
+        self.api_server.kill()
 
     def start_api_server(self) -> None:
         """Start the API server again, on the same port with the same data."""

@@ -31,13 +31,13 @@ class EmbeddedServer:
         )
         self.api_server.wait_until(self._is_ready, "ready", START_S)
 
-    def stop_api_server(self) -> None:
-        """End it; the data stays."""
-        self.api_server.stop()
+    def kill_api_server(self) -> None:
+        """End it as a crash does; the data stays."""
+        self.api_server.kill()
 
     def stop(self) -> None:
         """End it."""
-        self.stop_api_server()
+        self.api_server.stop()
 
     def _is_ready(self) -> bool:
         return self.kubeconfig.exists() and Client(self.kubeconfig).is_ready()

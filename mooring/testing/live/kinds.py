@@ -9,6 +9,7 @@ KINDS = {
     "ConfigMap": ("v1", "configmaps", True),
     "CSINode": ("storage.k8s.io/v1", "csinodes", False),
     "DeviceClass": ("resource.k8s.io/v1", "deviceclasses", False),
+    "Lease": ("coordination.k8s.io/v1", "leases", True),
     "Namespace": ("v1", "namespaces", False),
     "Node": ("v1", "nodes", False),
     "PersistentVolume": ("v1", "persistentvolumes", False),

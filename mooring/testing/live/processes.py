@@ -47,6 +47,13 @@ class Process:
             assert time.monotonic() < deadline, f"{self.name}: not {what}: {self.last_words()}"
             time.sleep(POLL_S)
 
+    def wait(self, timeout_s: float) -> int | None:
+        """Wait for its end, but not for longer than that; returns its exit status, None if it goes on."""
+        try:
+            return self._popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+
     def stop(self, timeout_s: float = 30) -> int:
         """Ask it to end, and wait; returns its exit status. One that was frozen is thawed first."""
         if self.is_running:

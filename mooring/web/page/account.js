@@ -78,7 +78,8 @@ class Account {
     const { app } = this;
     const shown = scores.plugins.filter((plugin) => !plugin.isLevel && plugin.points.some((points) => points > 0));
     const level = scores.plugins.filter((plugin) => plugin.isLevel && plugin.points[0] > 0);
-    const most = Math.max(1, ...scores.totals);
+    const sums = scores.nodes.map((_, n) => shown.reduce((sum, plugin) => sum + plugin.points[n], 0));
+    const most = Math.max(1, ...sums);
     const legend = h("ul", { class: "keys" }, shown.map((plugin, i) => h("li", {}, h("span", { class: `key c${i % 8}` }), `${plugin.plugin} ×${plugin.weight}`)));
     const lines = scores.nodes.map((node, n) => {
       const isWinner = node === scores.winner && node !== NONE;
@@ -88,21 +89,15 @@ class Account {
         part.style.width = `${(plugin.points[n] / most) * 100}%`;
         bar.append(part);
       });
-      const even = level.reduce((sum, plugin) => sum + plugin.points[n], 0);
-      if (even) {
-        const part = h("span", { class: "even", title: `the same for all: ${even}` });
-        part.style.width = `${(even / most) * 100}%`;
-        bar.append(part);
-      }
       const spoken = shown.map((plugin) => `${plugin.plugin} ${plugin.points[n]}`).join(", ");
       return h("tr", { class: isWinner ? "winner" : "", "aria-label": `${app.data.nodes[node]}: ${scores.totals[n]}; ${spoken}` },
         h("th", { scope: "row" }, app.details.nodeLink(node), isWinner ? h("span", { class: "tag good" }, "chosen") : ""),
         h("td", { class: "bar" }, bar),
         h("td", { class: "figure" }, count(scores.totals[n])));
     });
-    const parts = [h("h3", {}, "Scores"), legend, h("table", { class: "scores" }, h("tbody", {}, lines))];
+    const parts = [h("h3", {}, "Scores"), account.when === "like" ? h("p", { class: "note" }, `What plugins give nodes ${WHEN.like}.`) : "", legend, h("table", { class: "scores" }, h("tbody", {}, lines))];
     if (scores.of > scores.nodes.length) parts.push(h("p", { class: "note" }, `The best ${scores.nodes.length} of ${plural(scores.of, "node")} that can take it.`));
-    if (level.length) parts.push(h("p", { class: "note" }, `The same for all: ${level.map((plugin) => `${plugin.plugin} ${plugin.points[0]}`).join(", ")}.`));
+    if (level.length) parts.push(h("p", { class: "note" }, `The same for all, and not in the bars: ${level.map((plugin) => `${plugin.plugin} ${plugin.points[0]}`).join(", ")}.`));
     return parts;
   }
 }

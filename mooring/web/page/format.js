@@ -18,7 +18,8 @@ function plural(number, one, many) {
 /** An amount of a resource: cpu is given in thousandths, memory in bytes. */
 function amount(value, resource) {
   if (resource === "cpu") {
-    return value % 1000 === 0 || value > 10000 ? count(Math.round(value / 100) / 10) : `${count(value)}m`;
+    if (Math.abs(value) < 1000 && value !== 0) return `${value}m`;
+    return count(value < 100000 ? Math.round(value / 10) / 100 : Math.round(value / 1000));
   }
   if (!isBytes(resource)) return count(value);
   let step = 0;
@@ -59,14 +60,15 @@ function clockTime(date) {
   return date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 }
 
-/** The gist of what kube-scheduler says of a pod that fits nowhere: the reasons, without how many nodes there are. */
+/** The gist of what kube-scheduler says of a pod that fits nowhere: the reasons, the most frequent first. */
 function gist(message) {
   let text = message.replace(/^0\/\d+ nodes are available: /, "");
   for (const end of [". preemption:", ". no new claims"]) {
     const at = text.indexOf(end);
     if (at > 0) text = text.slice(0, at);
   }
-  return text.replace(/\.$/, "");
+  const parts = text.replace(/\.$/, "").split(/, (?=\d+ )/);
+  return parts.sort((a, b) => (parseInt(b, 10) || 0) - (parseInt(a, 10) || 0)).join(", ");
 }
 
 /** Compares names so that node-2 comes before node-10. */

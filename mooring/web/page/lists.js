@@ -16,6 +16,7 @@ class Lists {
     this.key = "";
     this.list = new LongList($("list"), 54, (item) => this.makeRow(item), (item) => this.open(item));
     this.makeTabs();
+    this.makeQueue();
   }
 
   makeTabs() {
@@ -55,20 +56,23 @@ class Lists {
     $("list").setAttribute("aria-label", TABS.find(([name]) => name === this.tab)[1]);
   }
 
-  drawQueue() {
-    const { counts } = this.app.model;
+  makeQueue() {
     fill($("queue"), QUEUE.map(([state, word, meaning]) => h("button", {
-      type: "button", class: `part s${state}`, "aria-pressed": this.only === state, title: `${word}: a pod that ${meaning}`,
+      type: "button", class: `part s${state}`, title: `${word}: a pod that ${meaning}`,
       onclick: () => {
         this.only = this.only === state ? NONE : state;
         this.show("waiting");
-        this.focusPart(state);
       },
-    }, h("span", { class: "number" }, count(counts[state])), h("span", { class: "word" }, word))));
+    }, h("span", { class: "number" }), h("span", { class: "word" }, word))));
   }
 
-  focusPart(state) {
-    $("queue").querySelector(`.s${state}`).focus();
+  drawQueue() {
+    const { counts } = this.app.model;
+    QUEUE.forEach(([state], i) => {
+      const part = $("queue").children[i];
+      part.setAttribute("aria-pressed", this.only === state);
+      part.firstChild.textContent = count(counts[state]);
+    });
   }
 
   drawTabs() {

@@ -81,7 +81,7 @@ class App {
     const labels = [...values].filter(([, set]) => set.size <= MOST_GROUPS).map(([key]) => data.texts[key]).sort(byName);
     if (this.tiles.groupBy === "" && !this.wasChosen) this.tiles.groupBy = ZONE_LABELS.find((label) => labels.includes(label)) || "";
     if (this.tiles.groupBy && !labels.includes(this.tiles.groupBy)) labels.push(this.tiles.groupBy);
-    fill($("group"), h("option", { value: "" }, "not at all"), labels.map((label) => h("option", { value: label, selected: label === this.tiles.groupBy }, `by ${label}`)));
+    fill($("group"), h("option", { value: "" }, "none"), labels.map((label) => h("option", { value: label, selected: label === this.tiles.groupBy }, label)));
     this.legend();
   }
 
@@ -90,10 +90,12 @@ class App {
   }
 
   legend() {
+    const over = this.model.liveNodes().some((node) => this.model.share(node, this.tiles.resource) > 1);
     const closed = this.model.liveNodes().some((node) => this.data.rows.flags[this.model.row[node]]);
     const none = this.model.liveNodes().some((node) => Number.isNaN(this.model.share(node, this.tiles.resource)));
     fill($("legend"),
-      h("span", { class: "ends" }, "0%"), h("span", { class: "ramp", role: "img", "aria-label": "from empty to full" }), h("span", { class: "ends" }, "100% requested"),
+      h("span", { class: "ends" }, "0%"), h("span", { class: "ramp", role: "img", "aria-label": "from empty to full" }), h("span", { class: "ends" }, "100%"),
+      over ? h("span", { class: "sign" }, h("span", { class: "swatch over" }), "over 100%") : "",
       none ? h("span", { class: "sign" }, h("span", { class: "swatch none" }), "has none") : "",
       closed ? h("span", { class: "sign" }, h("span", { class: "swatch closed" }), "cordoned or not ready") : "");
   }

@@ -1,54 +1,17 @@
-// Tiles: the nodes as coloured tiles on a canvas. Only what is in sight is drawn, so thousands of nodes cost little.
+// Tiles: the nodes as coloured tiles: where each is, and what the mouse and the keyboard do to them.
 
-const CARD = { width: 172, height: 58, gap: 6 };
-const SIZES = [CARD, { width: 112, height: 44, gap: 5 }, { width: 58, height: 34, gap: 4 },
-  ...[28, 22, 18, 15, 12, 10, 8].map((side) => ({ width: side, height: side, gap: side > 14 ? 3 : 2 }))];
 const HEADING = 26;
 const HEADING_WIDTH = 168;
+const MOST_COLUMNS = 6;
 const BLOCK_GAP = 20;
 const MARGIN = 16;
-// From empty to full. Lightness alone tells them apart, so they serve every kind of eye.
-const RAMPS = {
-  light: ["#e6edf4", "#bcd7ea", "#86b9dc", "#4a93c6", "#1f6aa5", "#0c3f74"],
-  dark: ["#25303b", "#1f4767", "#2a6c95", "#4698b8", "#86c5cb", "#e4f0c4"],
-};
-
-function hexToRgb(hex) {
-  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
-}
-
-/** 101 colours, one for each percent, each with the colour of text on it. */
-function makeRamp(stops) {
-  const rgb = stops.map(hexToRgb);
-  const ramp = [];
-  for (let p = 0; p <= 100; p += 1) {
-    const place = (p / 100) * (rgb.length - 1);
-    const i = Math.min(Math.floor(place), rgb.length - 2);
-    const mix = rgb[i].map((from, c) => Math.round(from + (rgb[i + 1][c] - from) * (place - i)));
-    const light = (0.299 * mix[0] + 0.587 * mix[1] + 0.114 * mix[2]) / 255;
-    ramp.push({ fill: `rgb(${mix.join(",")})`, ink: light > 0.56 ? "#10202f" : "#ffffff" });
-  }
-  return ramp;
-}
-
-class Tiles {
+class Tiles extends Painter {
   constructor(app) {
-    this.app = app;
-    this.box = $("tiles");
-    this.canvas = $("canvas");
-    this.context = this.canvas.getContext("2d");
-    this.resource = 0;
+    super(app);
     this.groupBy = "";
     this.sortBy = "name";
-    this.focus = NONE;
-    this.hovered = NONE;
-    this.selected = NONE;
-    /** Nodes that stand out, the others fade; null: none does. */
-    this.marked = null;
-    this.blocks = [];
     this.order = [];
     this.layoutKey = "";
-    this.draw = perFrame(() => this.drawNow());
     this.relayout = perFrame(() => this.update(true));
     this.listen();
   }
@@ -69,23 +32,6 @@ class Tiles {
       }
     });
     new ResizeObserver(this.relayout).observe(box);
-  }
-
-  get model() {
-    return this.app.model;
-  }
-
-  get data() {
-    return this.app.data;
-  }
-
-  setTheme(name) {
-    this.ramp = makeRamp(RAMPS[name]);
-    const style = getComputedStyle(document.documentElement);
-    const colour = (variable) => style.getPropertyValue(variable).trim();
-    this.ink = { text: colour("--ink"), soft: colour("--soft"), line: colour("--line"), focus: colour("--focus"), page: colour("--page"), warn: colour("--warn") };
-    this.font = getComputedStyle(document.body).fontFamily;
-    this.draw();
   }
 
   /** The moment changed, or what is shown of it. */
@@ -122,11 +68,7 @@ class Tiles {
     const groups = this.groups();
     const width = Math.max(120, this.box.clientWidth - 2 * MARGIN);
     const height = Math.max(120, this.box.clientHeight - 2 * MARGIN);
-    for (const size of SIZES) {
-      this.size = size;
-      const tall = this.place(groups, size, width);
-      if (tall <= height) break;
-    }
+    this.fit(groups, width, height);
     this.order = this.blocks.flatMap((block) => block.nodes);
     this.indexOf = new Map(this.order.map((node, i) => [node, i]));
     $("spacer").style.height = `${this.total + 2 * MARGIN}px`;
@@ -134,16 +76,30 @@ class Tiles {
     if (!this.indexOf.has(this.focus)) this.focus = this.order.length ? this.order[0] : NONE;
   }
 
-  /** Puts the groups side by side and below each other; returns how tall that is. */
-  place(groups, size, width) {
+  /** Takes the largest tiles with which all is in sight, with the groups in as few columns as that needs. */
+  fit(groups, width, height) {
+    for (const size of SIZES) {
+      this.size = size;
+      for (let columns = 1; columns <= Math.min(MOST_COLUMNS, groups.length || 1); columns += 1) {
+        const wide = Math.floor((width - (columns - 1) * BLOCK_GAP) / columns);
+        if (columns > 1 && wide < Math.max(HEADING_WIDTH, 2 * size.width)) break;
+        if (this.place(groups, size, width, wide) <= height) return;
+      }
+    }
+    this.size = SIZES[SIZES.length - 2];
+    this.place(groups, this.size, width, width);
+  }
+
+  /** Puts the groups, each at most `broad`, side by side and below each other; returns how tall that is. */
+  place(groups, size, width, broad) {
     const pitch = size.width + size.gap, rise = size.height + size.gap;
     const heading = this.groupBy ? HEADING : 0;
-    const most = Math.max(1, Math.floor((width + size.gap) / pitch));
+    const most = Math.max(1, Math.floor((broad + size.gap) / pitch));
     let x = 0, y = 0, tall = 0, first = 0;
     this.blocks = [];
     for (const [value, nodes] of groups) {
       const columns = Math.min(most, nodes.length);
-      const wide = Math.min(width, Math.max(columns * pitch - size.gap, heading ? HEADING_WIDTH : 0));
+      const wide = Math.min(broad, Math.max(columns * pitch - size.gap, heading ? HEADING_WIDTH : 0));
       if (x > 0 && x + wide > width) {
         x = 0;
         y += tall + BLOCK_GAP;
@@ -158,170 +114,6 @@ class Tiles {
     }
     this.total = y + tall;
     return this.total;
-  }
-
-  /** Where a tile is, from the top left of everything. */
-  placeOf(block, i) {
-    const { size } = this;
-    return {
-      x: block.x + (i % block.columns) * (size.width + size.gap),
-      y: block.y + block.heading + Math.floor(i / block.columns) * (size.height + size.gap),
-    };
-  }
-
-  drawNow() {
-    const { box, canvas, context } = this;
-    if (!this.ramp) return;
-    const ratio = window.devicePixelRatio || 1;
-    const width = box.clientWidth, height = box.clientHeight;
-    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
-      canvas.width = Math.round(width * ratio);
-      canvas.height = Math.round(height * ratio);
-      canvas.style.width = `${width}px`;
-      canvas.style.height = `${height}px`;
-    }
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, width, height);
-    context.translate(0, -box.scrollTop);
-    const top = box.scrollTop, bottom = top + height;
-    for (const block of this.blocks) {
-      if (block.y + block.high < top || block.y > bottom) continue;
-      if (block.heading) this.drawHeading(block);
-      this.drawBlock(block, top, bottom);
-    }
-    this.drawRing(this.selected, this.ink.text, 2);
-    if (this.hovered !== NONE) this.drawRing(this.hovered, this.ink.text, 1);
-    if (document.activeElement === box) this.drawRing(this.focus, this.ink.focus, 3);
-  }
-
-  drawHeading(block) {
-    const { context } = this;
-    const name = block.value === null ? `without ${this.groupBy}` : block.value || "(empty)";
-    let sum = 0, count = 0;
-    for (const node of block.nodes) {
-      const share = this.model.share(node, this.resource);
-      if (!Number.isNaN(share)) {
-        sum += share;
-        count += 1;
-      }
-    }
-    const rest = `${COUNT.format(block.nodes.length)} · ${count ? percent(sum / count) : "none"}`;
-    context.textBaseline = "middle";
-    context.font = `12px ${this.font}`;
-    const restWide = context.measureText(rest).width;
-    context.font = `600 12px ${this.font}`;
-    const shown = this.cut(name, block.wide - restWide - 10);
-    context.fillStyle = this.ink.text;
-    context.fillText(shown, block.x, block.y + 9);
-    const nameWide = context.measureText(shown).width;
-    context.font = `12px ${this.font}`;
-    context.fillStyle = this.ink.soft;
-    context.fillText(rest, block.x + nameWide + 8, block.y + 9);
-  }
-
-  drawBlock(block, top, bottom) {
-    const { size } = this;
-    const rise = size.height + size.gap;
-    const from = Math.max(0, Math.floor((top - block.y - block.heading) / rise)) * block.columns;
-    const to = Math.min(block.nodes.length, Math.ceil((bottom - block.y - block.heading) / rise) * block.columns);
-    for (let i = from; i < to; i += 1) {
-      const { x, y } = this.placeOf(block, i);
-      this.drawTile(block.nodes[i], x, y);
-    }
-  }
-
-  drawTile(node, x, y) {
-    const { context, size, model } = this;
-    const share = model.share(node, this.resource);
-    const faded = this.marked !== null && !this.marked.has(node);
-    context.globalAlpha = faded ? 0.16 : 1;
-    let ink = this.ink.soft;
-    if (Number.isNaN(share)) {
-      context.strokeStyle = this.ink.line;
-      context.lineWidth = 1;
-      context.strokeRect(x + 0.5, y + 0.5, size.width - 1, size.height - 1);
-    } else {
-      const colour = this.ramp[Math.max(0, Math.min(100, Math.round(share * 100)))];
-      context.fillStyle = colour.fill;
-      context.fillRect(x, y, size.width, size.height);
-      ink = colour.ink;
-      if (share > 1) {
-        context.fillStyle = this.ink.warn;
-        context.fillRect(x, y + size.height - 3, size.width, 3);
-      }
-    }
-    if (this.data.rows.flags[model.row[node]]) this.drawClosed(x, y, ink);
-    if (size.width >= 58) this.drawWords(node, share, x, y, ink);
-    context.globalAlpha = 1;
-  }
-
-  /** A node that takes no new pods has a cut corner. */
-  drawClosed(x, y, ink) {
-    const { context, size } = this;
-    const side = Math.min(12, Math.max(5, size.height * 0.45));
-    context.fillStyle = this.ink.page;
-    context.beginPath();
-    context.moveTo(x + size.width - side, y);
-    context.lineTo(x + size.width, y);
-    context.lineTo(x + size.width, y + side);
-    context.fill();
-    context.strokeStyle = ink;
-    context.lineWidth = 1;
-    context.beginPath();
-    context.moveTo(x + size.width - side, y);
-    context.lineTo(x + size.width, y + side);
-    context.stroke();
-  }
-
-  drawWords(node, share, x, y, ink) {
-    const { context, size } = this;
-    const figure = Number.isNaN(share) ? "–" : percent(share);
-    context.fillStyle = ink;
-    context.textBaseline = "alphabetic";
-    if (size.width < 100) {
-      context.font = `600 12px ${this.font}`;
-      const wide = context.measureText(figure).width;
-      context.fillText(figure, x + (size.width - wide) / 2, y + size.height / 2 + 4);
-      return;
-    }
-    context.font = `600 12px ${this.font}`;
-    context.fillText(this.cut(this.data.nodes[node], size.width - 26), x + 9, y + (size === CARD ? 21 : 18));
-    context.font = `12px ${this.font}`;
-    const pods = this.model.used[this.data.resources.indexOf(PODS)][node];
-    const words = size === CARD ? `${figure}  ·  ${plural(pods, "pod")}` : figure;
-    context.fillText(words, x + 9, y + (size === CARD ? 41 : 34));
-  }
-
-  drawRing(node, colour, width) {
-    const found = this.indexOf ? this.find(node) : null;
-    if (!found) return;
-    const { context, size } = this;
-    const { x, y } = this.placeOf(found.block, found.i);
-    context.strokeStyle = this.ink.page;
-    context.lineWidth = width + 2;
-    context.strokeRect(x - 1, y - 1, size.width + 2, size.height + 2);
-    context.strokeStyle = colour;
-    context.lineWidth = width;
-    context.strokeRect(x - 1, y - 1, size.width + 2, size.height + 2);
-  }
-
-  cut(text, width) {
-    const { context } = this;
-    if (context.measureText(text).width <= width) return text;
-    let low = 0, high = text.length;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (context.measureText(`${text.slice(0, middle)}…`).width <= width) low = middle;
-      else high = middle - 1;
-    }
-    return low > 0 ? `${text.slice(0, low)}…` : "";
-  }
-
-  find(node) {
-    const at = this.indexOf.get(node);
-    if (at === undefined) return null;
-    const block = this.blocks.find((b) => at >= b.first && at < b.first + b.nodes.length);
-    return { block, i: at - block.first };
   }
 
   nodeAt(event) {
