@@ -27,12 +27,14 @@ from ..config import SchedulerConfiguration
 from ..errors import ApiError
 from ..framework import PodEvent
 from ..observe import SchedulerMetrics
+from .attempt import Attempt, Outcome
 from .build import build_scheduler
 from .core_thread import CoreThread
 from .cycle import Scheduler
 
 log = logging.getLogger(__name__)
 
+LEVELS = {Outcome.ERROR: logging.WARNING}
 LOOK_AGAIN_S = 300.0
 """How often to look whether the server has begun to serve a kind that it did not."""
 DRAIN_S = 10.0
@@ -189,6 +191,7 @@ class KubeDriver:
             feature_gates=options.feature_gates,
             metrics=options.metrics,
             run_blocking=self.core.run_blocking,
+            ended=_note,
         )
 
     def _follow(self, resource: Resource) -> None:
@@ -234,3 +237,11 @@ class KubeDriver:
         self.follow()
         if not self.failure.done() and error is not None:
             self.failure.set_exception(error)
+
+
+def _note(attempt: Attempt) -> None:
+    """Say how an attempt ended: failures always, the rest to whoever wants to know everything."""
+    level = LEVELS.get(attempt.outcome, logging.DEBUG)
+    if log.isEnabledFor(level):
+        what = attempt.message or f"bound to {attempt.node_name}"
+        log.log(level, "pod %s: %s", attempt.pod.key, what)
