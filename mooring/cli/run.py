@@ -7,7 +7,7 @@ import importlib.util
 import logging
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -15,13 +15,35 @@ from ..config import SchedulerConfiguration, parse_feature_gates
 from ..errors import InputError
 from ..observe.logs import set_up_logging
 from .config import FeatureGatesOption, PluginFilesOption, read_configuration
+from .electing import (
+    LeaderElectOption,
+    LeaseDurationOption,
+    RenewDeadlineOption,
+    ResourceNameOption,
+    ResourceNamespaceOption,
+    RetryPeriodOption,
+    make_elector,
+    with_election,
+)
 from .failures import reports_failures
+from .serving import (
+    LOOPBACK,
+    PROBES,
+    SECURE_PORT,
+    AllowPathsOption,
+    BindAddressOption,
+    CertFileOption,
+    KeyFileOption,
+    SecurePortOption,
+    ServingOptions,
+    serving_options,
+    start_serving,
+)
 
 if TYPE_CHECKING:
-    from ..clock import Clock
-    from ..cluster.kube.connection import Connection
     from ..cluster.kube.leader import LeaderElector
     from ..scheduler.kube_driver import DriverOptions, KubeDriver
+    from ..web.server import WebServer
 
 log = logging.getLogger(__name__)
 
@@ -57,14 +79,17 @@ def run(
     ] = None,
     plugins: PluginFilesOption = None,
     feature_gates: FeatureGatesOption = "",
-    leader_elect: Annotated[
-        bool | None,
-        typer.Option(
-            "--leader-elect/--no-leader-elect",
-            help="Whether to wait for the lease before scheduling. Default: as the configuration says.",
-            show_default=False,
-        ),
-    ] = None,
+    leader_elect: LeaderElectOption = None,
+    leader_elect_lease_duration: LeaseDurationOption = None,
+    leader_elect_renew_deadline: RenewDeadlineOption = None,
+    leader_elect_retry_period: RetryPeriodOption = None,
+    leader_elect_resource_name: ResourceNameOption = None,
+    leader_elect_resource_namespace: ResourceNamespaceOption = None,
+    bind_address: BindAddressOption = LOOPBACK,
+    secure_port: SecurePortOption = SECURE_PORT,
+    tls_cert_file: CertFileOption = None,
+    tls_private_key_file: KeyFileOption = None,
+    authorization_always_allow_paths: AllowPathsOption = PROBES,
     verbose: Annotated[
         int,
         typer.Option(
@@ -92,23 +117,43 @@ def run(
     from ..scheduler.kube_driver import DriverOptions
 
     set_up_logging(verbose + 1)
+    serving = serving_options(
+        bind_address,
+        secure_port,
+        tls_cert_file,
+        tls_private_key_file,
+        authorization_always_allow_paths,
+    )
     gates = parse_feature_gates(feature_gates)
-    settings = read_configuration(config, None, gates).config
+    settings = with_election(
+        read_configuration(config, None, gates).config,
+        leader_elect,
+        lease_duration=leader_elect_lease_duration,
+        renew_deadline=leader_elect_renew_deadline,
+        retry_period=leader_elect_retry_period,
+        resource_name=leader_elect_resource_name,
+        resource_namespace=leader_elect_resource_namespace,
+    )
     options = DriverOptions(plugin_files=[str(path) for path in plugins or ()], feature_gates=gates)
-    if leader_elect is None:
-        leader_elect = settings.leader_election.leader_elect
     source = kubeconfig or settings.client_connection.kubeconfig or None
-    code = asyncio.run(serve(settings, options, source, context, leader_elect))
+    place = ClusterPlace(source, context)
+    code = asyncio.run(serve(settings, options, place, serving))
     if code:
         raise typer.Exit(code)
+
+
+class ClusterPlace(NamedTuple):
+    """Where the cluster is: a kubeconfig and a context of it; None for the usual ones."""
+
+    kubeconfig: Path | str | None = None
+    context: str | None = None
 
 
 async def serve(
     config: SchedulerConfiguration,
     options: DriverOptions,
-    kubeconfig: Path | str | None,
-    context: str | None,
-    leader_elect: bool,
+    place: ClusterPlace,
+    serving: ServingOptions,
 ) -> int:
     """Schedule until a signal comes; returns the exit status."""
     from ..cluster.kube.connection import Connection
@@ -119,14 +164,20 @@ async def serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, told.set)
-    credentials = await load_credentials(kubeconfig, context)
+    credentials = await load_credentials(place.kubeconfig, place.context)
     connection = Connection(credentials)
     log.info("scheduling the pods of %s, known from %s", connection.server, credentials.source)
-    elector = make_elector(connection, config, options.clock) if leader_elect else None
+    elector = (
+        make_elector(connection, config, options.clock)
+        if config.leader_election.leader_elect
+        else None
+    )
     if elector is not None:
         options.is_leading = lambda: elector.is_leading
     driver = KubeDriver(connection, config, options)
+    server: WebServer | None = None
     try:
+        server = await start_serving(serving, driver, elector, told.is_set)
         working = asyncio.ensure_future(schedule(driver, elector))
         ending = asyncio.ensure_future(told.wait())
         both: set[asyncio.Future[Any]] = {working, ending}
@@ -143,6 +194,8 @@ async def serve(
         await driver.stop()
         if elector is not None:
             await elector.release()
+        if server is not None:
+            await server.stop()
         await connection.close()
 
 
@@ -159,19 +212,3 @@ async def schedule(driver: KubeDriver, elector: LeaderElector | None) -> int:
     driver.follow()
     log.error("the lease is lost: ending, so that a new process begins anew")
     return LOST_LEASE
-
-
-def make_elector(
-    connection: Connection, config: SchedulerConfiguration, clock: Clock
-) -> LeaderElector:
-    """Who competes for the lease that the configuration names."""
-    from ..cluster.kube.leader import ElectionTimes, LeaderElector, LeaseLock, make_identity
-
-    election = config.leader_election
-    lock = LeaseLock(
-        connection, election.resource_namespace, election.resource_name, clock, "default-scheduler"
-    )
-    times = ElectionTimes(
-        election.lease_duration_s, election.renew_deadline_s, election.retry_period_s
-    )
-    return LeaderElector(lock, make_identity(), clock, times)

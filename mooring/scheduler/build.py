@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
 
 import msgspec
 
@@ -30,6 +31,9 @@ from .extender import MakeTransport, make_http_transport
 from .extenders import Extenders
 from .parts import Cluster, Observer, Parts, unheard, unobserved
 from .select_host import RandomTies, TieBreak
+
+PluginSource: TypeAlias = str | type[Plugin]
+"""A plugin, or a Python file with some."""
 
 
 def build_scheduler(

@@ -1,29 +1,15 @@
-"""Web: what a running scheduler shows over HTTP: probes, metrics, its configuration, the page.
+"""Web: what people and machines see of a cluster and its scheduler over HTTP or in a file.
 
-What lives here: the server (`server`), TLS (`tls`), who may see what (`access`, `delegated`), health checks (`health`),
-and the routes of a scheduler (`scheduler_routes`). What may enter: scheduler, config, cluster, api. What must not
-happen: a look at the scheduler's state from the server's thread; what is shown is asked for by awaitable callables that
-whoever drives the scheduler provides. Who calls it: cli.
+Lives here: what the page shows (`history.py`, read it first; `accounts.py`), the report file (`report.py`), the live
+page (`live.py`, `page_server.py`), the page itself (`page/`: plain HTML, CSS and JavaScript that `assembly.py`
+joins); and the server of a running scheduler (`server.py`), with TLS (`tls.py`), who may see what (`access.py`,
+`delegated.py`), health checks (`health.py`) and its routes (`scheduler_routes.py`). Whoever wants the server imports
+its modules: a report file needs no aiohttp. May enter: scheduler, config, cluster, api, answers. Must not happen: a
+decision, a change of anything that is shown, or a look at the scheduler's state from the server's thread: that is
+asked for by awaitable callables, which whoever drives the scheduler provides. Called by: `cli`.
 """
 
-from .access import Access, LocalAccess
-from .delegated import ALWAYS_ALLOWED_PATHS, DelegatedAccess, Reviews
-from .health import HealthCheck, health_routes, named_check
-from .scheduler_routes import scheduler_routes
-from .server import WebServer, is_loopback
-from .tls import server_context
+from .history import History
+from .report import write_report
 
-__all__ = [
-    "ALWAYS_ALLOWED_PATHS",
-    "Access",
-    "DelegatedAccess",
-    "HealthCheck",
-    "LocalAccess",
-    "Reviews",
-    "WebServer",
-    "health_routes",
-    "is_loopback",
-    "named_check",
-    "scheduler_routes",
-    "server_context",
-]
+__all__ = ["History", "write_report"]

@@ -23,6 +23,7 @@ from ..memory import pod_life
 from ..memory.object_index import ClusterObject, ObjectIndex
 from .connection import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from .patches import object_patch, status_patch
+from .pod_statuses import PodStatuses
 from .reflector import DELETED, Change
 from .resources import RESOURCES, path_of
 from .sender import Job, Order, PostOrder, Result, Sender
@@ -54,6 +55,9 @@ class KubeCluster(ObjectIndex):
         self._tell = tell
         self._written: dict[tuple[str, str, str], Any] = {}
         """Objects as the API server returned them, until a watch shows them."""
+        self._statuses = PodStatuses(
+            self._send_status, self._newest, self._stored, lambda: pod_life.timestamp(clock)
+        )
 
     # What comes in
 
@@ -120,18 +124,23 @@ class KubeCluster(ObjectIndex):
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
     ) -> None:
         """Set a condition of the pod and its nominated node, each unless None; nothing new is not written."""
-        patch = status_patch(pod, condition, nominated_node_name, pod_life.timestamp(self._clock))
-        if patch is None:
-            return
-        path = path_of(pod, "status")
-        what = f"pod {pod.key}: cannot write its status"
-        self._order(Order(lambda s: s.patch(path, patch, STRATEGIC_MERGE_PATCH), None, what))
+        self._statuses.write(pod, condition, nominated_node_name)
 
     def clear_nomination(self, pod: Pod) -> None:
         """Take the nominated node out of the pod's status."""
         stored = self.get("Pod", pod.namespace, pod.name)
         if stored is not None and stored.uid == pod.uid:
             self.patch_status(stored, None, "")
+
+    def _send_status(self, pod: Pod, patch: bytes) -> asyncio.Future[bytes]:
+        path = path_of(pod, "status")
+        return self._ask(lambda s: s.patch(path, patch, STRATEGIC_MERGE_PATCH), f"patch {path}")
+
+    def _newest(self, pod: Pod) -> Pod:
+        """The pod as it was last seen, or as we have written it."""
+        known: Pod | None = self._written.get((pod.kind, pod.namespace, pod.name))
+        known = known or self.get(pod.kind, pod.namespace, pod.name)
+        return known if known is not None and known.uid == pod.uid else pod
 
     def record_event(self, event: PodEvent) -> None:
         """Tell people what happened to a pod."""
@@ -199,7 +208,8 @@ class KubeCluster(ObjectIndex):
         except DecodeError as error:
             raise ApiError(f"{obj.kind} {obj.key}: cannot read what was stored: {error}") from None
         listed = self.get(stored.kind, stored.namespace, stored.name)
-        if not isinstance(stored, Pod) and not _is_newer(listed, stored):
+        has_left = listed is None and isinstance(stored, Pod)
+        if not has_left and not _is_newer(listed, stored):
             self._written[stored.kind, stored.namespace, stored.name] = stored
         result: Stored = stored
         return result
@@ -211,7 +221,7 @@ class KubeCluster(ObjectIndex):
         if written is not None and _is_newer(obj, written):
             del self._written[key]
 
-    def _ask(self, job: Job, what: str) -> Awaitable[Any]:
+    def _ask(self, job: Job, what: str) -> asyncio.Future[Any]:
         future = self._loop.create_future()
         self._order(Order(job, future, what))
         return future
