@@ -25,7 +25,7 @@ from ..cluster.kube.sender import Order, PostOrder, Sender
 from ..cluster.kube.throttle import TokenBucket
 from ..config import SchedulerConfiguration
 from ..errors import ApiError
-from ..framework import PodEvent
+from ..framework import Plugin, PodEvent
 from ..observe import SchedulerMetrics
 from .attempt import Attempt, Outcome
 from .build import build_scheduler
@@ -47,6 +47,7 @@ Result = TypeVar("Result")
 class DriverOptions:
     """What a driver does otherwise than by default."""
 
+    plugins: Sequence[type[Plugin]] = ()
     plugin_files: Sequence[str] = ()
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     seed: int | None = None
@@ -187,6 +188,7 @@ class KubeDriver:
             clock=options.clock,
             executor=self.core.executor,
             seed=options.seed,
+            plugins=options.plugins,
             plugin_files=options.plugin_files,
             feature_gates=options.feature_gates,
             metrics=options.metrics,

@@ -80,11 +80,22 @@ class Connection:
             skip_auto_headers=("Content-Type",),
         )
         self._refreshing: asyncio.Task[None] | None = None
+        self._is_away = False
+        self._back = asyncio.Event()
 
     @property
     def server(self) -> str:
         """The address of the server."""
         return self.credentials.server
+
+    async def pause(self, seconds: float) -> None:
+        """Wait, but no longer than until a server that was away answers again, whoever asked."""
+        if not self._is_away:
+            await asyncio.sleep(seconds)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._back.wait()
 
     async def close(self) -> None:
         """End the session; what is under way fails."""
@@ -185,7 +196,7 @@ class Connection:
             headers["Content-Type"] = content_type
         if credentials.authorization is not None:
             headers["Authorization"] = credentials.authorization
-        return await self._session.request(
+        response = await self._session.request(
             method,
             URL(credentials.server + target, encoded=True),
             data=body,
@@ -196,6 +207,10 @@ class Connection:
             proxy=credentials.proxy,
             allow_redirects=False,
         )
+        if self._is_away:
+            self._is_away = False
+            self._back.set()
+        return response
 
     async def _refresh(self, was_refused: bool = False) -> None:
         """Look after the token; whoever comes meanwhile waits for the same."""
@@ -219,6 +234,9 @@ class Connection:
         return refusal(answer, what)
 
     def _unreachable(self, error: Exception) -> UnreachableError:
+        if not self._is_away:
+            self._is_away = True
+            self._back.clear()
         if isinstance(error, TimeoutError):
             problem = "no answer in time"
         elif isinstance(error, aiohttp.ClientConnectorCertificateError):
