@@ -25,14 +25,16 @@ from ..cluster.kube.sender import Order, PostOrder, Sender
 from ..cluster.kube.throttle import TokenBucket
 from ..config import SchedulerConfiguration
 from ..errors import ApiError
-from ..framework import PodEvent
+from ..framework import Plugin, PodEvent
 from ..observe import SchedulerMetrics
+from .attempt import Attempt, Outcome
 from .build import build_scheduler
 from .core_thread import CoreThread
 from .cycle import Scheduler
 
 log = logging.getLogger(__name__)
 
+LEVELS = {Outcome.ERROR: logging.WARNING}
 LOOK_AGAIN_S = 300.0
 """How often to look whether the server has begun to serve a kind that it did not."""
 DRAIN_S = 10.0
@@ -45,6 +47,7 @@ Result = TypeVar("Result")
 class DriverOptions:
     """What a driver does otherwise than by default."""
 
+    plugins: Sequence[type[Plugin]] = ()
     plugin_files: Sequence[str] = ()
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     seed: int | None = None
@@ -185,10 +188,12 @@ class KubeDriver:
             clock=options.clock,
             executor=self.core.executor,
             seed=options.seed,
+            plugins=options.plugins,
             plugin_files=options.plugin_files,
             feature_gates=options.feature_gates,
             metrics=options.metrics,
             run_blocking=self.core.run_blocking,
+            ended=_note,
         )
 
     def _follow(self, resource: Resource) -> None:
@@ -234,3 +239,11 @@ class KubeDriver:
         self.follow()
         if not self.failure.done() and error is not None:
             self.failure.set_exception(error)
+
+
+def _note(attempt: Attempt) -> None:
+    """Say how an attempt ended: failures always, the rest to whoever wants to know everything."""
+    level = LEVELS.get(attempt.outcome, logging.DEBUG)
+    if log.isEnabledFor(level):
+        what = attempt.message or f"bound to {attempt.node_name}"
+        log.log(level, "pod %s: %s", attempt.pod.key, what)
