@@ -126,3 +126,14 @@ def plain(value: ClusterObject | Any) -> Any:
     if isinstance(value, Pod | Node):
         return to_dict(value)
     return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def owner_reference(pod: Pod) -> dict[str, Any]:
+    """What an object says that was made for `pod`."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": pod.name,
+        "uid": pod.uid,
+        "controller": True,
+    }
