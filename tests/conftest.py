@@ -11,19 +11,17 @@ settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
-NO_BROWSER = "chromium is not installed"
-"""Why tests of the page are skipped where there is no browser."""
+NOT_RUN = {
+    "NOT RUN against a real kube-apiserver": "Set KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver.",
+    "chromium is not installed": "`make test-page` installs it and runs the tests of the page.",
+}
+"""Why tests may be left out, and what to do about it."""
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say so, and not in passing, when the page was not tested."""
-    skipped = terminalreporter.stats.get("skipped", [])
-    missed = [report for report in skipped if NO_BROWSER in str(report.longrepr)]
-    if missed:
-        terminalreporter.section("NOT RUN: the page in a browser", red=True, bold=True)
-        terminalreporter.line(
-            f"{len(missed)} tests of the page were NOT RUN: {NO_BROWSER}. "
-            "`make test-page` installs it and runs them.",
-            red=True,
-            bold=True,
-        )
+    """Say it loudly when the tests that need a real control plane or a browser were left out."""
+    skipped = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", ())]
+    for reason, remedy in NOT_RUN.items():
+        if missed := sum(reason in why for why in skipped):
+            terminalreporter.section("NOT RUN", sep="!", red=True, bold=True)
+            terminalreporter.line(f"{missed} tests: {reason}. {remedy}", red=True, bold=True)

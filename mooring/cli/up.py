@@ -110,7 +110,7 @@ def up(
         )
     from ..cluster.apiserver import ApiServer
     from ..web.live import PageSource
-    from ..web.server import PageServer
+    from ..web.page_server import PageServer
 
     configuration = read_configuration(config, None, {}).config if scheduler else None
     folder = data_dir.resolve() if data_dir is not None else None

@@ -1,0 +1,113 @@
+"""Devices: claims on devices that cannot be served on the node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...api.dra import ClaimNotReadyError, ResourceClaim, claim_name_of
+from ...api.resources import may_stand_for_devices
+from ..changes import Change, pointer
+from .proposal import Ask, Remedy, create, delete, plain, remedy, remove
+
+MOST_MAKES = 6
+MOST_CLAIMS = 24
+COPIES = (1, 2, 4, 8, 16)
+
+
+def serve_claims(ask: Ask) -> Iterator[Remedy]:
+    """Claims give back what they have elsewhere; others give devices back; the node has more; the pod does without."""
+    claims = list(_claims(ask))
+    if not claims and not any(map(may_stand_for_devices, ask.pod.requests)):
+        return
+    own = [claim for claim in claims if claim.allocation is not None]
+    if own:
+        yield remedy("let the pod's claims be served anew", *[_given_back(claim) for claim in own])
+    yield from _more_devices(ask)
+    yield from _free_devices(ask, claims)
+    yield from _without_claims(ask)
+
+
+def _claims(ask: Ask) -> Iterator[ResourceClaim]:
+    for entry in ask.pod.spec.resource_claims or ():
+        try:
+            name = claim_name_of(ask.pod, entry)
+        except ClaimNotReadyError:
+            continue
+        claim = ask.view.cluster.get("ResourceClaim", ask.pod.namespace, name or "")
+        if isinstance(claim, ResourceClaim):
+            yield claim
+
+
+def _given_back(claim: ResourceClaim) -> Change:
+    path = pointer("status", "allocation")
+    return remove(claim, path, plain(claim.allocation), f"claim {claim.key} gives its devices back")
+
+
+def _more_devices(ask: Ask) -> Iterator[Remedy]:
+    """More of a make of devices that is known in the cluster, on the node."""
+    makes: dict[tuple[str, bytes], dict[str, Any]] = {}
+    for slice_ in ask.view.cluster.list("ResourceSlice"):
+        for device in slice_.spec.devices or ():
+            makes.setdefault((slice_.spec.driver, device.content), plain(device))
+    for (driver, _), device in list(makes.items())[:MOST_MAKES]:
+        for copies in COPIES:
+            change = create(_slice(ask, driver, device, copies), "")
+            if ask.helps([change]):
+                number = "a device" if copies == 1 else f"{copies} devices"
+                text = f"{number} more of {driver} like {device['name']} on {ask.node.name}"
+                change.text = text
+                yield remedy(text, change)
+                break
+
+
+def _slice(ask: Ask, driver: str, device: dict[str, Any], copies: int) -> dict[str, Any]:
+    kept = {k: v for k, v in device.items() if k in ("attributes", "capacity")}
+    name = f"{ask.node.name}-more-{driver}"
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": name, "uid": name},
+        "spec": {
+            "driver": driver,
+            "nodeName": ask.node.name,
+            "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": f"more-{n}", **kept} for n in range(copies)],
+        },
+    }
+
+
+def _free_devices(ask: Ask, own: list[ResourceClaim]) -> Iterator[Remedy]:
+    """Other claims give devices back."""
+    keys = {claim.key for claim in own}
+    others = [
+        claim
+        for claim in ask.view.cluster.list("ResourceClaim")
+        if claim.allocation is not None and claim.key not in keys
+    ]
+    for claim in others[:MOST_CLAIMS]:
+        change = delete(claim, f"claim {claim.key} goes, and gives its devices back")
+        if ask.helps([change]):
+            yield remedy(change.text, change)
+            return
+    if 1 < len(others) <= MOST_CLAIMS:
+        yield remedy(
+            "other claims give their devices back",
+            *[delete(c, f"claim {c.key} goes, and gives its devices back") for c in others],
+        )
+
+
+def _without_claims(ask: Ask) -> Iterator[Remedy]:
+    """The pod does without devices."""
+    pod, changes = ask.pod, list[Change]()
+    for i, entry in reversed(list(enumerate(pod.spec.resource_claims or ()))):
+        path = pointer("spec", "resourceClaims", i)
+        text = f"do without claim {entry.name}"
+        changes.append(remove(pod, path, plain(entry), text))
+    for i, container in enumerate(pod.spec.containers or ()):
+        for name, quantity in container.requests.items():
+            if may_stand_for_devices(name):
+                path = pointer("spec", "containers", i, "resources", "requests", name)
+                changes.append(remove(pod, path, quantity, f"do without {name}"))
+    if changes:
+        yield remedy("do without devices", *changes)
