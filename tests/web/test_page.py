@@ -151,7 +151,8 @@ def test_a_pod_that_found_its_node_shows_the_scores(open_page: Open, example: Pa
     chosen = tab.text(".scores .winner")
     assert "worker-b2" in chosen
     assert "662" in chosen
-    assert len(tab.texts(".scores tr")) == 4
+    assert len(tab.texts(".scores tr")) == 3
+    assert "and 1 equal" in tab.texts(".scores tr")[-1]
     assert "TaintToleration 300" in tab.text("#details")
 
 

@@ -103,6 +103,17 @@ def test_many_nodes_and_pods_stay_small() -> None:
     assert size / (len(nodes) + len(pods)) < 100
 
 
+def test_nodes_that_score_alike_are_told_once_the_chosen_one_first() -> None:
+    nodes = [make_node(f"n{i:02}", cpu="8" if i < 20 else "4") for i in range(40)]
+    data = data_of(*nodes, make_pod("a", cpu="1"), explain=True, seed=7)
+
+    account = account_of(data, "a")
+    assert account is not None
+    scores = account["scores"]
+    assert scores["alike"] == [19, 19]
+    assert scores["nodes"] == [scores["winner"], 20]
+
+
 @pytest.mark.parametrize(
     ("numbers", "expected"),
     [

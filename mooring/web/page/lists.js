@@ -6,6 +6,7 @@ const QUEUE = [
   [UNSCHEDULABLE, "Unschedulable", "was refused, and waits until something changes"],
   [GATED, "Gated", "is held back before it is tried"],
 ];
+const EVENT_WORDS = ["was deleted", "waits for its turn", "is tried again in a moment", "waits until something changes", "is held back", "a node is kept for it"];
 const TABS = [["waiting", "Waiting"], ["pods", "All pods"], ["log", "Changes"]];
 
 class Lists {
@@ -77,7 +78,7 @@ class Lists {
 
   drawTabs() {
     const { model } = this.app;
-    const numbers = { waiting: model.waitingCount, pods: this.everything().length, log: model.at };
+    const numbers = { waiting: model.waitingCount, pods: model.state.length - model.counts[GONE], log: model.at };
     for (const [name] of TABS) {
       const tab = $(`tab-${name}`);
       tab.setAttribute("aria-selected", name === this.tab);
@@ -154,7 +155,7 @@ class Lists {
       space = data.namespace(which[at]);
       label = STATE_WORDS[state] || "changed";
       if (state === KIND) words = "its labels or requests changed";
-      else if (isWaiting(state) || state === GONE) words = gist(data.texts[value[at]]);
+      else if (isWaiting(state) || state === GONE) words = gist(data.texts[value[at]]) || EVENT_WORDS[state];
       else words = value[at] === NONE ? "" : `on ${data.nodes[value[at]]}`;
       if (state === GONE && data.preemptedFor.has(which[at])) words = `preempted for ${data.preemptedFor.get(which[at])}`;
     }

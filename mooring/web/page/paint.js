@@ -217,7 +217,7 @@ class Painter {
     const right = x + size.width - 20;
     context.font = `${resource === this.resource ? "600 " : ""}11px ${this.font}`;
     context.fillStyle = this.ink.soft;
-    context.fillText(this.cut(name.includes("/") ? name.split("/").pop() : resourceName(name), 52), x, y);
+    context.fillText(this.cut(shortName(name), 52), x, y);
     context.font = `11px ${this.font}`;
     context.fillText(words, right - context.measureText(words).width, y);
     const left = x + 58, long = 62;
@@ -260,7 +260,7 @@ class Painter {
     context.font = `600 12px ${this.font}`;
     context.fillText(this.cut(this.data.nodes[node], size.width - 26), x + 9, y + (size === CARD ? 21 : 18));
     context.font = `12px ${this.font}`;
-    const pods = this.model.used[this.data.resources.indexOf(PODS)][node];
+    const pods = this.model.podCount(node);
     const words = size === CARD ? `${figure}  ·  ${plural(pods, "pod")}` : figure;
     context.fillText(words, x + 9, y + (size === CARD ? 41 : 34));
   }

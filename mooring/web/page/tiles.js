@@ -5,6 +5,7 @@ const HEADING_WIDTH = 168;
 const MOST_COLUMNS = 6;
 const BLOCK_GAP = 20;
 const MARGIN = 16;
+
 class Tiles extends Painter {
   constructor(app) {
     super(app);
@@ -159,7 +160,7 @@ class Tiles extends Painter {
     const all = data.allocatable(model.row[node], this.resource);
     const used = model.used[this.resource][node];
     const parts = [all > 0 ? `${resourceName(name)} ${percent(used / all)}, ${amount(used, name)} of ${amount(all, name)}` : `no ${resourceName(name)}`];
-    if (name !== PODS) parts.push(plural(model.used[data.resources.indexOf(PODS)][node], "pod"));
+    if (name !== PODS) parts.push(plural(model.podCount(node), "pod"));
     const flags = data.rows.flags[model.row[node]];
     if (flags & 1) parts.push("cordoned");
     if (flags & 2) parts.push("not ready");
