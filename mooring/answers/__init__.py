@@ -6,3 +6,33 @@ config, runtime, scheduler, cluster, sim. What must not happen: an effect on the
 placement (answers come from judging, not from guessing), or printing. Who calls it: cli, web, and people in their own
 scripts.
 """
+
+from .account import (
+    Ahead,
+    Choice,
+    PodExplanation,
+    PodRef,
+    Preemption,
+    Refusal,
+    RefusedNodes,
+    ScoredNode,
+    Verdict,
+)
+from .cluster_view import ClusterView
+from .explain import explain
+from .finding import find_pods
+
+__all__ = [
+    "Ahead",
+    "Choice",
+    "ClusterView",
+    "PodExplanation",
+    "PodRef",
+    "Preemption",
+    "Refusal",
+    "RefusedNodes",
+    "ScoredNode",
+    "Verdict",
+    "explain",
+    "find_pods",
+]

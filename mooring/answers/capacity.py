@@ -19,6 +19,7 @@ from ..cluster.memory import Admission, AdmissionError
 from ..errors import InputError
 from ..scheduler import Outcome
 from ..scheduler.collector import rare_collections
+from ..sim.frames import make_frame
 from ..sim.world import InputObject
 from .judging import judge
 from .pod_kinds import PodKind, on_nodes
@@ -96,6 +97,13 @@ class Capacity:
         counts = Counter(per_node.values())
         counts[0] = self.node_count - len(per_node)
         return {number: counts[number] for number in sorted(counts, reverse=True) if counts[number]}
+
+    def to_frame(self) -> Any:
+        """How many pods each node takes, a column per kind, as a pandas DataFrame."""
+        names = dict.fromkeys(name for kind in self.kinds for name in kind.nodes)
+        return make_frame(
+            {"node": name, **{kind.name: kind.nodes[name] for kind in self.kinds}} for name in names
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as docs/answers.md describes it."""

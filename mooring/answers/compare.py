@@ -12,6 +12,7 @@ import numpy as np
 from ..api.pod import Pod
 from ..errors import InputError
 from ..sim import Simulation, SimulationReport
+from ..sim.frames import make_frame
 from ..sim.world import InputObject
 from ..table import Bools, NodeTable
 from .owners import is_daemon, is_static
@@ -98,6 +99,19 @@ class Comparison:
             if len(set(nodes)) > 1:
                 found.append(Difference(key, nodes))
         return found
+
+    def metric_rows(self) -> list[dict[str, Any]]:
+        """A row per scheduler and metric: the mean over the seeds, and the deviation."""
+        return [
+            {"scheduler": each.name, "metric": name, "mean": m.mean, "deviation": m.deviation}
+            for each in self.contenders
+            for name, m in each.metrics.items()
+        ]
+
+    def to_frame(self) -> Any:
+        """The means as a pandas DataFrame: a line per metric, a column per scheduler."""
+        frame = make_frame(self.metric_rows())
+        return frame.pivot_table("mean", "metric", "scheduler", sort=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as docs/answers.md describes it."""

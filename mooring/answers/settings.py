@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ..config import SchedulerConfiguration
+from ..scheduler import PluginSource
 from ..sim import Simulation
 from ..sim.world import InputObject
 
@@ -20,8 +21,8 @@ class Settings:
 
     config: SchedulerConfiguration | None = None
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
-    plugins: tuple[str, ...] = ()
-    """Python files with plugins."""
+    plugins: tuple[PluginSource, ...] = ()
+    """Plugins, or Python files with some."""
     seed: int | None = None
 
     def simulation(

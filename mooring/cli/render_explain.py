@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..scheduler import Attempt, Explanation, Outcome, PluginScore
+from ..scheduler import Attempt, Explanation, Outcome
 from ..sim import SimulationReport
 from .render import new_table
+
+PluginPoints: TypeAlias = tuple[str, int, Mapping[str, int]]
+"""A plugin, its weight, and the weighted points it gave each node."""
+Scores: TypeAlias = Sequence[PluginPoints]
 
 MAX_SCORED = 10
 MAX_NAMES = 3
@@ -33,20 +38,22 @@ def render_explanation(console: Console, attempt: Attempt, everything: bool = Fa
     console.print(_headline(attempt))
     explanation = attempt.explanation
     if explanation is None:
-        _indent(console, Text(attempt.message))
+        indent(console, Text(attempt.message))
         return
     if not explanation.pre_filter.is_success:
-        _indent(console, Text(f"PreFilter: {explanation.pre_filter.message}"))
+        indent(console, Text(f"PreFilter: {explanation.pre_filter.message}"))
     elif explanation.node_names is not None:
-        _indent(console, Text(f"PreFilter left {len(explanation.node_names)} nodes to look at"))
+        indent(console, Text(f"PreFilter left {len(explanation.node_names)} nodes to look at"))
     if len(explanation.totals) > 1:
-        _indent(console, _score_table(explanation, attempt.node_name, everything))
-        _indent(console, _equal_scores(explanation))
-    _indent(console, _refusal_table(explanation, everything))
+        scores = _points(explanation)
+        indent(console, score_table(scores, explanation.totals, attempt.node_name, everything))
+        indent(console, level_scores(scores))
+    indent(console, _refusal_table(explanation, everything))
     if attempt.message:
-        _indent(console, Text(attempt.message, style="yellow"))
-    _indent(console, _wait_table(explanation))
-    _indent(console, _skipped(explanation))
+        indent(console, Text(attempt.message, style="yellow"))
+    indent(console, wait_table(explanation.waits_for))
+    by_point = {"filter": explanation.skipped_filter, "score": explanation.skipped_score}
+    indent(console, skipped(by_point))
 
 
 def _headline(attempt: Attempt) -> Text:
@@ -76,24 +83,24 @@ def _margin(attempt: Attempt) -> str:
     return f"(score {totals[attempt.node_name]}, {ahead} ahead of {best})"
 
 
-def _score_table(explanation: Explanation, winner: str, everything: bool) -> Table:
-    """The feasible nodes, best first, those with equal scores in one row."""
-    columns = [score for score in explanation.scores if not _is_level(score)]
+def score_table(scores: Scores, totals: Mapping[str, int], winner: str, everything: bool) -> Table:
+    """The feasible nodes, best first, those with equal scores in one row; `scores` are weighted points by node."""
+    columns = [score for score in scores if not _is_level(score)]
     groups: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
-    for name, total in explanation.totals.items():
-        parts = tuple(score.normalized[name] * score.weight for score in columns)
+    for name, total in totals.items():
+        parts = tuple(points[name] for _, _, points in columns)
         groups[(total, *parts)].append(name)
     table = new_table()
     table.add_column("NODE", overflow="fold")
     table.add_column("TOTAL", justify="right")
-    for score in columns:
-        table.add_column(_heading(score), justify="right")
+    for plugin, weight, _ in columns:
+        table.add_column(_heading(plugin, weight), justify="right")
     ranked = sorted(groups.items(), key=lambda group: (-group[0][0], winner not in group[1]))
     shown = ranked if everything else ranked[:MAX_SCORED]
     for points, names in shown:
         has_won = winner in names
         names.sort(key=lambda name: name != winner)
-        label = Text(f"{'★ ' if has_won else '  '}{_names(names, everything)}")
+        label = Text(f"{'★ ' if has_won else '  '}{name_some(names, everything)}")
         table.add_row(label, *map(str, points), style="bold green" if has_won else "")
     if len(shown) < len(ranked):
         hidden = sum(len(names) for _, names in ranked[len(shown) :])
@@ -102,23 +109,32 @@ def _score_table(explanation: Explanation, winner: str, everything: bool) -> Tab
     return table
 
 
-def _is_level(score: PluginScore) -> bool:
+def _points(explanation: Explanation) -> Scores:
+    return [
+        (
+            score.plugin,
+            score.weight,
+            {name: value * score.weight for name, value in score.normalized.items()},
+        )
+        for score in explanation.scores
+    ]
+
+
+def _is_level(score: PluginPoints) -> bool:
     """Whether the plugin gave every node the same, and so decided nothing."""
-    return len(set(score.normalized.values())) <= 1
+    return len(set(score[2].values())) <= 1
 
 
-def _heading(score: PluginScore) -> str:
+def _heading(plugin: str, weight: int) -> str:
     """The plugin's name, a word to a line, with its weight."""
-    words = _WORDS.findall(score.plugin) or [score.plugin]
-    return "\n".join((*words, f"×{score.weight}"))
+    words = _WORDS.findall(plugin) or [plugin]
+    return "\n".join((*words, f"×{weight}"))
 
 
-def _equal_scores(explanation: Explanation) -> Text:
-    level = [score for score in explanation.scores if _is_level(score)]
-    said = ", ".join(
-        f"{score.plugin} {next(iter(score.normalized.values()), 0) * score.weight}"
-        for score in level
-    )
+def level_scores(scores: Scores) -> Text:
+    """The plugins that gave all nodes the same."""
+    level = [score for score in scores if _is_level(score)]
+    said = ", ".join(f"{name} {next(iter(points.values()), 0)}" for name, _, points in level)
     return Text(f"the same for all: {said}" if said else "", style="dim")
 
 
@@ -135,18 +151,18 @@ def _refusal_table(explanation: Explanation, everything: bool) -> Table | Text:
     for heading in ("BY", "REASON", "NODES"):
         table.add_column(heading, overflow="fold")
     for (plugin, reason), names in sorted(groups.items(), key=lambda group: -len(group[1])):
-        table.add_row(str(len(names)), plugin, Text(reason), Text(_names(names, everything)))
+        table.add_row(str(len(names)), plugin, Text(reason), Text(name_some(names, everything)))
     return table
 
 
-def _wait_table(explanation: Explanation) -> Table | Text:
+def wait_table(waits_for: Mapping[str, Sequence[str]]) -> Table | Text:
     """What may bring a refused pod back: the events that the plugins wait for that refused it."""
-    if not explanation.waits_for:
+    if not waits_for:
         return Text()
     table = new_table()
     table.add_column("REFUSED BY")
     table.add_column("WAITS FOR", overflow="fold")
-    for plugin, events in explanation.waits_for.items():
+    for plugin, events in waits_for.items():
         table.add_row(plugin, Text(name_events(events)))
     return table
 
@@ -166,24 +182,20 @@ def name_events(events: Iterable[str]) -> str:
     )
 
 
-def _skipped(explanation: Explanation) -> Text:
-    """The plugins that had nothing to say about this pod."""
-    parts = []
-    for what, names in (
-        ("filter", explanation.skipped_filter),
-        ("score", explanation.skipped_score),
-    ):
-        if names:
-            parts.append(f"{what} {', '.join(names)}")
+def skipped(by_point: Mapping[str, Sequence[str]]) -> Text:
+    """The plugins that had nothing to say about this pod, by extension point."""
+    parts = [f"{what} {', '.join(names)}" for what, names in by_point.items() if names]
     return Text(f"skipped: {'; '.join(parts)}" if parts else "", style="dim")
 
 
-def _names(names: Sequence[str], everything: bool) -> str:
+def name_some(names: Sequence[str], everything: bool) -> str:
+    """The first few names and how many more there are, or all of them."""
     shown: Iterable[str] = names if everything else names[:MAX_NAMES]
     rest = 0 if everything else len(names) - MAX_NAMES
     return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _indent(console: Console, part: Table | Text) -> None:
+def indent(console: Console, part: Table | Text) -> None:
+    """Print a part of an explanation, unless there is nothing in it."""
     if isinstance(part, Table) or part.plain:
         console.print(Padding(part, (0, 0, 0, 2), expand=False))

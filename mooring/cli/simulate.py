@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from ..api.durations import EXPECTED, parse_duration
 from ..errors import InputError
 from ..sim import Simulation, SimulationReport
 from .consoles import stdout_console, written_to_stdout
+from .html import html_to
 from .metrics import metrics_to
 from .options import PENDING, AllOption, Question, takes_question
 from .output import print_json, print_names, print_yaml
@@ -85,6 +87,14 @@ def simulate(
             show_default=False,
         ),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a page about the run to a file: one file, which opens in a browser without a network.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Place pods on a cluster that is described by manifests, and show where they go.
 
@@ -99,7 +109,7 @@ def simulate(
     """
     until_s = _parse_until(until)
     settings, manifests = question.settings, question.manifests
-    with metrics_to(metrics) as write_metrics:
+    with metrics_to(metrics) as write_metrics, html_to(html) as page:
         with trace_to(trace, output is Output.JSON) as writer:
             simulation = Simulation(
                 manifests.objects,
@@ -111,7 +121,9 @@ def simulate(
                 place_of=manifests.place_of,
                 trace=writer,
             )
+            page.follow(simulation)
             report = _run(simulation, writer, until_s)
+        page.write(report, question.sources)
         print_report(report, output, explain, everything)
         write_metrics(simulation.scheduler.metrics)
     if not report.is_complete:

@@ -74,8 +74,14 @@ class Scheduler(EventHandlers):
             failed=self._binding_failed,
             clock=parts.clock,
             metrics=parts.metrics,
+            run_blocking=parts.run_blocking,
             extenders=parts.extenders,
         )
+
+    @property
+    def has_extenders(self) -> bool:
+        """Whether others are asked about nodes, too."""
+        return self._extenders is not None
 
     # The road
 
@@ -112,6 +118,24 @@ class Scheduler(EventHandlers):
             attempt.fail(failure(error), nominated_node_name="")
         if attempt.status is not None and not attempt.was_handled:
             self._note_failure(profile, state, attempt)
+        return attempt
+
+    def judge(self, pod: Pod) -> Attempt:
+        """Where `pod` would go as things stand, up to the choice of a node: nothing is assumed or reserved.
+
+        When no node fits, PostFilter makes room through the cluster; whoever only asks brings one that does nothing.
+        """
+        profile, state = self.profiles[pod.scheduler_name], CycleState()
+        state.times[STARTED] = perf_counter()
+        attempt = Attempt(pod, Outcome.BOUND)
+        try:
+            self._find_node(profile, state, attempt)
+        except PluginRunError as failed:
+            attempt.fail(failed.status)
+        except ExtenderError as error:
+            attempt.fail(failure(error))
+        if attempt.is_failed and attempt.explanation is not None:
+            self._explain_wait(attempt, attempt.explanation, attempt.unschedulable_plugins)
         return attempt
 
     def _find_node(self, profile: ProfileRuntime, state: CycleState, attempt: Attempt) -> None:

@@ -59,15 +59,21 @@ PlaceOf: TypeAlias = Callable[[InputObject], str]
 
 
 class World:
-    """A cluster filled with `objects`. Raises InputError when an API server would refuse one, or there is no node."""
+    """A cluster filled with `objects`. Raises InputError when an API server would refuse one, or there is no node.
+
+    With `is_recorded`, what happens besides scheduling comes from elsewhere: no controller makes pods, no kubelet ends
+    them, and nodes may come later. Volumes and claims still follow from where pods go.
+    """
 
     def __init__(
         self,
         objects: Sequence[InputObject],
         place_of: PlaceOf,
         provisioning: Provisioning | None = None,
+        is_recorded: bool = False,
     ) -> None:
         self._place_of = place_of
+        self._is_recorded = is_recorded
         self.clock = ManualClock(_start(objects))
         self.timers = Timers(self.clock)
         self.agenda = Agenda(self.clock, self.timers)
@@ -76,7 +82,8 @@ class World:
         self._volumes = VolumeController(self.cluster, provisioning, self.agenda)
         self._claims = ClaimController(self.cluster)
         self._namespaces: set[str] = set()
-        _refuse_no_nodes(objects)
+        if not is_recorded:
+            _refuse_no_nodes(objects)
         present, later, timelines = self._sort(objects)
         self._load(present)
         for obj in later:
@@ -90,15 +97,16 @@ class World:
 
         Unless `pods_end`, pods that say how long they take run on.
         """
-        if pods_end:
+        if pods_end and not self._is_recorded:
             self.cluster.watch(Kubelets(self.cluster, self.clock, self.agenda))
-        self.cluster.watch(self._controllers, replay=False)
+        if not self._is_recorded:
+            self.cluster.watch(self._controllers, replay=False)
         self.cluster.watch(self._volumes)
         self.cluster.watch(self._claims)
         self._volumes.run()
         self._claims.run()
         for pod in self.cluster.list("Pod"):
-            if pod.node_name and pod.is_terminating:
+            if pod.node_name and pod.is_terminating and not self._is_recorded:
                 self._expect_end(pod)
 
     def settle(self) -> None:
@@ -174,7 +182,7 @@ class World:
             if isinstance(obj, Pod):
                 if is_waiting(obj):
                     self.cluster.add(admitted[id(obj)])
-            elif not isinstance(obj, Node) and obj.kind in WORKLOAD_KINDS:
+            elif obj.kind in WORKLOAD_KINDS and not isinstance(obj, Node) and not self._is_recorded:
                 self._controllers.sync(obj)
 
     def _need_namespace(self, name: str) -> None:

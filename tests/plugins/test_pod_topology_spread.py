@@ -492,3 +492,19 @@ def test_default_constraints_follow_changes_of_the_objects() -> None:
     lister.objects.append(WEB_SERVICE)
     lister.version += 1
     assert plugin.pre_score(CycleState(), make_pod("p"), table, ALL) != SKIP
+
+
+def test_pods_pinned_to_different_nodes_are_not_taken_for_each_other() -> None:
+    """Only the node that a pod names counts for it, and none of them for a pod like it that names none."""
+    fields = [{"key": "metadata.name", "operator": "In", "values": ["a"]}]
+    terms = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    pinned = make_pod("pinned", "", constraint(1), affinity={"nodeAffinity": required})
+    table, plugin = make_writer(ABC, webs({"a": 2})).table, PodTopologySpread()
+    said = []
+    for pod in (pinned, make_pod("free", "", constraint(1))):
+        state = CycleState()
+        plugin.pre_filter(state, pod, table)
+        said.append(plugin.filter_rows(state, pod, table, ALL).status(0))
+
+    assert said == [FITS, UNEVEN]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from ...sim.frames import make_frame
 from ..budgets import BudgetUse
 
 
@@ -156,6 +157,19 @@ class WhatIf:
             "preempted": len(self.preempted),
             "budgetsViolated": sum(use.is_violated for use in self.budgets),
         }
+
+    def to_frame(self) -> Any:
+        """The pods that are not as they were, as a pandas DataFrame."""
+        return make_frame(
+            {
+                "namespace": pod.namespace,
+                "pod": pod.name,
+                "was": str(pod.was),
+                "now": str(pod.now),
+                "why": pod.why,
+            }
+            for pod in self.pods
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as docs/answers.md describes it."""

@@ -49,7 +49,7 @@ class Plans:
         self._constraints_of = constraints_of
         self._requires_all = requires_all
         self._lister_version = lister_version
-        self._kept: dict[tuple[PodClass, str, Hashable], Plan] = {}
+        self._kept: dict[tuple[PodClass, str, str, Hashable], Plan] = {}
         self._stamp: Hashable = None
 
     def get(self, pod: Pod, table: NodeTable, action: str) -> Plan:
@@ -59,7 +59,8 @@ class Plans:
             self._kept.clear()
             self._stamp = stamp
         is_own = pod.spec.topology_spread_constraints
-        key = (pod.pod_class, action, None if is_own else self._lister_version())
+        # Pods of a class may be pinned to nodes, and then only those nodes count.
+        key = (pod.pod_class, pod.spec.pin, action, None if is_own else self._lister_version())
         plan = self._kept.get(key)
         if plan is None:
             plan = self._kept[key] = self._make(pod, table, action)

@@ -1,0 +1,162 @@
+"""Cluster view: a cluster at one moment and a scheduler that knows it, for whoever only asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, TypeAlias
+
+from msgspec.structs import replace
+
+from ..api.pod import EMPTY_STATUS, Pod
+from ..clock import Clock, ManualClock
+from ..cluster.memory import ClusterObject
+from ..config import SchedulerConfiguration, default_config
+from ..errors import InputError
+from ..framework import Plugin, Status
+from ..runtime import ProfileRuntime
+from ..scheduler import Attempt, FirstByName, Scheduler, build_scheduler
+from ..sim.world import InputObject, PlaceOf, World
+from ..table import NodeTable
+from .still_cluster import StillCluster
+
+Step: TypeAlias = tuple[ClusterObject | None, ClusterObject | None]
+"""An object and what takes its place; None: there is none."""
+
+
+class ClusterView:
+    """The cluster made of `objects`, as the scheduler sees it. Every node is judged, whatever share of them the
+    configuration would be content with; nothing that is asked here has an effect on anyone.
+    """
+
+    def __init__(
+        self,
+        objects: Iterable[ClusterObject],
+        config: SchedulerConfiguration | None = None,
+        *,
+        plugin_files: Sequence[str] = (),
+        plugins: Sequence[type[Plugin]] = (),
+        feature_gates: Mapping[str, bool] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        config = config or default_config()
+        self.config = config
+        self.is_sampled = any(config.percentage_for(p) is not None for p in config.profiles)
+        """Whether the scheduler itself would be content with a share of the nodes."""
+        self.has_extenders = bool(config.extenders)
+        self.cluster = StillCluster()
+        for obj in objects:
+            self.cluster.put_in(obj)
+        self.scheduler: Scheduler = build_scheduler(
+            _judging_all_nodes(config),
+            self.cluster,
+            clock=clock or ManualClock(),
+            ties=FirstByName(),
+            plugins=plugins,
+            plugin_files=plugin_files,
+            feature_gates=feature_gates,
+            explain=True,
+        )
+        self.cluster.watch(self.scheduler)
+        self._versions = count(1)
+
+    @classmethod
+    def from_manifests(
+        cls,
+        objects: Sequence[InputObject],
+        config: SchedulerConfiguration | None = None,
+        *,
+        place_of: PlaceOf | None = None,
+        **settings: Any,
+    ) -> ClusterView:
+        """The cluster that a simulation of `objects` begins with: admitted, workloads expanded, volumes bound.
+
+        What a timeline brings later is not there. Raises InputError as the simulation does.
+        """
+        world = World(objects, place_of or (lambda obj: ""))
+        world.begin()
+        world.settle()
+        cluster = world.cluster
+        every = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
+        return cls(every, config, clock=world.clock, **settings)
+
+    @property
+    def table(self) -> NodeTable:
+        """The nodes as columns."""
+        return self.scheduler.cache.table
+
+    def pods(self) -> list[Pod]:
+        """All pods of the cluster."""
+        return list(self.cluster.list("Pod"))
+
+    def node_names(self) -> list[str]:
+        """The names of all nodes."""
+        return [node.name for node in self.cluster.list("Node")]
+
+    def profile_of(self, pod: Pod) -> ProfileRuntime:
+        """The profile that looks after `pod`; InputError when none does."""
+        profile = self.scheduler.profiles.get(pod.scheduler_name)
+        if profile is None:
+            known = ", ".join(self.scheduler.profiles)
+            raise InputError(
+                f"pod {pod.key}: spec.schedulerName: expected a profile of the configuration ({known}); "
+                f'got "{pod.scheduler_name}"'
+            )
+        return profile
+
+    def plugin_args(self, pod: Pod, plugin: str) -> Any:
+        """The arguments that the profile of `pod` has for a plugin; None when it has none."""
+        profile = self.config.profile_named(pod.scheduler_name)
+        return None if profile is None else profile.plugin_config.get(plugin)
+
+    def gate(self, pod: Pod) -> Status:
+        """What holds the pod back before it is tried at all; SUCCESS when nothing does."""
+        return self.profile_of(pod).run_pre_enqueue(pod)
+
+    def judge(self, pod: Pod) -> Attempt:
+        """Where `pod` would go now, and whom it would push out, with the whole account."""
+        self.profile_of(pod)
+        attempt = self.scheduler.judge(pod)
+        told = attempt.explanation
+        preemption = told.post_filter[0].preemption if told and told.post_filter else None
+        if preemption is not None and preemption.chosen is not None:
+            for rival in preemption.cleared:  # it was only asked: they keep their nomination
+                self.scheduler.queue.nominator.add(rival, preemption.chosen.node_name)
+        return attempt
+
+    @contextmanager
+    def changed(self, steps: Iterable[Step]) -> Iterator[None]:
+        """The cluster with some objects in the place of others, until the end of the block."""
+        done: list[Step] = []
+        try:
+            for old, new in steps:
+                self._replace(old, new)
+                done.append((old, new))
+            yield
+        finally:
+            for old, new in reversed(done):
+                self._replace(new, old)
+
+    @contextmanager
+    def taken_off(self, pod: Pod) -> Iterator[Pod]:
+        """The cluster as it would be if `pod`, which is on a node, waited for one; yields it as it waits."""
+        waiting = pod.replace(node_name="", status=EMPTY_STATUS)
+        # It leaves before it comes: no pod is ever moved from a node into the queue.
+        with self.changed([(pod, None), (None, waiting)]):
+            yield waiting
+
+    def _replace(self, old: ClusterObject | None, new: ClusterObject | None) -> None:
+        if new is None:
+            if old is not None:
+                self.cluster.take_out(self.cluster.get(old.kind, old.namespace, old.name))  # type: ignore[arg-type]
+            return
+        if isinstance(new, Pod):
+            # The queue takes no notice of a pod whose version stayed the same.
+            new = new.replace(resource_version=f"{next(self._versions)}?")
+        self.cluster.put_in(new)
+
+
+def _judging_all_nodes(config: SchedulerConfiguration) -> SchedulerConfiguration:
+    profiles = tuple(replace(p, percentage_of_nodes_to_score=None) for p in config.profiles)
+    return replace(config, percentage_of_nodes_to_score=None, profiles=profiles)

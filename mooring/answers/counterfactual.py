@@ -1,0 +1,237 @@
+"""Counterfactual: the smallest changes that would let a pod run on a node, found by judging.
+
+Refusals are met one after the other. What the remedies propose is applied to the cluster that stands still, and the pod
+judged again with all filters of its profile, PreEnqueue and PreFilter included, until nobody refuses it. Then every
+change is left out once: those that are not needed go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ..api.pod import Pod
+from ..framework import Status
+from .account import Alternative, Counterfactual, Refusal, Step
+from .changes import Change, ChangeKind
+from .cluster_view import ClusterView
+from .distance import distances
+from .remedies import Ask, Remedy, propose
+from .situation import Refused, Situation
+from .survey import Survey
+
+MAX_STEPS = 12
+MAX_ALTERNATIVES = 2
+MAX_TRIMMED = 32
+NEAREST = 5
+
+Cost: TypeAlias = tuple[int, int]
+Key: TypeAlias = tuple[str, tuple[str, ...], bool]
+
+
+def refusal(status: Status) -> Refusal:
+    """A status as data."""
+    reasons = list(status.reasons) or [status.message]
+    return Refusal(plugin=status.plugin, code=status.code.name, reasons=reasons)
+
+
+def find_counterfactuals(
+    view: ClusterView, pod: Pod, nodes: Sequence[str] = (), nearest: int = NEAREST
+) -> list[Counterfactual]:
+    """What would let `pod`, which waits and fits nowhere, run on each of `nodes`, or on the nearest ones."""
+    names = list(nodes) or nearest_nodes(view, pod, nearest)
+    found = [find_counterfactual(view, pod, name) for name in names]
+    return sorted(found, key=lambda one: (len(one.unknown), len(one.changes), len(one.steps)))
+
+
+def find_counterfactual(view: ClusterView, pod: Pod, node_name: str) -> Counterfactual:
+    """What would let `pod` run on one node."""
+    return _Search(Situation(view, pod, node_name)).run()
+
+
+def nearest_nodes(view: ClusterView, pod: Pod, count: int) -> list[str]:
+    """The nodes to look at first: those that are refused least, once the pod itself is no longer refused."""
+    survey = Survey(view, pod)
+    names = view.table.names
+    if not view.gate(pod).is_success or survey.is_pod_refused:
+        if not len(survey.rows):
+            return []
+        situation = Situation(view, pod, names[int(survey.rows[0])])
+        changes = _Search(situation).let_in()
+        with situation.changed(changes) as changed:
+            survey = Survey(view, changed)
+            return _ranked(survey, count)
+    return _ranked(survey, count)
+
+
+def _ranked(survey: Survey, count: int) -> list[str]:
+    far = distances(survey)[survey.rows]
+    order = survey.rows[far.argsort(kind="stable")]
+    return [survey.table.names[row] for row in order[:count].tolist()]
+
+
+@dataclass(slots=True)
+class _Met:
+    """A refusal, the remedy that was taken, and those that would have done as well."""
+
+    plugin: str
+    remedy: Remedy
+    changes: list[Change]
+    others: list[Remedy] = field(default_factory=list)
+
+
+class _Search:
+    """The way from a refusal to a fit, on one node."""
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        self._met: list[_Met] = []
+        self._unknown: dict[Key, Refused] = {}
+        self._seen: set[Key] = set()
+        """The refusals that were met."""
+
+    def run(self) -> Counterfactual:
+        """Meet all refusals, then leave out what is not needed."""
+        for _ in range(MAX_STEPS):
+            left = self._left(self._changes())
+            if not left or not self._meet(left):
+                break
+        for refused in self._left(self._changes()):
+            self._give_up(refused)
+        self._minimise()
+        node = self._situation.node_name
+        found = Counterfactual(node=node, fits=not self._unknown)
+        found.unknown = [refusal(refused.status) for refused in self._unknown.values()]
+        found.steps = [self._step(met) for met in self._met]
+        return found
+
+    def let_in(self) -> list[Change]:
+        """What it takes for the pod to be looked at at all."""
+        for _ in range(MAX_STEPS):
+            left = self._left(self._changes())
+            if not left or not self._is_pod_refused() or not self._meet(left):
+                break
+        return self._changes()
+
+    def _is_pod_refused(self) -> bool:
+        with self._situation.changed(self._changes()) as pod:
+            view = self._situation.view
+            return not view.gate(pod).is_success or Survey(view, pod).is_pod_refused
+
+    def _changes(self) -> list[Change]:
+        return [change for met in self._met for change in met.changes]
+
+    def _left(self, changes: Sequence[Change]) -> list[Refused]:
+        """The refusals that remain, but for those that nothing is known against."""
+        refusals = self._situation.refusals(changes)
+        return [refused for refused in refusals if _key(refused) not in self._unknown]
+
+    def _give_up(self, refused: Refused) -> None:
+        self._unknown[_key(refused)] = refused
+
+    def _meet(self, left: Sequence[Refused]) -> bool:
+        """Take the best remedy against the first refusal for which there is one; False when there is none."""
+        for refused in left:
+            with self._situation.changed(self._changes()) as pod:
+                found = self._try(refused, pod, left)
+            if found is not None:
+                self._seen.add(_key(refused))
+                self._met.append(found)
+                return True
+            self._give_up(refused)
+        return False
+
+    def _try(self, refused: Refused, pod: Pod, left: Sequence[Refused]) -> _Met | None:
+        """The remedy after which fewest refuse the pod, the first of equals; None when none gets on."""
+        ask = Ask(self._situation, refused, pod, tuple(self._changes()))
+        known = {one.plugin for one in left}
+
+        def cost(changes: Sequence[Change]) -> Cost | None:
+            """How many refuse the pod for another reason then, and how many at all; None: it does not get on."""
+            after = self._situation.refusals_after(pod, changes)
+            after = [one for one in after if _key(one) not in self._unknown]
+            if any(not one.plugin or _key(one) == _key(refused) for one in after):
+                return None
+            new = sum(one.plugin not in known for one in after)
+            still = sum(one.plugin == refused.plugin for one in after)
+            again = sum(_key(one) in self._seen for one in after)  # it goes round in circles
+            return still + new + again, len(after)
+
+        tried: list[tuple[Cost, Remedy]] = []
+        made = {change.object for change in ask.so_far if change.kind is ChangeKind.CREATE}
+        for remedy in propose(ask):
+            undone = any(c.object in made and c.kind is ChangeKind.DELETE for c in remedy.changes)
+            worth = cost(remedy.changes) if remedy.changes and not undone else None
+            if worth is not None:
+                tried.append((worth, _trimmed(remedy, worth, cost)))
+        if not tried:
+            return None
+        worth, remedy = min(tried, key=lambda one: (one[0], len(one[1].changes)))
+        others = [other for price, other in tried if other is not remedy and price == worth]
+        return _Met(refused.plugin, remedy, list(remedy.changes), others)
+
+    def _minimise(self) -> None:
+        """Leave out each change that is not needed, the last ones first, until none can go."""
+        was_dropped = True
+        while was_dropped:
+            was_dropped = False
+            for met in reversed(self._met):
+                for change in reversed(list(met.changes)):
+                    rest = [other for other in self._changes() if other is not change]
+                    if not self._left(rest):
+                        met.changes.remove(change)
+                        was_dropped = True
+        self._met = [met for met in self._met if met.changes]
+
+    def _step(self, met: _Met) -> Step:
+        step = Step(plugin=met.plugin, goal=met.remedy.goal, changes=met.changes)
+        if len(met.changes) < len(met.remedy.changes):
+            step.goal = _in_words(met.changes)
+        for other in met.others:
+            changes = self._without_excess(met, list(other.changes))
+            if changes:
+                step.alternatives.append(Alternative(goal=other.goal, changes=changes))
+            if len(step.alternatives) == MAX_ALTERNATIVES:
+                break
+        return step
+
+    def _without_excess(self, met: _Met, changes: list[Change]) -> list[Change]:
+        """What is needed of `changes` when they take the place of those of `met`; nothing when they do not help."""
+
+        def helps(tried: Sequence[Change]) -> bool:
+            every = [c for one in self._met for c in (tried if one is met else one.changes)]
+            return not self._left(every)
+
+        if not helps(changes):
+            return []
+        for change in reversed(list(changes)):
+            rest = [other for other in changes if other is not change]
+            if rest and helps(rest):
+                changes = rest
+        return changes
+
+
+def _trimmed(
+    remedy: Remedy, worth: Cost, cost: Callable[[Sequence[Change]], Cost | None]
+) -> Remedy:
+    """The remedy without what is not needed for it to be worth as much."""
+    changes = list(remedy.changes)
+    if not 1 < len(changes) <= MAX_TRIMMED:
+        return remedy
+    for change in reversed(remedy.changes):
+        rest = [other for other in changes if other is not change]
+        if rest and cost(rest) == worth:
+            changes = rest
+    if len(changes) == len(remedy.changes):
+        return remedy
+    return Remedy(_in_words(changes), tuple(changes))
+
+
+def _in_words(changes: Sequence[Change]) -> str:
+    return "; ".join(dict.fromkeys(change.text for change in changes))
+
+
+def _key(refused: Refused) -> Key:
+    """What tells refusals apart; one for lack of room is another once only nominated pods are in the way."""
+    return refused.plugin, refused.status.reasons, refused.is_crowded

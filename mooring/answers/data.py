@@ -1,0 +1,7 @@
+"""Data: the base of everything that is answered: plain data, camelCase on the wire."""
+
+import msgspec
+
+
+class Data(msgspec.Struct, kw_only=True, rename="camel"):
+    """Base of the parts of an answer."""

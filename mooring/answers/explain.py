@@ -1,0 +1,217 @@
+"""Explain: why a pod is pending, or why it is where it is.
+
+A pod that waits is judged as the scheduler would judge it now. One that has a node is judged as if it waited: with
+itself taken off its node, and everything else as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ..api.pod import Pod
+from ..framework import Code, Status
+from ..scheduler import Attempt, Explanation
+from .account import (
+    Ahead,
+    Choice,
+    PodExplanation,
+    PodRef,
+    Preemption,
+    RefusedNodes,
+    ScoredNode,
+    ScorePlugin,
+    Verdict,
+)
+from .cluster_view import ClusterView
+from .counterfactual import NEAREST, find_counterfactuals, refusal
+from .distance import distances
+from .survey import Survey
+
+
+def explain(
+    view: ClusterView, pod: Pod, nodes: Sequence[str] = (), nearest: int = NEAREST
+) -> PodExplanation:
+    """The whole account of `pod`, which is in the cluster or not.
+
+    What would have to change is told for `nodes`, or for the `nearest` ones.
+    """
+    account = PodExplanation(pod=pod_ref(pod), verdict=Verdict.FITS)
+    account.node_count = view.table.node_count
+    if pod.is_finished:
+        account.verdict = Verdict.FINISHED
+        account.message = f"the pod has ended ({pod.status.phase}) and takes part in nothing"
+        return account
+    if view.is_sampled:
+        account.remarks.append(
+            "the configuration is content with a share of the nodes; here all of them were judged"
+        )
+    if not pod.node_name:
+        _explain_waiting(view, pod, account)
+        if account.verdict in (Verdict.UNSCHEDULABLE, Verdict.GATED) and nearest:
+            account.counterfactuals = find_counterfactuals(view, pod, nodes, nearest)
+        return account
+    account.verdict, account.node = Verdict.PLACED, pod.node_name
+    if pod.scheduler_name not in view.scheduler.profiles:
+        account.remarks.append(f'scheduler "{pod.scheduler_name}" is not configured here')
+        return account
+    with view.taken_off(pod) as waiting:
+        judge(view, waiting, account)
+    _remark_on_place(account, pod.node_name)
+    return account
+
+
+def pod_ref(pod: Pod) -> PodRef:
+    """Which pod it is."""
+    return PodRef(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        priority=pod.priority,
+        scheduler_name=pod.scheduler_name,
+    )
+
+
+def _explain_waiting(view: ClusterView, pod: Pod, account: PodExplanation) -> None:
+    gate = view.gate(pod)
+    attempt = judge(view, pod, account)
+    if attempt.is_failed:
+        account.verdict = (
+            Verdict.ERROR if attempt.status and not attempt.status.is_rejected else account.verdict
+        )
+    if not gate.is_success:
+        account.gate = refusal(gate)
+        account.verdict = Verdict.GATED
+        account.remarks.append(
+            "the pod is held back; what follows is what would come of it without that"
+        )
+        if not account.message:
+            account.message = gate.message
+    if pod.is_terminating:
+        account.remarks.append("the pod is being deleted: it will not be tried")
+
+
+def judge(view: ClusterView, pod: Pod, account: PodExplanation) -> Attempt:
+    """Judge a pod that waits, and write down what everybody said."""
+    survey = Survey(view, pod)
+    attempt = view.judge(pod)
+    told = attempt.explanation
+    account.message = attempt.message
+    if attempt.node_name and account.node is None:
+        account.node = attempt.node_name
+    if attempt.is_failed and account.verdict is Verdict.FITS:
+        account.verdict = Verdict.UNSCHEDULABLE
+    account.feasible_nodes = attempt.feasible_nodes
+    if told is None:
+        return attempt
+    if not told.pre_filter.is_success:
+        account.pre_filter = refusal(told.pre_filter)
+    account.skipped = {"filter": told.skipped_filter, "score": told.skipped_score}
+    account.waits_for = told.waits_for
+    _note_scores(told, attempt, account)
+    _note_refused(survey, told, account)
+    account.preemption = _preemption(told)
+    return attempt
+
+
+def _note_scores(told: Explanation, attempt: Attempt, account: PodExplanation) -> None:
+    account.score_plugins = [ScorePlugin(plugin=s.plugin, weight=s.weight) for s in told.scores]
+    nodes = [
+        ScoredNode(
+            name=name,
+            total=total,
+            points={s.plugin: s.normalized[name] * s.weight for s in told.scores if name in s.raw},
+            raw={s.plugin: s.raw[name] for s in told.scores if name in s.raw},
+        )
+        for name, total in told.totals.items()
+    ]
+    winner = attempt.node_name
+    nodes.sort(key=lambda node: (-node.total, node.name != winner, node.name))
+    account.scores = nodes
+    account.choice = choose(nodes, winner, attempt.from_nomination) if winner else None
+
+
+def choose(
+    nodes: Collection[ScoredNode], winner: str, from_nomination: bool = False
+) -> Choice | None:
+    """Why `winner` stands where it stands among the nodes that can run the pod; None when it is none of them."""
+    by_name = {node.name: node for node in nodes}
+    best = by_name.get(winner)
+    if best is None:
+        return None
+    choice = Choice(node=winner, total=best.total, equals=0, from_nomination=from_nomination)
+    choice.equals = sum(node.total == best.total for node in nodes)
+    rivals = [node for node in nodes if node.name != winner]
+    if rivals:
+        rival = max(rivals, key=lambda node: node.total)
+        choice.runner_up, choice.margin = rival.name, best.total - rival.total
+        choice.ahead = ahead_of(best, rival)
+    return choice
+
+
+def ahead_of(one: ScoredNode, other: ScoredNode) -> list[Ahead]:
+    """What tells two nodes apart, the largest difference first."""
+    gaps = {plugin: points - other.points.get(plugin, 0) for plugin, points in one.points.items()}
+    ranked = sorted(gaps.items(), key=lambda gap: -abs(gap[1]))
+    return [Ahead(plugin=plugin, points=points) for plugin, points in ranked if points]
+
+
+def _note_refused(survey: Survey, told: Explanation, account: PodExplanation) -> None:
+    """The refused nodes, those that are refused alike together and the nearest first."""
+    names, feasible = survey.table.names, survey.feasible
+    # Extenders speak after the filters, of those that these left.
+    survey.note(
+        (row, status)
+        for row in survey.rows[feasible[survey.rows]].tolist()
+        if not (status := told.filter.get(names[row], _FITS)).is_success
+    )
+    far = distances(survey)
+    groups = survey.groups()
+    groups.sort(key=lambda group: (float(far[group[1]].min()), -len(group[1])))
+    for statuses, rows in groups:
+        nearest = rows[far[rows].argsort(kind="stable")]
+        account.refused.append(
+            RefusedNodes(
+                nodes=[names[row] for row in nearest.tolist()],
+                refusals=[refusal(status) for status in statuses],
+            )
+        )
+
+
+_FITS = Status()
+
+
+def _preemption(told: Explanation) -> Preemption | None:
+    if told.post_filter is None:
+        return None
+    result, status = told.post_filter
+    found = Preemption(node=result.nominated_node_name or None, message=status.message)
+    chosen = result.preemption.chosen if result.preemption is not None else None
+    if chosen is not None and status.code is Code.Success:
+        found.victims = [pod_ref(victim) for victim in chosen.pods]
+        found.pdb_violations = chosen.pdb_violations
+    return found
+
+
+def _remark_on_place(account: PodExplanation, node_name: str) -> None:
+    """Say whether the pod would go where it is, if it were tried today."""
+    totals = {node.name: node.total for node in account.scores}
+    best = account.choice
+    if node_name not in totals:
+        for group in account.refused:
+            if node_name in group.nodes:
+                said = "; ".join(f"{r.plugin}: {', '.join(r.reasons)}" for r in group.refusals)
+                account.remarks.append(f"today {node_name} would refuse the pod ({said})")
+                break
+        else:
+            account.remarks.append(f"node {node_name} is not in the cluster")
+        if best is not None:
+            account.remarks.append(f"today it would go to {best.node}")
+        return
+    if best is not None and totals[node_name] == best.total:
+        account.choice = choose(account.scores, node_name)
+        account.scores.sort(key=lambda n: (-n.total, n.name != node_name, n.name))
+    elif best is not None:
+        gap = best.total - totals[node_name]
+        account.remarks.append(
+            f"today it would go to {best.node}, which is {gap} points ahead of {node_name}"
+        )

@@ -1,0 +1,125 @@
+"""Finding: the pods that a name on the command line stands for."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from ..api.meta import OwnerReference
+from ..api.pod import Pod
+from ..errors import InputError
+from .cluster_view import ClusterView
+
+POD_WORDS = frozenset({"pod", "pods", "po"})
+WORKLOAD_WORDS = {
+    "deployment": "Deployment",
+    "deployments": "Deployment",
+    "deploy": "Deployment",
+    "replicaset": "ReplicaSet",
+    "replicasets": "ReplicaSet",
+    "rs": "ReplicaSet",
+    "statefulset": "StatefulSet",
+    "statefulsets": "StatefulSet",
+    "sts": "StatefulSet",
+    "daemonset": "DaemonSet",
+    "daemonsets": "DaemonSet",
+    "ds": "DaemonSet",
+    "job": "Job",
+    "jobs": "Job",
+    "replicationcontroller": "ReplicationController",
+    "rc": "ReplicationController",
+}
+EXPECTED = "expected [pod/]NAME, NAMESPACE/NAME or a workload such as deployment/NAME"
+NEAR = 5
+
+
+def find_pods(view: ClusterView, target: str, namespace: str | None = None) -> list[Pod]:
+    """The pods that `target` names: `web-7`, `pod/web-7`, `shop/web-7`, `pod/shop/web-7`, `deployment/web`.
+
+    Without a namespace a name is looked for in all of them, and must be in one only. InputError names what is near.
+    """
+    parts = target.split("/")
+    word = parts[0].lower()
+    is_kind = len(parts) > 1 and (word in POD_WORDS or word in WORKLOAD_WORDS)
+    if len(parts) == 2 and is_kind and word not in POD_WORDS:
+        return _of_workload(view, WORKLOAD_WORDS[word], parts[1], namespace)
+    if is_kind:
+        parts = parts[1:]
+        if word not in POD_WORDS:
+            return _of_workload(view, WORKLOAD_WORDS[word], parts[-1], parts[0])
+    if len(parts) not in (1, 2) or not all(parts):
+        raise InputError(f'{target or "pod"}: {EXPECTED}; got "{target}"')
+    if len(parts) == 2:
+        namespace = _one_namespace(target, namespace, parts[0])
+    return [_named(view.pods(), parts[-1], namespace)]
+
+
+def _one_namespace(target: str, option: str | None, given: str) -> str:
+    if option is not None and option != given:
+        raise InputError(f'--namespace: expected the namespace of "{target}"; got "{option}"')
+    return given
+
+
+def _named(pods: Sequence[Pod], name: str, namespace: str | None) -> Pod:
+    found = [p for p in pods if p.name == name and namespace in (None, p.namespace)]
+    if len(found) == 1:
+        return found[0]
+    key = name if namespace is None else f"{namespace}/{name}"
+    if found:
+        spaces = ", ".join(sorted(pod.namespace for pod in found))
+        raise InputError(
+            f'pod "{name}": expected one pod of that name; got one in each of {spaces}'
+        )
+    raise InputError(
+        f'pod "{key}": expected a pod of the cluster{_near(name, pods)}; got no such pod'
+    )
+
+
+def _near(name: str, pods: Sequence[Pod]) -> str:
+    """Names that may have been meant."""
+    keys = {pod.name: pod.key for pod in pods}
+    close = difflib.get_close_matches(name, keys, n=NEAR, cutoff=0.5)
+    if not close:
+        close = [known for known in keys if name in known or known in name][:NEAR]
+    return f", such as {', '.join(keys[known] for known in close)}" if close else ""
+
+
+def _of_workload(view: ClusterView, kind: str, name: str, namespace: str | None) -> list[Pod]:
+    """The pods of a workload, those of its ReplicaSets or Jobs included."""
+    owners = [
+        obj
+        for obj in view.cluster.list(kind)
+        if obj.name == name and namespace in (None, obj.namespace)
+    ]
+    spaces = {obj.namespace for obj in owners}
+    if len(spaces) > 1:
+        known = ", ".join(sorted(spaces))
+        raise InputError(f'{kind} "{name}": expected one of that name; got one in each of {known}')
+    found = [pod for pod in view.pods() if _belongs(view, pod, kind, name, namespace)]
+    if not found:
+        problem = "one that has pods" if owners else "one of the cluster"
+        names = sorted({obj.name for obj in view.cluster.list(kind)})
+        close = difflib.get_close_matches(name, names, n=NEAR, cutoff=0.5)
+        hint = f", such as {', '.join(close)}" if close and not owners else ""
+        raise InputError(f'{kind} "{name}": expected {problem}{hint}; got no pod of it')
+    return found
+
+
+def _belongs(view: ClusterView, pod: Pod, kind: str, name: str, namespace: str | None) -> bool:
+    if namespace not in (None, pod.namespace):
+        return False
+    owner: OwnerReference | None = pod.controller
+    if owner is None:
+        return False
+    if (owner.kind, owner.name) == (kind, name):
+        return True
+    above = view.cluster.get(owner.kind, pod.namespace, owner.name)
+    if above is not None:
+        grand = [o for o in above.metadata.owner_references or () if o.controller]
+        return any((o.kind, o.name) == (kind, name) for o in grand)
+    # A ReplicaSet that was not dumped is named after its Deployment.
+    return (
+        kind == "Deployment"
+        and owner.kind == "ReplicaSet"
+        and owner.name.rpartition("-")[0] == name
+    )

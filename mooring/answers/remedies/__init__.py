@@ -1,0 +1,49 @@
+"""Remedies: for each plugin, what might change its mind about a pod and a node.
+
+What lives here: proposals, a module per kind of refusal, each given the refusal and the cluster as it stands. What
+must not happen: a promise. Whether a proposal helps is found out by judging, so one may be too much, or not enough; the
+more likely and the smaller ones come first. Who calls it: `counterfactual.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from . import affinity, devices, gates, node, resources, spread, volumes
+from .proposal import Ask, Remedy
+
+Proposer = Callable[[Ask], Iterator[Remedy]]
+
+PROPOSERS: Mapping[str, tuple[Proposer, ...]] = {
+    "SchedulingGates": (gates.lift_gates,),
+    "GangScheduling": (gates.shrink_gang,),
+    "NodeName": (node.change_node_name,),
+    "NodeUnschedulable": (node.uncordon,),
+    "TaintToleration": (node.bear_taints,),
+    "NodeAffinity": (node.meet_affinity,),
+    "NodeDeclaredFeatures": (node.declare_features,),
+    "NodePorts": (resources.free_ports,),
+    "NodeResourcesFit": (resources.make_room, devices.serve_claims),
+    "PodTopologySpread": (spread.even_out,),
+    "InterPodAffinity": (affinity.please_pods,),
+    "VolumeRestrictions": (volumes.free_volumes, volumes.repair_claims),
+    "VolumeBinding": (volumes.repair_claims,),
+    "VolumeZone": (volumes.repair_claims,),
+    "NodeVolumeLimits": (volumes.raise_limits, volumes.repair_claims),
+    "EBSLimits": (volumes.raise_cloud_limits,),
+    "GCEPDLimits": (volumes.raise_cloud_limits,),
+    "AzureDiskLimits": (volumes.raise_cloud_limits,),
+    "CinderLimits": (volumes.raise_cloud_limits,),
+    "DynamicResources": (devices.serve_claims,),
+}
+
+
+def propose(ask: Ask) -> Iterator[Remedy]:
+    """What may help against a refusal, the best first; nothing for a plugin that nobody here knows."""
+    if ask.refused.is_crowded:
+        yield from resources.end_nominations(ask)
+    for proposer in PROPOSERS.get(ask.refused.plugin, ()):
+        yield from proposer(ask)
+
+
+__all__ = ["PROPOSERS", "Ask", "Remedy", "propose"]

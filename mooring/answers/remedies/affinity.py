@@ -1,0 +1,191 @@
+"""Affinity: pods that want to be near others, or far from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...api.pod import Pod, PodAffinityTerm
+from ..changes import Change, pointer
+from .node import REQUIRED, label_changes, labels_meeting
+from .proposal import Ask, Remedy, create, delete_pod, importance, plain, remedy, remove
+
+AFFINITY = "node(s) didn't match pod affinity rules"
+ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
+MOST_PODS = 64
+MOST_VALUES = 3
+
+
+def please_pods(ask: Ask) -> Iterator[Remedy]:
+    """Partners come or go, or the pod no longer asks for that."""
+    for reason in ask.reasons:
+        if reason == EXISTING:
+            yield from _avoid_keepers(ask)
+        elif reason == ANTI_AFFINITY:
+            yield from _leave_alone(ask)
+        elif reason == AFFINITY:
+            yield from _find_partners(ask)
+    yield from _drop_terms(ask)
+
+
+def _avoid_keepers(ask: Ask) -> Iterator[Remedy]:
+    """Pods whose anti-affinity keeps this one away leave; or it loses the label they look at."""
+    keepers, keys = [], dict[str, None]()
+    table, pod = ask.view.table, ask.pod
+    for row, node in enumerate(table.nodes):
+        for other in table.pods[row].values() if node is not None else ():
+            for term in other.spec.required_anti_affinity:
+                value = ask.node.labels.get(term.topology_key)
+                if value is None or node is None or node.labels.get(term.topology_key) != value:
+                    continue
+                if matches(term, other, pod, table.namespaces):
+                    keepers.append(other)
+                    selector = term.label_selector
+                    for r in selector.requirements if selector is not None else ():
+                        keys[r.key] = None
+                    break
+    keepers.sort(key=importance)
+    if keepers and len(keepers) <= MOST_PODS:
+        yield remedy(
+            "move the pods away that do not want this one near them",
+            *[delete_pod(other, "its anti-affinity keeps the pod away") for other in keepers],
+        )
+    without = label_changes(pod, {key: None for key in keys if key in pod.labels})
+    if without:
+        yield remedy("take the labels from the pod that others keep away from", *without)
+
+
+def _leave_alone(ask: Ask) -> Iterator[Remedy]:
+    """The pods go from which this one wants to be far."""
+    partners = _partners(ask, ask.pod.spec.required_anti_affinity)
+    if partners and len(partners) <= MOST_PODS:
+        yield remedy(
+            f"move the pods away from {ask.node.name} and its neighbours that the pod avoids",
+            *[delete_pod(other, "the pod's anti-affinity avoids it") for other in partners],
+        )
+
+
+def _partners(ask: Ask, terms: Sequence[PodAffinityTerm]) -> list[Pod]:
+    """The pods in the domains of the node that one of the terms means."""
+    table, labels = ask.view.table, ask.node.labels
+    found = []
+    for row, node in enumerate(table.nodes):
+        if node is None:
+            continue
+        near = [
+            term
+            for term in terms
+            if term.topology_key in labels
+            and node.labels.get(term.topology_key) == labels[term.topology_key]
+        ]
+        for other in table.pods[row].values() if near else ():
+            if any(matches(term, ask.pod, other, table.namespaces) for term in near):
+                found.append(other)
+    return sorted(found, key=importance)
+
+
+def matches(
+    term: PodAffinityTerm, owner: Pod, other: Pod, namespaces: Mapping[str, Mapping[str, str]]
+) -> bool:
+    """Whether the term, which is one of `owner`, means `other`."""
+    if term.label_selector is None or not term.label_selector.matches(other.labels):
+        return False
+    named, selector = term.namespaces or (), term.namespace_selector
+    if selector is None and not named:
+        return other.namespace == owner.namespace
+    if other.namespace in named:
+        return True
+    return selector is not None and selector.matches(namespaces.get(other.namespace, {}))
+
+
+def _find_partners(ask: Ask) -> Iterator[Remedy]:
+    """Pods come that this one wants to be near; or the node joins the domain where they are."""
+    pod, node = ask.pod, ask.node
+    terms = pod.spec.required_affinity
+    keys = dict.fromkeys(t.topology_key for t in terms if t.topology_key not in node.labels)
+    homes = _homes(ask, terms)
+    for labels in homes[:MOST_VALUES]:
+        changes = label_changes(node, {**dict.fromkeys(keys, node.name), **labels})
+        if changes and keys:
+            yield remedy(", ".join(change.text for change in changes), *changes)
+    manifest = _partner(ask, terms)
+    added: list[Change] = []
+    if keys and not homes:
+        added = label_changes(node, dict.fromkeys(keys, node.name))
+    if manifest is not None:
+        wanted = ", ".join(f"{k}={v}" for k, v in manifest["metadata"]["labels"].items())
+        text = f"a pod with {wanted or 'any labels'} on {node.name}"
+        yield remedy(text, *added, create(manifest, text))
+
+
+def _homes(ask: Ask, terms: Sequence[PodAffinityTerm]) -> list[dict[str, str]]:
+    """What the labels of nodes are on which there is a pod that every term means."""
+    table, found = ask.view.table, list[dict[str, str]]()
+    for row, node in enumerate(table.nodes):
+        if node is None or not all(term.topology_key in node.labels for term in terms):
+            continue
+        for other in table.pods[row].values():
+            if all(matches(term, ask.pod, other, table.namespaces) for term in terms):
+                home = {term.topology_key: node.labels[term.topology_key] for term in terms}
+                if home not in found:
+                    found.append(home)
+                break
+        if len(found) >= MOST_VALUES:
+            break
+    return found
+
+
+def _partner(ask: Ask, terms: Sequence[PodAffinityTerm]) -> dict[str, Any] | None:
+    """A pod on the node that all terms mean; None when there can be none."""
+    requirements = [r for t in terms if t.label_selector for r in t.label_selector.requirements]
+    labels = labels_meeting(requirements, {})
+    namespace = _namespace(ask, terms)
+    if labels is None or namespace is None:
+        return None
+    name = f"{ask.pod.name}-partner"
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"{ask.pod.uid}-partner",
+            "labels": {key: value for key, value in labels.items() if value is not None},
+        },
+        "spec": {"nodeName": ask.node.name, "containers": [{"name": "partner"}]},
+    }
+
+
+def _namespace(ask: Ask, terms: Sequence[PodAffinityTerm]) -> str | None:
+    """A namespace in which all terms look for pods."""
+    known = ask.view.table.namespaces
+    candidates = [ask.pod.namespace, *[n for t in terms for n in t.namespaces or ()], *known]
+    for name in dict.fromkeys(candidates):
+        if all(_looks_in(term, ask.pod, name, known) for term in terms):
+            return name
+    return None
+
+
+def _looks_in(
+    term: PodAffinityTerm, owner: Pod, name: str, known: Mapping[str, Mapping[str, str]]
+) -> bool:
+    named, selector = term.namespaces or (), term.namespace_selector
+    if selector is None and not named:
+        return name == owner.namespace
+    return name in named or (selector is not None and selector.matches(known.get(name, {})))
+
+
+def _drop_terms(ask: Ask) -> Iterator[Remedy]:
+    """The pod no longer asks for company, or for distance."""
+    spec, changes = ask.pod.spec, list[Change]()
+    for field, terms, what in (
+        ("podAffinity", spec.required_affinity, "affinity"),
+        ("podAntiAffinity", spec.required_anti_affinity, "anti-affinity"),
+    ):
+        for i, term in reversed(list(enumerate(terms))):
+            path = pointer("spec", "affinity", field, REQUIRED, i)
+            text = f"drop the required pod {what} over {term.topology_key}"
+            changes.append(remove(ask.pod, path, plain(term), text))
+    if changes:
+        yield remedy("drop what the pod asks of other pods", *changes)

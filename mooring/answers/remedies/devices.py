@@ -1,0 +1,152 @@
+"""Devices: claims on devices that cannot be served on the node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...api.dra import ClaimNotReadyError, ResourceClaim, claim_name_of
+from ...api.resources import may_stand_for_devices
+from ..changes import Change, pointer
+from .proposal import Ask, Remedy, add, create, delete, owner_reference, plain, remedy, remove
+
+MOST_MAKES = 6
+MOST_CLAIMS = 24
+COPIES = (1, 2, 4, 8)
+ENOUGH = 2
+"""Makes of devices that are proposed at most."""
+
+
+def serve_claims(ask: Ask) -> Iterator[Remedy]:
+    """Claims give back what they have elsewhere; others give devices back; the node has more; the pod does without."""
+    claims = list(_claims(ask))
+    wants_devices = any(map(may_stand_for_devices, ask.pod.requests))
+    if not ask.pod.spec.resource_claims and not wants_devices:
+        return
+    yield from _missing_claims(ask)
+    own = [claim for claim in claims if claim.allocation is not None]
+    if own:
+        yield remedy("let the pod's claims be served anew", *[_given_back(claim) for claim in own])
+    yield from _more_devices(ask)
+    yield from _free_devices(ask, claims)
+    yield from _without_claims(ask)
+
+
+def _claims(ask: Ask) -> Iterator[ResourceClaim]:
+    for entry in ask.pod.spec.resource_claims or ():
+        try:
+            name = claim_name_of(ask.pod, entry)
+        except ClaimNotReadyError:
+            continue
+        claim = ask.view.cluster.get("ResourceClaim", ask.pod.namespace, name or "")
+        if isinstance(claim, ResourceClaim):
+            yield claim
+
+
+def _missing_claims(ask: Ask) -> Iterator[Remedy]:
+    """The claims come that the pod waits for; one that nobody wrote down asks for nothing yet."""
+    pod, changes = ask.pod, list[Change]()
+    for entry in pod.spec.resource_claims or ():
+        spec: Any = {}
+        metadata: dict[str, Any] = {"namespace": pod.namespace}
+        try:
+            name = claim_name_of(pod, entry)
+        except ClaimNotReadyError:
+            name = f"{pod.name}-{entry.name}"
+            template = ask.view.cluster.get(
+                "ResourceClaimTemplate", pod.namespace, entry.resource_claim_template_name or ""
+            )
+            spec = plain(template.spec.spec) if template is not None else {}
+            metadata["ownerReferences"] = [owner_reference(pod)]
+            made = {"name": entry.name, "resourceClaimName": name}
+            path = pointer("status", "resourceClaimStatuses", "-")
+            changes.append(add(pod, path, made, f"say that claim {name} was made for the pod"))
+        if name and ask.view.cluster.get("ResourceClaim", pod.namespace, name) is None:
+            metadata |= {"name": name, "uid": f"{pod.namespace}-{name}"}
+            manifest = {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceClaim",
+                "metadata": metadata,
+                "spec": spec,
+            }
+            changes.append(create(manifest, f"create claim {pod.namespace}/{name}"))
+    if changes:
+        yield remedy("create the claims that the pod waits for", *changes)
+
+
+def _given_back(claim: ResourceClaim) -> Change:
+    path = pointer("status", "allocation")
+    return remove(claim, path, plain(claim.allocation), f"claim {claim.key} gives its devices back")
+
+
+def _more_devices(ask: Ask) -> Iterator[Remedy]:
+    """More of a make of devices that is known in the cluster, on the node."""
+    makes: dict[tuple[str, bytes], dict[str, Any]] = {}
+    for slice_ in ask.view.cluster.list("ResourceSlice"):
+        for device in slice_.spec.devices or ():
+            makes.setdefault((slice_.spec.driver, device.content), plain(device))
+    found = 0
+    for (driver, _), device in list(makes.items())[:MOST_MAKES]:
+        if found == ENOUGH:
+            return
+        for copies in COPIES:
+            change = create(_slice(ask, driver, device, copies), "")
+            if ask.helps([change]):
+                number = "a device" if copies == 1 else f"{copies} devices"
+                text = f"{number} more of {driver} like {device['name']} on {ask.node.name}"
+                change.text = text
+                found += 1
+                yield remedy(text, change)
+                break
+
+
+def _slice(ask: Ask, driver: str, device: dict[str, Any], copies: int) -> dict[str, Any]:
+    kept = {k: v for k, v in device.items() if k in ("attributes", "capacity")}
+    name = f"{ask.node.name}-more-{driver}"
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": name, "uid": name},
+        "spec": {
+            "driver": driver,
+            "nodeName": ask.node.name,
+            "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": f"more-{n}", **kept} for n in range(copies)],
+        },
+    }
+
+
+def _free_devices(ask: Ask, own: list[ResourceClaim]) -> Iterator[Remedy]:
+    """Other claims give devices back."""
+    keys = {claim.key for claim in own}
+    others = [
+        claim
+        for claim in ask.view.cluster.list("ResourceClaim")
+        if claim.allocation is not None and claim.key not in keys
+    ]
+    for claim in others[:MOST_CLAIMS]:
+        change = delete(claim, f"claim {claim.key} goes, and gives its devices back")
+        if ask.helps([change]):
+            yield remedy(change.text, change)
+            return
+    if 1 < len(others) <= MOST_CLAIMS:
+        yield remedy(
+            "other claims give their devices back",
+            *[delete(c, f"claim {c.key} goes, and gives its devices back") for c in others],
+        )
+
+
+def _without_claims(ask: Ask) -> Iterator[Remedy]:
+    """The pod does without devices."""
+    pod, changes = ask.pod, list[Change]()
+    for i, entry in reversed(list(enumerate(pod.spec.resource_claims or ()))):
+        path = pointer("spec", "resourceClaims", i)
+        text = f"do without claim {entry.name}"
+        changes.append(remove(pod, path, plain(entry), text))
+    for i, container in enumerate(pod.spec.containers or ()):
+        for name, quantity in container.requests.items():
+            if may_stand_for_devices(name):
+                path = pointer("spec", "containers", i, "resources", "requests", name)
+                changes.append(remove(pod, path, quantity, f"do without {name}"))
+    if changes:
+        yield remedy("do without devices", *changes)

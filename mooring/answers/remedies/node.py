@@ -1,0 +1,285 @@
+"""Node: refusals that look at the node itself: its name, its taints, its labels, its features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ...api.node import HOSTNAME, REGION, ZONE, Node
+from ...api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement, parse_integer
+from ...api.taints import HARD_EFFECTS, Taint, tolerated
+from ..changes import Change, pointer
+from .proposal import Ask, Remedy, add, plain, put, remedy, remove, replace
+
+UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
+FIXED_LABELS = frozenset({HOSTNAME, ZONE, REGION})
+"""Labels that say what a node is: one does not change them for a pod's sake."""
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+FEATURES = ("UserNamespacesHostNetworkSupport", "RestartAllContainersOnContainerExits")
+
+
+def change_node_name(ask: Ask) -> Iterator[Remedy]:
+    """The pod asks for another node by name."""
+    pod, node = ask.pod, ask.node
+    text = f"ask for node {node.name}"
+    yield remedy(text, replace(pod, pointer("spec", "nodeName"), pod.node_name, node.name, text))
+
+
+def uncordon(ask: Ask) -> Iterator[Remedy]:
+    """The node is cordoned; the taint goes with it."""
+    pod, node = ask.pod, ask.node
+    changes = [
+        remove(
+            node, pointer("spec", "unschedulable"), node.unschedulable, f"uncordon node {node.name}"
+        )
+    ]
+    changes += _without_taints(node, [t for t in node.taints if t.key == UNSCHEDULABLE_TAINT])
+    yield remedy(f"uncordon node {node.name}", *changes)
+    toleration = {"key": UNSCHEDULABLE_TAINT, "operator": "Exists", "effect": "NoSchedule"}
+    text = "tolerate cordoned nodes"
+    yield remedy(text, add(pod, pointer("spec", "tolerations", "-"), toleration, text))
+
+
+def bear_taints(ask: Ask) -> Iterator[Remedy]:
+    """The pod tolerates the taints, or the node loses them."""
+    pod, node = ask.pod, ask.node
+    taints = [
+        taint
+        for taint in node.taints
+        if taint.effect in HARD_EFFECTS and not tolerated(taint, pod.tolerations)
+    ]
+    names = ", ".join(map(_written, taints))
+    yield remedy(
+        f"tolerate taint {names}",
+        *[
+            add(
+                pod,
+                pointer("spec", "tolerations", "-"),
+                _toleration(taint),
+                f"tolerate taint {_written(taint)}",
+            )
+            for taint in taints
+        ],
+    )
+    yield remedy(f"remove taint {names} from node {node.name}", *_without_taints(node, taints))
+
+
+def _written(taint: Taint) -> str:
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
+def _toleration(taint: Taint) -> dict[str, str]:
+    if not taint.value:
+        return {"key": taint.key, "operator": "Exists", "effect": taint.effect}
+    return {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
+
+
+def _without_taints(node: Node, taints: Iterable[Taint]) -> list[Change]:
+    """The taints go, the last first, so that the others stay where they are."""
+    wanted = list(taints)
+    return [
+        remove(
+            node,
+            pointer("spec", "taints", i),
+            plain(taint),
+            f"remove taint {_written(taint)} from node {node.name}",
+        )
+        for i, taint in reversed(list(enumerate(node.taints)))
+        if taint in wanted
+    ]
+
+
+def declare_features(ask: Ask) -> Iterator[Remedy]:
+    """The node declares what the pod makes use of."""
+    node = ask.node
+    path = pointer("status", "declaredFeatures", "-")
+    yield remedy(
+        f"a node like {node.name} that has the features the pod uses",
+        *[
+            add(node, path, feature, f"feature {feature} on node {node.name}")
+            for feature in FEATURES
+            if feature not in node.declared_features
+        ],
+    )
+
+
+def meet_affinity(ask: Ask) -> Iterator[Remedy]:
+    """The node gets the labels that are asked for; or the pod asks for less."""
+    labelled = list(_label_node(ask))
+    on_pod = list(_change_pod(ask))
+    fixed = any(
+        change.path == pointer("metadata", "labels", key)
+        for found in labelled
+        for change in found.changes
+        for key in FIXED_LABELS
+    )
+    yield from (*on_pod, *labelled) if fixed else (*labelled, *on_pod)
+    yield from _drop_affinity(ask)
+
+
+def _label_node(ask: Ask) -> Iterator[Remedy]:
+    """The node gets the labels for all that is asked, or for what the pod or the configuration asks alone."""
+    spec, node = ask.pod.spec, ask.node
+    selector = spec.node_selector or {}
+    plain_keys = tuple(Requirement(key=k, operator="In", values=(v,)) for k, v in selector.items())
+    own, added = spec.required_node_selector, _added(ask)
+    found: list[dict[str, str | None]] = []
+    for start, selectors in ((plain_keys, (own, added)), ((), (added,)), (plain_keys, (own,))):
+        for requirements in _options(start, selectors, node.name):
+            labels = labels_meeting(requirements, node.labels)
+            if labels and labels not in found:
+                found.append(labels)
+    found.sort(key=len)
+    for labels in found[:3]:
+        changes = label_changes(node, labels)
+        yield remedy(", ".join(change.text for change in changes), *changes)
+
+
+def _options(
+    start: tuple[Requirement, ...], selectors: Iterable[NodeSelector | None], name: str
+) -> list[tuple[Requirement, ...]]:
+    """What may be asked of the labels of the node called `name`, in each case all of it."""
+    options = [start]
+    for selector in selectors:
+        if selector is not None:
+            terms = _by_label(selector, name)
+            options = [(*have, *term) for have in options for term in terms][:8]
+    return options
+
+
+def _added(ask: Ask) -> NodeSelector | None:
+    """What the configuration asks for in the pod's name."""
+    args = ask.view.plugin_args(ask.pod, "NodeAffinity")
+    affinity = getattr(args, "added_affinity", None)
+    return affinity.required if affinity is not None else None
+
+
+def _by_label(selector: NodeSelector, name: str) -> tuple[tuple[Requirement, ...], ...]:
+    """The terms that labels alone can make match."""
+    return tuple(term.expressions for term in selector.usable_terms if term.matches_name(name))
+
+
+def labels_meeting(
+    requirements: Iterable[Requirement], labels: Mapping[str, str]
+) -> dict[str, str | None] | None:
+    """What to change in `labels` so that all requirements hold; None for a value: the label goes.
+
+    None when that cannot be.
+    """
+    wanted = list(requirements)
+    changed = dict[str, str | None]()
+    for requirement in wanted:
+        value = changed.get(requirement.key, labels.get(requirement.key))
+        if requirement.matches_value(value):
+            continue
+        if requirement.key in changed:
+            return None
+        found, value = _value_for(requirement)
+        if not found:
+            return None
+        changed[requirement.key] = value
+    now = {k: v for k, v in {**labels, **changed}.items() if v is not None}
+    return changed if all(r.matches(now) for r in wanted) else None
+
+
+def _value_for(requirement: Requirement) -> tuple[bool, str | None]:
+    """Whether there is a value that meets the requirement, and one of them."""
+    values = requirement.values or ()
+    match requirement.operator:
+        case "In":
+            return bool(values), values[0] if values else None
+        case "NotIn" | "DoesNotExist":
+            return True, None
+        case "Exists":
+            return True, "true"
+        case "Gt" | "Lt":
+            bound = parse_integer(values[0]) if values else None
+            step = 1 if requirement.operator == "Gt" else -1
+            return bound is not None, None if bound is None else str(bound + step)
+    return False, None
+
+
+def label_changes(obj: Any, labels: Mapping[str, str | None]) -> list[Change]:
+    """The changes that give an object these labels, and take those from it that are None."""
+    kind = obj.kind if isinstance(obj.kind, str) else ""
+    what = f"{kind.lower()} {obj.name}"
+    changes = []
+    for key, value in labels.items():
+        path, before = pointer("metadata", "labels", key), obj.labels.get(key)
+        if value is not None:
+            changes.append(put(obj, path, before, value, f"label {what} with {key}={value}"))
+        elif before is not None:
+            changes.append(remove(obj, path, before, f"remove label {key} from {what}"))
+    return changes
+
+
+def _change_pod(ask: Ask) -> Iterator[Remedy]:
+    """The pod's selector lets the node in."""
+    pod, labels = ask.pod, ask.node.labels
+    changes = []
+    for key, value in (pod.spec.node_selector or {}).items():
+        if labels.get(key) != value:
+            path, now = pointer("spec", "nodeSelector", key), labels.get(key)
+            if now is None:
+                text = f"no longer select {key}={value}"
+                changes.append(remove(pod, path, value, text))
+            else:
+                text = f"select {key}={now} instead of {value}"
+                changes.append(replace(pod, path, value, now, text))
+    required = pod.spec.required_node_selector
+    if required is None or required.matches(labels, ask.node.name):
+        if changes:
+            yield remedy("select the node by its labels", *changes)
+        return
+    terms = sorted(enumerate(required.terms), key=lambda t: _misses(t[1], ask.node))
+    for i, term in terms[:2]:
+        widened = list(_widened(ask, i, term))
+        if widened:
+            yield remedy("let the required node affinity match the node", *changes, *widened)
+
+
+def _misses(term: NodeSelectorTerm, node: Node) -> int:
+    missed = sum(not r.matches(node.labels) for r in term.expressions)
+    return missed + sum(not r.matches_value(node.name) for r in term.fields)
+
+
+def _widened(ask: Ask, i: int, term: NodeSelectorTerm) -> Iterator[Change]:
+    """The changes that let a term match the node."""
+    pod, node = ask.pod, ask.node
+    terms = ("spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
+    for name, requirements, labels in (
+        ("matchExpressions", term.expressions, node.labels),
+        ("matchFields", term.fields, {NAME_FIELD: node.name}),
+    ):
+        for j, requirement in reversed(list(enumerate(requirements))):
+            if requirement.matches(labels):
+                continue
+            path, value = (*terms, i, name, j), labels.get(requirement.key)
+            before = plain(requirement)
+            if requirement.operator == "In" and value is not None and name == "matchExpressions":
+                text = f"let the node affinity allow {requirement.key}={value}"
+                yield add(pod, pointer(*path, "values", "-"), value, text)
+            elif name == "matchFields" and requirement.operator == "In":
+                text = f"let the node affinity name {node.name}"
+                yield replace(
+                    pod, pointer(*path, "values"), list(requirement.values or ()), [node.name], text
+                )
+            else:
+                text = f"drop the condition on {requirement.key} from the node affinity"
+                yield remove(pod, pointer(*path), before, text)
+
+
+def _drop_affinity(ask: Ask) -> Iterator[Remedy]:
+    """The pod no longer asks for certain nodes at all."""
+    pod, changes = ask.pod, []
+    required = pod.spec.required_node_selector
+    if required is not None:
+        path = pointer("spec", "affinity", "nodeAffinity", REQUIRED)
+        changes.append(remove(pod, path, plain(required), "drop the required node affinity"))
+    for key, value in (pod.spec.node_selector or {}).items():
+        if ask.node.labels.get(key) != value:
+            text = f"no longer select {key}={value}"
+            changes.append(remove(pod, pointer("spec", "nodeSelector", key), value, text))
+    if changes:
+        yield remedy("drop what the pod asks of nodes", *changes)

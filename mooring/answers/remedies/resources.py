@@ -1,0 +1,201 @@
+"""Resources: room on the node, its ports, and the places kept for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ...api.pod import Pod
+from ...api.quantity import format_quantity, parse_quantity
+from ...api.resources import PODS, to_unit
+from ..changes import Change, pointer
+from .proposal import Ask, Remedy, delete_pod, put, remedy, remove, replace
+
+TOO_MANY_PODS = "Too many pods"
+INSUFFICIENT = "Insufficient "
+MOST_PODS = 24
+"""More pods than that are not moved for one."""
+
+
+def make_room(ask: Ask) -> Iterator[Remedy]:
+    """Other pods go, the pod asks for less, or the node is larger."""
+    missing = _missing(ask)
+    if not missing:
+        return
+    capacity, wanted = ask.node.allocatable, ask.pod.requests
+    larger = _larger_node(ask, missing)
+    smaller = list(_smaller_pod(ask, missing))
+    if all(wanted.get(r, 1) <= capacity.get(r, 0) for r in missing):
+        yield from _free(ask, missing)
+        yield from smaller
+        yield larger
+    else:
+        yield larger
+        yield from smaller
+
+
+def _missing(ask: Ask) -> dict[str, int]:
+    """How much the node lacks of what the pod was refused for."""
+    node, found = ask.node_info, dict[str, int]()
+    for reason in ask.reasons:
+        if reason == TOO_MANY_PODS:
+            found[PODS] = len(node.pods) + 1 - node.allocatable.get(PODS, 0)
+        elif reason.startswith(INSUFFICIENT):
+            name = reason.removeprefix(INSUFFICIENT)
+            free = node.allocatable.get(name, 0) - node.requested.get(name, 0)
+            found[name] = ask.pod.requests.get(name, 0) - free
+    return {name: amount for name, amount in found.items() if amount > 0}
+
+
+def written(amounts: Mapping[str, int]) -> str:
+    """`300m cpu and 1Gi memory`."""
+    parts = [
+        f"{amount} pod{'s' * (amount != 1)}" if name == PODS else f"{_amount(amount, name)} {name}"
+        for name, amount in amounts.items()
+    ]
+    return " and ".join(parts)
+
+
+def _amount(amount: int, name: str) -> str:
+    return format_quantity(amount, name)
+
+
+def _gives(pod: Pod, name: str) -> int:
+    return 1 if name == PODS else pod.usage.get(name, 0)
+
+
+def _free(ask: Ask, missing: Mapping[str, int]) -> Iterator[Remedy]:
+    chosen = pods_giving(ask.pods_here(), missing)
+    if chosen is None or len(chosen) > MOST_PODS:
+        return
+    yield remedy(
+        f"free {written(missing)} on {ask.node.name}",
+        *[
+            delete_pod(pod, f"gives {written({n: _gives(pod, n) for n in missing})}")
+            for pod in chosen
+        ],
+    )
+
+
+def pods_giving(pods: Sequence[Pod], missing: Mapping[str, int]) -> list[Pod] | None:
+    """Few pods that together have what is missing, the least important preferred; None when all are not enough."""
+    enough = [pod for pod in pods if all(_gives(pod, n) >= a for n, a in missing.items())]
+    if enough:
+        leaving = [pod for pod in enough if pod.is_terminating]
+        lowest = min(pod.priority for pod in enough)
+        cheap = leaving or [pod for pod in enough if pod.priority == lowest]
+        return [min(cheap, key=lambda pod: sum(_gives(pod, n) / a for n, a in missing.items()))]
+    left, chosen, rest = dict(missing), list[Pod](), list(pods)
+    while any(amount > 0 for amount in left.values()):
+        open_ = {n: a for n, a in left.items() if a > 0}
+
+        def share(pod: Pod, open_: Mapping[str, int] = open_) -> float:
+            return sum(min(_gives(pod, n), a) / a for n, a in open_.items())
+
+        best = max(rest, key=share, default=None)
+        if best is None or share(best) == 0:
+            return None
+        rest.remove(best)
+        chosen.append(best)
+        for name in left:
+            left[name] -= _gives(best, name)
+    for pod in list(chosen):
+        others = [other for other in chosen if other is not pod]
+        if all(sum(_gives(o, n) for o in others) >= a for n, a in missing.items()):
+            chosen = others
+    return chosen
+
+
+def _larger_node(ask: Ask, missing: Mapping[str, int]) -> Remedy:
+    node, changes = ask.node, list[Change]()
+    goal = f"{written(missing)} more on {node.name}"
+    if node.allocatable is node.capacity:  # the manifest has no allocatable of its own
+        amounts = {n: a + missing.get(n, 0) for n, a in node.allocatable.items()}
+        amounts |= {n: a for n, a in missing.items() if n not in amounts}
+        quantities = {n: _amount(a, n) for n, a in amounts.items()}
+        return remedy(goal, put(node, pointer("status", "allocatable"), None, quantities, goal))
+    for name, amount in missing.items():
+        have = node.allocatable.get(name)
+        path, to = pointer("status", "allocatable", name), _amount((have or 0) + amount, name)
+        before = None if have is None else _amount(have, name)
+        changes.append(put(node, path, before, to, f"{to} {name} on {node.name}"))
+    return remedy(goal, *changes)
+
+
+def _smaller_pod(ask: Ask, missing: Mapping[str, int]) -> Iterator[Remedy]:
+    """The pod asks for less: the container that asks for most gives way, if it has so much to give."""
+    if PODS in missing:
+        return
+    pod, changes = ask.pod, list[Change]()
+    for name, amount in missing.items():
+        asked = [
+            (to_unit(name, parse_quantity(c.requests[name])), i)
+            for i, c in enumerate(pod.spec.containers or ())
+            if name in c.requests
+        ]
+        most, i = max(asked, default=(0, 0))
+        if most < amount:
+            return
+        container = (pod.spec.containers or ())[i]
+        path = pointer("spec", "containers", i, "resources", "requests", name)
+        to = _amount(most - amount, name)
+        text = f"request {to} {name} instead of {container.requests[name]}"
+        changes.append(replace(pod, path, container.requests[name], to, text))
+    yield remedy(f"request {written(missing)} less", *changes)
+
+
+def free_ports(ask: Ask) -> Iterator[Remedy]:
+    """The pods go that have the ports; or the pod does without."""
+    wanted = ask.pod.spec.host_ports
+    holders = [
+        pod
+        for pod in ask.pods_here()
+        if any(mine.conflicts_with(theirs) for mine in wanted for theirs in pod.spec.host_ports)
+    ]
+    ports = ", ".join(
+        sorted(
+            {
+                f"{mine.port}/{mine.protocol}"
+                for pod in holders
+                for theirs in pod.spec.host_ports
+                for mine in wanted
+                if mine.conflicts_with(theirs)
+            }
+        )
+    )
+    yield remedy(
+        f"free host port {ports} on {ask.node.name}",
+        *[delete_pod(pod, f"has host port {ports}") for pod in holders],
+    )
+    changes = []
+    for field, containers in (
+        ("containers", ask.pod.spec.containers),
+        ("initContainers", ask.pod.spec.init_containers),
+    ):
+        for i, container in enumerate(containers or ()):
+            for j, port in enumerate(container.ports or ()):
+                if port.host_port:
+                    path = pointer("spec", field, i, "ports", j, "hostPort")
+                    text = f"do without host port {port.host_port}"
+                    changes.append(remove(ask.pod, path, port.host_port, text))
+    yield remedy("do without host ports", *changes)
+
+
+def end_nominations(ask: Ask) -> Iterator[Remedy]:
+    """The places that are kept on the node for pods of equal or higher priority are given up."""
+    rivals = [
+        pod
+        for pod in ask.view.scheduler.queue.nominator.nominated_pods(ask.node.name)
+        if pod.uid != ask.pod.uid and pod.priority >= ask.pod.priority
+    ]
+    path = pointer("status", "nominatedNodeName")
+    yield remedy(
+        f"end the nomination of other pods to {ask.node.name}",
+        *[
+            remove(pod, path, ask.node.name, f"no longer keep a place for pod {pod.key}")
+            for pod in rivals
+        ],
+    )
+    yield remedy(
+        f"wait until the pods nominated to {ask.node.name} are elsewhere",
+        *[delete_pod(pod.with_node(ask.node.name), "is nominated there") for pod in rivals],
+    )

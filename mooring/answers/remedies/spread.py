@@ -1,0 +1,164 @@
+"""Spread: pods that are to lie evenly over zones, hosts or other domains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...api.node import HOSTNAME
+from ...api.pod import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod, TopologySpreadConstraint
+from ..changes import Change, pointer
+from .node import label_changes
+from .proposal import Ask, Remedy, add, delete_pod, importance, plain, put, remedy, replace
+
+MOST_PODS = 64
+MOST_VALUES = 6
+CONSTRAINTS = "topologySpreadConstraints"
+Numbered = tuple[int, TopologySpreadConstraint]
+
+
+def even_out(ask: Ask) -> Iterator[Remedy]:
+    """The node gets the label, more skew is allowed, pods leave the domain, or the constraint is only a wish."""
+    hard = [
+        (i, constraint)
+        for i, constraint in enumerate(ask.pod.spec.topology_spread_constraints or ())
+        if constraint.when_unsatisfiable == DO_NOT_SCHEDULE
+    ]
+    if not hard:
+        yield from _own_instead_of_default(ask)
+        return
+    if any(c.topology_key not in ask.node.labels for _, c in hard):
+        yield from _label_node(ask, hard)
+    else:
+        broken = [
+            one for one in hard if not ask.helps(_as_wishes(ask, [o for o in hard if o != one]))
+        ]
+        yield from _allow_skew(ask, broken or hard)
+        yield from _move_pods(ask, broken or hard)
+    keys = ", ".join(dict.fromkeys(c.topology_key for _, c in hard))
+    yield remedy(f"let the spread over {keys} be a wish", *_as_wishes(ask, hard))
+
+
+def _as_wishes(ask: Ask, constraints: Sequence[Numbered]) -> list[Change]:
+    return [
+        replace(
+            ask.pod,
+            pointer("spec", CONSTRAINTS, i, "whenUnsatisfiable"),
+            DO_NOT_SCHEDULE,
+            SCHEDULE_ANYWAY,
+            f"let the spread over {constraint.topology_key} be a wish",
+        )
+        for i, constraint in constraints
+    ]
+
+
+def _label_node(ask: Ask, hard: Sequence[Numbered]) -> Iterator[Remedy]:
+    """The node joins a domain: one that is there, or one more."""
+    keys = dict.fromkeys(c.topology_key for _, c in hard if c.topology_key not in ask.node.labels)
+    for n in range(MOST_VALUES):
+        labels: dict[str, str | None] = {}
+        for key in keys:
+            if key == HOSTNAME:
+                labels[key] = ask.node.name
+                continue
+            values = [f"new-{key.rpartition('/')[2]}"]
+            known = {
+                node.labels[key] for node in ask.view.cluster.list("Node") if key in node.labels
+            }
+            values = [*sorted(known), *values]
+            labels[key] = values[min(n, len(values) - 1)]
+        changes = label_changes(ask.node, labels)
+        yield remedy(", ".join(change.text for change in changes), *changes)
+
+
+def _allow_skew(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
+    """The smallest skew that lets the pod in, found by trying."""
+    changes = []
+    for i, constraint in broken:
+        others = _as_wishes(ask, [one for one in broken if one[0] != i])
+
+        def skewed(
+            skew: int, i: int = i, constraint: TopologySpreadConstraint = constraint
+        ) -> Change:
+            path = pointer("spec", CONSTRAINTS, i, "maxSkew")
+            text = f"allow a skew of {skew} over {constraint.topology_key}"
+            return replace(ask.pod, path, constraint.max_skew, skew, text)
+
+        low, high = constraint.max_skew, constraint.max_skew + 1
+        while not ask.helps([*others, skewed(high)]):
+            low, high = high, high * 2
+            if high > 2**30:
+                return
+        while high - low > 1:
+            middle = (low + high) // 2
+            if ask.helps([*others, skewed(middle)]):
+                high = middle
+            else:
+                low = middle
+        changes.append(skewed(high))
+    yield remedy(", ".join(change.text for change in changes), *changes)
+
+
+def _move_pods(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
+    """As few pods as need be leave the domain of the node."""
+    going: dict[str, Pod] = {}
+    domains = []
+    for i, constraint in broken:
+        key = constraint.topology_key
+        pods = _pods_in_domain(ask, constraint)[:MOST_PODS]
+        others = _as_wishes(ask, [one for one in broken if one[0] != i])
+
+        def leaves(
+            count: int, pods: Sequence[Pod] = pods, others: Sequence[Change] = others
+        ) -> bool:
+            return ask.helps([*others, *[delete_pod(pod) for pod in pods[:count]]])
+
+        if not pods or not leaves(len(pods)):
+            return
+        low, high = 0, len(pods)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if leaves(middle) else (middle, high)
+        going |= {pod.uid: pod for pod in pods[:high]}
+        domains.append(f"{key}={ask.node.labels[key]}")
+    number = "a pod" if len(going) == 1 else f"{len(going)} pods"
+    yield remedy(
+        f"move {number} out of {', '.join(domains)}", *[delete_pod(pod) for pod in going.values()]
+    )
+
+
+def _pods_in_domain(ask: Ask, constraint: TopologySpreadConstraint) -> list[Pod]:
+    """The pods that count in the domain of the node, those on other nodes first."""
+    selector, key = constraint.label_selector, constraint.topology_key
+    if selector is None:
+        return []
+    value, table = ask.node.labels[key], ask.view.table
+    keys = constraint.match_label_keys or ()
+    same = {key: ask.pod.labels[key] for key in keys if key in ask.pod.labels}
+    found = [
+        pod
+        for row, node in enumerate(table.nodes)
+        if node is not None and node.labels.get(key) == value
+        for pod in table.pods[row].values()
+        if pod.namespace == ask.pod.namespace
+        and selector.matches(pod.labels)
+        and all(pod.labels.get(k) == v for k, v in same.items())
+    ]
+    return sorted(found, key=importance)
+
+
+def _own_instead_of_default(ask: Ask) -> Iterator[Remedy]:
+    """The pod brings a constraint of its own, a wish, and so none is given to it."""
+    args = ask.view.plugin_args(ask.pod, "PodTopologySpread")
+    for constraint in getattr(args, "default_constraints", None) or ():
+        if constraint.when_unsatisfiable == DO_NOT_SCHEDULE:
+            own = {
+                **plain(constraint),
+                "whenUnsatisfiable": SCHEDULE_ANYWAY,
+                "labelSelector": {"matchLabels": dict(ask.pod.labels)},
+            }
+            text = f"a spread over {constraint.topology_key} of the pod's own, as a wish"
+            given = ask.pod.spec.topology_spread_constraints
+            if given:
+                yield remedy(text, add(ask.pod, pointer("spec", CONSTRAINTS, "-"), own, text))
+            else:
+                yield remedy(text, put(ask.pod, pointer("spec", CONSTRAINTS), None, [own], text))

@@ -1,0 +1,329 @@
+"""Volumes: claims that have no volume within reach of the node, and places for volumes that are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...api.pod import Pod, Volume
+from ...api.quantity import format_quantity
+from ...api.selectors import Requirement
+from ...api.storage import BIND_COMPLETED, LOST, CSINode, PersistentVolume, PersistentVolumeClaim
+from ...api.volumes import claim_name_of
+from ..changes import Change, decode, pointer
+from .node import label_changes, labels_meeting
+from .proposal import (
+    Ask,
+    Remedy,
+    add,
+    create,
+    delete_pod,
+    owner_reference,
+    plain,
+    put,
+    remedy,
+    remove,
+    replace,
+)
+
+ZONE_LABELS = (
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+)
+MOST_PODS = 24
+CLOUD_LIMITS = {
+    "EBSLimits": "attachable-volumes-aws-ebs",
+    "GCEPDLimits": "attachable-volumes-gce-pd",
+    "AzureDiskLimits": "attachable-volumes-azure-disk",
+    "CinderLimits": "attachable-volumes-cinder",
+}
+ROOM_FOR_ONE = 1
+
+
+def free_volumes(ask: Ask) -> Iterator[Remedy]:
+    """The pods go that use what only one may use."""
+    claims = {name for _, name in _claims(ask.pod)}
+    users = [
+        pod
+        for pods in ask.view.table.pods
+        for pod in pods.values()
+        if pod.namespace == ask.pod.namespace
+        and any(name in claims for _, name in _claims(pod))
+        and pod.uid != ask.pod.uid
+    ]
+    if users and len(users) <= MOST_PODS:
+        yield remedy(
+            "free the volume that only one pod may use",
+            *[delete_pod(pod, "uses the volume") for pod in users],
+        )
+    here = [pod for pod in ask.pods_here() if pod.spec.volumes]
+    if here and len(here) <= MOST_PODS:
+        yield remedy(
+            f"free the disk on {ask.node.name}", *[delete_pod(p, "uses the disk") for p in here]
+        )
+    yield from _without_volumes(ask)
+
+
+def raise_limits(ask: Ask) -> Iterator[Remedy]:
+    """The node can take more volumes; or pods that have some go."""
+    csi_node = ask.view.cluster.get("CSINode", "", ask.node.name)
+    more = len(ask.pod.spec.volumes or ())
+    if isinstance(csi_node, CSINode):
+        changes = []
+        for i, driver in enumerate(csi_node.drivers):
+            count = csi_node.limits.get(driver.name)
+            if count is not None:
+                to = _least_limit(ask, csi_node, i, count, more)
+                changes.append(_limit(csi_node, i, count, to))
+        if changes:
+            yield remedy(f"places for more volumes on {ask.node.name}", *changes)
+    users = [pod for pod in ask.pods_here() if pod.spec.volumes]
+    if users and len(users) <= MOST_PODS:
+        yield remedy(
+            f"detach volumes from {ask.node.name}",
+            *[delete_pod(pod, "has volumes there") for pod in users],
+        )
+
+
+def _least_limit(ask: Ask, csi_node: CSINode, i: int, count: int, more: int) -> int:
+    """The smallest number of volumes that is enough for a driver, if the others do not stand in the way."""
+    most = count + more + len(ask.view.table.pods) + 256
+    others = [
+        _limit(csi_node, j, known, most)
+        for j, driver in enumerate(csi_node.drivers)
+        if j != i and (known := csi_node.limits.get(driver.name)) is not None
+    ]
+    for extra in range(1, max(more, ROOM_FOR_ONE) + 1):
+        if ask.helps([*others, _limit(csi_node, i, count, count + extra)]):
+            return count + extra
+    low, high = count, most
+    if not ask.helps([*others, _limit(csi_node, i, count, high)]):
+        return most
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = ask.helps([*others, _limit(csi_node, i, count, middle)])
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def _limit(csi_node: CSINode, i: int, count: int, to: int) -> Change:
+    path = pointer("spec", "drivers", i, "allocatable", "count")
+    name = csi_node.drivers[i].name
+    return replace(csi_node, path, count, to, f"{to} volumes of {name} on {csi_node.name}")
+
+
+def raise_cloud_limits(ask: Ask) -> Iterator[Remedy]:
+    """The node can take more volumes of a cloud; or pods that have some go."""
+    name = CLOUD_LIMITS.get(ask.refused.plugin, "")
+    have = ask.node.allocatable.get(name)
+    for to in ((have or 0) + n for n in (1, 2, 4, 8, 64, 256)):
+        path = pointer("status", "allocatable", name)
+        text = f"places for {to} volumes on {ask.node.name}"
+        change = put(ask.node, path, None if have is None else str(have), str(to), text)
+        if ask.helps([change]):
+            yield remedy(text, change)
+            break
+    yield from raise_limits(ask)
+    yield from _without_volumes(ask)
+
+
+def repair_claims(ask: Ask) -> Iterator[Remedy]:
+    """The node reaches the volumes; or there are volumes that the node reaches; or the pod does without."""
+    yield from _label_node(ask)
+    yield from _more_storage(ask)
+    changes = list(_bound_claims(ask))
+    if changes:
+        names = ", ".join(dict.fromkeys(name for _, name in _claims(ask.pod)))
+        yield remedy(f"volumes for {names} that {ask.node.name} can reach", *changes)
+    yield from _without_volumes(ask)
+
+
+def _claims(pod: Pod) -> Iterator[tuple[Volume, str]]:
+    for volume in pod.spec.volumes or ():
+        name = claim_name_of(volume, pod.name)
+        if name is not None:
+            yield volume, name
+
+
+def _bound_volumes(ask: Ask) -> Iterator[PersistentVolume]:
+    cluster = ask.view.cluster
+    for _, name in _claims(ask.pod):
+        claim = cluster.get("PersistentVolumeClaim", ask.pod.namespace, name)
+        if claim is not None and claim.spec.volume_name:
+            volume = cluster.get("PersistentVolume", "", claim.spec.volume_name)
+            if volume is not None:
+                yield volume
+
+
+def _label_node(ask: Ask) -> Iterator[Remedy]:
+    """The node has the labels that its volumes ask for, if they are not such as say where it is."""
+    requirements: list[Requirement] = []
+    for volume in _bound_volumes(ask):
+        affinity = volume.spec.node_affinity
+        if affinity is not None and affinity.required is not None:
+            terms = affinity.required.usable_terms
+            requirements += terms[0].expressions if terms else ()
+    labels = labels_meeting(requirements, ask.node.labels)
+    if labels and not any(key in ZONE_LABELS for key in labels):
+        changes = label_changes(ask.node, labels)
+        yield remedy(", ".join(change.text for change in changes), *changes)
+
+
+def _more_storage(ask: Ask) -> Iterator[Remedy]:
+    """The driver has room for what is asked for, in the topology of the node."""
+    cluster, changes = ask.view.cluster, list[Change]()
+    for _, name in _claims(ask.pod):
+        claim = cluster.get("PersistentVolumeClaim", ask.pod.namespace, name)
+        if claim is None or claim.spec.volume_name:
+            continue
+        for capacity in cluster.list("CSIStorageCapacity"):
+            topology = capacity.node_topology
+            if (
+                capacity.storage_class_name == claim.storage_class_name
+                and topology is not None
+                and topology.matches(ask.node.labels)
+                and (capacity.limit_bytes or 0) < claim.requested_bytes
+            ):
+                to = format_quantity(claim.requested_bytes, "storage")
+                for field, value in (
+                    ("maximumVolumeSize", capacity.maximum_volume_size),
+                    ("capacity", capacity.capacity),
+                ):
+                    if value is not None or (field == "capacity" and not changes):
+                        text = f"{to} of {capacity.storage_class_name} for {ask.node.name}"
+                        changes.append(put(capacity, pointer(field), value, to, text))
+    if changes:
+        yield remedy(f"more free storage for {ask.node.name}", *changes)
+
+
+def _bound_claims(ask: Ask) -> Iterator[Change]:
+    """What it takes for every claim to be bound to a volume that the node reaches."""
+    for volume, name in _claims(ask.pod):
+        claim = ask.view.cluster.get("PersistentVolumeClaim", ask.pod.namespace, name)
+        if claim is None:
+            yield from _new_claim(ask, volume, name)
+        else:
+            yield from _bound_claim(ask, volume, claim)
+
+
+def _bound_claim(ask: Ask, volume: Volume, claim: PersistentVolumeClaim) -> Iterator[Change]:
+    what = f"claim {claim.key}"
+    if claim.is_terminating:
+        path, before = pointer("metadata", "deletionTimestamp"), claim.metadata.deletion_timestamp
+        yield remove(claim, path, before, f"do not delete {what}")
+    if claim.status.phase == LOST:
+        path = pointer("status", "phase")
+        yield replace(claim, path, LOST, "Bound", f"{what} has its volume again")
+    if volume.ephemeral is not None and not claim.is_made_for(ask.pod):
+        path, owners = pointer("metadata", "ownerReferences"), plain(claim.owner_references)
+        text = f"{what} is the one made for the pod"
+        yield put(claim, path, owners or None, [owner_reference(ask.pod)], text)
+    name = claim.spec.volume_name or _volume_name(ask, claim.name)
+    bound = ask.view.cluster.get("PersistentVolume", "", name)
+    if bound is None:
+        yield create(_new_volume(ask, name, claim), f"a volume for {what} within reach of the node")
+    else:
+        yield from _within_reach(ask, bound)
+    if not claim.spec.volume_name:
+        text = f"bind {what} to volume {name}"
+        yield add(claim, pointer("spec", "volumeName"), name, text)
+    if BIND_COMPLETED not in claim.annotations:
+        path = pointer("metadata", "annotations", BIND_COMPLETED)
+        yield add(claim, path, "yes", f"bind {what} to volume {name}")
+
+
+def _within_reach(ask: Ask, volume: PersistentVolume) -> Iterator[Change]:
+    """The volume is where the node is."""
+    labels, affinity = ask.node.labels, volume.spec.node_affinity
+    required = affinity.required if affinity is not None else None
+    if required is not None and not required.matches(labels, ask.node.name):
+        yield remove(
+            volume,
+            pointer("spec", "nodeAffinity"),
+            plain(affinity),
+            f"volume {volume.name} within reach of {ask.node.name}",
+        )
+    for key in ZONE_LABELS:
+        value = volume.labels.get(key)
+        if value is not None and labels.get(key) not in value.split("__"):
+            text = f"volume {volume.name} in the zone of {ask.node.name}"
+            path = pointer("metadata", "labels", key)
+            now = labels.get(key)
+            if now is None:
+                yield remove(volume, path, value, text)
+            else:
+                yield replace(volume, path, value, now, text)
+
+
+def _volume_name(ask: Ask, claim: str) -> str:
+    return f"{ask.pod.namespace}-{claim}-on-{ask.node.name}"
+
+
+def _new_volume(ask: Ask, name: str, claim: PersistentVolumeClaim) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "capacity": {"storage": format_quantity(claim.requested_bytes, "storage")},
+        "accessModes": list(claim.spec.access_modes or ("ReadWriteOnce",)),
+        "storageClassName": claim.storage_class_name,
+        "volumeMode": claim.volume_mode,
+        "claimRef": {
+            "kind": claim.kind,
+            "namespace": claim.namespace,
+            "name": claim.name,
+            "uid": claim.uid,
+        },
+        "local": {"path": f"/volumes/{name}"},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "uid": name},
+        "spec": spec,
+        "status": {"phase": "Bound"},
+    }
+
+
+def _new_claim(ask: Ask, volume: Volume, name: str) -> Iterator[Change]:
+    """A claim that was missing, and a volume for it."""
+    volume_name = _volume_name(ask, name)
+    size: dict[str, Any] = {"requests": {"storage": "1Gi"}}
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": ask.pod.namespace,
+        "uid": f"{ask.pod.namespace}-{name}",
+        "annotations": {BIND_COMPLETED: "yes"},
+    }
+    if volume.ephemeral is not None:
+        metadata["ownerReferences"] = [owner_reference(ask.pod)]
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata,
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": size,
+            "volumeName": volume_name,
+        },
+        "status": {"phase": "Bound"},
+    }
+    claim = decode(manifest)
+    assert isinstance(claim, PersistentVolumeClaim), "that is what was written down"
+    yield create(_new_volume(ask, volume_name, claim), f"a volume for claim {claim.key}")
+    yield create(manifest, f"create claim {claim.key}")
+
+
+def _without_volumes(ask: Ask) -> Iterator[Remedy]:
+    """The pod does without the volumes."""
+    volumes = ask.pod.spec.volumes or ()
+    changes = [
+        remove(
+            ask.pod,
+            pointer("spec", "volumes", i),
+            {k: v for k, v in plain(volume).items() if k != "name" or volume.ephemeral},
+            "take the volume from the pod",
+        )
+        for i, volume in reversed(list(enumerate(volumes)))
+    ]
+    if changes:
+        yield remedy("take the volumes from the pod", *changes)

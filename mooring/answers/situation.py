@@ -1,0 +1,154 @@
+"""Situation: a pod and a node, in a cluster with some changes: does the pod fit there, and who says no."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ..api.node import Node
+from ..api.pod import Pod
+from ..errors import ConflictError, InputError
+from ..framework import Code, CycleState, FilterPlugin, NodeInfo, Status
+from ..runtime import PluginRunError
+from ..table import ALL
+from .changes import Change, ChangeKind, ObjectRef, changed_object, decode
+from .cluster_view import ClusterView, Step
+from .survey import OUTSIDE
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Who refuses the pod on the node: before it is tried, before the nodes are looked at, or on the node."""
+
+    status: Status
+    is_crowded: bool = False
+    """Only because of the pods that are nominated to the node."""
+
+    @property
+    def plugin(self) -> str:
+        return self.status.plugin
+
+
+class Situation:
+    """`subject` on `node_name`. It waits for a node, whatever its spec.nodeName says, which speaks to NodeName only."""
+
+    def __init__(self, view: ClusterView, subject: Pod, node_name: str) -> None:
+        self.view = view
+        self.subject = subject
+        self.node_name = node_name
+        self._ref = ObjectRef.of(subject)
+        self.judgements = 0
+        """How often the pod was judged."""
+
+    def refusals(self, changes: Sequence[Change] = ()) -> list[Refused]:
+        """Everybody who refuses the pod once `changes` are made; empty when it fits.
+
+        Changes that cannot be made, or give an object that cannot be, are refused by nobody in particular.
+        """
+        return self.refusals_after(self.subject, changes)
+
+    def refusals_after(self, pod: Pod, changes: Sequence[Change]) -> list[Refused]:
+        """The same, when the cluster has changes already, which made of the subject what `pod` is."""
+        try:
+            changed, steps = self._steps(pod, changes)
+            with self.view.changed(steps):
+                self.judgements += 1
+                return self._judge(changed)
+        except (InputError, ConflictError) as error:
+            return [Refused(Status(Code.Error, (str(error),)))]
+
+    def fits(self, changes: Sequence[Change] = ()) -> bool:
+        """Whether the pod fits once `changes` are made."""
+        return not self.refusals(changes)
+
+    @contextmanager
+    def changed(self, changes: Sequence[Change]) -> Iterator[Pod]:
+        """The cluster with `changes` made, until the end of the block; yields the pod, which may have changed, too."""
+        pod, steps = self._steps(self.subject, changes)
+        with self.view.changed(steps):
+            yield pod
+
+    @property
+    def node(self) -> Node:
+        """The node as it stands."""
+        found = self.view.cluster.get("Node", "", self.node_name)
+        assert isinstance(found, Node), "no change takes the node away"
+        return found
+
+    def _steps(self, pod: Pod, changes: Sequence[Change]) -> tuple[Pod, list[Step]]:
+        """The pod as it becomes, and what is put in the place of what."""
+        steps: list[Step] = []
+        by_object: dict[ObjectRef, list[Change]] = {}
+        for change in changes:
+            by_object.setdefault(change.object, []).append(change)
+        for ref, own in by_object.items():
+            if ref == self._ref:
+                changed = changed_object(pod, own)
+                assert isinstance(changed, Pod), "a change of fields leaves the kind as it is"
+                if self.view.cluster.get("Pod", pod.namespace, pod.name) is not None:
+                    steps.append((pod.with_node(""), changed.with_node("")))
+                pod = changed
+            else:
+                steps.append(self._step(ref, own))
+        return pod, steps
+
+    def _step(self, ref: ObjectRef, changes: Sequence[Change]) -> Step:
+        old = self.view.cluster.get(ref.kind, ref.namespace, ref.name)
+        new = old
+        for change in changes:
+            if change.kind is ChangeKind.CREATE:
+                new = decode(change.to)
+            elif new is None:
+                raise InputError(f"{ref.kind} {ref.key}: expected an object; got none")
+            elif change.kind is ChangeKind.DELETE:
+                new = None
+            else:
+                new = changed_object(new, [change])
+        return old, new
+
+    def _judge(self, pod: Pod) -> list[Refused]:
+        gate = self.view.gate(pod)
+        if not gate.is_success:
+            return [Refused(gate)]
+        filtering, table = self.view.profile_of(pod).filtering, self.view.table
+        state = CycleState()
+        try:
+            pre = filtering.run_pre_filters(state, pod, table)
+            if not pre.status.is_success:
+                return [Refused(pre.status)]
+            node = table.node_at(table.row_of[self.node_name])
+            found = []
+            for plugin in filtering.filters:
+                if plugin.name not in state.skip_filter:
+                    status = _ask(plugin, state, pod, node)
+                    if not status.is_success:
+                        found.append(Refused(status.by(plugin.name)))
+            if found:
+                return found
+            if pre.node_names is not None and self.node_name not in pre.node_names:
+                plugins = " ".join(sorted(pre.narrowed_by))
+                return [Refused(Status(Code.Unschedulable, (OUTSIDE.format(plugins),), plugins))]
+            crowded = filtering.filter_with_nominated(state, pod, node)
+            if not crowded.is_success:
+                return [Refused(crowded, is_crowded=True)]
+            # A plugin that fails on another node fails the whole attempt.
+            filtering.run_filters(state, pod, table, ALL)
+        except PluginRunError as failed:
+            return [Refused(failed.status)]
+        return self._ask_extenders(pod)
+
+    def _ask_extenders(self, pod: Pod) -> list[Refused]:
+        """Extenders have a say, too; they are asked in the ordinary way, about all nodes."""
+        if not self.view.has_extenders:
+            return []
+        told = self.view.judge(pod).explanation
+        status = told.filter.get(self.node_name) if told is not None else None
+        return [] if status is None or status.is_success else [Refused(status)]
+
+
+def _ask(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+    try:
+        return plugin.filter_node(state, pod, node)
+    except Exception as error:  # a plugin of somebody's own may raise anything
+        return Status(Code.Error, error=error)

@@ -1,0 +1,162 @@
+"""Explain: `mooring explain`, why a pod is pending or where it is, and what would have to change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from ..answers import ClusterView, PodExplanation, PodRef, Verdict, explain, find_pods
+from ..config import parse_feature_gates
+from ..errors import InputError
+from ..sim import read_manifests
+from .config import FeatureGatesOption, PluginFilesOption, ProviderOption, read_configuration
+from .consoles import stdout_console, written_to_stdout
+from .documents import API_VERSION, print_json_document, print_yaml_document
+from .failures import reports_failures
+from .progress import progress_bar
+from .render_account import render_account
+
+NO_NODE = 1
+
+
+class ExplainOutput(StrEnum):
+    """How an explanation is printed."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+
+
+FORMS = ", ".join(ExplainOutput)
+
+
+@reports_failures
+def explain_command(
+    pod: Annotated[
+        str,
+        typer.Argument(
+            metavar="POD",
+            help="NAME, pod/NAME, NAMESPACE/NAME, or a workload such as deployment/NAME.",
+            show_default=False,
+        ),
+    ],
+    filename: Annotated[
+        list[Path],
+        typer.Option(
+            "-f",
+            "--filename",
+            help="File or folder with manifests, YAML or JSON, also gzipped; - is standard input. "
+            "May be given several times.",
+            allow_dash=True,
+            metavar="PATH",
+            show_default=False,
+        ),
+    ],
+    namespace: Annotated[
+        str | None,
+        typer.Option("-n", "--namespace", metavar="NAME", help="Namespace of the pod."),
+    ] = None,
+    node: Annotated[
+        list[str] | None,
+        typer.Option("--node", metavar="NAME", help="Only this node. May be given several times."),
+    ] = None,
+    output: Annotated[
+        ExplainOutput,
+        typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
+    ] = ExplainOutput.TABLE,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show all nodes, however many.")
+    ] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A KubeSchedulerConfiguration or Policy file of any generation.",
+            show_default=False,
+        ),
+    ] = None,
+    algorithm_provider: ProviderOption = None,
+    feature_gates: FeatureGatesOption = "",
+    plugins: PluginFilesOption = None,
+) -> None:
+    """Say why a pod is pending, or why it is where it is: who refuses which node, and who scores it how.
+
+    A pod that waits is judged as the scheduler would judge it now; one that has a node as if it waited. Nothing is
+    changed.
+
+    Ends with 0 when the pod has a node or would get one, 1 when not, 2 when the input is wrong.
+
+    Example: mooring explain pod/web-7 -f cluster.yaml
+    """
+    gates = parse_feature_gates(feature_gates)
+    settings = read_configuration(config, algorithm_provider, gates).config
+    with progress_bar("reading") as on_bytes:
+        manifests = read_manifests(filename, on_bytes)
+    view = ClusterView.from_manifests(
+        manifests.objects,
+        settings,
+        place_of=manifests.place_of,
+        plugin_files=[str(path) for path in plugins or ()],
+        feature_gates=gates,
+    )
+    nodes = _known_nodes(view, node or [])
+    accounts = [explain(view, found) for found in find_pods(view, pod, namespace)]
+    for account in accounts:
+        if nodes:
+            account.keep_nodes(nodes)
+    _print(accounts, output, everything)
+    if any(a.verdict in WITHOUT_NODE for a in accounts):
+        raise typer.Exit(NO_NODE)
+
+
+WITHOUT_NODE = frozenset({Verdict.UNSCHEDULABLE, Verdict.GATED, Verdict.ERROR})
+
+
+def _known_nodes(view: ClusterView, names: Sequence[str]) -> list[str]:
+    known = set(view.node_names())
+    for name in names:
+        if name not in known:
+            raise InputError(f'--node: expected a node of the cluster; got "{name}"')
+    return list(names)
+
+
+def _print(accounts: Sequence[PodExplanation], output: ExplainOutput, everything: bool) -> None:
+    if output in (ExplainOutput.JSON, ExplainOutput.YAML):
+        documents = [account.to_dict() for account in accounts]
+        document: Any = {
+            "apiVersion": API_VERSION,
+            "kind": "PodExplanationList",
+            "items": documents,
+        }
+        is_json = output is ExplainOutput.JSON
+        show = print_json_document if is_json else print_yaml_document
+        show(documents[0] if len(documents) == 1 else document)
+        return
+    console = stdout_console()
+    wide = output is ExplainOutput.WIDE
+    with written_to_stdout(console):
+        for i, (account, others) in enumerate(_alike(accounts)):
+            if i:
+                console.print()
+            render_account(console, account, others, wide=wide, everything=everything or wide)
+
+
+def _alike(accounts: Sequence[PodExplanation]) -> list[tuple[PodExplanation, list[PodRef]]]:
+    """The accounts that differ, each with the other pods of which the same holds."""
+    known: dict[bytes, tuple[PodExplanation, list[PodRef]]] = {}
+    for account in accounts:
+        key = msgspec.msgpack.encode(msgspec.structs.replace(account, pod=NOBODY))
+        if key in known:
+            known[key][1].append(account.pod)
+        else:
+            known[key] = (account, [])
+    return list(known.values())
+
+
+NOBODY = PodRef(namespace="", name="")

@@ -1,0 +1,143 @@
+"""Render accounts: the answer of `mooring explain` as people like to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..answers import Choice, PodExplanation, PodRef, RefusedNodes, Verdict
+from .render import new_table
+from .render_explain import (
+    Scores,
+    indent,
+    level_scores,
+    name_some,
+    score_table,
+    skipped,
+    wait_table,
+)
+
+MAX_GROUPS = 8
+MAX_VICTIMS = 5
+
+
+def render_account(
+    console: Console,
+    account: PodExplanation,
+    others: Sequence[PodRef] = (),
+    *,
+    wide: bool = False,
+    everything: bool = False,
+) -> None:
+    """Print one pod's account, which also holds of `others`; long tables are cut unless `everything`."""
+    console.print(_headline(account))
+    if others:
+        names = name_some([f"{pod.namespace}/{pod.name}" for pod in others], everything)
+        indent(console, Text(f"the same holds of {names}"))
+    for remark in account.remarks:
+        indent(console, Text(f"note: {remark}", style="yellow"))
+    if account.gate is not None:
+        held = f"held back by {account.gate.plugin}: {', '.join(account.gate.reasons)}"
+        indent(console, Text(held, style="yellow"))
+    if account.pre_filter is not None:
+        refused = f"{account.pre_filter.plugin}: {', '.join(account.pre_filter.reasons)}"
+        indent(console, Text(f"refused without a look at the nodes: {refused}"))
+    _render_scores(console, account, everything)
+    if account.refused:
+        indent(console, _refused_table(account.refused, everything))
+        hidden = len(account.refused) - MAX_GROUPS
+        if hidden > 0 and not everything:
+            indent(console, Text(f"… {hidden} more groups; --all shows them", style="dim"))
+    _render_preemption(console, account)
+    if account.message and account.verdict is not Verdict.PLACED:
+        indent(console, Text(account.message, style="yellow"))
+    if wide:
+        indent(console, wait_table(account.waits_for))
+        indent(console, skipped(account.skipped))
+
+
+def _headline(account: PodExplanation) -> Text:
+    pod = account.pod
+    text = Text(f"{pod.namespace}/{pod.name}", style="bold")
+    nodes = f"{account.feasible_nodes} of {account.node_count} nodes fit"
+    match account.verdict:
+        case Verdict.PLACED:
+            text.append(" is on ")
+            text.append(account.node or "", style="bold cyan")
+        case Verdict.FITS:
+            text.append(" would go to ")
+            text.append(account.node or "", style="bold cyan")
+        case Verdict.UNSCHEDULABLE:
+            text.append(" is pending", style="yellow")
+        case Verdict.GATED:
+            text.append(" is held back", style="yellow")
+        case Verdict.FINISHED:
+            return text.append(" has finished")
+        case Verdict.ERROR:
+            return text.append(" cannot be judged", style="red")
+    return text.append(f"  ({nodes})", style="dim")
+
+
+def _render_scores(console: Console, account: PodExplanation, everything: bool) -> None:
+    choice = account.choice
+    if choice is None:
+        return
+    indent(console, Text(_margin(choice)))
+    if len(account.scores) < 2 and not everything:
+        return
+    scores: Scores = [
+        (
+            given.plugin,
+            given.weight,
+            {n.name: n.points.get(given.plugin, 0) for n in account.scores},
+        )
+        for given in account.score_plugins
+    ]
+    totals = {node.name: node.total for node in account.scores}
+    winner = account.node if account.node in totals else choice.node
+    indent(console, score_table(scores, totals, winner or "", everything))
+    indent(console, level_scores(scores))
+
+
+def _margin(choice: Choice) -> str:
+    """Why the node is the best one."""
+    if choice.from_nomination:
+        return f"{choice.node}: nominated earlier, and taken without comparing"
+    if choice.runner_up is None:
+        return f"{choice.node} is the only node that fits"
+    if choice.margin == 0:
+        return f"{choice.node} has {choice.total} points, as have {choice.equals - 1} other nodes: drawn by lot"
+    why = ", ".join(f"{part.plugin} {part.points:+d}" for part in choice.ahead)
+    return f"{choice.node} has {choice.total} points, {choice.margin} ahead of {choice.runner_up}: {why}"
+
+
+def _refused_table(groups: list[RefusedNodes], everything: bool) -> Table:
+    """Who refuses which nodes; a node that several refuse has a line for each of them."""
+    table = new_table()
+    table.add_column("REFUSED", justify="right")
+    for heading in ("BY", "REASON", "NODES"):
+        table.add_column(heading, overflow="fold")
+    for group in groups if everything else groups[:MAX_GROUPS]:
+        for i, refusal in enumerate(group.refusals):
+            table.add_row(
+                "" if i else str(len(group.nodes)),
+                refusal.plugin,
+                Text(", ".join(refusal.reasons)),
+                Text("" if i else name_some(group.nodes, everything)),
+            )
+    return table
+
+
+def _render_preemption(console: Console, account: PodExplanation) -> None:
+    found = account.preemption
+    if found is None or not found.victims:
+        return
+    victims = [f"{pod.namespace}/{pod.name}" for pod in found.victims]
+    shown = ", ".join(victims[:MAX_VICTIMS])
+    rest = len(victims) - MAX_VICTIMS
+    more = f" and {rest} more" if rest > 0 else ""
+    broken = f", against {found.pdb_violations} disruption budgets" if found.pdb_violations else ""
+    indent(console, Text(f"it would push out {shown}{more} on {found.node}{broken}"))

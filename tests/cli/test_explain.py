@@ -1,0 +1,201 @@
+"""`mooring explain`: what is said about a pod, and how it ends."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from mooring.cli.main import app
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+FILES = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.yaml")]
+
+
+def make_node(name: str, cpu: str = "4", **more: Any) -> dict[str, Any]:
+    labels = {"kubernetes.io/hostname": name, **more.pop("labels", {})}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "spec": more,
+        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "9"}},
+    }
+
+
+def make_pod(name: str, cpu: str = "1", namespace: str = "default", **spec: Any) -> dict[str, Any]:
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    metadata = {"name": name, "namespace": namespace}
+    spec = {"containers": [container], **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory; output is as wide as it likes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    return tmp_path
+
+
+def write(*objects: dict[str, Any]) -> str:
+    Path("all.yaml").write_text(yaml.safe_dump_all(objects))
+    return "all.yaml"
+
+
+def explain(*args: str, code: int = 0) -> tuple[str, str]:
+    """Run the command within this process; returns what it printed and its complaints."""
+    result = CliRunner().invoke(app, ["explain", *args])
+    assert result.exit_code == code, result.output
+    return result.stdout, result.stderr
+
+
+def explain_json(*args: str, code: int = 0) -> dict[str, Any]:
+    out, _ = explain(*args, "-o", "json", code=code)
+    document: dict[str, Any] = json.loads(out)
+    return document
+
+
+def test_a_pending_pod_that_fits_names_the_node_the_margin_and_the_points(folder: Path) -> None:
+    file = write(make_node("a"), make_node("b"), make_pod("runs", "2", nodeName="a"), make_pod("p"))
+
+    out, err = explain("pod/p", "-f", file)
+
+    assert err == ""
+    lines = out.splitlines()
+    assert lines[0] == "default/p would go to b  (2 of 2 nodes fit)"
+    assert "ahead of a: NodeResourcesFit" in lines[1]
+    assert any(line.split()[:2] == ["★", "b"] for line in lines)
+
+
+def test_every_plugin_that_refuses_a_node_is_named(folder: Path) -> None:
+    taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+    file = write(make_node("a", "1", taints=[taint]), make_node("b", "1"), make_pod("p", "2"))
+
+    told = explain_json("p", "-f", file, code=1)
+
+    assert told["verdict"] == "unschedulable"
+    assert told["message"].startswith("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had")
+    said = {g["nodes"][0]: [r["plugin"] for r in g["refusals"]] for g in told["refused"]}
+    assert said == {"b": ["NodeResourcesFit"], "a": ["TaintToleration", "NodeResourcesFit"]}
+    assert told["refused"][0]["nodes"] == ["b"], "the nearest comes first"
+
+
+def test_a_placed_pod_is_judged_as_if_it_waited(folder: Path) -> None:
+    file = write(make_node("a"), make_node("b"), make_pod("p", "3", nodeName="a"))
+
+    told = explain_json("p", "-f", file)
+
+    assert (told["verdict"], told["node"]) == ("placed", "a")
+    assert [node["total"] for node in told["scores"]] == [told["choice"]["total"]] * 2
+    assert told["choice"]["node"] == "a"
+    assert told["remarks"] == []
+
+
+def test_a_placed_pod_for_which_another_node_is_better_today_says_so(folder: Path) -> None:
+    other = make_pod("other", "2", nodeName="a")
+    file = write(make_node("a"), make_node("b"), other, make_pod("p", nodeName="a"))
+
+    out, _ = explain("p", "-f", file)
+
+    assert out.splitlines()[0] == "default/p is on a  (2 of 2 nodes fit)"
+    assert "note: today it would go to b, which is" in out
+
+
+def test_a_placed_pod_that_its_node_would_refuse_today_says_so(folder: Path) -> None:
+    file = write(make_node("a", unschedulable=True), make_pod("p", nodeName="a"))
+
+    told = explain_json("p", "-f", file)
+
+    assert told["remarks"][0].startswith("today a would refuse the pod (NodeUnschedulable: ")
+
+
+def test_a_gated_pod_is_explained_with_and_without_the_gate(folder: Path) -> None:
+    file = write(make_node("a"), make_pod("p", schedulingGates=[{"name": "example.com/wait"}]))
+
+    told = explain_json("p", "-f", file, code=1)
+
+    assert told["verdict"] == "gated"
+    assert told["gate"]["plugin"] == "SchedulingGates"
+    assert told["choice"]["node"] == "a"
+
+
+def test_a_pod_that_is_refused_without_a_look_at_the_nodes_says_by_whom(folder: Path) -> None:
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]
+    file = write(make_node("a"), make_pod("p", volumes=volumes))
+
+    told = explain_json("p", "-f", file, code=1)
+
+    assert told["preFilter"]["plugin"] in ("VolumeRestrictions", "VolumeBinding")
+    assert told["refused"] == []
+
+
+def test_who_would_be_pushed_out(folder: Path) -> None:
+    file = write(
+        make_node("a"),
+        make_pod("low", "3", nodeName="a", priority=0),
+        make_pod("high", "3", priority=100),
+    )
+
+    told = explain_json("high", "-f", file, code=1)
+
+    assert told["preemption"]["node"] == "a"
+    assert [victim["name"] for victim in told["preemption"]["victims"]] == ["low"]
+
+
+def test_pods_of_a_workload_of_which_the_same_holds_are_told_once() -> None:
+    out, _ = explain("deployment/web", *FILES)
+
+    assert out.count("would go to") == 1
+    assert "the same holds of shop/web-" in out
+
+
+def test_nodes_can_be_picked(folder: Path) -> None:
+    file = write(make_node("a"), make_node("b"), make_node("c", "1"), make_pod("p", "2"))
+
+    told = explain_json("p", "-f", file, "--node", "b", "--node", "c")
+
+    assert [node["name"] for node in told["scores"]] == ["b"]
+    assert [group["nodes"] for group in told["refused"]] == [["c"]]
+
+
+@pytest.mark.parametrize("target", ["p", "pod/p", "here/p", "pod/here/p", "po/p"])
+def test_ways_to_name_a_pod(folder: Path, target: str) -> None:
+    file = write(make_node("a"), make_pod("p", namespace="here"))
+
+    assert explain_json(target, "-f", file)["pod"]["namespace"] == "here"
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        pytest.param(["wbe-1"], "such as default/web-1; got no such pod", id="a near name"),
+        pytest.param(["twice"], "got one in each of one, two", id="a name in two namespaces"),
+        pytest.param(["one/two/three"], "expected [pod/]NAME", id="too many parts"),
+        pytest.param(["pod/"], "expected [pod/]NAME", id="no name"),
+        pytest.param(["one/twice", "-n", "two"], "--namespace: expected", id="two namespaces"),
+        pytest.param(["deployment/none"], "got no pod of it", id="no such workload"),
+        pytest.param(["web-1", "--node", "x"], "--node: expected a node", id="no such node"),
+        pytest.param(["other"], "spec.schedulerName: expected a profile", id="another scheduler"),
+        pytest.param(["web-1", "--config", "none"], "none", id="no such configuration"),
+    ],
+)
+def test_wrong_input_is_one_line_and_status_2(
+    folder: Path, args: list[str], complaint: str
+) -> None:
+    file = write(
+        make_node("a"),
+        make_pod("web-1"),
+        make_pod("twice", namespace="one"),
+        make_pod("twice", namespace="two"),
+        make_pod("other", schedulerName="other"),
+    )
+
+    out, err = explain(*args, "-f", file, code=2)
+
+    assert out == ""
+    assert err.startswith("error: ")
+    assert complaint in err
+    assert len(err.splitlines()) == 1
