@@ -34,7 +34,6 @@ from .cycle import Scheduler
 
 log = logging.getLogger(__name__)
 
-LEVELS = {Outcome.ERROR: logging.WARNING}
 LOOK_AGAIN_S = 300.0
 """How often to look whether the server has begun to serve a kind that it did not."""
 DRAIN_S = 10.0
@@ -193,8 +192,19 @@ class KubeDriver:
             feature_gates=options.feature_gates,
             metrics=options.metrics,
             run_blocking=self.core.run_blocking,
-            ended=_note,
+            ended=self._note,
         )
+
+    def _note(self, attempt: Attempt) -> None:
+        """Say how an attempt ended: failures always, the rest to whoever wants to know everything.
+
+        That the API server is away is said once, by those who watch, and not about each pod.
+        """
+        is_problem = attempt.outcome is Outcome.ERROR and not self.connection.is_away
+        level = logging.WARNING if is_problem else logging.DEBUG
+        if log.isEnabledFor(level):
+            what = attempt.message or f"bound to {attempt.node_name}"
+            log.log(level, "pod %s: %s", attempt.pod.key, what)
 
     def _follow(self, resource: Resource) -> None:
         name = resource.kind.name
@@ -239,11 +249,3 @@ class KubeDriver:
         self.follow()
         if not self.failure.done() and error is not None:
             self.failure.set_exception(error)
-
-
-def _note(attempt: Attempt) -> None:
-    """Say how an attempt ended: failures always, the rest to whoever wants to know everything."""
-    level = LEVELS.get(attempt.outcome, logging.DEBUG)
-    if log.isEnabledFor(level):
-        what = attempt.message or f"bound to {attempt.node_name}"
-        log.log(level, "pod %s: %s", attempt.pod.key, what)
