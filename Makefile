@@ -12,10 +12,10 @@ HISTORIES ?= 2000
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types unit life conformance bench format clean
+.PHONY: help run test lint types unit life conformance counterfactuals bench format clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -47,6 +47,9 @@ life: $(STAMP) ## Follow pods through random histories, for minutes (HISTORIES=.
 
 conformance: $(STAMP) ## Compare with recorded decisions of kube-scheduler (CASES="files or folders")
 	$(BIN)/python -m mooring.testing.conformance_cli $(CASES)
+
+counterfactuals: $(STAMP) ## Make every change that explain names, and see that the pod fits (CASES="files or folders")
+	$(BIN)/python -m mooring.testing.conformance_counterfactuals $(CASES)
 
 bench: $(STAMP) ## Measure speed (ARGS=...)
 	$(BIN)/mooring bench $(ARGS)

@@ -117,7 +117,7 @@ def _larger_node(ask: Ask, missing: Mapping[str, int]) -> Remedy:
         have = node.allocatable.get(name)
         path, to = pointer("status", "allocatable", name), _amount((have or 0) + amount, name)
         before = None if have is None else _amount(have, name)
-        changes.append(put(node, path, before, to, f"{to} {name} on {node.name}"))
+        changes.append(put(node, path, before, to, f"raise {name} on {node.name} to {to}"))
     return remedy(goal, *changes)
 
 
