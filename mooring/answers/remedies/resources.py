@@ -8,7 +8,7 @@ from ...api.pod import Pod
 from ...api.quantity import format_quantity, parse_quantity
 from ...api.resources import PODS, to_unit
 from ..changes import Change, pointer
-from .proposal import Ask, Remedy, delete_pod, put, remedy, remove, replace
+from .proposal import Ask, Remedy, delete_pod, last_resort, put, remedy, remove, replace
 
 TOO_MANY_PODS = "Too many pods"
 INSUFFICIENT = "Insufficient "
@@ -177,7 +177,7 @@ def free_ports(ask: Ask) -> Iterator[Remedy]:
                     path = pointer("spec", field, i, "ports", j, "hostPort")
                     text = f"do without host port {port.host_port}"
                     changes.append(remove(ask.pod, path, port.host_port, text))
-    yield remedy("do without host ports", *changes)
+    yield last_resort("do without host ports", *changes)
 
 
 def end_nominations(ask: Ask) -> Iterator[Remedy]:
