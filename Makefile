@@ -14,10 +14,10 @@ ARGS ?=
 .DEFAULT_GOAL := help
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help run test test-page lint types unit life conformance bench format clean
+.PHONY: help run test test-page lint types unit life conformance counterfactuals bench format clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -53,6 +53,9 @@ life: $(STAMP) ## Follow pods through random histories, for minutes (HISTORIES=.
 
 conformance: $(STAMP) ## Compare with recorded decisions of kube-scheduler (CASES="files or folders")
 	$(BIN)/python -m mooring.testing.conformance_cli $(CASES)
+
+counterfactuals: $(STAMP) ## Make every change that explain names, and see that the pod fits (CASES="files or folders")
+	$(BIN)/python -m mooring.testing.conformance_counterfactuals $(CASES)
 
 bench: $(STAMP) ## Measure speed (ARGS=...)
 	$(BIN)/mooring bench $(ARGS)
