@@ -12,10 +12,12 @@ HISTORIES ?= 2000
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types unit life conformance counterfactuals bench format clean
+APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
+
+.PHONY: help run test test-page lint types unit life conformance counterfactuals bench format clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -41,6 +43,10 @@ types: $(STAMP) ## Check types
 
 unit: $(STAMP) ## Run the tests alone (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+
+test-page: $(STAMP) ## Test the page in Chromium, which is installed if it is not there (Debian)
+	@command -v chromium >/dev/null || { $(APT) -q update && $(APT) -qy install --no-install-recommends chromium; }
+	MOORING_NEEDS_CHROMIUM=1 $(BIN)/python -m pytest -q tests/web $(ARGS)
 
 life: $(STAMP) ## Follow pods through random histories, for minutes (HISTORIES=..., ARGS=--hypothesis-seed=...)
 	MOORING_LIFE_EXAMPLES=$(HISTORIES) $(BIN)/python -m pytest -q tests/life $(ARGS)

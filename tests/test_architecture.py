@@ -42,6 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "answers": {"api", "table", "framework", "config", "runtime", "scheduler", "cluster", "sim"},
     "web": {"scheduler", "config", "cluster", "api", "answers"},
     "cli": {"scheduler", "config", "cluster", "api", "sim", "web", "answers"},
+    "notebook": {"scheduler", "config", "cluster", "api", "sim", "answers"},
     "testing": {"api", "table", "framework", "config", "cluster.memory", "cluster.certificates"},
 }
 
@@ -49,6 +50,7 @@ ALLOWED: dict[str, set[str]] = {
 # modules of testing may look at all of it. The embedded API server ships with a way to start it in a test.
 EXCEPTIONS: dict[str, set[str]] = {
     "testing/api_server": {"cluster.apiserver"},
+    "testing/live": {"cluster.apiserver"},
     "testing/conformance": BELOW_SCHEDULER | {"scheduler", "sim", "answers"},
     "testing/scenarios": BELOW_SCHEDULER | {"scheduler"},
 }

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import field
 
+from ..sim.frames import make_frame
 from .changes import Change
 from .data import Data
 
@@ -196,3 +197,25 @@ class PodExplanation(Data, kw_only=True):
         """The account as plain dicts and lists."""
         document: dict[str, Any] = msgspec.to_builtins(self)
         return document
+
+    def node_rows(self) -> list[dict[str, Any]]:
+        """A row per node: its points by plugin, or who refuses it and why."""
+        scored = [
+            {"node": node.name, "fits": True, "total": node.total, **node.points}
+            for node in self.scores
+        ]
+        refused = [
+            {
+                "node": name,
+                "fits": False,
+                "refused_by": ", ".join(refusal.plugin for refusal in group.refusals),
+                "reason": "; ".join(r for refusal in group.refusals for r in refusal.reasons),
+            }
+            for group in self.refused
+            for name in group.nodes
+        ]
+        return scored + refused
+
+    def to_frame(self) -> Any:
+        """The nodes, best and nearest first, as a pandas DataFrame."""
+        return make_frame(self.node_rows())

@@ -98,6 +98,11 @@ def decode(data: bytes | str) -> object:
     return _decode_json(raw, _head(raw))
 
 
+def decode_as(data: "bytes | msgspec.Raw", kind: Kind) -> object:
+    """Read one object of a kind from JSON that need not name it, as the items of a list do not."""
+    return _decode_json(data, _Head(kind=kind.name))
+
+
 def decode_object(tree: Any) -> object:
     """Read one object from parsed JSON or YAML; DecodeError if it cannot be read."""
     return _decode_tree(tree, _head_of(tree))

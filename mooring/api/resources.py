@@ -151,6 +151,20 @@ def pod_amounts(
     return amounts
 
 
+def pod_limits(spec: "PodSpec") -> Amounts:
+    """What a pod may use at most, overhead included where there is a limit at all."""
+
+    def limits_of(container: Container, long_running: bool) -> Amounts:
+        return parse_amounts(container.resources.limits if container.resources else None)
+
+    amounts = _sum_containers(spec, limits_of, {})
+    whole = parse_amounts(spec.resources.limits if spec.resources else None)
+    amounts.update({name: amount for name, amount in whole.items() if is_pod_level(name)})
+    overhead = parse_amounts(spec.overhead)
+    _add(amounts, {name: amount for name, amount in overhead.items() if amounts.get(name)})
+    return amounts
+
+
 def non_zero_units(spec: "PodSpec", status: PodStatus | None = None) -> dict[str, int]:
     """What a pod counts for on its node when nodes are compared: cpu (milli) and memory.
 

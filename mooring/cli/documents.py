@@ -31,4 +31,10 @@ def print_json_document(document: Any) -> None:
 
 def print_yaml_document(document: Any) -> None:
     """Print plain data as YAML, in the order it has."""
-    yaml.dump(document, sys.stdout, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)
+    sys.stdout.write(format_yaml_document(document))
+
+
+def format_yaml_document(document: Any) -> str:
+    """Plain data as YAML, in the order it has."""
+    text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)
+    return text

@@ -9,11 +9,20 @@ import typer
 from mooring import __version__
 
 from .bench import bench
+from .capacity import capacity
+from .compare import compare
 from .config import app as config_app
 from .explain import explain_command
+from .import_trace import app as trace_app
 from .plugins import plugins
+from .rebalance import rebalance
+from .record import record
+from .replay import replay
+from .run import run
 from .simulate import SimulateCommand, simulate
+from .snapshot import snapshot
 from .up import up
+from .what_if import app as what_if_app
 
 app = typer.Typer(
     name="mooring",
@@ -23,10 +32,19 @@ app = typer.Typer(
 )
 app.command(cls=SimulateCommand)(simulate)
 app.command(name="explain")(explain_command)
+app.command()(capacity)
+app.command()(compare)
+app.command()(rebalance)
 app.command()(bench)
 app.command()(plugins)
+app.command()(record)
+app.command()(replay)
+app.command()(run)
+app.command()(snapshot)
 app.command()(up)
 app.add_typer(config_app)
+app.add_typer(trace_app)
+app.add_typer(what_if_app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -31,11 +32,11 @@ def render_report(
     placed = report.placed
     if placed:
         shown = placed if everything else placed[:MAX_PODS]
-        _section(console, _pod_table(shown, wide))
-        _hint(console, len(placed) - len(shown), "pod")
+        section(console, _pod_table(shown, wide))
+        hint(console, len(placed) - len(shown), "pod")
     nodes = report.nodes if everything else _busiest(report.nodes)
-    _section(console, _node_table(nodes, wide, _bar_width(console, wide)))
-    _hint(console, len(report.nodes) - len(nodes), "node")
+    section(console, _node_table(nodes, wide, _bar_width(console, wide)))
+    hint(console, len(report.nodes) - len(nodes), "node")
     _render_preempted(console, report)
     _render_pending(console, report.pending, everything)
     console.print(summary(report))
@@ -49,7 +50,7 @@ def new_table() -> Table:
 def summary(report: SimulationReport) -> Text:
     """`12 of 14 pods placed, 2 pending, 1h30m in 3 ms`."""
     placed, pending = len(report.placed), len(report.pending)
-    parts = [f"{placed:,} of {_count(len(report.pods), 'pod')} placed"]
+    parts = [f"{placed:,} of {count(len(report.pods), 'pod')} placed"]
     if pending:
         parts.append(f"{pending:,} pending")
     if report.preempted:
@@ -212,7 +213,7 @@ def _render_preempted(console: Console, report: SimulationReport) -> None:
         table.add_column(name, overflow="fold")
     for victim, preemptor in report.preempted:
         table.add_row(*map(Text, (victim.key, victim.node_name, preemptor.key)))
-    _section(console, table)
+    section(console, table)
 
 
 def _render_pending(console: Console, pending: list[PodResult], everything: bool) -> None:
@@ -232,19 +233,37 @@ def _render_pending(console: Console, pending: list[PodResult], everything: bool
             names.append(f" and {len(results) - len(named):,} more")
         console.print(names)
         console.print(Padding(Text(message), (0, 0, 0, 2), expand=False))
-    _hint(console, len(by_message) - len(messages), "message")
+    hint(console, len(by_message) - len(messages), "message")
     console.print()
 
 
-def _section(console: Console, table: Table) -> None:
-    console.print(table)
+def section(console: Console, table: Table) -> None:
+    """Print a table and an empty line."""
+    lines = [] if console.is_terminal else list(plain_lines(table))
+    if lines and max(map(cell_len, lines)) <= console.width:
+        console.out("\n".join(lines), highlight=False)
+    else:
+        console.print(table)
     console.print()
 
 
-def _hint(console: Console, hidden: int, what: str) -> None:
+def plain_lines(table: Table) -> Iterator[str]:
+    """The lines of a table from `new_table` as rich would print them where there is room, a hundred times faster."""
+    columns = []
+    for column in table.columns:
+        cells = [str(column.header), *map(str, column.cells)]
+        width = max(map(cell_len, cells))
+        fill = str.rjust if column.justify == "right" else str.ljust
+        columns.append([fill(cell, width - cell_len(cell) + len(cell)) for cell in cells])
+    return ("  ".join(row).rstrip() for row in zip(*columns, strict=True))
+
+
+def hint(console: Console, hidden: int, what: str) -> None:
+    """Say how much was left out."""
     if hidden > 0:
-        console.print(f"… and {_count(hidden, f'more {what}')}; --all shows them\n", style="dim")
+        console.print(f"… and {count(hidden, f'more {what}')}; --all shows them\n", style="dim")
 
 
-def _count(number: int, what: str) -> str:
+def count(number: int, what: str) -> str:
+    """`1 pod`, `2 pods`."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,21 +10,18 @@ import typer
 from typer.core import TyperCommand
 
 from ..api.durations import EXPECTED, parse_duration
-from ..config import parse_feature_gates
 from ..errors import InputError
-from ..sim import Simulation, SimulationReport, read_manifests
-from .config import FeatureGatesOption, ProviderOption, read_configuration
-from .consoles import stderr_console, stdout_console, written_to_stdout
-from .failures import reports_failures
+from ..sim import Simulation, SimulationReport
+from .consoles import stdout_console, written_to_stdout
+from .html import html_to
 from .metrics import metrics_to
+from .options import PENDING, AllOption, Question, takes_question
 from .output import print_json, print_names, print_yaml
 from .progress import progress_bar
 from .render import render_report
 from .render_explain import render_explanations
 from .targets import STDOUT
 from .trace import TraceWriter, trace_to
-
-PENDING = 1
 
 
 class Output(StrEnum):
@@ -54,20 +50,9 @@ class SimulateCommand(TyperCommand):
         return super().parse_args(ctx, spelled)
 
 
-@reports_failures
+@takes_question
 def simulate(
-    filename: Annotated[
-        list[Path],
-        typer.Option(
-            "-f",
-            "--filename",
-            help="File or folder with manifests, YAML or JSON, also gzipped; - is standard input. "
-            "May be given several times.",
-            allow_dash=True,
-            metavar="PATH",
-            show_default=False,
-        ),
-    ],
+    question: Question,
     output: Annotated[
         Output,
         typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
@@ -75,33 +60,7 @@ def simulate(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show for each pod what every plugin said.")
     ] = False,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Show all pods and nodes, however many.")
-    ] = False,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="A KubeSchedulerConfiguration or Policy file of any generation.",
-            show_default=False,
-        ),
-    ] = None,
-    algorithm_provider: ProviderOption = None,
-    feature_gates: FeatureGatesOption = "",
-    plugins: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Python file with plugins of your own. May be given several times.",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            metavar="NUMBER", help="Draws lots between equally good nodes.", show_default=False
-        ),
-    ] = None,
+    everything: AllOption = False,
     until: Annotated[
         str | None,
         typer.Option(
@@ -128,6 +87,14 @@ def simulate(
             show_default=False,
         ),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a page about the run to a file: one file, which opens in a browser without a network.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Place pods on a cluster that is described by manifests, and show where they go.
 
@@ -141,24 +108,22 @@ def simulate(
     Example: mooring simulate -f cluster.yaml -f workload.yaml --explain
     """
     until_s = _parse_until(until)
-    gates = parse_feature_gates(feature_gates)
-    settings = read_configuration(config, algorithm_provider, gates).config
-    with progress_bar("reading") as on_bytes:
-        manifests = read_manifests(filename, on_bytes)
-    _note_unused(manifests.unused)
-    with metrics_to(metrics) as write_metrics:
+    settings, manifests = question.settings, question.manifests
+    with metrics_to(metrics) as write_metrics, html_to(html) as page:
         with trace_to(trace, output is Output.JSON) as writer:
             simulation = Simulation(
                 manifests.objects,
-                settings,
-                seed=seed,
-                feature_gates=gates,
-                plugins=[str(path) for path in plugins or ()],
+                settings.config,
+                seed=settings.seed,
+                feature_gates=settings.feature_gates,
+                plugins=settings.plugins,
                 explain=explain,
                 place_of=manifests.place_of,
                 trace=writer,
             )
+            page.follow(simulation)
             report = _run(simulation, writer, until_s)
+        page.write(report, question.sources)
         print_report(report, output, explain, everything)
         write_metrics(simulation.scheduler.metrics)
     if not report.is_complete:
@@ -204,13 +169,3 @@ def print_report(report: SimulationReport, output: Output, explain: bool, everyt
                 if explain:
                     render_explanations(console, report, everything)
                 render_report(console, report, wide=wide, everything=everything)
-
-
-def _note_unused(unused: Counter[str]) -> None:
-    """Say on standard error which objects were of no use."""
-    if unused:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(unused.items()))
-        total = unused.total()
-        objects = "1 object has" if total == 1 else f"{total:,} objects have"
-        text = f"note: {objects} no bearing on scheduling: {kinds}"
-        stderr_console().print(text, style="dim", markup=False, soft_wrap=True)

@@ -16,7 +16,9 @@ import typer
 import yaml
 
 from ..cluster.certificates import make_certificate
+from ..config import SchedulerConfiguration
 from ..errors import InputError
+from ..scheduler import Scheduler
 from ..scheduler.loop_driver import LoopDriver
 from ..sim.sources import find_files, open_source
 from ..sim.yaml_tree import YamlError, iter_trees
@@ -85,6 +87,18 @@ def up(
     https: Annotated[
         bool, typer.Option("--https", help="Serve HTTPS, and ask clients for a token.")
     ] = False,
+    page: Annotated[
+        bool, typer.Option(help="Whether to serve a page that shows the cluster as it is.")
+    ] = True,
+    page_port: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            min=0,
+            max=65535,
+            help="Port of the page on the loopback; 0: a free one.",
+        ),
+    ] = 0,
 ) -> None:
     """Run a cluster on this machine: an API server, controllers, a scheduler, nodes that only pretend.
 
@@ -95,6 +109,8 @@ def up(
             "aiohttp: expected it to be installed; got nothing. Try: pip install 'mooring[kube]'"
         )
     from ..cluster.apiserver import ApiServer
+    from ..web.live import PageSource
+    from ..web.page_server import PageServer
 
     configuration = read_configuration(config, None, {}).config if scheduler else None
     folder = data_dir.resolve() if data_dir is not None else None
@@ -105,24 +121,37 @@ def up(
     )
 
     async def run() -> None:
+        shown: PageServer | None = None
         await server.start(port)
         try:
             load(server, filename or [], nodes)
-            if configuration is not None:
-                plane = server.plane
-                driver = LoopDriver(
-                    configuration, plane.cluster, server.clock, plane.timers, plane.wake
-                )
-                plane.also_run(driver.run)
-                plane.wake()
+            running = start_scheduler(server, configuration)
             path = write_kubeconfig(server, kubeconfig, folder)
-            announce(server, path)
+            if page:
+                shown = PageServer(PageSource(server.plane.cluster, server.clock, running))
+                await shown.start(page_port, server.ssl_context())
+            announce(server, path, shown.url if shown is not None else "")
             await until_told()
         finally:
+            if shown is not None:
+                await shown.stop()
             await server.stop()
 
     gc.set_threshold(100_000, 20, 20)  # what there is lives long: looking through it is in vain
     asyncio.run(run())
+
+
+def start_scheduler(
+    server: ApiServer, configuration: SchedulerConfiguration | None
+) -> Scheduler | None:
+    """Let a scheduler work beside the controllers; None without a configuration."""
+    if configuration is None:
+        return None
+    plane = server.plane
+    driver = LoopDriver(configuration, plane.cluster, server.clock, plane.timers, plane.wake)
+    plane.also_run(driver.run)
+    plane.wake()
+    return driver.scheduler
 
 
 def load(server: ApiServer, paths: list[Path], nodes: int | None) -> None:
@@ -170,11 +199,13 @@ def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path | None) 
     return path.absolute()
 
 
-def announce(server: ApiServer, kubeconfig: Path) -> None:
+def announce(server: ApiServer, kubeconfig: Path, page: str) -> None:
     """Say how to reach the cluster: the line to paste on standard output, the rest beside it."""
     count = server.store.count("nodes")
     console = stderr_console()
     console.print(f"Serving {server.url} with {count} nodes. Ctrl-C ends it.", highlight=False)
+    if page:
+        console.print(f"Page {page}", highlight=False, soft_wrap=True)
     typer.echo(f"export KUBECONFIG={kubeconfig}")
 
 

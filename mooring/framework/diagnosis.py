@@ -128,6 +128,43 @@ class Diagnosis:
                     break
         return merged
 
+    def by_status(self) -> list[tuple[Status, Ints]]:
+        """Each distinct refusal, in the order of its first node, and the rows that have it."""
+        live = np.flatnonzero(self.table.live)
+        if self.refused_all:
+            return [(self.absent, live)]
+        statuses, said = self._statuses_said()
+        outside = self._outside()
+        if outside is not None:
+            said[outside] = len(statuses)
+            statuses.append(self.absent)
+        for row, status in self.alone.items():
+            said[row] = len(statuses)
+            statuses.append(status)
+        groups: dict[Status, list[Ints]] = {}
+        numbers, first = np.unique(said[live], return_index=True)
+        for number in numbers[np.argsort(first)].tolist():
+            if not statuses[number].is_success:
+                groups.setdefault(statuses[number], []).append(live[said[live] == number])
+        return [(status, np.sort(np.concatenate(rows))) for status, rows in groups.items()]
+
+    def _statuses_said(self) -> tuple[list[Status], NDArray[np.int32]]:
+        """What was said of the rows that were judged together: the statuses, and a position among them per row."""
+        if self.kept is not None:
+            return list(self.kept.statuses), self.kept.said.copy()
+        judged = RowStatuses()
+        judged.clear(len(self.table))
+        if self.every_reason:
+            for row in np.flatnonzero(self.table.live).tolist():
+                judged.put(row, self.status_of(row))
+        else:
+            refusals = [
+                (self.table.numbers(judgement.rows), judgement.verdict, judgement.plugin)
+                for judgement in self.judgements
+            ]
+            judged.put_rows(np.zeros(0, dtype=np.int64), refusals)
+        return judged.statuses, judged.said
+
     def codes(self) -> NDArray[np.int8]:
         """int8 per row of the table: the code of each node's status."""
         table = self.table

@@ -43,11 +43,11 @@ class Lister(Protocol):
 class Client(Protocol):
     """The effects a plugin may have on the cluster."""
 
-    def bind(self, pod: Pod, node_name: str) -> None:
-        """Bind the pod; raises ApiError when the cluster refuses."""
+    def bind(self, pod: Pod, node_name: str) -> Awaitable[None] | None:
+        """Bind the pod; raises ApiError when the cluster refuses. May be `async def`."""
 
-    def evict(self, victim: Pod, preemptor: Pod) -> None:
-        """Delete `victim` to make room for `preemptor`; one that is gone already is fine."""
+    def evict(self, victim: Pod, preemptor: Pod) -> Awaitable[None] | None:
+        """Delete `victim` to make room for `preemptor`; one that is gone already is fine. May be `async def`."""
 
     def clear_nomination(self, pod: Pod) -> None:
         """Take the nominated node out of the pod's status."""
@@ -210,6 +210,14 @@ class Executor(Protocol):
         """Do `work`, then tell `finished` on the scheduler's thread what came of it."""
 
 
+RunBlocking = Callable[[Callable[[], "Status | Awaitable[Status]"]], "Status | Awaitable[Status]"]
+
+
+def run_here(work: Callable[[], Status | Awaitable[Status]]) -> Status | Awaitable[Status]:
+    """Do work that may block at once: where time is virtual nothing blocks."""
+    return work()
+
+
 class EmptyLister:
     """A cluster with nothing but nodes and pods."""
 
@@ -292,6 +300,8 @@ class Handle:
     waiting_pods: WaitingPods | None = None
     pre_binding: PreBinding | None = None
     executor: Executor | None = None
+    run_blocking: RunBlocking = run_here
+    """Does work that may block where it holds nobody up; the answer is then to be awaited."""
     activate: Callable[[Iterable[Pod]], None] = lambda pods: None
     """Bring waiting pods back to the active queue at once."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

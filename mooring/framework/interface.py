@@ -357,10 +357,13 @@ class PermitPlugin(Plugin):
 class PreBindPlugin(Plugin):
     """Does what must be done before the pod is bound. May block or be `async def`.
 
-    Neighbours that `allow_parallel` run at the same time.
+    Neighbours that `allow_parallel` run at the same time. On a real cluster what is `async def` runs between the
+    attempts to schedule other pods, and may read what they read; what may block has a thread of its own.
     """
 
     allow_parallel: ClassVar[bool] = False
+    may_block: ClassVar[bool] = True
+    """Whether `pre_bind`, when it is not `async def`, may take its time; if not, it runs like one that is."""
 
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """SKIP: `pre_bind` has nothing to do for this pod."""
@@ -372,7 +375,10 @@ class PreBindPlugin(Plugin):
 
 
 class BindPlugin(Plugin):
-    """Binds the pod to its node."""
+    """Binds the pod to its node. May block or be `async def`, as PreBind."""
+
+    may_block: ClassVar[bool] = True
+    """Whether `bind`, when it is not `async def`, may take its time; if not, it runs like one that is."""
 
     @abstractmethod
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | Awaitable[Status]:

@@ -3,6 +3,8 @@
 Mirrors pkg/scheduler/framework/plugins/defaultbinder/default_binder.go.
 """
 
+from collections.abc import Awaitable
+
 from ..api.pod import Pod
 from ..errors import ApiError
 from ..framework import SUCCESS, BindPlugin, CycleState, Status, failure
@@ -10,10 +12,19 @@ from ..framework import SUCCESS, BindPlugin, CycleState, Status, failure
 
 class DefaultBinder(BindPlugin):
     name = "DefaultBinder"
+    may_block = False
 
-    def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+    def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | Awaitable[Status]:
         try:
-            self.handle.client.bind(pod, node_name)
+            answer = self.handle.client.bind(pod, node_name)
         except ApiError as error:
             return failure(error)
-        return SUCCESS
+        return SUCCESS if answer is None else _later(answer)
+
+
+async def _later(answer: Awaitable[None]) -> Status:
+    try:
+        await answer
+    except ApiError as error:
+        return failure(error)
+    return SUCCESS

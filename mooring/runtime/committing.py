@@ -7,7 +7,9 @@ asynchronous: what runs them returns a Status, or something to await that gives 
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable, Generator, Sequence
+from functools import partial
 from typing import Any
 
 from ..api.pod import Pod, PodSpec
@@ -24,6 +26,7 @@ from ..framework import (
     ReservePlugin,
     Status,
 )
+from ..framework.handle import RunBlocking, run_here
 from ..observe import ProfileMetrics, SchedulerMetrics, Tally
 from .failing import PluginRunError, failed
 from .timing import timed
@@ -70,6 +73,7 @@ class Committing:
         binds: Sequence[BindPlugin],
         post_binds: Sequence[PostBindPlugin],
         metrics: ProfileMetrics | None = None,
+        run_blocking: RunBlocking = run_here,
     ) -> None:
         self.reserves = tuple(reserves)
         self.permits = tuple(permits)
@@ -80,6 +84,11 @@ class Committing:
         self._metrics = metrics or SchedulerMetrics().profile("")
         self._idle: CommitPlan | None = None
         self._tallies: dict[tuple[str, ...], Tally] = {}
+        self._run_blocking = run_blocking
+        self._blocking: set[Plugin] = set()
+        if run_blocking is not run_here:
+            self._blocking.update(p for p in pre_binds if _may_block(p, p.pre_bind))
+            self._blocking.update(p for p in binds if _may_block(p, p.bind))
         every: list[Plugin] = [*reserves, *permits, *pre_binds]
         self._reads_pin = any(plugin.reads_pin for plugin in every)
 
@@ -216,7 +225,10 @@ class Committing:
     ) -> Answer:
         waiting: list[Awaited] = []
         for plugin in group:
-            answer = _ask(PRE_BINDING, plugin, lambda: plugin.pre_bind(state, pod, node_name))  # noqa: B023
+            call = partial(plugin.pre_bind, state, pod, node_name)
+            if plugin in self._blocking:
+                call = partial(self._run_blocking, call)
+            answer = _ask(PRE_BINDING, plugin, call)
             if isinstance(answer, Awaited):
                 waiting.append(answer)
             elif not answer.is_success:
@@ -237,7 +249,10 @@ class Committing:
                 ask = plugin.bind
                 if state.sampled_by is not None:
                     ask = timed(state.sampled_by, "Bind", plugin, ask)
-                answer = ask(state, pod, node_name)
+                if plugin in self._blocking:
+                    answer = self._run_blocking(partial(ask, state, pod, node_name))
+                else:
+                    answer = ask(state, pod, node_name)
             except Exception as error:
                 return failed(BINDING, plugin, error).status
             if answer is SUCCESS:
@@ -273,6 +288,10 @@ class Committing:
             except Exception as error:
                 failures.append(failed("running PostBind plugin {}", plugin, error))
         return failures
+
+
+def _may_block(plugin: PreBindPlugin | BindPlugin, method: Callable[..., Answer]) -> bool:
+    return plugin.may_block and not inspect.iscoroutinefunction(method)
 
 
 def then(answer: Answer, following: Callable[[], Answer]) -> Answer:

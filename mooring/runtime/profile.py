@@ -101,6 +101,7 @@ class ProfileRuntime:
             self._at("bind", BindPlugin),
             self._at("post_bind", PostBindPlugin),
             self.metrics,
+            handle.run_blocking,
         )
 
     def run_pre_enqueue(self, pod: Pod) -> Status:

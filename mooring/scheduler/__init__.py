@@ -6,7 +6,7 @@ Must not happen: a placement rule (those are plugins), I/O. Called by: `sim`, `c
 """
 
 from .attempt import Attempt, Explanation, Outcome, PluginScore
-from .build import build_scheduler
+from .build import PluginSource, build_scheduler
 from .catalog import PluginDescription, describe_plugins, effective_plugins
 from .cycle import Scheduler
 from .parts import Cluster, Observer
@@ -22,6 +22,7 @@ __all__ = [
     "Outcome",
     "PluginDescription",
     "PluginScore",
+    "PluginSource",
     "RandomTies",
     "Scheduler",
     "TieBreak",

@@ -6,14 +6,15 @@ Mirrors bindingCycle and handleBindingCycleError of pkg/scheduler/schedule_one.g
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
 from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import Clock, Timers
-from ..framework import SUCCESS, Code, CycleState, Executor, Status
+from ..framework import SKIP, SUCCESS, Code, CycleState, Executor, Status
+from ..framework.handle import RunBlocking, run_here
 from ..observe import SchedulerMetrics
 from ..observe.times import BINDING, ENDED
 from ..queue import QueuedPodInfo
@@ -62,6 +63,7 @@ class BindingTools:
     failed: Callable[[Binding, Status], None]
     clock: Clock
     metrics: SchedulerMetrics
+    run_blocking: RunBlocking = run_here
     extenders: Extenders | None = None
     """Those that bind pods come before the Bind plugins."""
 
@@ -157,11 +159,24 @@ class Binding:
             cancelled = self._tools.pre_binding.finish(self.assumed.uid)
             if cancelled is not None:
                 return Status(Code.Error, (cancelled,))
-        extenders = self._tools.extenders
-        if extenders is not None:
-            status = extenders.bind(self.assumed, self.assumed.node_name)
-            if status is not None:
-                return status
+        extenders, pod = self._tools.extenders, self.assumed
+        if extenders is not None and extenders.binds(pod):
+            bind = extenders.bind
+            answer = self._tools.run_blocking(lambda: bind(pod, pod.node_name) or SKIP)
+            if not isinstance(answer, Status):
+                return self._unless_skipped(answer)
+            if answer.code is not Code.Skip:
+                return answer
+        return self._bind_by_plugins()
+
+    async def _unless_skipped(self, by_extender: Awaitable[Status]) -> Status:
+        status = await by_extender
+        if status.code is not Code.Skip:
+            return status
+        answer = self._bind_by_plugins()
+        return answer if isinstance(answer, Status) else await answer
+
+    def _bind_by_plugins(self) -> Answer:
         self.state.times[BINDING] = perf_counter()
         return self.profile.committing.run_bind(self.state, self.assumed, self.assumed.node_name)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
 
 import msgspec
 
@@ -15,6 +16,7 @@ from ..config.extenders import with_ignored_resources
 from ..config.types import PluginRef, PluginSet, Profile, SchedulerConfiguration
 from ..framework import SUCCESS, Executor, Handle, Plugin, Status
 from ..framework.events import EXTENDER, default_events
+from ..framework.handle import RunBlocking, run_here
 from ..framework.registration import registered_events
 from ..observe import SchedulerMetrics
 from ..plugins.registry import IN_TREE
@@ -29,6 +31,9 @@ from .extender import MakeTransport, make_http_transport
 from .extenders import Extenders
 from .parts import Cluster, Observer, Parts, unheard, unobserved
 from .select_host import RandomTies, TieBreak
+
+PluginSource: TypeAlias = str | type[Plugin]
+"""A plugin, or a Python file with some."""
 
 
 def build_scheduler(
@@ -50,6 +55,7 @@ def build_scheduler(
     extender_transport: MakeTransport = make_http_transport,
     bound_by_extender: Callable[[Pod, str], None] | None = None,
     metrics: SchedulerMetrics | None = None,
+    run_blocking: RunBlocking = run_here,
 ) -> Scheduler:
     """A scheduler with one runtime per profile, all sharing one cache and one queue.
 
@@ -79,6 +85,7 @@ def build_scheduler(
         waiting_pods=waiting_pods,
         pre_binding=pre_binding,
         executor=executor,
+        run_blocking=run_blocking,
         activate=lambda pods: queue.activate(pods),
         extenders=extenders,
         node_order=lambda: cache.snapshot.order,
@@ -100,6 +107,7 @@ def build_scheduler(
         clock=clock,
         timers=timers,
         executor=executor,
+        run_blocking=run_blocking,
         waiting_pods=waiting_pods,
         pre_binding=pre_binding,
         ties=ties or RandomTies(seed or 0),

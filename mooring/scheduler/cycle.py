@@ -74,8 +74,14 @@ class Scheduler(EventHandlers):
             failed=self._binding_failed,
             clock=parts.clock,
             metrics=parts.metrics,
+            run_blocking=parts.run_blocking,
             extenders=parts.extenders,
         )
+
+    @property
+    def has_extenders(self) -> bool:
+        """Whether others are asked about nodes, too."""
+        return self._extenders is not None
 
     # The road
 

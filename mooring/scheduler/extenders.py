@@ -126,6 +126,10 @@ class Extenders:
         total = np.array([_wrap_int64(total) for total in totals], dtype=np.int64)
         return ExtenderScores(total, is_scored, each)
 
+    def binds(self, pod: Pod) -> bool:
+        """Whether one of them binds such pods."""
+        return any(extender.config.bind_verb for extender in self._interested(pod))
+
     def bind(self, pod: Pod, node_name: str) -> Status | None:
         """What came of the binding by the first extender that binds such pods; None when there is none."""
         for extender in self._interested(pod):

@@ -113,7 +113,7 @@ class NodeFinder:
                 search.rows = np.array([search.nominated_row])
                 times[FILTERED] = perf_counter()
                 return search
-        rows = self._rows_to_look_at(pre, diagnosis)
+        rows = rows_to_look_at(pre, diagnosis, table)
         self._filter(profile, state, pod, rows, search, everything)
         times[FILTERED] = perf_counter()
         profile.filter_evaluations.count(state.skip_filter)
@@ -205,19 +205,6 @@ class NodeFinder:
         search.diagnosis.outside = outside
         return np.sort(order[positions[:enough]]), reached
 
-    def _rows_to_look_at(self, pre: PreFiltered, diagnosis: Diagnosis) -> Rows:
-        if pre.node_names is None:
-            return ALL
-        nodes, row_of = self._table.nodes, self._table.row_of
-        known = [row_of.get(name) for name in pre.node_names]
-        rows = np.array(
-            sorted([row for row in known if row is not None and nodes[row] is not None]), np.int64
-        )
-        diagnosis.inside = rows
-        names = " ".join(sorted(pre.narrowed_by))
-        diagnosis.absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
-        return rows
-
     @property
     def _extenders_matter(self) -> bool:
         """Whether more than one feasible node can make a difference to the extenders."""
@@ -240,6 +227,21 @@ class NodeFinder:
             log.warning("pod %s: nominated node %s: %s", pod.key, pod.nominated_node_name, error)
             return None
         return row if status.is_success else None
+
+
+def rows_to_look_at(pre: PreFiltered, diagnosis: Diagnosis, table: NodeTable) -> Rows:
+    """The rows that PreFilter left; `diagnosis` is told of the others."""
+    if pre.node_names is None:
+        return ALL
+    nodes, row_of = table.nodes, table.row_of
+    known = [row_of.get(name) for name in pre.node_names]
+    rows = np.array(
+        sorted([row for row in known if row is not None and nodes[row] is not None]), np.int64
+    )
+    diagnosis.inside = rows
+    names = " ".join(sorted(pre.narrowed_by))
+    diagnosis.absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
+    return rows
 
 
 def _note_refusal(profile: ProfileRuntime, state: CycleState, pre: PreFiltered) -> None:

@@ -49,7 +49,22 @@ class LoopExecutor:
 
         task = asyncio.get_running_loop().create_task(wait())
         self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        task.add_done_callback(self._ended)
+
+    @property
+    def under_way(self) -> int:
+        """How much has not ended."""
+        return len(self._under_way)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:  # not of the work, but of what was to be done with its answer
+            context = {
+                "message": "what came of asynchronous work was not taken",
+                "exception": error,
+            }
+            task.get_loop().call_exception_handler(context)
 
 
 class LoopDriver:

@@ -10,6 +10,7 @@ from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import Clock, Timers
 from ..framework import Client, Executor, Lister
+from ..framework.handle import RunBlocking, run_here
 from ..observe import SchedulerMetrics
 from ..queue import SchedulingQueue
 from ..runtime import ProfileRuntime
@@ -53,6 +54,7 @@ class Parts:
     observer: Observer = unobserved
     ended: Callable[[Attempt], None] = unheard
     """Called once for every attempt, when it has ended: bound, refused or failed."""
+    run_blocking: RunBlocking = run_here
     extenders: Extenders | None = None
     """None when the configuration names none."""
     metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)

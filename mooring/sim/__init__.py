@@ -6,6 +6,7 @@ scheduler, config, cluster, api. What must not happen: a decision about placemen
 Who calls it: cli, web, and people in their own scripts.
 """
 
+from .documents import to_document
 from .manifests import Manifests, read_manifests
 from .report import NodeUse, PodResult, SimulationReport
 from .simulation import Simulation
@@ -22,4 +23,5 @@ __all__ = [
     "TimelineEvent",
     "TraceEntry",
     "read_manifests",
+    "to_document",
 ]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..api.node import Node
 from ..api.pod import Pod
 from ..scheduler import Attempt, Outcome
+from .frames import make_frame
 
 
 @dataclass(slots=True)
@@ -76,3 +78,44 @@ class SimulationReport:
     def is_complete(self) -> bool:
         """Whether every pod found a node."""
         return all(result.is_placed for result in self.pods)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole report as plain data, as `mooring simulate -o json` prints it."""
+        from .documents import to_document  # it reads reports, and so knows this module
+
+        return to_document(self)
+
+    def pod_rows(self) -> list[dict[str, Any]]:
+        """A row per pod: where it went and when; times in seconds."""
+        return [
+            {
+                "namespace": result.pod.namespace,
+                "pod": result.pod.name,
+                "node": result.attempt.node_name if result.is_placed else None,
+                "outcome": result.attempt.outcome.value,
+                "score": result.attempt.score,
+                "priority": result.pod.priority,
+                "created_s": result.created_s,
+                "decided_s": result.time_s,
+                "finished_s": result.finished_s,
+                "attempts": result.attempts,
+                "message": result.attempt.message,
+            }
+            for result in self.pods
+        ]
+
+    def node_rows(self) -> list[dict[str, Any]]:
+        """A row per node: pods, and of each resource what there is and what is requested; cpu in milli."""
+        rows = []
+        for use in self.nodes:
+            row: dict[str, Any] = {"node": use.node.name, "pods": use.pods_after}
+            for resource, amount in use.node.allocatable.items():
+                if resource != "pods":
+                    row[resource] = amount
+                    row[f"{resource} requested"] = use.after.get(resource, 0)
+            rows.append(row)
+        return rows
+
+    def to_frame(self, what: str = "pods") -> Any:
+        """The `pods` or the `nodes` as a pandas DataFrame."""
+        return make_frame(self.node_rows() if what == "nodes" else self.pod_rows())

@@ -108,6 +108,11 @@ class Results:
 
 def _add_up(uses: Mapping[str, NodeUse], pods: Iterable[Pod], after: bool) -> None:
     """Add up what pods take from each node."""
+    for each in uses.values():
+        if after:
+            each.after, each.pods_after = {}, 0
+        else:
+            each.before, each.pods_before = {}, 0
     for pod in pods:
         use = uses.get(pod.node_name)
         if use is None or pod.is_finished:

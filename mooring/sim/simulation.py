@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from ..clock import SystemClock
-from ..cluster.memory import Provisioning
+from ..cluster.memory import Provisioning, WatchHandler
 from ..config import SchedulerConfiguration, default_config
-from ..scheduler import Attempt, Outcome, build_scheduler
+from ..scheduler import Attempt, Outcome, PluginSource, build_scheduler
 from ..scheduler.collector import rare_collections
 from ..scheduler.parts import unobserved
 from .progress import Progress
 from .report import SimulationReport
 from .results import Results
+from .timeline import TimelineEvent
 from .trace import TraceEntry, Tracer
 from .world import InputObject, PlaceOf, World
 
@@ -25,13 +26,24 @@ GOES_ON = (Outcome.WAITING, Outcome.BINDING)
 HECTIC_STEP_S = 1.0
 
 
+class Watcher(WatchHandler, Protocol):
+    """Whoever follows a run from its first state to its end."""
+
+    def begin(self) -> None:
+        """It was told of everything there is; what comes now is new."""
+
+    def moment_ends(self) -> None:
+        """Time is about to pass."""
+
+
 class Simulation:
     """One run. `objects` are a cluster, its workload and what happens to them; pods with a node are running already.
 
     Workloads become pods, in the place of the workload in the order of the input. `place_of` says
     where an object was read, for errors. Raises InputError when an object would be refused by an
     API server, or when there is no node. `trace` is told of each thing that happens. `provisioning` says how volumes
-    are made where their StorageClass does not.
+    are made where their StorageClass does not. Without `pods_end`, pods that say how long they take run on: time
+    stands still for them. With `is_recorded`, nothing happens but scheduling and what `expect` was told.
     """
 
     def __init__(
@@ -41,14 +53,17 @@ class Simulation:
         *,
         seed: int | None = None,
         feature_gates: Mapping[str, bool] | None = None,
-        plugins: Iterable[str] = (),
+        plugins: Iterable[PluginSource] = (),
         explain: bool = False,
         provisioning: Provisioning | None = None,
         place_of: PlaceOf | None = None,
         trace: Callable[[TraceEntry], None] | None = None,
+        pods_end: bool = True,
+        is_recorded: bool = False,
     ) -> None:
         config = config or default_config()
-        self._world = World(objects, place_of or (lambda obj: ""), provisioning)
+        self._pods_end, self._has_begun = pods_end, False
+        self._world = World(objects, place_of or (lambda obj: ""), provisioning, is_recorded)
         self.clock, self.cluster = self._world.clock, self._world.cluster
         self._tracer = Tracer(self.clock, trace) if trace is not None else None
         self._results = Results(self.clock, self.cluster)
@@ -60,27 +75,57 @@ class Simulation:
             timers=self._world.timers,
             seed=seed,
             feature_gates=feature_gates,
-            plugin_files=tuple(plugins),
+            plugins=[plugin for plugin in plugins if not isinstance(plugin, str)],
+            plugin_files=[plugin for plugin in plugins if isinstance(plugin, str)],
             explain=explain,
             observer=self._tracer.observe if self._tracer is not None else unobserved,
             ended=self._ended,
             bound_by_extender=self.cluster.bind,
         )
+        self._watcher: Watcher | None = None
+
+    def watch(self, watcher: Watcher) -> None:
+        """Let `watcher` follow the run, which has not begun."""
+        self._watcher = watcher
 
     def run(
         self, on_progress: OnProgress | None = None, until_s: float | None = None
     ) -> SimulationReport:
-        """Schedule until nothing can change any more, or until so many seconds have passed on the clock."""
+        """Schedule until nothing can change any more, or until so many seconds have passed on the clock.
+
+        Once more, it goes on from there: with what was done to the cluster since.
+        """
         started = SystemClock().monotonic()
-        if self._tracer is not None:
-            self._tracer.begin(self.cluster)
-        self.cluster.watch(self._results, replay=False)
-        self.cluster.watch(self._progress, replay=False)
-        self.cluster.watch(self.scheduler)
-        self._world.begin()
+        self.begin()
         with rare_collections():
             self._run(on_progress, until_s)
         return self._results.report(self.scheduler, SystemClock().monotonic() - started)
+
+    def happen(self, event: TimelineEvent) -> None:
+        """Let something happen now rather than at a time; InputError when it cannot be."""
+        self._world.happen(event)
+
+    def expect(self, at_s: float, action: Callable[[], None]) -> None:
+        """Do `action` when the clock shows `at_s`."""
+        self._world.agenda.after(at_s - self.clock.monotonic(), action)
+
+    def begin(self) -> None:
+        """Show the cluster to the scheduler, and start controllers and kubelets; `run` does it by itself.
+
+        Whoever wants to watch the cluster after all of them does so after this.
+        """
+        if self._has_begun:
+            return
+        self._has_begun = True
+        if self._tracer is not None:
+            self._tracer.begin(self.cluster)
+        if self._watcher is not None:
+            self.cluster.watch(self._watcher)
+            self._watcher.begin()
+        self.cluster.watch(self._results, replay=False)
+        self.cluster.watch(self._progress, replay=False)
+        self.cluster.watch(self.scheduler)
+        self._world.begin(self._pods_end)
 
     def _run(self, on_progress: OnProgress | None, until_s: float | None) -> None:
         limit_s = math.inf if until_s is None else until_s
@@ -119,6 +164,8 @@ class Simulation:
         """Move the clock forward to `moment`, to the microsecond."""
         missing = moment - self.clock.monotonic()
         if missing > 0:
+            if self._watcher is not None:
+                self._watcher.moment_ends()
             micros = max(math.ceil(round(missing * 1e6, 3)), 1)
             self.clock.advance(micros / 1e6)
 

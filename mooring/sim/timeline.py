@@ -88,20 +88,20 @@ def created_at_problem(obj: ClusterObject) -> str | None:
 def build_timeline(wire: TimelineWire) -> Timeline:
     """Make a timeline; FieldError where it is wrong."""
     if not isinstance(wire.events, list):
-        raise FieldError("events", f"expected a list of events; got {_found(wire.events)}")
+        raise FieldError("events", f"expected a list of events; got {found(wire.events)}")
     return Timeline(tuple(_event(tree, f"events[{i}]") for i, tree in enumerate(wire.events)))
 
 
 def _event(tree: Any, path: str) -> TimelineEvent:
     if not isinstance(tree, Mapping):
-        raise FieldError(path, f"expected an object with at and what happens; got {_found(tree)}")
+        raise FieldError(path, f"expected an object with at and what happens; got {found(tree)}")
     for name in tree:
         if name not in FIELDS:
             raise FieldError(f"{path}.{name}", "expected at, add, change or remove")
     event = TimelineEvent(
         at_s=_moment(tree.get("at"), f"{path}.at"),
-        add=tuple(obj for at, item in _items(tree, "add", path) for obj in _added(item, at)),
-        change=tuple(_change(item, at) for at, item in _items(tree, "change", path)),
+        add=tuple(obj for at, item in _items(tree, "add", path) for obj in added_objects(item, at)),
+        change=tuple(read_change(item, at) for at, item in _items(tree, "change", path)),
         remove=tuple(parse_ref(item, at) for at, item in _items(tree, "remove", path)),
     )
     if not (event.add or event.change or event.remove):
@@ -112,7 +112,7 @@ def _event(tree: Any, path: str) -> TimelineEvent:
 def _moment(value: Any, path: str) -> float:
     moment = None if isinstance(value, bool) else parse_duration(str(value))
     if moment is None:
-        raise FieldError(path, f"{EXPECTED}; got {_found(value)}")
+        raise FieldError(path, f"{EXPECTED}; got {found(value)}")
     return moment
 
 
@@ -122,12 +122,13 @@ def _items(tree: Mapping[str, Any], name: str, path: str) -> Iterator[tuple[str,
     if items is None:
         return
     if not isinstance(items, list):
-        raise FieldError(f"{path}.{name}", f"expected a list; got {_found(items)}")
+        raise FieldError(f"{path}.{name}", f"expected a list; got {found(items)}")
     for i, item in enumerate(items):
         yield f"{path}.{name}[{i}]", item
 
 
-def _added(tree: Any, path: str) -> Iterator[ClusterObject]:
+def added_objects(tree: Any, path: str) -> Iterator[ClusterObject]:
+    """The objects of a manifest or a list of them; FieldError where it is wrong."""
     try:
         objects = list(iter_objects(tree))
     except DecodeError as error:
@@ -140,13 +141,14 @@ def _added(tree: Any, path: str) -> Iterator[ClusterObject]:
         yield cast(ClusterObject, obj)
 
 
-def _change(tree: Any, path: str) -> Change:
+def read_change(tree: Any, path: str) -> Change:
+    """The merge patch that `tree` is, with kind and name of its object; FieldError where it is wrong."""
     metadata = tree.get("metadata") if isinstance(tree, Mapping) else None
     if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
         raise FieldError(f"{path}.metadata.name", "expected the name of an object; got none")
     kind = tree.get("kind")
     if kind not in KINDS or kind == KIND:
-        raise FieldError(f"{path}.kind", f"expected a kind we know; got {_found(kind)}")
+        raise FieldError(f"{path}.kind", f"expected a kind we know; got {found(kind)}")
     space = (metadata.get("namespace") or "default") if KINDS[kind].is_namespaced else ""
     return Change(ObjectRef(kind, space, metadata["name"]), tree)
 
@@ -156,13 +158,13 @@ def parse_ref(text: Any, path: str) -> ObjectRef:
     expected = "expected kind/name or kind/namespace/name"
     parts = text.split("/") if isinstance(text, str) else []
     if len(parts) not in (2, 3) or not all(parts):
-        raise FieldError(path, f"{expected}; got {_found(text)}")
+        raise FieldError(path, f"{expected}; got {found(text)}")
     wanted = parts[0].lower()
     kind = next((name for name in KINDS if name.lower() == wanted and name != KIND), None)
     if kind is None:
-        raise FieldError(path, f"{expected} of a kind we know; got {_found(text)}")
+        raise FieldError(path, f"{expected} of a kind we know; got {found(text)}")
     if not KINDS[kind].is_namespaced and len(parts) == 3:
-        raise FieldError(path, f"{expected[: len('expected kind/name')]}; got {_found(text)}")
+        raise FieldError(path, f"{expected[: len('expected kind/name')]}; got {found(text)}")
     space = "" if not KINDS[kind].is_namespaced else parts[1] if len(parts) == 3 else "default"
     return ObjectRef(kind, space, parts[-1])
 
@@ -180,7 +182,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return merged
 
 
-def _found(value: Any) -> str:
+def found(value: Any) -> str:
     """A value as it is shown in an error."""
     match value:
         case None:

@@ -59,15 +59,21 @@ PlaceOf: TypeAlias = Callable[[InputObject], str]
 
 
 class World:
-    """A cluster filled with `objects`. Raises InputError when an API server would refuse one, or there is no node."""
+    """A cluster filled with `objects`. Raises InputError when an API server would refuse one, or there is no node.
+
+    With `is_recorded`, what happens besides scheduling comes from elsewhere: no controller makes pods, no kubelet ends
+    them, and nodes may come later. Volumes and claims still follow from where pods go.
+    """
 
     def __init__(
         self,
         objects: Sequence[InputObject],
         place_of: PlaceOf,
         provisioning: Provisioning | None = None,
+        is_recorded: bool = False,
     ) -> None:
         self._place_of = place_of
+        self._is_recorded = is_recorded
         self.clock = ManualClock(_start(objects))
         self.timers = Timers(self.clock)
         self.agenda = Agenda(self.clock, self.timers)
@@ -76,7 +82,8 @@ class World:
         self._volumes = VolumeController(self.cluster, provisioning, self.agenda)
         self._claims = ClaimController(self.cluster)
         self._namespaces: set[str] = set()
-        _refuse_no_nodes(objects)
+        if not is_recorded:
+            _refuse_no_nodes(objects)
         present, later, timelines = self._sort(objects)
         self._load(present)
         for obj in later:
@@ -85,16 +92,21 @@ class World:
             for i, event in enumerate(timeline.events):
                 self._expect(event, timeline, f"timeline: events[{i}]")
 
-    def begin(self) -> None:
-        """Let controllers and kubelets do their work; whoever watches the cluster is told before them."""
-        self.cluster.watch(Kubelets(self.cluster, self.clock, self.agenda))
-        self.cluster.watch(self._controllers, replay=False)
+    def begin(self, pods_end: bool = True) -> None:
+        """Let controllers and kubelets do their work; whoever watches the cluster is told before them.
+
+        Unless `pods_end`, pods that say how long they take run on.
+        """
+        if pods_end and not self._is_recorded:
+            self.cluster.watch(Kubelets(self.cluster, self.clock, self.agenda))
+        if not self._is_recorded:
+            self.cluster.watch(self._controllers, replay=False)
         self.cluster.watch(self._volumes)
         self.cluster.watch(self._claims)
         self._volumes.run()
         self._claims.run()
         for pod in self.cluster.list("Pod"):
-            if pod.node_name and pod.is_terminating:
+            if pod.node_name and pod.is_terminating and not self._is_recorded:
                 self._expect_end(pod)
 
     def settle(self) -> None:
@@ -170,7 +182,7 @@ class World:
             if isinstance(obj, Pod):
                 if is_waiting(obj):
                     self.cluster.add(admitted[id(obj)])
-            elif not isinstance(obj, Node) and obj.kind in WORKLOAD_KINDS:
+            elif obj.kind in WORKLOAD_KINDS and not isinstance(obj, Node) and not self._is_recorded:
                 self._controllers.sync(obj)
 
     def _need_namespace(self, name: str) -> None:
@@ -194,17 +206,20 @@ class World:
         self.agenda.after(max((leaves - self.clock.now()).total_seconds(), 0), leave)
 
     def _expect(self, event: TimelineEvent, source: InputObject, path: str) -> None:
-        self.agenda.after(event.at_s, lambda: self._happen(event, source, path))
+        self.agenda.after(event.at_s, lambda: self.happen(event, source, path))
 
-    def _happen(self, event: TimelineEvent, source: InputObject, path: str) -> None:
+    def happen(
+        self, event: TimelineEvent, source: InputObject | None = None, path: str = ""
+    ) -> None:
+        """Let it happen now; InputError, about `path` of `source`, when it cannot be."""
         for i, obj in enumerate(event.add):
             with self._faults_placed(source, path and f"{path}.add[{i}]"):
                 self._add(obj)
         for i, change in enumerate(event.change):
-            with self._faults_placed(source, f"{path}.change[{i}]"):
+            with self._faults_placed(source, path and f"{path}.change[{i}]"):
                 self._change(change)
         for i, ref in enumerate(event.remove):
-            with self._faults_placed(source, f"{path}.remove[{i}]"):
+            with self._faults_placed(source, path and f"{path}.remove[{i}]"):
                 self._remove(ref)
         with self._faults_placed(source, path):
             self._controllers.run()

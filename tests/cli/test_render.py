@@ -5,11 +5,20 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from mooring.api.decode import decode_object
 from mooring.api.node import Node
 from mooring.api.pod import Pod
-from mooring.cli.render import MAX_NODES, MAX_PODS, duration, make_bar, render_report
+from mooring.cli.render import (
+    MAX_NODES,
+    MAX_PODS,
+    duration,
+    make_bar,
+    new_table,
+    plain_lines,
+    render_report,
+)
 from mooring.cli.render_explain import render_explanation
 from mooring.framework import SUCCESS, unschedulable
 from mooring.scheduler import Attempt, Explanation, Outcome, PluginScore
@@ -23,6 +32,25 @@ def make_console(width: int = 80) -> Console:
 def text_of(console: Console) -> str:
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
+
+
+def test_plain_lines_are_what_rich_prints_where_there_is_room() -> None:
+    table = new_table()
+    table.add_column("NAME", overflow="fold", style="cyan")
+    table.add_column("COUNT", justify="right")
+    table.add_column("LAST")
+    for name, count, last in (
+        ("a", "1", ""),
+        ("wide 漢字", "12,345", "x"),
+        ("[b]c[/b]", "", "yes"),
+    ):
+        table.add_row(Text(name, style="bold"), Text(count), Text(last))
+    console = make_console(width=200)
+
+    console.print(table)
+
+    printed = [line.rstrip() for line in text_of(console).splitlines()]
+    assert list(plain_lines(table)) == printed
 
 
 @pytest.mark.parametrize(

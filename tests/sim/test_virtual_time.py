@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from mooring.api.decode import decode_object
-from mooring.cli.output import to_document
 from mooring.config import load_config
 from mooring.errors import InputError
 from mooring.scheduler import Outcome
-from mooring.sim import Simulation, SimulationReport, TraceEntry, read_manifests
+from mooring.sim import Simulation, SimulationReport, TraceEntry, read_manifests, to_document
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -498,7 +497,7 @@ def test_gangs_are_bound_together_or_not_at_all() -> None:
 
 
 def test_the_day_of_the_example() -> None:
-    manifests = read_manifests([EXAMPLES / "timeline.yaml"])
+    manifests = read_manifests([EXAMPLES / "timeline" / "day.yaml"])
 
     report = Simulation(manifests.objects, place_of=manifests.place_of).run()
 

@@ -86,7 +86,7 @@ class ApiServer:
         )
         self._runner = web.ServerRunner(server, shutdown_timeout=1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, HOST, port, ssl_context=self._ssl_context())
+        site = web.TCPSite(self._runner, HOST, port, ssl_context=self.ssl_context())
         try:
             await site.start()
         except OSError as error:
@@ -140,7 +140,8 @@ class ApiServer:
         if self.store.get("namespaces", ("", name)) is None:
             self.registry.create(BY_STORAGE["namespaces"], "", {"metadata": {"name": name}})
 
-    def _ssl_context(self) -> ssl.SSLContext | None:
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """How to serve with the certificate; None without one."""
         if self.certificate is None:
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -69,6 +69,9 @@ class Cluster(Protocol):
 class ObjectIndex:
     """Objects by kind and name, in the order in which they came. Objects are immutable."""
 
+    remembers_deaths = True
+    """Whether `was_deleted` can be asked: not for a cluster that lives long, where the names would pile up."""
+
     def __init__(self) -> None:
         self._log = ObjectLog()
         self._objects: dict[str, dict[tuple[str, str], Any]] = {}
@@ -133,7 +136,8 @@ class ObjectIndex:
     def take_out(self, obj: ClusterObject) -> None:
         """An object is gone; those who watch are told."""
         del self._objects[obj.kind][obj.namespace, obj.name]
-        self._deaths[obj.kind, obj.namespace, obj.name] += 1
+        if self.remembers_deaths:
+            self._deaths[obj.kind, obj.namespace, obj.name] += 1
         self._touch(obj)
         for handler in self._handlers:
             handler.on_delete(obj)

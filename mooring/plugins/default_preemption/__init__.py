@@ -7,14 +7,14 @@ pkg/scheduler/framework/preemption/preemption.go.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 
 from ...api.pod import Pod, PodSpec
 from ...config.plugin_args import DefaultPreemptionArgs
-from ...errors import ExtenderError
+from ...errors import ApiError, ExtenderError
 from ...framework import (
     SUCCESS,
     Code,
@@ -245,10 +245,14 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         self.handle.metrics.preemption_victims.observe(len(chosen.evicted))
         over = self.handle.metrics.evicting()
 
-        def delete() -> Status:
-            for victim in to_delete:
-                self.handle.client.evict(victim, pod)
-            return SUCCESS
+        def delete() -> Status | Awaitable[Status]:
+            evict = self.handle.client.evict
+            answers = [evict(victim, pod) for victim in to_delete[:-1]]
+            others = [answer for answer in answers if answer is not None]
+            if others:
+                return _evicted(others, lambda: evict(to_delete[-1], pod))
+            last = evict(to_delete[-1], pod)
+            return SUCCESS if last is None else _evicted([last])
 
         def finished(status: Status) -> None:
             over(status.is_success)
@@ -256,10 +260,12 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
             if not status.is_success:  # some victims stay: try again rather than wait for them
                 self.handle.activate([pod])
 
-        if self.handle.executor is None:
-            finished(delete())
-        else:
+        if self.handle.executor is not None:
             self.handle.executor.run(delete, finished)
+            return
+        status = delete()
+        assert isinstance(status, Status), "a client that takes its time needs an executor"
+        finished(status)
 
     def _stop(self, victim: Pod, pod: Pod) -> bool:
         """Stop a victim that is not bound yet, without deleting it; False when it is too late for that."""
@@ -272,6 +278,23 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         if stopped:
             self.handle.client.record_event(preempted_event(victim, pod, in_memory=True))
         return stopped
+
+
+async def _evicted(
+    others: Sequence[Awaitable[None]],
+    evict_last: Callable[[], Awaitable[None] | None] = lambda: None,
+) -> Status:
+    """Wait for the victims that are being deleted, then delete the last; unless one of the others failed."""
+    problem: ApiError | None = None
+    for answer in others:
+        try:
+            await answer
+        except ApiError as error:
+            problem = error
+    if problem is not None:
+        return failure(problem)
+    last = evict_last()
+    return SUCCESS if last is None else await _evicted([last])
 
 
 def _ask(extenders: PreemptionExtenders, pod: Pod, account: Preemption) -> Victims | Status:

@@ -63,6 +63,7 @@ class OneByOne:
         """Try `order` until there are enough candidates; returns the best, an error if there is no other, or None."""
         self._refuse(hopeless, account)
         harmless = 0
+        error: Status | None = None
         for row in order.tolist():
             found = self.select(row)
             if isinstance(found, Victims):
@@ -73,18 +74,19 @@ class OneByOne:
             else:
                 account.rejected[self._table.names[row]] = found
                 account.reasons.update(found.reasons)
+                if error is None and not found.is_rejected:
+                    error = found
         if account.candidates:
             return best_candidate(account.candidates.values())
-        errors = [status for status in account.rejected.values() if not status.is_rejected]
-        return errors[0] if errors else None
+        return error
 
     def fill_in(self, order: Ints, hopeless: Ints, account: Preemption) -> None:
         """Say of every node what `search` would have said."""
         self.search(order, hopeless, Preemption(account.candidates, account.rejected))
 
     def _refuse(self, hopeless: Ints, account: Preemption) -> None:
-        for row in hopeless.tolist():
-            account.rejected[self._table.names[row]] = unresolvable(NO_VICTIMS)
+        names = map(self._table.names.__getitem__, hopeless.tolist())
+        account.rejected.update(dict.fromkeys(names, unresolvable(NO_VICTIMS)))
 
 
 def select_victims(

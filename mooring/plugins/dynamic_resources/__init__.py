@@ -92,6 +92,7 @@ class DynamicResources(
 
     name = "DynamicResources"
     allow_parallel = True
+    may_block = False
     reads_pin = False
     follows_scene = True
 

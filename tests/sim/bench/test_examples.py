@@ -11,7 +11,7 @@ DOCS = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
 
 
 def test_example_runs() -> None:
-    (case,) = read_cases(ROOT / "examples" / "benchmark.yaml")
+    (case,) = read_cases(ROOT / "examples" / "bench" / "training.yaml")
 
     (measured,) = execute(make_workload(case, Request(case.name, nodes=20, pods=30)))
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....api.quantity import parse_quantity
+from ....api.taints import NO_EXECUTE
+from ...memory.admission import NODE_PROBLEM_SECONDS, NODE_PROBLEMS
 from .errors import StatusError, bad_request, conflict, invalid, invalid_value, required
 from .resources import BY_STORAGE, Resource
 
@@ -51,6 +53,24 @@ def qos_class(spec: Mapping[str, Any]) -> str:
     if not says:
         return "BestEffort"
     return "Guaranteed" if guaranteed else "Burstable"
+
+
+def be_patient(tree: Tree) -> None:
+    """Add the tolerations that every pod has, unless it says otherwise; at updates, too.
+
+    Tolerations are replaced as a whole by those of a manifest that is applied once more.
+    """
+    spec = tree.get("spec") or {}
+    given = list(spec.get("tolerations") or ())
+    for taint in NODE_PROBLEMS:
+        if any(
+            t.get("key", "") in ("", taint) and t.get("effect", "") in ("", NO_EXECUTE)
+            for t in given
+        ):
+            continue
+        patience = {"key": taint, "operator": "Exists", "effect": NO_EXECUTE}
+        given.append({**patience, "tolerationSeconds": NODE_PROBLEM_SECONDS})
+    tree["spec"] = {**spec, "tolerations": given}
 
 
 def set_condition(status: Tree, condition: Mapping[str, Any], now: str) -> bool:

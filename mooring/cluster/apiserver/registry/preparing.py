@@ -142,6 +142,8 @@ def all_but_status(resource: Resource, tree: Tree, old: Tree) -> Tree:
         tree = {**tree, "spec": old.get("spec") or {}}
     elif resource.storage == "services":
         services.keep_allocated(tree, old)
+    elif resource.storage == "pods":
+        pods.be_patient(tree)
     if not resource.has_status:
         return tree
     kept = dict(tree)

@@ -118,11 +118,25 @@ def update_causes(resource: Resource, tree: Tree, old: Tree) -> Iterator[Cause]:
     """Yield what is wrong with a changed object, or with the change."""
     yield from create_causes(resource, tree)
     for path in _IMMUTABLE.get(resource.storage, ()):
-        if _at(tree, path) != _at(old, path) and _at(old, path) is not None:
+        before = _at(old, path)
+        if before is not None and not _same(_at(tree, path), before):
             yield invalid_value(path, _at(tree, path), "field is immutable")
     check = _UPDATE_CHECKS.get(resource.storage)
     if check is not None:
         yield from check(tree, old)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values mean the same: clients with types leave out what is empty when they write back."""
+    return bool((_filled(one) or None) == (_filled(other) or None))
+
+
+def _filled(value: Any) -> Any:
+    """The value without what is empty in it."""
+    if isinstance(value, Mapping):
+        fields = ((key, _filled(part)) for key, part in value.items())
+        return {key: part for key, part in fields if part not in (None, [], {}, "")}
+    return [_filled(part) for part in value] if isinstance(value, list) else value
 
 
 def _at(tree: Any, path: str) -> Any:
@@ -211,7 +225,7 @@ _POD_RULE = (
 
 def _check_pod_update(tree: Tree, old: Tree) -> Iterator[Cause]:
     new_spec, old_spec = tree.get("spec") or {}, old.get("spec") or {}
-    if new_spec == old_spec:
+    if _same(new_spec, old_spec):
         return
     gates = [gate.get("name") for gate in new_spec.get("schedulingGates") or ()]
     before = [gate.get("name") for gate in old_spec.get("schedulingGates") or ()]
@@ -227,7 +241,7 @@ def _check_pod_update(tree: Tree, old: Tree) -> Iterator[Cause]:
             "spec.tolerations",
             "existing toleration can not be modified except its tolerationSeconds",
         )
-    if _fixed_part(new_spec, bool(before)) != _fixed_part(old_spec, bool(before)):
+    if not _same(_fixed_part(new_spec, bool(before)), _fixed_part(old_spec, bool(before))):
         yield forbidden_field("spec", _POD_RULE)
 
 
@@ -324,11 +338,11 @@ def _check_claim(tree: Tree) -> Iterator[Cause]:
 def _check_claim_update(tree: Tree, old: Tree) -> Iterator[Cause]:
     def fixed(spec: Tree) -> dict[str, Any]:
         free = ("resources", "volumeName", "volumeAttributesClassName", "storageClassName")
-        return {key: value for key, value in spec.items() if key not in free and value}
+        return {key: value for key, value in spec.items() if key not in free}
 
     new_spec, old_spec = tree.get("spec") or {}, old.get("spec") or {}
     set_before = [key for key in ("volumeName", "storageClassName") if old_spec.get(key)]
-    if fixed(new_spec) != fixed(old_spec) or any(
+    if not _same(fixed(new_spec), fixed(old_spec)) or any(
         new_spec.get(key) != old_spec[key] for key in set_before
     ):
         yield forbidden_field(

@@ -240,7 +240,8 @@ def test_spec_and_status_are_written_apart(api: ServerInThread) -> None:
     ],
 )
 def test_most_of_a_pods_spec_is_fixed(api: ServerInThread, change: Any, code: int) -> None:
-    pod = api.make(PODS, pod_tree("web"))
+    own = [{"key": "gpu", "operator": "Exists"}]
+    pod = api.make(PODS, pod_tree("web", tolerations=own))
 
     assert api.put(f"{PODS}/web", {**pod, "spec": {**pod["spec"], **change}}).status == code
 
@@ -251,6 +252,23 @@ def test_generation_counts_changes_of_the_spec(api: ServerInThread) -> None:
     changed = api.patch(f"{PODS}/web", {"spec": {"activeDeadlineSeconds": 5}}).tree
 
     assert [t["metadata"]["generation"] for t in (pod, labelled, changed)] == [1, 1, 2]
+
+
+def test_what_is_empty_may_be_left_out_when_an_object_is_written_back(api: ServerInThread) -> None:
+    """As clients with types do, kube-scheduler among them, when they add a finalizer to a claim."""
+    path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+    exactly = {"deviceClassName": "gpu", "selectors": []}
+    requests = [{"name": "gpu", "exactly": exactly}]
+    made = api.make(path, {"metadata": {"name": "c"}, "spec": {"devices": {"requests": requests}}})
+
+    del made["spec"]["devices"]["requests"][0]["exactly"]["selectors"]
+    made["metadata"]["finalizers"] = ["resource.kubernetes.io/delete-protection"]
+    same = api.put(f"{path}/c", made)
+    made["spec"]["devices"]["requests"][0]["exactly"]["count"] = 2
+    made["metadata"].pop("resourceVersion")
+    other = api.put(f"{path}/c", made)
+
+    assert (same.status, other.status) == (200, 422)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
@@ -369,3 +387,15 @@ def test_reviews_are_answered(api: ServerInThread) -> None:
 
     assert access.tree["status"] == {"allowed": True}
     assert token.tree["status"]["authenticated"] is True
+
+
+def test_a_manifest_with_tolerations_can_be_applied_once_more(api: ServerInThread) -> None:
+    given = [{"key": "gpu", "operator": "Exists"}]
+    api.make(PODS, pod_tree("a", tolerations=given))
+
+    answer = api.patch(f"{PODS}/a", {"spec": {"tolerations": given}}, "strategic")
+
+    assert answer.status == 200
+    keys = [toleration["key"] for toleration in answer.tree["spec"]["tolerations"]]
+    assert keys == ["gpu", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]
+    assert answer.tree["metadata"]["generation"] == 1

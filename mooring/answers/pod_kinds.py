@@ -1,0 +1,97 @@
+"""Pod kinds: the pods one asks about, from a file with a pod or a workload."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from msgspec import structs
+
+from ..api.affinity import Affinity, NodeAffinity
+from ..api.pod import EMPTY_STATUS, Pod
+from ..api.pod_spec import PodSpec
+from ..api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement
+from ..api.workloads import PodTemplateSpec
+from ..errors import InputError
+from ..sim import read_manifests
+from ..sim.world import InputObject
+
+_RATIO = re.compile(r"(?P<path>.+):(?P<ratio>[0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class PodKind:
+    """A pod that stands for all like it, and how many of them go into the mix."""
+
+    name: str
+    pod: Pod
+    ratio: int = 1
+
+
+def read_pod_kinds(texts: Sequence[str]) -> list[PodKind]:
+    """The kinds that `spec.yaml` and `other.yaml:3` stand for; InputError when a file holds no pod, or several."""
+    kinds: list[PodKind] = []
+    for text in texts:
+        match = _RATIO.fullmatch(text)
+        path, ratio = (match["path"], int(match["ratio"])) if match else (text, 1)
+        if ratio < 1:
+            raise InputError(f"{path}: expected a ratio of at least 1; got {ratio}")
+        found = [pod for obj in read_manifests([path]).objects if (pod := pod_of(obj)) is not None]
+        if len(found) != 1:
+            got = "none" if not found else str(len(found))
+            raise InputError(f"{path}: expected one pod or workload; got {got}")
+        kinds.append(PodKind(path, found[0], ratio))
+    return kinds
+
+
+def pod_of(obj: InputObject) -> Pod | None:
+    """The pod, or a pod of the workload, as if it had yet to come; None for anything else."""
+    if isinstance(obj, Pod):
+        return obj.replace(
+            name=obj.name or obj.generate_name.rstrip("-") or "pod",
+            uid="",
+            resource_version="",
+            creation_timestamp=None,
+            deletion_timestamp=None,
+            node_name="",
+            status=EMPTY_STATUS,
+        )
+    template = getattr(getattr(obj, "spec", None), "template", None)
+    if not isinstance(template, PodTemplateSpec):
+        return None
+    return Pod(obj.name, obj.namespace, labels=dict(template.labels), spec=template.spec)
+
+
+def on_nodes(kind: PodKind, wanted: Sequence[str]) -> PodKind:
+    """The kind, kept to some nodes: as if its pods asked for them.
+
+    `key=value` is a label that nodes must have, all of them together; a bare word is the name of a node, any of them.
+    """
+    labels = dict(text.split("=", 1) for text in wanted if "=" in text)
+    names = [text for text in wanted if "=" not in text]
+    spec = kind.pod.spec
+    if labels:
+        spec = structs.replace(spec, node_selector={**(spec.node_selector or {}), **labels})
+    if names:
+        spec = _kept_to(spec, names)
+    return replace(kind, pod=kind.pod.with_spec(spec))
+
+
+def _kept_to(spec: PodSpec, names: Iterable[str]) -> PodSpec:
+    """The spec with a required node affinity for the nodes, beside what it requires anyway."""
+    affinity = spec.affinity or Affinity()
+    node_affinity = affinity.node_affinity or NodeAffinity()
+    required = node_affinity.required
+    terms = required.usable_terms if required is not None else (NodeSelectorTerm(),)
+    fields = [Requirement(key=NAME_FIELD, operator="In", values=(name,)) for name in names]
+    kept = tuple(
+        structs.replace(term, match_fields=(*(term.match_fields or ()), field))
+        for term, field in product(terms, fields)
+    )
+    selector = NodeSelector(node_selector_terms=kept)
+    node_affinity = structs.replace(
+        node_affinity, required_during_scheduling_ignored_during_execution=selector
+    )
+    return structs.replace(spec, affinity=structs.replace(affinity, node_affinity=node_affinity))

@@ -1,0 +1,81 @@
+"""Room: what the nodes of a cluster offer and what is in use, in all and node by node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..api.quantity import format_quantity
+from ..table import Bools, Ints, NodeTable
+
+PODS = "pods"
+MAIN_RESOURCES = ("cpu", "memory")
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRoom:
+    """One resource of the cluster in the scheduler's units: cpu in milli, others in whole units."""
+
+    resource: str
+    allocatable: int
+    before: int
+    """In use before."""
+    after: int
+
+    @property
+    def free(self) -> int:
+        return self.allocatable - self.after
+
+    @property
+    def utilisation(self) -> float:
+        """The share that is in use; 0 where nothing is offered."""
+        return self.after / self.allocatable if self.allocatable else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "resource": self.resource,
+            "allocatable": format_quantity(self.allocatable, self.resource),
+            "before": format_quantity(self.before, self.resource),
+            "after": format_quantity(self.after, self.resource),
+            "free": format_quantity(self.free, self.resource),
+            "utilisation": round(self.utilisation, 6),
+        }
+
+
+def offered(table: NodeTable, resource: str) -> Ints:
+    """int64 per row: what the node offers."""
+    return table.max_pods if resource == PODS else table.allocatable[resource]
+
+
+def used(table: NodeTable, resource: str) -> Ints:
+    """int64 per row: what its pods use."""
+    return table.pod_count if resource == PODS else table.requested[resource]
+
+
+def utilisation(table: NodeTable, resource: str) -> Floats:
+    """float64 per row: the share in use; 0 where the node offers nothing."""
+    offers = offered(table, resource).astype(np.float64)
+    shares = np.zeros(len(offers))
+    np.divide(used(table, resource), offers, out=shares, where=offers > 0)
+    return shares
+
+
+def totals(table: NodeTable, resources: tuple[str, ...]) -> dict[str, tuple[int, int]]:
+    """What the nodes offer and what is in use, of each resource."""
+    live: Bools = table.live
+    return {
+        name: (int(offered(table, name)[live].sum()), int(used(table, name)[live].sum()))
+        for name in resources
+    }
+
+
+def known_resources(table: NodeTable) -> tuple[str, ...]:
+    """The resources that nodes offer, cpu and memory first, pods last."""
+    others = sorted(name for name in table.allocatable if name not in (*MAIN_RESOURCES, PODS))
+    return (*MAIN_RESOURCES, *others, PODS)

@@ -1,0 +1,46 @@
+"""Settings: the scheduler that a question is asked of: its configuration, plugins, gates and lots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ..config import SchedulerConfiguration
+from ..scheduler import PluginSource
+from ..sim import Simulation
+from ..sim.world import InputObject
+
+OnProgress: TypeAlias = Callable[[int, int], None]
+"""Called with what is done and what there is to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What `mooring simulate` takes beside its manifests; without any, the scheduler as it comes."""
+
+    config: SchedulerConfiguration | None = None
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    plugins: tuple[PluginSource, ...] = ()
+    """Plugins, or Python files with some."""
+    seed: int | None = None
+
+    def simulation(
+        self,
+        objects: Sequence[InputObject],
+        place_of: Callable[[InputObject], str] | None = None,
+        pods_end: bool = True,
+    ) -> Simulation:
+        """A simulation of `objects` with this scheduler."""
+        return Simulation(
+            objects,
+            self.config,
+            seed=self.seed,
+            feature_gates=self.feature_gates,
+            plugins=self.plugins,
+            place_of=place_of,
+            pods_end=pods_end,
+        )
+
+
+DEFAULT_SETTINGS = Settings()

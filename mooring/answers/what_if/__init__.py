@@ -1,0 +1,38 @@
+"""What if: changes to a cluster, and what would follow from them.
+
+What lives here: the changes one can ask about (`*_changes.py`, `resizing.py`), the file that holds several
+(`change_file.py`), the question itself (`asking.py`, read it first) and its answer (`answer.py`). Who calls it: cli,
+and people in their own scripts, through this front.
+"""
+
+from .adding_nodes import AddNodes
+from .answer import PodChange, State, WhatIf, Where
+from .asking import ask_what_if, fit_with_nodes
+from .change import ClusterChange
+from .change_file import read_change_file
+from .node_changes import AddTaint, Cordon, Drain, RemoveTaint, Uncordon
+from .object_changes import Add, Delete, Patch, Scale
+from .resizing import Resize, parse_resources
+
+__all__ = [
+    "Add",
+    "AddNodes",
+    "AddTaint",
+    "ClusterChange",
+    "Cordon",
+    "Delete",
+    "Drain",
+    "Patch",
+    "PodChange",
+    "RemoveTaint",
+    "Resize",
+    "Scale",
+    "State",
+    "Uncordon",
+    "WhatIf",
+    "Where",
+    "ask_what_if",
+    "fit_with_nodes",
+    "parse_resources",
+    "read_change_file",
+]

@@ -1,0 +1,87 @@
+"""Adding nodes: more nodes like one that is there, with what belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+
+from msgspec.structs import replace
+
+from ...api.node import HOSTNAME, Node
+from ...api.storage import CSINode
+from ...cluster.memory import ClusterObject, MemoryCluster
+from ...errors import InputError
+from ..references import find_node
+from ..stage import Stage
+from .change import ClusterChange
+
+OF_THE_MOMENT = "node.kubernetes.io/"
+"""Before the keys of taints that tell of a node's state, not of its kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddNodes(ClusterChange):
+    """`number` nodes like `like` come: its size, labels and taints, healthy, uncordoned and empty."""
+
+    number: int
+    like: str
+
+    @property
+    def text(self) -> str:
+        return f"add-nodes {self.number} --like {self.like}"
+
+    def apply(self, stage: Stage) -> None:
+        if self.number < 0:
+            raise InputError(f"expected a number of nodes; got {self.number}")
+        pattern = find_node(stage.cluster, self.like)
+        names = _free_names(stage.cluster, pattern.name)
+        made = [next(names) for _ in range(self.number)]
+        stage.add([obj for name in made for obj in nodes_like(stage.cluster, pattern, name)])
+
+
+def nodes_like(cluster: MemoryCluster, pattern: Node, name: str) -> Iterator[ClusterObject]:
+    """A node like `pattern`, and what of its drivers and devices belongs to it."""
+    own_names = {HOSTNAME: name} if HOSTNAME in pattern.labels else {}
+    yield pattern.replace(
+        name=name,
+        uid="",
+        resource_version="",
+        creation_timestamp=None,
+        labels={**pattern.labels, **own_names},
+        unschedulable=False,
+        taints=tuple(t for t in pattern.taints if not t.key.startswith(OF_THE_MOMENT)),
+        conditions=(),
+    )
+    drivers = cluster.get("CSINode", "", pattern.name)
+    if isinstance(drivers, CSINode):
+        metadata = replace(drivers.metadata, name=name, uid="", resource_version="")
+        yield replace(drivers, metadata=metadata)
+    yield from _devices_like(cluster, pattern.name, name)
+
+
+def _devices_like(cluster: MemoryCluster, like: str, name: str) -> Iterator[ClusterObject]:
+    """The devices of the node, once more; those that several nodes share are no node's own."""
+    for slice_ in cluster.list("ResourceSlice"):
+        if slice_.spec.node_name != like:
+            continue
+        pool = replace(slice_.spec.pool, name=_renamed(slice_.spec.pool.name, like, name))
+        metadata = replace(
+            slice_.metadata,
+            name=_renamed(slice_.name, like, name),
+            uid="",
+            resource_version="",
+            owner_references=None,
+        )
+        yield replace(
+            slice_, metadata=metadata, spec=replace(slice_.spec, node_name=name, pool=pool)
+        )
+
+
+def _renamed(text: str, like: str, name: str) -> str:
+    return text.replace(like, name) if like in text else f"{text}-{name}"
+
+
+def _free_names(cluster: MemoryCluster, like: str) -> Iterator[str]:
+    names = (f"{like}-new-{number}" for number in count(1))
+    return (name for name in names if cluster.get("Node", "", name) is None)

@@ -1,0 +1,218 @@
+"""Asking: let a cluster come to rest, change it, let it come to rest again, and compare."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import ceil
+
+from ...api.pod import Pod
+from ...errors import InputError
+from ...sim.world import InputObject
+from ..budgets import Budgets
+from ..owners import is_bare
+from ..settings import DEFAULT_SETTINGS, OnProgress, Settings
+from ..stage import PlaceOf, PodPlace, Stage
+from .adding_nodes import AddNodes
+from .answer import (
+    ABSENT,
+    LOST,
+    PENDING,
+    NodeSearch,
+    PodChange,
+    Preemption,
+    State,
+    WhatIf,
+    Where,
+)
+from .change import ClusterChange
+
+Places = Mapping[str, PodPlace]
+OwnerKey = tuple[str, str, str]
+
+
+def ask_what_if(
+    objects: Iterable[InputObject],
+    changes: Sequence[ClusterChange],
+    settings: Settings = DEFAULT_SETTINGS,
+    *,
+    place_of: PlaceOf | None = None,
+    on_progress: OnProgress | None = None,
+) -> WhatIf:
+    """What would follow if `changes` happened, one after the other, to the cluster of `objects`.
+
+    First pods that wait are tried; the changes happen to the cluster as it is then. InputError when one of them names
+    what is not there.
+    """
+    stage = Stage(objects, settings, place_of)
+    return _follow(stage, stage.settle(on_progress), changes, on_progress)
+
+
+def fit_with_nodes(
+    objects: Iterable[InputObject],
+    like: str,
+    settings: Settings = DEFAULT_SETTINGS,
+    *,
+    place_of: PlaceOf | None = None,
+    on_progress: OnProgress | None = None,
+) -> WhatIf:
+    """How many more nodes like `like` it takes until every pod fits that would fit on such a node at all.
+
+    The number is found by asking what would be with so many: it is enough, and one less is not. With as many nodes as
+    pods wait, each could have one to itself; who waits even then cannot be helped.
+    """
+    objects = list(objects)
+    answers: dict[int, WhatIf] = {}
+
+    def ask(number: int) -> WhatIf:
+        if number not in answers:
+            answers[number] = ask_what_if(
+                objects,
+                [AddNodes(number, like)],
+                settings,
+                place_of=place_of,
+                on_progress=on_progress,
+            )
+        return answers[number]
+
+    waiting = ask(0).pending_before
+    most = ask(len(waiting))
+    hopeless = {key: most.pending_after[key] for key in waiting if key in most.pending_after}
+
+    def count_left(number: int) -> int:
+        """How many pods wait with so many nodes, of those that can be helped."""
+        left = ask(number).pending_after
+        return sum(key in waiting and key not in hopeless for key in left)
+
+    number = 0
+    if len(hopeless) < len(waiting):
+        number = _smallest(count_left, len(waiting), len(waiting) - len(hopeless))
+    answer = ask(number)
+    tried = {n: len(a.pending_after) for n, a in answers.items()}
+    helped = None if waiting and len(hopeless) == len(waiting) else number
+    answer.search = NodeSearch(like, helped, tried, hopeless)
+    return answer
+
+
+def _smallest(count_left: Callable[[int], int], most: int, waiting: int) -> int:
+    """A number of nodes that leaves nobody waiting while one less does; 0 leaves `waiting` pods, `most` none.
+
+    As every try is a simulation, the next number is where those before point to; every third one halves what is left,
+    for where they mislead.
+    """
+    low, high, left = 0, most, waiting
+    tries = 0
+    while high - low > 1:
+        tries += 1
+        guess = low + 1
+        if tries % 3 == 0 or (low and left >= waiting):
+            guess = (low + high) // 2
+        elif low:
+            helped_per_node = (waiting - left) / low
+            guess = low + ceil(left / helped_per_node)
+        guess = min(max(guess, low + 1), high - 1)
+        found = count_left(guess)
+        if found:
+            low, left = guess, found
+        else:
+            high = guess
+    return high
+
+
+def _follow(
+    stage: Stage, before: Places, changes: Sequence[ClusterChange], on_progress: OnProgress | None
+) -> WhatIf:
+    """Make the changes on a stage that has come to rest."""
+    cluster = stage.cluster
+    budgets, nodes_before = Budgets(cluster), {node.name: None for node in cluster.list("Node")}
+    pushed_out = len(cluster.evictions)
+    for change in changes:
+        try:
+            change.apply(stage)
+        except InputError as error:
+            raise InputError(f"{change.text}: {error}") from None
+    after = stage.settle(on_progress)
+    nodes_after = {node.name: None for node in cluster.list("Node")}
+    evictions = cluster.evictions[pushed_out:]
+    for pod in (*stage.taken_off, *(victim for victim, _ in evictions)):
+        budgets.take(pod)
+    return WhatIf(
+        [change.text for change in changes],
+        _pod_changes(stage, before, after, evictions),
+        (len(before) - len(_waiting(before)), len(after) - len(_waiting(after))),
+        _waiting(before),
+        _waiting(after),
+        [Preemption(victim.key, victim.node_name, by.key) for victim, by in evictions],
+        budgets.touched(),
+        [name for name in nodes_after if name not in nodes_before],
+        [name for name in nodes_before if name not in nodes_after],
+    )
+
+
+def _waiting(places: Places) -> dict[str, str]:
+    return {key: place.message for key, place in places.items() if place.is_waiting}
+
+
+# Pods, before and after
+
+
+def _pod_changes(
+    stage: Stage, before: Places, after: Places, evictions: Sequence[tuple[Pod, Pod]]
+) -> list[PodChange]:
+    """The pods that are not as they were, in the order in which they were there."""
+    reasons = dict(stage.reasons)
+    reasons |= {victim.key: f"preempted by {preemptor.key}" for victim, preemptor in evictions}
+    lost = {pod.key for pod in stage.lost}
+    lost |= {victim.key for victim, _ in evictions if is_bare(victim)}
+    successors = _Successors(before, after)
+    changes = []
+    for key, was in before.items():
+        now = after.get(key) or successors.take(was.pod)
+        if now is None:
+            where = LOST if key in lost else ABSENT
+            changes.append(_change(was.pod, _where(was), where, reasons.get(key, "deleted")))
+        elif now.pod.uid != was.pod.uid or now.pod.node_name != was.pod.node_name:
+            why = _why(reasons.get(key, ""), was, now)
+            successor = now.pod.name if now.pod.name != was.pod.name else ""
+            changes.append(_change(was.pod, _where(was), _where(now), why, successor))
+    for now in successors.rest():
+        changes.append(_change(now.pod, ABSENT, _where(now), _why("new", None, now)))
+    return changes
+
+
+class _Successors:
+    """The pods that were not there before, by the controller that made them."""
+
+    def __init__(self, before: Places, after: Places) -> None:
+        self._new: defaultdict[OwnerKey, deque[PodPlace]] = defaultdict(deque)
+        for key, place in after.items():
+            if key not in before:
+                self._new[_owner_key(place.pod)].append(place)
+
+    def take(self, pod: Pod) -> PodPlace | None:
+        """One that was made in the place of `pod`."""
+        candidates = self._new.get(_owner_key(pod)) if not is_bare(pod) else None
+        return candidates.popleft() if candidates else None
+
+    def rest(self) -> list[PodPlace]:
+        """Those that took nobody's place."""
+        return [place for places in self._new.values() for place in places]
+
+
+def _owner_key(pod: Pod) -> OwnerKey:
+    owner = pod.controller
+    return ("", "", "") if owner is None else (owner.kind, pod.namespace, owner.name)
+
+
+def _where(place: PodPlace) -> Where:
+    return PENDING if place.is_waiting else Where(State.RUNNING, place.pod.node_name)
+
+
+def _why(reason: str, was: PodPlace | None, now: PodPlace) -> str:
+    if now.is_waiting:
+        return ": ".join(part for part in (reason, now.message) if part)
+    return reason or ("fits now" if was is not None and was.is_waiting else "made anew")
+
+
+def _change(pod: Pod, was: Where, now: Where, why: str, successor: str = "") -> PodChange:
+    return PodChange(pod.namespace, pod.name, was, now, why, successor)

@@ -1,0 +1,95 @@
+"""Object changes: objects come, go, are patched, or want another number of pods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...api.node import Node
+from ...cluster.memory import ClusterObject
+from ...errors import InputError
+from ...sim.timeline import Change, ObjectRef
+from ..owners import is_bare, is_daemon, is_static
+from ..references import find_node, find_ref, near
+from ..stage import Stage
+from .change import ClusterChange
+
+SCALABLE = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
+
+
+@dataclass(frozen=True, slots=True)
+class Scale(ClusterChange):
+    """A workload, written `kind/name`, wants `replicas` pods."""
+
+    workload: str
+    replicas: int
+
+    @property
+    def text(self) -> str:
+        return f"scale {self.workload} {self.replicas}"
+
+    def apply(self, stage: Stage) -> None:
+        ref = find_ref(stage.cluster, self.workload)
+        if ref.kind not in SCALABLE:
+            kinds = ", ".join(SCALABLE)
+            raise InputError(f"expected a workload that can be scaled ({kinds}); got {ref.kind}")
+        stage.patch(ref, {"spec": {"replicas": self.replicas}})
+
+
+@dataclass(frozen=True, slots=True)
+class Delete(ClusterChange):
+    """Objects, written `kind/name`, are deleted; the pods of a node that is deleted go with it at once."""
+
+    objects: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return f"delete {' '.join(self.objects)}"
+
+    def apply(self, stage: Stage) -> None:
+        for ref in [find_ref(stage.cluster, text) for text in self.objects]:
+            if ref.kind == "Node":
+                self._empty(stage, find_node(stage.cluster, ref.name))
+            stage.remove(ref)
+
+    def _empty(self, stage: Stage, node: Node) -> None:
+        why = f"{node.name} is deleted"
+        for pod in stage.pods_on(node.name):
+            if is_daemon(pod) or is_static(pod):
+                stage.dismiss(pod, why)
+            elif is_bare(pod):
+                stage.lose(pod, f"{why}: nobody makes another")
+            else:
+                stage.evict(pod, why)
+
+
+@dataclass(frozen=True, slots=True)
+class Add(ClusterChange):
+    """Objects come."""
+
+    objects: tuple[ClusterObject, ...]
+
+    @property
+    def text(self) -> str:
+        return f"add {' '.join(f'{obj.kind.lower()}/{obj.key}' for obj in self.objects)}"
+
+    def apply(self, stage: Stage) -> None:
+        stage.add(self.objects)
+
+
+@dataclass(frozen=True, slots=True)
+class Patch(ClusterChange):
+    """A JSON merge patch is laid over an object. A pod's node cannot be changed so."""
+
+    change: Change
+
+    @property
+    def text(self) -> str:
+        return f"patch {self.change.ref}"
+
+    def apply(self, stage: Stage) -> None:
+        ref: ObjectRef = self.change.ref
+        if stage.cluster.get(ref.kind, ref.namespace, ref.name) is None:
+            known = [f"{ref.kind.lower()}/{obj.key}" for obj in stage.cluster.list(ref.kind)]
+            expected = f"expected an object of the cluster; got {ref}"
+            raise InputError(f"{expected}{near(str(ref), known)}")
+        stage.patch(ref, self.change.patch)

@@ -1,0 +1,127 @@
+"""Resizing: a node that offers other amounts, or pods that ask for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...api.containers import Container, ResourceRequirements
+from ...api.pod import Pod
+from ...api.quantity import Quantity, parse_quantity
+from ...api.resources import allocatable_units
+from ...cluster.memory import MemoryCluster
+from ...errors import InputError
+from ...sim.timeline import ObjectRef
+from ..owners import is_there, successor_of
+from ..references import find_node, find_ref
+from ..stage import Stage
+from .change import ClusterChange
+
+
+@dataclass(frozen=True, slots=True)
+class Resize(ClusterChange):
+    """A node offers, or a pod or all pods of a workload (`kind/name`) ask for, other amounts of some resources.
+
+    Pods on a node that becomes too small for them stay. Pods that are resized are made anew.
+    """
+
+    target: str
+    amounts: Mapping[str, Quantity]
+
+    @property
+    def text(self) -> str:
+        given = " ".join(f"{name}={amount}" for name, amount in self.amounts.items())
+        return f"resize {self.target} {given}"
+
+    def apply(self, stage: Stage) -> None:
+        if "/" in self.target.removeprefix("node/"):
+            ref = find_ref(stage.cluster, self.target)
+            if ref.kind != "Node":
+                self._resize_pods(stage, ref)
+                return
+        self._resize_node(stage)
+
+    def _resize_node(self, stage: Stage) -> None:
+        node = find_node(stage.cluster, self.target)
+        units = allocatable_units(self.amounts)
+        for name in self.amounts:
+            if name not in units:
+                known = ", ".join(node.allocatable)
+                raise InputError(f'expected a resource such as {known}; got "{name}"')
+        capacity = {name: max(units[name], node.capacity.get(name, 0)) for name in units}
+        stage.update_node(
+            node.replace(
+                allocatable={**node.allocatable, **units}, capacity={**node.capacity, **capacity}
+            )
+        )
+
+    def _resize_pods(self, stage: Stage, ref: ObjectRef) -> None:
+        pods = pods_of(stage.cluster, ref)
+        if not pods:
+            raise InputError(f"expected a pod or a workload that has pods; got {self.target}")
+        for pod in pods:
+            spec = replace(pod.spec, containers=_resized(pod, self.amounts))
+            stage.exchange(pod, successor_of(pod).with_spec(spec), "it is resized")
+
+
+def parse_resources(texts: Iterable[str]) -> dict[str, Quantity]:
+    """The amounts that `cpu=8 memory=32Gi` stands for; InputError when it is none."""
+    amounts: dict[str, Quantity] = {}
+    for text in texts:
+        name, _, amount = text.partition("=")
+        check_amount(name, amount, text)
+        amounts[name] = amount
+    return amounts
+
+
+def check_amount(name: str, amount: Any, shown: Any) -> None:
+    """InputError unless the amount is a quantity that is not negative."""
+    try:
+        is_good = bool(name) and amount not in ("", None) and parse_quantity(amount) >= 0
+    except ValueError:
+        is_good = False
+    if not is_good:
+        raise InputError(f'expected resource=quantity, such as cpu=8 or memory=32Gi; got "{shown}"')
+
+
+def pods_of(cluster: MemoryCluster, ref: ObjectRef) -> list[Pod]:
+    """The pod itself, or the pods of a workload, those of a Deployment through its replica sets."""
+    owners = {(ref.kind, ref.name)}
+    if ref.kind == "Deployment":
+        owners |= {
+            ("ReplicaSet", found.name)
+            for found in cluster.list("ReplicaSet", ref.namespace)
+            if any(o.kind == ref.kind and o.name == ref.name for o in found.owner_references)
+        }
+    return [
+        pod
+        for pod in cluster.list("Pod", ref.namespace)
+        if is_there(pod) and ((ref.kind, pod.name) == ("Pod", ref.name) or _owner_of(pod) in owners)
+    ]
+
+
+def _owner_of(pod: Pod) -> tuple[str, str] | None:
+    owner = pod.controller
+    return None if owner is None else (owner.kind, owner.name)
+
+
+def _resized(pod: Pod, amounts: Mapping[str, Quantity]) -> tuple[Container, ...]:
+    """The containers of the pod, of which there must be one only, with other requests; limits make way."""
+    containers = pod.spec.containers or ()
+    if len(containers) != 1:
+        expected = f"expected a pod with one container; {pod.key} has {len(containers)}"
+        raise InputError(f"{expected} (a file for what-if apply can say which)")
+    known = containers[0].resources or ResourceRequirements()
+    limits = known.limits
+    if limits is not None:
+        raised = {
+            name: amount
+            for name, amount in amounts.items()
+            if name in limits and parse_quantity(limits[name]) < parse_quantity(amount)
+        }
+        limits = {**limits, **raised}
+    requests = {**(known.requests or {}), **amounts}
+    return (replace(containers[0], resources=replace(known, requests=requests, limits=limits)),)

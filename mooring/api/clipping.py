@@ -1,0 +1,92 @@
+"""Clipping: an object with nothing but what bears on placement, for files that leave the cluster.
+
+It is a list of what is kept, not of what is dropped. Our types hold the fields that some rule of placement reads, so
+what decoding ignores is gone: environment, commands and arguments, probes, volumes of secrets and config maps, managed
+fields, parameters of drivers. What people may write freely in those that are left goes as well: annotations but a few
+well-known ones, messages, the parameters of storage classes.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from .dra import EXTENDED_RESOURCE_CLAIM, POD_CLAIM_NAME
+from .encode import to_dict
+from .meta import KubeObject
+from .node import Node
+from .pod import Pod
+from .storage import (
+    BETA_CLASS_ANNOTATION,
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    MIGRATED_PLUGINS,
+    SELECTED_NODE,
+)
+
+KEPT_ANNOTATIONS = frozenset(
+    {
+        BETA_CLASS_ANNOTATION,
+        BIND_COMPLETED,
+        BOUND_BY_CONTROLLER,
+        EXTENDED_RESOURCE_CLAIM,
+        MIGRATED_PLUGINS,
+        POD_CLAIM_NAME,
+        SELECTED_NODE,
+        "batch.kubernetes.io/job-completion-index",
+        "controller.kubernetes.io/pod-deletion-cost",
+        "deployment.kubernetes.io/revision",
+        "pv.kubernetes.io/provisioned-by",
+        "scheduler.alpha.kubernetes.io/preferAvoidPods",
+        "storageclass.kubernetes.io/is-default-class",
+        "volume.beta.kubernetes.io/storage-provisioner",
+        "volume.kubernetes.io/storage-provisioner",
+    }
+)
+"""Annotations that some rule of placement, or a controller that makes pods and volumes, reads."""
+
+
+FREE_FORM: dict[str, frozenset[str]] = {
+    "DeviceClass": frozenset({"config"}),
+    "ResourceClaim": frozenset({"config", "data", "networkData"}),
+    "ResourceClaimTemplate": frozenset({"config"}),
+    "StorageClass": frozenset({"parameters"}),
+}
+"""By kind: fields that hold whatever a driver understands."""
+NOTHING: frozenset[str] = frozenset()
+
+
+def clipped_tree(
+    obj: Pod | Node | KubeObject, annotations: Collection[str] = KEPT_ANNOTATIONS
+) -> dict[str, Any]:
+    """The object as a manifest, with what bears on placement and `annotations` of these names."""
+    tree = to_dict(obj)
+    _clip(tree, annotations, FREE_FORM.get(obj.kind, NOTHING))
+    if isinstance(tree.get("status"), dict):
+        tree["status"].pop("message", None)
+    return {name: value for name, value in tree.items() if value != {}}
+
+
+def _clip(tree: Any, annotations: Collection[str], free_form: Collection[str]) -> None:
+    """Drop what must not leave from `tree` and everything in it, templates included."""
+    if isinstance(tree, list):
+        for item in tree:
+            _clip(item, annotations, free_form)
+    if not isinstance(tree, dict):
+        return
+    for name in free_form:
+        if isinstance(tree.get(name), dict | list):
+            del tree[name]
+    if "type" in tree and "status" in tree:  # a condition
+        tree.pop("message", None)
+    for name, value in tree.items():
+        if name == "metadata" and isinstance(value, dict):
+            _clip_metadata(value, annotations)
+        else:
+            _clip(value, annotations, free_form)
+
+
+def _clip_metadata(metadata: dict[str, Any], annotations: Collection[str]) -> None:
+    given = metadata.pop("annotations", None)
+    if isinstance(given, Mapping):
+        left = {name: value for name, value in given.items() if name in annotations}
+        if left:
+            metadata["annotations"] = left

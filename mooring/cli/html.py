@@ -1,0 +1,52 @@
+"""Html: the page about a run, for those who asked for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from ..sim import Simulation, SimulationReport
+from .targets import open_target
+
+
+class NoPage:
+    """Nobody asked: nothing is followed and nothing written."""
+
+    def follow(self, simulation: Simulation) -> None:
+        """The run is about to begin."""
+
+    def write(self, report: SimulationReport, sources: Sequence[Path]) -> None:
+        """The run has ended."""
+
+
+class Page(NoPage):
+    """Follows a run, and writes its page to `stream`."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def follow(self, simulation: Simulation) -> None:
+        from ..web import History  # whoever wants no page need not wait for it
+
+        self._history = History(simulation.clock)
+        self._history.scheduler = simulation.scheduler
+        simulation.watch(self._history)
+
+    def write(self, report: SimulationReport, sources: Sequence[Path]) -> None:
+        from ..web import write_report
+
+        for result in report.pods:
+            self._history.note(result.attempt)
+        write_report(self._stream, self._history, sources=sources, preempted=report.preempted)
+
+
+@contextmanager
+def html_to(path: Path | None) -> Iterator[NoPage]:
+    """What follows a run and writes its page to the file, which is opened at once; InputError when it cannot be."""
+    if path is None:
+        yield NoPage()
+        return
+    with open_target("--html", str(path)) as stream:
+        yield Page(stream)

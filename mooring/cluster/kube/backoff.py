@@ -1,0 +1,42 @@
+"""Backoff: how long to wait before trying again, longer each time, and not the same for everybody.
+
+Mirrors k8s.io/apimachinery/pkg/util/wait: a step doubles up to a limit, jitter adds up to the whole of it, and a long
+enough peace begins anew.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+
+
+class Backoff:
+    """The waits of one who tries to reach the API server; client-go's for reflectors by default."""
+
+    def __init__(
+        self,
+        first_s: float = 0.8,
+        limit_s: float = 30.0,
+        peace_s: float = 120.0,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._first_s = first_s
+        self._limit_s = limit_s
+        self._peace_s = peace_s
+        self._now = now
+        self._jitter = jitter
+        self._step_s = first_s
+        self._last = now()
+
+    def next_s(self) -> float:
+        """How long to wait this time."""
+        now = self._now()
+        if now - self._last > self._peace_s:
+            self._step_s = self._first_s
+        self._last = now
+        step = self._step_s
+        self._step_s = min(step * 2, self._limit_s)
+        return step * (1 + self._jitter())

@@ -1,0 +1,239 @@
+"""Cluster: a cluster behind an API server as the scheduler sees it, on the scheduler's thread.
+
+It reads what the reflectors brought; what it writes is ordered from a sender, which works on another thread. Whatever
+takes time is answered with a future of the scheduler's event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from ...api.decode import decode
+from ...api.encode import to_dict
+from ...api.meta import KubeObject
+from ...api.pod import Pod, PodCondition
+from ...clock import Clock
+from ...errors import ApiError, ConflictError, DecodeError, NotFoundError
+from ...framework import PodEvent
+from ..memory import pod_life
+from ..memory.object_index import ClusterObject, ObjectIndex
+from .connection import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from .patches import object_patch, status_patch
+from .pod_statuses import PodStatuses
+from .reflector import DELETED, Change
+from .resources import RESOURCES, path_of
+from .sender import Job, Order, PostOrder, Result, Sender
+
+Stored = TypeVar("Stored", bound="KubeObject | Pod")
+
+CONFLICT_WAIT_S = 1.0
+"""How long a conflict is held back, until we see the change that caused it."""
+LOOK_S = 0.02
+"""How often we look."""
+
+
+class KubeCluster(ObjectIndex):
+    """Is a `Lister` and a `Client`; used on the scheduler's thread alone."""
+
+    remembers_deaths = False
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        order: Callable[[Order | PostOrder], None],
+        tell: Callable[[PodEvent], None],
+    ) -> None:
+        super().__init__()
+        self._loop = loop
+        self._clock = clock
+        self._order = order
+        self._tell = tell
+        self._written: dict[tuple[str, str, str], Any] = {}
+        """Objects as the API server returned them, until a watch shows them."""
+        self._statuses = PodStatuses(
+            self._send_status, self._newest, self._stored, lambda: pod_life.timestamp(clock)
+        )
+
+    # What comes in
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Take in what happened in the cluster; those who watch are told."""
+        for kind, obj in changes:
+            if self._written:
+                self._seen(obj)
+            if kind != DELETED:
+                self.put_in(obj)
+            elif self.get(obj.kind, obj.namespace, obj.name) is not None:
+                self.take_out(obj)
+
+    def answer(self, result: Result) -> None:
+        """Tell whoever waits what came of an order."""
+        future, answer, problem = result
+        if future.done():
+            return  # nobody waits any more
+        if problem is not None:
+            future.set_exception(problem)
+        else:
+            future.set_result(answer)
+
+    # Pods
+
+    def bind(self, pod: Pod, node_name: str) -> Awaitable[None]:
+        """Put the pod on a node; the answer raises ApiError when the cluster refuses."""
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding"
+        # Names and uids are made of letters, digits, dots and hyphens: nothing to escape.
+        body = (
+            f'{{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"{pod.name}",'
+            f'"namespace":"{pod.namespace}","uid":"{pod.uid}"}},'
+            f'"target":{{"kind":"Node","name":"{node_name}"}}}}'
+        ).encode()
+        future = self._loop.create_future()
+        self._order(PostOrder(path, body, future))
+        return future
+
+    def evict(self, victim: Pod, preemptor: Pod) -> Awaitable[None] | None:
+        """Say that `victim` has to go for `preemptor`, and delete it; one that is gone already is fine."""
+        stored = self.get("Pod", victim.namespace, victim.name)
+        if stored is None or stored.is_terminating or stored.uid != victim.uid:
+            return None
+        condition = pod_life.disrupted(stored, preemptor).condition("DisruptionTarget")
+        patch = status_patch(stored, condition, None, pod_life.timestamp(self._clock))
+        path = path_of(stored)
+        body = msgspec.json.encode({"preconditions": {"uid": stored.uid}})
+
+        async def job(sender: Sender) -> None:
+            try:
+                if patch is not None:
+                    await sender.patch(f"{path}/status", patch, STRATEGIC_MERGE_PATCH)
+                await sender.request("DELETE", path, body)
+            except (NotFoundError, ConflictError):
+                pass  # it is gone, and perhaps another has its name
+
+        return self._evicted(self._ask(job, f"evict {stored.key}"), stored, preemptor)
+
+    async def _evicted(self, done: Awaitable[Any], victim: Pod, preemptor: Pod) -> None:
+        await done
+        self.record_event(pod_life.preempted_event(victim, preemptor))
+
+    def patch_status(
+        self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        """Set a condition of the pod and its nominated node, each unless None; nothing new is not written."""
+        self._statuses.write(pod, condition, nominated_node_name)
+
+    def clear_nomination(self, pod: Pod) -> None:
+        """Take the nominated node out of the pod's status."""
+        stored = self.get("Pod", pod.namespace, pod.name)
+        if stored is not None and stored.uid == pod.uid:
+            self.patch_status(stored, None, "")
+
+    def _send_status(self, pod: Pod, patch: bytes) -> asyncio.Future[bytes]:
+        path = path_of(pod, "status")
+        return self._ask(lambda s: s.patch(path, patch, STRATEGIC_MERGE_PATCH), f"patch {path}")
+
+    def _newest(self, pod: Pod) -> Pod:
+        """The pod as it was last seen, or as we have written it."""
+        known: Pod | None = self._written.get((pod.kind, pod.namespace, pod.name))
+        known = known or self.get(pod.kind, pod.namespace, pod.name)
+        return known if known is not None and known.uid == pod.uid else pod
+
+    def record_event(self, event: PodEvent) -> None:
+        """Tell people what happened to a pod."""
+        self._tell(event)
+
+    # Other objects
+
+    def update(self, obj: Stored) -> Awaitable[Stored]:
+        """Write what differs from what the object was made of."""
+        return self._write(obj, "")
+
+    def update_status(self, obj: Stored) -> Awaitable[Stored]:
+        """The same for the status."""
+        return self._write(obj, "status")
+
+    async def create(self, obj: Stored) -> Stored:
+        """Write a new object."""
+        path = RESOURCES[obj.kind].path_of(obj.namespace, "")
+        body = msgspec.json.encode(to_dict(obj))
+        answer = await self._ask(lambda s: s.request("POST", path, body), f"create {obj.key}")
+        return self._stored(obj, answer)
+
+    async def delete(self, obj: ClusterObject) -> None:
+        """Remove the object, if it is still that one."""
+        body = msgspec.json.encode({"preconditions": {"uid": obj.uid}})
+        path = path_of(obj)
+        await self._ask(lambda s: s.request("DELETE", path, body, JSON), f"delete {path}")
+
+    async def _write(self, obj: Stored, subresource: str) -> Stored:
+        old = self._base(obj)
+        patch, path = object_patch(old, obj), path_of(obj, subresource)
+        try:
+            answer = await self._ask(lambda s: s.patch(path, patch, MERGE_PATCH), f"patch {path}")
+        except ConflictError:
+            await self._until_changed(old)
+            raise
+        return self._stored(obj, answer)
+
+    def _base(self, obj: Stored) -> Stored:
+        """What `obj` was made of: what we know, or what we have just written."""
+        key = (obj.kind, obj.namespace, obj.name)
+        listed = self.get(*key)
+        for old in (listed, self._written.get(key)):
+            if old is not None and (
+                isinstance(obj, Pod) or old.resource_version == obj.resource_version
+            ):
+                base: Stored = old
+                return base
+        if listed is None:
+            raise NotFoundError(f'{obj.kind} "{obj.key}" is not there')
+        raise ConflictError(f'{obj.kind} "{obj.key}" was changed by somebody else')
+
+    async def _until_changed(self, old: KubeObject | Pod) -> None:
+        """Wait until a watch shows another version than `old`, for a little while."""
+        end = self._loop.time() + CONFLICT_WAIT_S
+        while self._loop.time() < end:
+            listed = self.get(old.kind, old.namespace, old.name)
+            if listed is None or listed.resource_version != old.resource_version:
+                return
+            await asyncio.sleep(LOOK_S)
+
+    def _stored(self, obj: Stored, answer: bytes) -> Stored:
+        try:
+            stored: Any = decode(answer)
+        except DecodeError as error:
+            raise ApiError(f"{obj.kind} {obj.key}: cannot read what was stored: {error}") from None
+        listed = self.get(stored.kind, stored.namespace, stored.name)
+        has_left = listed is None and isinstance(stored, Pod)
+        if not has_left and not _is_newer(listed, stored):
+            self._written[stored.kind, stored.namespace, stored.name] = stored
+        result: Stored = stored
+        return result
+
+    def _seen(self, obj: Any) -> None:
+        """A watch shows the object: what we wrote ourselves is no longer needed if it is no newer."""
+        key = (obj.kind, obj.namespace, obj.name)
+        written = self._written.get(key)
+        if written is not None and _is_newer(obj, written):
+            del self._written[key]
+
+    def _ask(self, job: Job, what: str) -> asyncio.Future[Any]:
+        future = self._loop.create_future()
+        self._order(Order(job, future, what))
+        return future
+
+
+def _is_newer(listed: Any, written: Any) -> bool:
+    """Whether what is listed is no older than what was written, or another object; versions are numbers."""
+    if listed is None:
+        return False
+    if listed.uid != written.uid:
+        return True
+    shown, wrote = listed.resource_version, written.resource_version
+    if shown.isdecimal() and wrote.isdecimal():
+        return int(shown) >= int(wrote)
+    return bool(shown == wrote)

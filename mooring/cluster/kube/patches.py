@@ -1,0 +1,76 @@
+"""Patches: what is sent to the API server when an object, or the status of a pod, is to change.
+
+Our objects leave out much of what the API server keeps: only what differs is sent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ...api.encode import to_dict
+from ...api.meta import KubeObject
+from ...api.pod import Pod, PodCondition, PodStatus
+
+Tree = dict[str, Any]
+
+
+def status_patch(
+    pod: Pod, condition: PodCondition | None, nominated_node_name: str | None, now: str
+) -> bytes | None:
+    """The strategic merge patch that sets a condition and the nominated node, each unless None; None: nothing is new.
+
+    Mirrors UpdatePodCondition of pkg/api/v1/pod/util.go: the time moves when the condition's status changes.
+    """
+    status: Tree = {}
+    if condition is not None and condition not in (pod.status.conditions or ()):
+        status["conditions"] = [_condition(pod.status, condition, now)]
+    if nominated_node_name is not None and nominated_node_name != pod.status.nominated_node_name:
+        status["nominatedNodeName"] = nominated_node_name or None
+    if not status:
+        return None
+    return msgspec.json.encode({"metadata": {"uid": pod.uid}, "status": status})
+
+
+def _condition(status: PodStatus, condition: PodCondition, now: str) -> Tree:
+    old = status.condition(condition.type)
+    tree: Tree = {
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason or None,
+        "message": condition.message or None,
+        "lastProbeTime": None,
+    }
+    if condition.observed_generation:
+        tree["observedGeneration"] = condition.observed_generation
+    if old is None or old.status != condition.status:
+        tree["lastTransitionTime"] = now
+    return tree
+
+
+def object_patch(old: KubeObject | Pod, new: KubeObject | Pod) -> bytes:
+    """The merge patch from one state of an object to another; it fails when the object is not in the first any more."""
+    before, after = to_dict(old), to_dict(new)
+    patch = _difference(before, after)
+    metadata = patch.setdefault("metadata", {})
+    metadata["uid"] = old.uid
+    if isinstance(old, KubeObject):
+        metadata["resourceVersion"] = old.resource_version
+    return msgspec.json.encode(patch)
+
+
+def _difference(before: Tree, after: Tree) -> Tree:
+    patch: Tree = {}
+    for name, value in after.items():
+        was = before.get(name)
+        if isinstance(value, dict) and isinstance(was, dict):
+            inner = _difference(was, value)
+            if inner:
+                patch[name] = inner
+        elif value != was:
+            patch[name] = value
+    for name in before:
+        if name not in after:
+            patch[name] = None
+    return patch

@@ -1,0 +1,329 @@
+"""Reflector: follows all objects of one kind: list, then watch, and again from where it was cut off.
+
+Mirrors k8s.io/client-go/tools/cache/reflector.go. Lines of a watch are split as bytes and decoded once; an object that
+is known at its version is not decoded again. What was found is handed on in batches.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from ...api.decode import decode_as, decode_items
+from ...api.meta import Wire
+from ...errors import ApiError, DecodeError
+from .backoff import Backoff
+from .connection import ServerStatus
+from .resources import Resource
+
+log = logging.getLogger(__name__)
+
+PAGE = 1000
+GONE = 410
+WATCH_S = (300.0, 600.0)
+"""How long a watch is asked for: each time another number in between."""
+SHORT_WATCH_S = 1.0
+"""A watch that ends sooner, and without an event, is a failure."""
+SILENCE_S = 60.0
+"""How long after its time a watch that says nothing may stay open."""
+
+ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
+BOOKMARK, ERROR = "BOOKMARK", "ERROR"
+
+
+class Change(NamedTuple):
+    """What happened to an object."""
+
+    type: str
+    obj: Any
+
+
+Key = tuple[str, str]
+Batch = list[Change]
+
+
+class Reader(Protocol):
+    """As much of a connection as it takes to follow objects."""
+
+    async def request(self, method: str, path: str, *, query: Mapping[str, str | int]) -> bytes:
+        """The body of the answer."""
+
+    def stream(
+        self, path: str, query: Mapping[str, str | int], silence_s: float
+    ) -> AbstractAsyncContextManager[Chunks]:
+        """The body of the answer as it comes."""
+
+    async def pause(self, seconds: float) -> None:
+        """Wait so long, or until the server is back."""
+
+
+class Chunks(Protocol):
+    """Bytes that come piece by piece."""
+
+    def iter_any(self) -> AsyncIterator[bytes]:
+        """The pieces."""
+
+
+class ExpiredError(ApiError):
+    """The version to go on from is too old for the server."""
+
+    default_code = GONE
+
+
+class _ListMeta(Wire, frozen=True):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _List(Wire, frozen=True):
+    """A page of a list, its items unread."""
+
+    metadata: _ListMeta = _ListMeta()
+    items: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+class _Meta(Wire, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class _Head(Wire, frozen=True):
+    """As much of an object as tells whether it is known."""
+
+    metadata: _Meta = _Meta()
+
+
+class _RawEvent(Wire, frozen=True):
+    """A line of a watch, its object unread."""
+
+    type: str
+    object: msgspec.Raw
+
+
+_LISTS = msgspec.json.Decoder(_List)
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+_HEADS = msgspec.json.Decoder(_Head)
+_EVENTS = msgspec.json.Decoder(_RawEvent)
+_STATUS = msgspec.json.Decoder(ServerStatus)
+
+
+class Reflector:
+    """Follows the objects of one resource; `deliver` is given what changes, `synced` is called after the first list."""
+
+    def __init__(
+        self,
+        resource: Resource,
+        reader: Reader,
+        deliver: Callable[[Batch], None],
+        synced: Callable[[], None] = lambda: None,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self.resource = resource
+        self._reader = reader
+        self._deliver = deliver
+        self._synced = synced
+        self._backoff = backoff or Backoff()
+        self._known: dict[Key, Any] = {}
+        self._version = ""
+        """From where to watch; "" for a list first."""
+        self._events = 0
+        self._event_decoder = _event_decoder(resource.kind.wire)
+        self.is_synced = False
+
+    async def run(self) -> None:
+        """Follow until cancelled. Raises ApiError only while the first list is refused for good (401, 403, 404)."""
+        while True:
+            try:
+                if not self._version:
+                    await self.read_all()
+                await self.watch()
+            except ExpiredError as error:
+                log.info("%s: listing again: %s", self.resource.plural, error)
+                self._version = ""
+            except ApiError as error:
+                if not self.is_synced and error.code in (401, 403, 404):
+                    raise
+                wait_s = self._backoff.next_s()
+                log.warning("%s: %s; next try in %.1f s", self.resource.plural, error, wait_s)
+                await self._reader.pause(wait_s)
+
+    # Listing
+
+    async def read_all(self) -> None:
+        """Read all objects, page by page, and hand on what differs from what is known."""
+        seen: set[Key] = set()
+        query: dict[str, str | int] = {"limit": PAGE, **self._selection()}
+        is_first, found = not self._known, 0
+        while True:
+            page = await self._page(query)
+            batch = self._read_items(page.items, seen, is_first)
+            if batch:
+                self._deliver(batch)
+            found += len(batch)
+            if not page.metadata.continue_:
+                break
+            query["continue"] = page.metadata.continue_
+        gone = [key for key in self._known if key not in seen]
+        if gone:
+            self._deliver([Change(DELETED, self._known.pop(key)) for key in gone])
+        self._version = page.metadata.resource_version
+        log.info("%s: listed %d, %d changed", self.resource.plural, len(seen), found + len(gone))
+        if not self.is_synced:
+            self.is_synced = True
+            self._synced()
+
+    async def _page(self, query: Mapping[str, str | int]) -> _List:
+        try:
+            body = await self._reader.request("GET", self.resource.path, query=query)
+        except ApiError as error:
+            if error.code == GONE:  # the rest of the list is not kept any more
+                raise ExpiredError(str(error)) from None
+            raise
+        try:
+            return _LISTS.decode(body)
+        except msgspec.DecodeError as error:
+            raise ApiError(f"{self.resource.path}: expected a list; got {error}") from None
+
+    def _read_items(self, items: msgspec.Raw, seen: set[Key], is_first: bool) -> Batch:
+        """Decode a page: all of it at once if nothing is known yet, else those that are new or another version."""
+        if bytes(items) == b"null":
+            return []
+        if is_first:
+            objects = decode_items(bytes(items), f"{self.resource.kind.name}List")
+            if objects is not None:
+                batch = [Change(ADDED, obj) for obj in objects]
+                for change in batch:
+                    key = _key(change.obj)
+                    self._known[key] = change.obj
+                    seen.add(key)
+                return batch
+        batch = []
+        for item in _ITEMS.decode(items):
+            found = self._read_item(item, seen)
+            if found is not None:
+                batch.append(found)
+        return batch
+
+    def _read_item(self, item: msgspec.Raw, seen: set[Key]) -> Change | None:
+        meta = _HEADS.decode(item).metadata
+        key = (meta.namespace if self.resource.kind.is_namespaced else "", meta.name)
+        seen.add(key)
+        known = self._known.get(key)
+        if known is not None and known.resource_version == meta.resource_version:
+            return None
+        obj = self._decode(item)
+        if obj is None:
+            return None
+        self._known[key] = obj
+        return Change(ADDED if known is None else MODIFIED, obj)
+
+    def _decode(self, data: msgspec.Raw) -> Any | None:
+        try:
+            return decode_as(data, self.resource.kind)
+        except DecodeError as error:
+            log.warning("an object cannot be read and is left out: %s", error)
+            return None
+
+    # Watching
+
+    async def watch(self) -> None:
+        """Follow the changes since the last version that was seen, until the server ends the watch."""
+        timeout_s = random.uniform(*WATCH_S)
+        query: dict[str, str | int] = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": int(timeout_s),
+            **self._selection(),
+        }
+        started, events_before = time.monotonic(), self._events
+        try:
+            async with self._reader.stream(
+                self.resource.path, query, timeout_s + SILENCE_S
+            ) as body:
+                rest = b""
+                async for chunk in body.iter_any():
+                    lines = (rest + chunk).split(b"\n")
+                    rest = lines.pop()  # the beginning of a line, whose end is yet to come
+                    self._read_lines(lines)
+        except ApiError as error:
+            if error.code == GONE and not isinstance(error, ExpiredError):
+                raise ExpiredError(str(error)) from None
+            raise
+        if time.monotonic() - started < SHORT_WATCH_S and self._events == events_before:
+            raise ApiError("the server ended a watch at once, without an event")
+
+    def _read_lines(self, lines: list[bytes]) -> None:
+        batch: Batch = []
+        try:
+            for line in lines:
+                if line:
+                    self._read_line(line, batch)
+        finally:
+            if batch:
+                self._deliver(batch)
+
+    def _read_line(self, line: bytes, batch: Batch) -> None:
+        """Read one event; ExpiredError and ApiError are what the server says when it cannot go on."""
+        self._events += 1
+        try:
+            event = self._event_decoder.decode(line)
+            kind, meta = event.type, event.object.metadata
+            if kind != BOOKMARK and kind != ERROR:
+                self._note(kind, self.resource.kind.build(event.object), batch)
+            self._version = meta.resource_version or self._version
+        except Exception:  # what is not as usual is read again, slowly
+            self._read_odd_line(line, batch)
+
+    def _read_odd_line(self, line: bytes, batch: Batch) -> None:
+        try:
+            event = _EVENTS.decode(line)
+            if event.type == ERROR:
+                status = _STATUS.decode(event.object)
+            else:
+                meta = _HEADS.decode(event.object).metadata
+        except msgspec.DecodeError as error:
+            raise ApiError(f"{self.resource.path}: expected an event; got {error}") from None
+        if event.type == ERROR:
+            if status.code == GONE:
+                raise ExpiredError(status.message)
+            raise ApiError(status.message, status.code)
+        self._version = meta.resource_version or self._version
+        if event.type in (ADDED, MODIFIED, DELETED):
+            obj = self._decode(event.object)
+            if obj is not None:
+                self._note(event.type, obj, batch)
+
+    def _note(self, kind: str, obj: Any, batch: Batch) -> None:
+        key = _key(obj)
+        known = self._known.get(key)
+        if kind == DELETED:
+            if known is not None:
+                del self._known[key]
+                batch.append(Change(DELETED, obj))
+            return
+        if known is not None and known.resource_version == obj.resource_version:
+            return
+        self._known[key] = obj
+        batch.append(Change(ADDED if known is None else MODIFIED, obj))
+
+    def _selection(self) -> dict[str, str | int]:
+        selector = self.resource.field_selector
+        return {"fieldSelector": selector} if selector else {}
+
+
+def _key(obj: Any) -> Key:
+    return (obj.namespace, obj.name)
+
+
+def _event_decoder(wire: type[Any]) -> msgspec.json.Decoder[Any]:
+    """Reads a line of a watch in one go."""
+    event = msgspec.defstruct(f"{wire.__name__}Event", [("type", str), ("object", wire)])
+    return msgspec.json.Decoder(event)

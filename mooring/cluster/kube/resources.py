@@ -1,0 +1,73 @@
+"""Resources: which kinds of objects a scheduler reads, and where the API server has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...api.kinds import KINDS, Kind
+
+NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+"""Pods that ran to their end need no node any more; nobody wants to hear of them."""
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One kind of objects in the API."""
+
+    kind: Kind
+    plural: str
+    field_selector: str = ""
+
+    @property
+    def group_path(self) -> str:
+        """Where its API group is: `/api/v1`, `/apis/apps/v1`."""
+        version = self.kind.api_version
+        return f"/apis/{version}" if "/" in version else f"/api/{version}"
+
+    @property
+    def path(self) -> str:
+        """Where all of its objects are, of all namespaces."""
+        return f"{self.group_path}/{self.plural}"
+
+    def path_of(self, namespace: str, name: str) -> str:
+        """Where one object is; its namespace is "" for cluster-wide kinds. Without a name: where new ones go."""
+        folder = f"{self.group_path}/namespaces/{namespace}" if namespace else self.group_path
+        return f"{folder}/{self.plural}/{name}" if name else f"{folder}/{self.plural}"
+
+
+def _resource(kind: str, plural: str, field_selector: str = "") -> Resource:
+    return Resource(KINDS[kind], plural, field_selector)
+
+
+RESOURCES: dict[str, Resource] = {
+    resource.kind.name: resource
+    for resource in (
+        _resource("Namespace", "namespaces"),
+        _resource("Service", "services"),
+        _resource("ReplicationController", "replicationcontrollers"),
+        _resource("ReplicaSet", "replicasets"),
+        _resource("StatefulSet", "statefulsets"),
+        _resource("PodDisruptionBudget", "poddisruptionbudgets"),
+        _resource("PersistentVolume", "persistentvolumes"),
+        _resource("PersistentVolumeClaim", "persistentvolumeclaims"),
+        _resource("StorageClass", "storageclasses"),
+        _resource("CSINode", "csinodes"),
+        _resource("CSIDriver", "csidrivers"),
+        _resource("CSIStorageCapacity", "csistoragecapacities"),
+        _resource("VolumeAttachment", "volumeattachments"),
+        _resource("ResourceClaim", "resourceclaims"),
+        _resource("ResourceSlice", "resourceslices"),
+        _resource("DeviceClass", "deviceclasses"),
+        _resource("PodGroup", "podgroups"),
+        _resource("Node", "nodes"),
+        _resource("Pod", "pods", NOT_FINISHED),
+    )
+}
+"""What the event handlers and the plugins read."""
+
+
+def path_of(obj: Any, subresource: str = "") -> str:
+    """Where the object is, or one of its subresources."""
+    path = RESOURCES[obj.kind].path_of(obj.namespace, obj.name)
+    return f"{path}/{subresource}" if subresource else path

@@ -1,0 +1,26 @@
+"""Reviews: asks the API server who somebody is and what he may do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .connection import Connection
+
+Tree = dict[str, Any]
+
+
+class ApiReviews:
+    """Sends TokenReviews and SubjectAccessReviews; they come back with their status. Raises ApiError."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def review_token(self, review: Tree) -> Tree:
+        """Create a TokenReview."""
+        path = "/apis/authentication.k8s.io/v1/tokenreviews"
+        return await self._connection.send("POST", path, review)
+
+    async def review_access(self, review: Tree) -> Tree:
+        """Create a SubjectAccessReview."""
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        return await self._connection.send("POST", path, review)

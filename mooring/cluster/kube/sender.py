@@ -1,0 +1,189 @@
+"""Sender: what is written to the API server: so many requests at a time, so many per second.
+
+Works on the event loop of the connection; what comes of a request is handed to `answered`. When nothing may be sent any
+more, as after the loss of the lease, what waits fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from ...errors import ApiError
+from .connection import JSON, MAX_RETRIES, Answer, Connection, UnreachableError, refusal
+from .posting import Done, Post, PostPool
+from .throttle import TokenBucket
+
+log = logging.getLogger(__name__)
+
+MAX_AT_ONCE = 64
+"""How many requests are under way at the same time, at most."""
+TRIES = 4
+FIRST_WAIT_S = 0.01
+WAIT_FACTOR = 5
+"""How often and when a patch is tried again: k8s.io/client-go/util/retry.DefaultBackoff."""
+
+Result = tuple["asyncio.Future[Any]", Any, ApiError | None]
+Job = Callable[["Sender"], Awaitable[Any]]
+
+
+class ClosedError(ApiError):
+    """We are not, or no longer, the one who may write."""
+
+
+class Order(NamedTuple):
+    """Something to be sent, and who waits for what comes of it."""
+
+    job: Job
+    future: asyncio.Future[Any] | None
+    what: str
+    """For the log, if it fails and nobody waits."""
+
+
+class PostOrder(NamedTuple):
+    """Something to be posted whose answer matters only if it is a refusal: there may be thousands."""
+
+    path: str
+    body: bytes
+    future: asyncio.Future[Any]
+
+
+class Sender:
+    """Sends what others ordered."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        bucket: TokenBucket,
+        answered: Callable[[Result], None],
+        may_send: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._connection = connection
+        self._bucket = bucket
+        self._answered = answered
+        self._may_send = may_send
+        self._slots = asyncio.Semaphore(MAX_AT_ONCE)
+        self._pool: PostPool | None = None
+        if connection.credentials.proxy is None:
+            self._pool = PostPool(connection.credentials, may_send, _not_sent)
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def take(self, orders: deque[Order | PostOrder]) -> None:
+        """Begin with all orders."""
+        while orders:
+            order = orders.popleft()
+            if isinstance(order, Order):
+                self._begin(order)
+            else:
+                self._post(order)
+
+    def post(self, path: str, body: bytes, done: Done, tries: int = MAX_RETRIES) -> None:
+        """Post `body` when it is its turn; `done` is given the answer, or why there is none."""
+
+        def answered(answer: Answer | ApiError) -> None:
+            if isinstance(answer, Answer) and answer.code >= 300:
+                if tries and answer.retry_after_s is not None:
+                    again = lambda: self.post(path, body, done, tries - 1)  # noqa: E731
+                    asyncio.get_running_loop().call_later(answer.retry_after_s, again)
+                    return
+                answer = refusal(answer, f"POST {path}")
+            done(answer)
+
+        wait_s = self._bucket.take()
+        assert self._pool is not None, "whoever posts has looked whether there is a way"
+        if wait_s:
+            later = Post(path, body, answered)
+            asyncio.get_running_loop().call_later(wait_s, self._pool.post, later)
+        else:
+            self._pool.post(Post(path, body, answered))
+
+    @property
+    def can_post(self) -> bool:
+        """Whether there is the short way."""
+        return self._pool is not None
+
+    async def finish(self, timeout_s: float) -> None:
+        """Wait until all that was begun has ended, or the time is over."""
+        end = asyncio.get_running_loop().time() + timeout_s
+        while self.is_busy and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(0.01)
+
+    def close(self) -> None:
+        """Give up what has not ended."""
+        if self._pool is not None:
+            self._pool.close()
+        for task in self._under_way:
+            task.cancel()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is under way."""
+        return bool(self._under_way or (self._pool is not None and self._pool.under_way))
+
+    def _begin(self, order: Order) -> None:
+        task = asyncio.get_running_loop().create_task(self._do(order))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    def _post(self, order: PostOrder) -> None:
+        path, body, future = order
+        slowly = Order(lambda sender: sender.request("POST", path, body), future, f"POST {path}")
+        if self._pool is None:
+            self._begin(slowly)
+            return
+
+        def done(answer: Answer | ApiError) -> None:
+            if isinstance(answer, Answer):
+                self._answered((future, None, None))
+            elif answer.code == 401:  # the token has to be renewed first
+                self._begin(slowly)
+            else:
+                self._answered((future, None, answer))
+
+        self.post(path, body, done)
+
+    async def request(
+        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
+    ) -> bytes:
+        """Send one request when it is its turn; raises ApiError."""
+        wait_s = self._bucket.take()
+        if wait_s:
+            await asyncio.sleep(wait_s)
+        async with self._slots:
+            if not self._may_send():
+                raise _not_sent(path)
+            return await self._connection.request(method, path, body, content_type=content_type)
+
+    async def patch(self, path: str, body: bytes, content_type: str) -> bytes:
+        """Send a patch, and again when the server is in trouble."""
+        wait_s = FIRST_WAIT_S
+        for _ in range(TRIES - 1):
+            try:
+                return await self.request("PATCH", path, body, content_type)
+            except ApiError as error:
+                if error.code not in (500, 503) and not isinstance(error, UnreachableError):
+                    raise
+            await asyncio.sleep(wait_s)
+            wait_s *= WAIT_FACTOR
+        return await self.request("PATCH", path, body, content_type)
+
+    async def _do(self, order: Order) -> None:
+        answer, problem = None, None
+        try:
+            answer = await order.job(self)
+        except ApiError as error:
+            problem = error
+        except Exception as error:
+            log.exception("%s failed", order.what)
+            problem = ApiError(f"{order.what}: {error!r}")
+        if order.future is not None:
+            self._answered((order.future, answer, problem))
+        elif problem is not None and problem.code != 404:
+            log.warning("%s: %s", order.what, problem)
+
+
+def _not_sent(path: str) -> ApiError:
+    return ClosedError(f"{path}: not sent, as another scheduler may have the lease")

@@ -1,0 +1,30 @@
+"""Throttle: how many requests per second a client allows itself.
+
+Mirrors k8s.io/client-go/util/flowcontrol/throttle.go: a bucket of `burst` tokens that fills at `qps` per second.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+class TokenBucket:
+    """Says how long each request has to wait; those who wait are served in order."""
+
+    def __init__(self, qps: float, burst: int, now: Callable[[], float] = time.monotonic) -> None:
+        self._qps = qps
+        self._burst = max(burst, 1)
+        self._now = now
+        self._tokens = float(self._burst)
+        self._filled_at = now()
+
+    def take(self) -> float:
+        """Take a token; returns in how many seconds it is there. Without a limit (`qps` negative) that is at once."""
+        if self._qps <= 0:
+            return 0.0
+        now = self._now()
+        self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._qps)
+        self._filled_at = now
+        self._tokens -= 1
+        return max(-self._tokens / self._qps, 0.0)

@@ -1,0 +1,310 @@
+"""Replay: a recorded cluster once more, in virtual time, with another scheduler in the place of the one it had.
+
+What the recorded scheduler did is left out and compared with: where it bound pods, what it wrote about volumes and
+claims. Everything else happens as it did: pods and nodes come, change and go. So each pod is there for as long as it
+was, unless our scheduler pushes it out, or its node goes from under it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from msgspec.structs import replace
+
+from ..api.dra import EXTENDED_RESOURCE_CLAIM, POD_CLAIM_NAME, ResourceClaim
+from ..api.meta import KubeObject
+from ..api.node import Node
+from ..api.pod import Pod
+from ..api.pod_status import DISRUPTION_TARGET, PodStatus
+from ..api.storage import PersistentVolume, PersistentVolumeClaim
+from ..config import SchedulerConfiguration, default_config
+from ..errors import InputError
+from ..scheduler import PluginSource
+from .recording import ADDED, DELETED, RecordedEvent, Recording
+from .simulation import OnProgress, Simulation
+from .timeline import ObjectRef, TimelineEvent
+
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+PREEMPTED = "PreemptionByScheduler"
+DECIDED_KINDS = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)
+"""What is written about these follows from where pods go, so it is done anew."""
+
+
+class Verdict(StrEnum):
+    """How two decisions about a pod compare."""
+
+    SAME = "same"
+    OTHER = "other node"
+    PENDING_HERE = "pending here"
+    PENDING_THEN = "pending then"
+    PENDING = "pending"
+
+
+@dataclass(slots=True)
+class Placement:
+    """Where a pod went, and when, in seconds after the start."""
+
+    node_name: str
+    time_s: float
+
+
+@dataclass(slots=True)
+class Comparison:
+    """One pod that needed a node: what was recorded, and what we decide."""
+
+    pod: Pod
+    created_s: float
+    recorded: Placement | None = None
+    replayed: Placement | None = None
+    is_lost: bool = False
+    """Whether it went with a node on which it had not been in the recording."""
+
+    @property
+    def verdict(self) -> Verdict:
+        match self.recorded, self.replayed:
+            case None, None:
+                return Verdict.PENDING
+            case None, _:
+                return Verdict.PENDING_THEN
+            case _, None:
+                return Verdict.PENDING_HERE
+        assert self.recorded is not None
+        assert self.replayed is not None
+        same = self.recorded.node_name == self.replayed.node_name
+        return Verdict.SAME if same else Verdict.OTHER
+
+
+@dataclass(slots=True)
+class ReplayReport:
+    """All pods that needed a node, in the order in which they came."""
+
+    pods: list[Comparison]
+    preempted: list[tuple[Pod, Pod]] = field(default_factory=list)
+    """Whom our scheduler pushed out, and for whom."""
+    time_s: float = 0.0
+    seconds: float = 0.0
+    """How long the replay took, on the wall clock."""
+
+    @property
+    def differing(self) -> list[Comparison]:
+        return [one for one in self.pods if one.verdict not in (Verdict.SAME, Verdict.PENDING)]
+
+    def counts(self) -> dict[Verdict, int]:
+        """How many pods there are of each verdict."""
+        found = dict.fromkeys(Verdict, 0)
+        for one in self.pods:
+            found[one.verdict] += 1
+        return found
+
+
+class Replay:
+    """One replay; `run` it once. Raises InputError when something recorded makes no sense."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        config: SchedulerConfiguration | None = None,
+        *,
+        seed: int | None = None,
+        feature_gates: Mapping[str, bool] | None = None,
+        plugins: Iterable[PluginSource] = (),
+    ) -> None:
+        self._recording = recording
+        config = config or default_config()
+        self._schedulers = {profile.scheduler_name for profile in config.profiles}
+        self._compared: dict[str, Comparison] = {}
+        self._simulation = Simulation(
+            recording.objects,
+            config,
+            seed=seed,
+            feature_gates=feature_gates,
+            plugins=plugins,
+            is_recorded=True,
+        )
+        self._cluster = self._simulation.cluster
+        for obj in recording.objects:
+            if isinstance(obj, Pod) and not obj.node_name:
+                self._compare(obj, 0.0)
+        for event in recording.events:
+            self._simulation.expect(event.at_s, self._happening(event))
+
+    def run(self, on_progress: OnProgress | None = None) -> ReplayReport:
+        """Let it all happen."""
+        self._simulation.begin()
+        self._cluster.watch(_Bindings(self._bound), replay=False)
+        report = self._simulation.run(on_progress, until_s=self._recording.duration_s)
+        return ReplayReport(
+            list(self._compared.values()), report.preempted, report.time_s, report.seconds
+        )
+
+    def _happening(self, event: RecordedEvent) -> Callable[[], None]:
+        return lambda: self._happen(event)
+
+    def _happen(self, event: RecordedEvent) -> None:
+        obj = event.obj
+        stored = self._cluster.get(obj.kind, obj.namespace, obj.name)
+        try:
+            if isinstance(obj, Pod):
+                self._happen_to_pod(event, obj, stored)
+            elif event.type == DELETED:
+                self._remove(stored)
+            elif stored is None:
+                if event.type == ADDED and not is_decided(obj):
+                    self._add(obj)
+            elif not isinstance(obj, DECIDED_KINDS):
+                self._cluster.update(_unversioned(obj))
+        except InputError as error:
+            raise InputError(
+                f"recording: {event.at_s:g} s: {obj.kind} {obj.key}: {error}"
+            ) from None
+
+    # Pods
+
+    def _happen_to_pod(self, event: RecordedEvent, pod: Pod, stored: Pod | None) -> None:
+        if event.type == DELETED:
+            if stored is not None and stored.uid == pod.uid:
+                self._cluster.delete(stored)
+            return
+        is_ours = self._is_ours(pod)
+        if is_ours and pod.uid not in self._compared and event.type == ADDED:
+            self._compare(pod, event.at_s)
+        known = self._compared.get(pod.uid)
+        if known is not None and pod.node_name and known.recorded is None:
+            known.recorded = Placement(pod.node_name, event.at_s)
+        if stored is not None and stored.uid != pod.uid:
+            self._cluster.delete(stored)  # another of the same name, whose end was not seen
+            stored = None
+        if stored is None:
+            if event.type == ADDED:
+                self._add(_undecided(pod) if is_ours else pod)
+            return  # ours has pushed it out, or it went with its node
+        self._change_pod(pod, stored, is_ours)
+
+    def _change_pod(self, pod: Pod, stored: Pod, is_ours: bool) -> None:
+        """Let the pod be what was recorded, but where it was put by a scheduler."""
+        leaves = pod.deletion_timestamp
+        if leaves is not None and was_preempted(pod):
+            leaves = None  # that was a decision; ours decides anew
+        if leaves is not None and not stored.node_name and is_ours:
+            self._cluster.delete(stored)
+            return
+        changed = pod.replace(
+            node_name=stored.node_name if is_ours else pod.node_name,
+            status=_status(pod.status, stored.status),
+            deletion_timestamp=stored.deletion_timestamp or leaves,
+            resource_version=stored.resource_version,
+            generation=stored.generation,
+        )
+        if _differs(changed, stored):
+            self._cluster.update(changed)
+
+    def _is_ours(self, pod: Pod) -> bool:
+        """Whether a scheduler decides where the pod goes, and ours is that scheduler."""
+        by_kubelet = any(owner.kind == "Node" for owner in pod.owner_references)
+        was_there = pod.uid not in self._compared and self._was_running(pod)
+        return pod.scheduler_name in self._schedulers and not by_kubelet and not was_there
+
+    def _was_running(self, pod: Pod) -> bool:
+        """Whether the pod was on its node when the recording began."""
+        stored = self._cluster.get("Pod", pod.namespace, pod.name)
+        return stored is not None and stored.uid == pod.uid and bool(stored.node_name)
+
+    def _compare(self, pod: Pod, at_s: float) -> None:
+        if pod.scheduler_name in self._schedulers:
+            self._compared[pod.uid] = Comparison(pod, at_s)
+
+    def _bound(self, pod: Pod) -> None:
+        known = self._compared.get(pod.uid)
+        if known is not None:
+            known.replayed = Placement(pod.node_name, self._simulation.clock.monotonic())
+
+    # Everything else
+
+    def _add(self, obj: Any) -> None:
+        self._simulation.happen(TimelineEvent(0.0, add=(obj,)))
+
+    def _remove(self, stored: Any) -> None:
+        if stored is None:
+            return
+        if isinstance(stored, Node):
+            for pod in self._cluster.list("Pod"):
+                known = self._compared.get(pod.uid)
+                if known is not None and pod.node_name == stored.name:
+                    then = known.recorded.node_name if known.recorded else ""
+                    known.is_lost = then != stored.name
+            ref = ObjectRef("Node", "", stored.name)
+            self._simulation.happen(TimelineEvent(0.0, remove=(ref,)))
+        else:
+            self._cluster.delete(stored)
+
+
+class _Bindings:
+    """Watches the cluster for pods that are put on a node."""
+
+    def __init__(self, bound: Callable[[Pod], None]) -> None:
+        self._bound = bound
+
+    def on_add(self, obj: Any) -> None:
+        """A pod that comes with its node was not bound by us."""
+
+    def on_update(self, old: Any, new: Any) -> None:
+        if isinstance(new, Pod) and new.node_name and not old.node_name:
+            self._bound(new)
+
+    def on_delete(self, obj: Any) -> None:
+        """What was bound stays so."""
+
+
+def is_decided(obj: Any) -> bool:
+    """Whether the object came because of a decision, or is made anew for its pod."""
+    match obj:
+        case ResourceClaim():
+            return POD_CLAIM_NAME in obj.annotations or EXTENDED_RESOURCE_CLAIM in obj.annotations
+        case PersistentVolume():
+            return PROVISIONED_BY in obj.annotations
+    return False
+
+
+def was_preempted(pod: Pod) -> bool:
+    """Whether the pod had to go for another."""
+    condition = pod.status.condition(DISRUPTION_TARGET)
+    return condition is not None and condition.reason == PREEMPTED
+
+
+def _undecided(pod: Pod) -> Pod:
+    """The pod as it was before a scheduler looked at it."""
+    status = _status(pod.status, PodStatus(phase="Pending"))
+    return pod.replace(node_name="", status=status, deletion_timestamp=None)
+
+
+def _status(recorded: PodStatus, ours: PodStatus) -> PodStatus:
+    """Our status, with what the kubelet has said about resources."""
+    return replace(
+        ours,
+        container_statuses=recorded.container_statuses,
+        init_container_statuses=recorded.init_container_statuses,
+        resources=recorded.resources,
+        allocated_resources=recorded.allocated_resources,
+    )
+
+
+def _differs(changed: Pod, stored: Pod) -> bool:
+    """Whether something about the pod changed that anybody looks at."""
+    return (
+        changed.spec is not stored.spec
+        or changed.node_name != stored.node_name
+        or changed.labels != stored.labels
+        or changed.annotations != stored.annotations
+        or changed.deletion_timestamp != stored.deletion_timestamp
+        or changed.status != stored.status
+    )
+
+
+def _unversioned(obj: Any) -> Any:
+    """The object for an update that takes whatever is there."""
+    if isinstance(obj, KubeObject):
+        return replace(obj, metadata=replace(obj.metadata, resource_version="", uid=""))
+    return obj.replace(uid="")

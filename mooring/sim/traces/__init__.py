@@ -1,0 +1,24 @@
+"""Traces: tables of nodes and pods, as research publishes them, made into manifests.
+
+What lives here: reading CSV files, one importer per known trace (`openb.py`), one for tables of anybody's own
+(`own_tables.py`), and writing what they make. What may enter: what may enter sim. What must not happen: a decision
+about placement, or printing. Who calls it: cli, and people in their own scripts.
+"""
+
+from .openb import GPU_MILLI, GPU_MODEL, OpenbTrace, find_openb
+from .own_tables import Columns, parse_columns, read_own_tables
+from .rows import Row, read_rows
+from .writing import write_list
+
+__all__ = [
+    "Columns",
+    "GPU_MILLI",
+    "GPU_MODEL",
+    "OpenbTrace",
+    "Row",
+    "find_openb",
+    "parse_columns",
+    "read_own_tables",
+    "read_rows",
+    "write_list",
+]

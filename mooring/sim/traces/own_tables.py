@@ -1,0 +1,220 @@
+"""Own tables: nodes and pods from anybody's CSV files, by the names of their columns.
+
+A column is a field when it is named like one; `--column` gives a column another name and its numbers a unit:
+`cpu=cpu_milli:m` makes 250 in the column cpu_milli a cpu of 250m. docs/traces.md lists the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...api.durations import EXPECTED, parse_duration
+from ...api.names import is_label_value, is_qualified_name
+from ...api.quantity import parse_quantity
+from ...cluster.memory import DURATION
+from ...errors import InputError
+from ..timeline import CREATED_AT
+from .rows import Row, read_rows
+
+PLAIN_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+PREFIXES = ("label", "annotation", "selector")
+"""Columns such as `label:app`, whose rest is a key."""
+NODE_FIELDS = frozenset({"name", "count"})
+POD_FIELDS = frozenset(
+    {"name", "namespace", "count", "priority", "scheduler", "created-at", "duration"}
+)
+DEFAULT_MAX_PODS = "110"
+
+
+@dataclass(frozen=True)
+class Column:
+    """Where the values of a field are, and what is put after each."""
+
+    name: str
+    unit: str = ""
+
+
+@dataclass
+class Columns:
+    """Which column is which field. Columns that are no field are noted in `unused`."""
+
+    given: Mapping[str, Column] = field(default_factory=dict)
+    unused: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+    """The fields of `given` that some file has."""
+
+    def of(self, row: Row, fields: frozenset[str]) -> dict[str, str]:
+        """The fields of a row: what its cells hold, with their units; empty cells are left out."""
+        named = {column.name: (name, column.unit) for name, column in self.given.items()}
+        found = {}
+        for column in row.cells:
+            name, unit = named.get(column, (column, ""))
+            if name not in fields and not _is_free(name):
+                self.unused.add(column)
+                continue
+            if column in named:
+                self.used.add(name)
+            if text := row.text(column):
+                found[name] = text + unit
+        return found
+
+    def place(self, name: str) -> str:
+        """The column in which a field is."""
+        return self.given[name].name if name in self.given else name
+
+
+def parse_columns(texts: Iterable[str]) -> Columns:
+    """Read texts such as `cpu=cpu_milli:m`; InputError when one is not FIELD=COLUMN or FIELD=COLUMN:UNIT."""
+    given = {}
+    for text in texts:
+        name, _, rest = text.partition("=")
+        column, _, unit = rest.rpartition(":") if ":" in rest else (rest, "", "")
+        if not name or not column:
+            raise InputError(f'--column: expected FIELD=COLUMN or FIELD=COLUMN:UNIT; got "{text}"')
+        if name not in NODE_FIELDS | POD_FIELDS and not _is_free(name):
+            fields = ", ".join(sorted(NODE_FIELDS | POD_FIELDS | PLAIN_RESOURCES))
+            more = "a resource such as nvidia.com/gpu, label:KEY, annotation:KEY or selector:KEY"
+            raise InputError(f'--column: expected one of {fields}, {more}; got "{name}"')
+        given[name] = Column(column, unit)
+    return Columns(given)
+
+
+def read_own_tables(
+    nodes: Path | None, pods: Path | None, columns: Columns
+) -> Iterator[dict[str, Any]]:
+    """Yield the manifests of both files; InputError when a cell is wrong or a column of `--column` is nowhere."""
+    for file, fields, make in ((nodes, NODE_FIELDS, _node), (pods, POD_FIELDS, _pod)):
+        if file is not None:
+            yield from _read(file, fields, make, columns)
+    for name, column in columns.given.items():
+        if name not in columns.used:
+            raise InputError(f"--column: expected a column of the files; got {column.name}")
+
+
+_Make = Callable[["_Cells"], dict[str, Any]]
+
+
+def _read(
+    file: Path, fields: frozenset[str], make: _Make, columns: Columns
+) -> Iterator[dict[str, Any]]:
+    needed = columns.place("name")
+    for row in read_rows(file, [needed]):
+        cells = _Cells(row, columns, columns.of(row, fields))
+        name = cells.values.get("name", "")
+        if not name:
+            raise row.fault(needed, "expected a name; got an empty cell")
+        manifest = make(cells)
+        count = cells.count()
+        if count is None:
+            manifest["metadata"]["name"] = name
+            yield manifest
+            continue
+        for number in range(count):
+            metadata = {**manifest["metadata"], "name": f"{name}-{number}"}
+            yield {**manifest, "metadata": metadata}
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The fields of one row, read one by one."""
+
+    row: Row
+    columns: Columns
+    values: Mapping[str, str]
+
+    def count(self) -> int | None:
+        """How many of them there are; None: one, whose name is as it stands."""
+        return None if "count" not in self.values else self.row.number(self.columns.place("count"))
+
+    def resources(self) -> dict[str, str]:
+        """The fields that are resources."""
+        expected = "a quantity such as 250m or 1.5Gi"
+        names = filter(_is_resource, self.values)
+        return {name: self._checked(name, _is_quantity, expected) for name in names}
+
+    def keyed(self, prefix: str) -> dict[str, str]:
+        """What stands in the columns with this prefix, by their keys."""
+        start = f"{prefix}:"
+        keys = (name for name in self.values if name.startswith(start))
+        return {name.removeprefix(start): self.values[name] for name in keys}
+
+    def labels(self) -> dict[str, str]:
+        """The labels; InputError where one may not be."""
+        for key in self.keyed("label"):
+            self._checked(f"label:{key}", is_label_value, "a value that a label may have")
+        return self.keyed("label")
+
+    def duration(self, name: str) -> str | None:
+        """A field that is a time; None when the cell is empty."""
+        if name not in self.values:
+            return None
+        expected = EXPECTED.removeprefix("expected ")
+        return self._checked(name, lambda text: parse_duration(text) is not None, expected)
+
+    def _checked(self, name: str, is_right: Callable[[str], bool], expected: str) -> str:
+        text = self.values[name]
+        if not is_right(text):
+            raise self.row.fault(self.columns.place(name), f'expected {expected}; got "{text}"')
+        return text
+
+
+def _node(cells: _Cells) -> dict[str, Any]:
+    resources = {"pods": DEFAULT_MAX_PODS, **cells.resources()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"labels": cells.labels(), "annotations": cells.keyed("annotation")},
+        "status": {"allocatable": resources, "capacity": resources},
+    }
+
+
+def _pod(cells: _Cells) -> dict[str, Any]:
+    annotations = cells.keyed("annotation")
+    for name, key in (("created-at", CREATED_AT), ("duration", DURATION)):
+        if (time := cells.duration(name)) is not None:
+            annotations[key] = time
+    requests = cells.resources()
+    # An extended resource is never overcommitted: the API server wants its limit to be the same.
+    limits = {name: amount for name, amount in requests.items() if "/" in name}
+    spec: dict[str, Any] = {
+        "containers": [{"name": "main", "resources": {"requests": requests, "limits": limits}}]
+    }
+    if "priority" in cells.values:
+        spec["priority"] = cells.row.number(cells.columns.place("priority"))
+    if "scheduler" in cells.values:
+        spec["schedulerName"] = cells.values["scheduler"]
+    if selector := cells.keyed("selector"):
+        spec["affinity"] = _on_labels(selector)
+    metadata = {"labels": cells.labels(), "annotations": annotations}
+    if "namespace" in cells.values:
+        metadata["namespace"] = cells.values["namespace"]  # type: ignore[assignment]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _on_labels(selector: Mapping[str, str]) -> dict[str, Any]:
+    """The affinity that keeps a pod on nodes with these labels; `a|b` stands for either."""
+    expressions = [
+        {"key": key, "operator": "In", "values": text.split("|")} for key, text in selector.items()
+    ]
+    required = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def _is_free(name: str) -> bool:
+    """Whether a field may be named so that is not one of the fixed ones."""
+    prefix, _, key = name.partition(":")
+    return _is_resource(name) or (prefix in PREFIXES and is_qualified_name(key))
+
+
+def _is_resource(name: str) -> bool:
+    return name in PLAIN_RESOURCES or ("/" in name and is_qualified_name(name))
+
+
+def _is_quantity(text: str) -> bool:
+    try:
+        return parse_quantity(text) >= 0
+    except ValueError:
+        return False

@@ -1,0 +1,129 @@
+"""Control plane: a real kube-apiserver with its etcd, on free ports of the loopback, for the time of a test.
+
+The binaries are looked for where envtest looks for them: in the folder that KUBEBUILDER_ASSETS names, else in
+/usr/local/kubebuilder/bin. There is no controller manager: what its controllers and the kubelets would do is played by
+`kubelets.py`, and admission that counts on them is off.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from secrets import token_urlsafe
+
+import yaml
+
+from ...cluster.apiserver import make_kubeconfig
+from ...cluster.certificates import make_certificate
+from .client import Client
+from .processes import Process, free_port
+
+DEFAULT_ASSETS = Path("/usr/local/kubebuilder/bin")
+NEEDED = ("etcd", "kube-apiserver")
+START_S = 90.0
+# Without a controller manager nobody would make service accounts, take the taint of new nodes away, or let go of
+# claims and volumes that are protected.
+ADMISSION_OFF = "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection"
+
+
+def assets_folder() -> Path:
+    """Where the binaries are expected."""
+    return Path(os.environ.get("KUBEBUILDER_ASSETS") or DEFAULT_ASSETS)
+
+
+def find_asset(name: str) -> Path | None:
+    """The path of one binary, None when it is not there."""
+    path = assets_folder() / name
+    return path if os.access(path, os.X_OK) else None
+
+
+def missing_assets() -> list[str]:
+    """What a control plane needs and is not there."""
+    return [name for name in NEEDED if find_asset(name) is None]
+
+
+class ControlPlane:
+    """etcd and kube-apiserver with all they keep in `folder`. `kubeconfig` is that of an administrator."""
+
+    has_controllers = False
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.folder = folder
+        self.kubeconfig = folder / "kubeconfig"
+        self._arguments = arguments
+        self._port, self._etcd_port, self._peer_port = free_port(), free_port(), free_port()
+        self._write_credentials()
+        self.etcd = Process(self._etcd_command(), folder / "etcd.log")
+        self.api_server = Process(self._command(), folder / "kube-apiserver.log")
+        self._wait()
+
+    def stop(self) -> None:
+        """End both, the API server first."""
+        try:
+            self.api_server.stop()
+        finally:
+            self.etcd.stop()
+
+    def kill_api_server(self) -> None:
+        """End the API server as a crash does; etcd, and so the data, stays."""
+        self.api_server.kill()
+
+    def start_api_server(self) -> None:
+        """Start the API server again, on the same port with the same data."""
+        self.api_server = Process(self._command(), self.folder / "kube-apiserver.log")
+        self._wait()
+
+    def _wait(self) -> None:
+        client = Client(self.kubeconfig)
+        self.api_server.wait_until(client.is_ready, "ready", START_S)
+
+    def _write_credentials(self) -> None:
+        serving, token = make_certificate(), token_urlsafe(24)
+        for name, content in {
+            "serving.crt": serving.cert,
+            "serving.key": serving.key,
+            "service-account.key": make_certificate().key,
+            "tokens.csv": f'{token},admin,admin,"system:masters"\n'.encode(),
+        }.items():
+            path = self.folder / name
+            path.touch(mode=0o600)
+            path.write_bytes(content)
+        config = make_kubeconfig(f"https://127.0.0.1:{self._port}", serving.cert, token)
+        self.kubeconfig.touch(mode=0o600)
+        self.kubeconfig.write_text(yaml.safe_dump(config))
+
+    def _etcd_command(self) -> list[str]:
+        peers = f"http://127.0.0.1:{self._peer_port}"
+        clients = f"http://127.0.0.1:{self._etcd_port}"
+        return [
+            str(assets_folder() / "etcd"),
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={clients}",
+            f"--advertise-client-urls={clients}",
+            f"--listen-peer-urls={peers}",
+            f"--initial-advertise-peer-urls={peers}",
+            f"--initial-cluster=default={peers}",
+            "--log-level=error",
+        ]
+
+    def _command(self) -> list[str]:
+        folder = self.folder
+        return [
+            str(assets_folder() / "kube-apiserver"),
+            f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            f"--secure-port={self._port}",
+            f"--cert-dir={folder / 'certificates'}",
+            f"--tls-cert-file={folder / 'serving.crt'}",
+            f"--tls-private-key-file={folder / 'serving.key'}",
+            f"--token-auth-file={folder / 'tokens.csv'}",
+            "--authorization-mode=RBAC",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={folder / 'service-account.key'}",
+            f"--service-account-signing-key-file={folder / 'service-account.key'}",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--endpoint-reconciler-type=none",
+            f"--disable-admission-plugins={ADMISSION_OFF}",
+            *self._arguments,
+        ]

@@ -1,0 +1,37 @@
+"""Kinds: where objects of a kind are found in the API."""
+
+from __future__ import annotations
+
+from .client import Tree
+
+# Group and version, plural, whether there is one per namespace.
+KINDS = {
+    "ConfigMap": ("v1", "configmaps", True),
+    "CSINode": ("storage.k8s.io/v1", "csinodes", False),
+    "DeviceClass": ("resource.k8s.io/v1", "deviceclasses", False),
+    "Lease": ("coordination.k8s.io/v1", "leases", True),
+    "Namespace": ("v1", "namespaces", False),
+    "Node": ("v1", "nodes", False),
+    "PersistentVolume": ("v1", "persistentvolumes", False),
+    "PersistentVolumeClaim": ("v1", "persistentvolumeclaims", True),
+    "Pod": ("v1", "pods", True),
+    "PodDisruptionBudget": ("policy/v1", "poddisruptionbudgets", True),
+    "PriorityClass": ("scheduling.k8s.io/v1", "priorityclasses", False),
+    "ResourceClaim": ("resource.k8s.io/v1", "resourceclaims", True),
+    "ResourceClaimTemplate": ("resource.k8s.io/v1", "resourceclaimtemplates", True),
+    "ResourceSlice": ("resource.k8s.io/v1", "resourceslices", False),
+    "StorageClass": ("storage.k8s.io/v1", "storageclasses", False),
+}
+
+
+def path_of(kind: str, namespace: str = "", name: str = "") -> str:
+    """The path of a list, over all namespaces if none is named, or of one object in it."""
+    version, plural, is_namespaced = KINDS[kind]
+    root = "/api/v1" if version == "v1" else f"/apis/{version}"
+    middle = f"/namespaces/{namespace}" if is_namespaced and namespace else ""
+    return f"{root}{middle}/{plural}" + (f"/{name}" if name else "")
+
+
+def with_head(kind: str, tree: Tree) -> Tree:
+    """The object with its apiVersion and kind."""
+    return {"apiVersion": KINDS[kind][0], "kind": kind, **tree}

@@ -1,0 +1,52 @@
+"""Schedulers: a scheduler as a process of its own: `mooring run`, or kube-scheduler from the folder of the binaries.
+
+MOORING_E2E_SCHEDULER=kube-scheduler lets the end-to-end tests judge kube-scheduler: what they ask of Mooring, the
+original has to do, too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .client import Tree
+from .control_plane import assets_folder
+from .processes import Process
+
+MOORING, KUBE_SCHEDULER = "mooring", "kube-scheduler"
+
+
+def scheduler_under_test() -> str:
+    """Which scheduler the end-to-end tests are about."""
+    name = os.environ.get("MOORING_E2E_SCHEDULER") or MOORING
+    assert name in (MOORING, KUBE_SCHEDULER), f"MOORING_E2E_SCHEDULER: unknown scheduler {name}"
+    return name
+
+
+def make_config(kubeconfig: Path, **settings: Any) -> Tree:
+    """A KubeSchedulerConfiguration for one scheduler alone that is not held back."""
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 5000, "burst": 10000},
+        "leaderElection": {"leaderElect": False},
+        "podInitialBackoffSeconds": 1,
+        "podMaxBackoffSeconds": 2,
+        **settings,
+    }
+
+
+def start_scheduler(name: str, config: Tree, folder: Path, *arguments: str) -> Process:
+    """Start the scheduler of that name; its configuration and its log go to `folder`, which is new."""
+    folder.mkdir(parents=True)
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(config))
+    if name == KUBE_SCHEDULER:
+        command = [str(assets_folder() / KUBE_SCHEDULER), "--secure-port=0"]
+    else:
+        command = [sys.executable, "-m", "mooring.cli.main", "run"]
+    return Process([*command, f"--config={path}", *arguments], folder / f"{name}.log")

@@ -1,0 +1,48 @@
+"""Virtual time: asyncio on a clock that is set by hand and jumps whenever everybody waits.
+
+For tests of code with timeouts and retries: a minute takes no time, and always the same happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import selectors
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from ..clock import ManualClock
+
+Result = TypeVar("Result")
+MICROS = 1_000_000
+
+
+class JumpingSelector(selectors.SelectSelector):
+    """Waits for nothing: lets the clock jump to the moment until which the loop would have waited."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def select(self, timeout: float | None = None) -> Any:
+        assert timeout is not None, "everybody waits, and nobody for a moment in time"
+        if timeout > 0:
+            self._clock.advance(math.ceil(timeout * MICROS) / MICROS)
+        return super().select(0)
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop that lives by `clock`."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(JumpingSelector(clock))
+        self._clock = clock
+
+    def time(self) -> float:
+        return self._clock.monotonic()
+
+
+def run_virtual(clock: ManualClock, work: Coroutine[Any, Any, Result]) -> Result:
+    """Run `work` to its end in virtual time."""
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(clock)) as runner:
+        return runner.run(work)

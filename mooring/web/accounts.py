@@ -1,0 +1,125 @@
+"""Accounts: what every plugin said about a pod, small enough to be sent: equal verdicts are one, nodes are numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ..scheduler import Attempt, Explanation, PluginScore
+from ..scheduler.judge import Judged
+from .numbering import NONE, Tree
+
+MOST_SCORED = 12
+"""Of so many nodes, the best, it is told what each plugin gave them; equal ones count once."""
+
+NumberOf = Callable[[str], int]
+"""The number of a node by its name; NONE for one that is not known."""
+
+
+def account_of_attempt(attempt: Attempt, number_of: NumberOf) -> Tree | None:
+    """What was said when the attempt was made; None when nobody asked then."""
+    told = attempt.explanation
+    if told is None:
+        return None
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for name, status in told.filter.items():
+        if not status.is_success:
+            key = (status.plugin, status.message, status.code.name)
+            groups.setdefault(key, []).append(name)
+    account = {
+        "when": "then",
+        "evaluated": attempt.evaluated_nodes,
+        "feasible": attempt.feasible_nodes,
+        "refusals": _refusals(groups, number_of),
+        **_rest(told, number_of, attempt.node_name),
+    }
+    if told.post_filter is not None:
+        account["postFilter"] = told.post_filter[1].message
+    return account
+
+
+def account_of_judged(judged: Judged, number_of: NumberOf, when: str) -> Tree:
+    """What is said now; `when` tells the page how to put it."""
+    groups = {
+        (status.plugin, status.message, status.code.name): names
+        for status, names in judged.refusals
+    }
+    return {
+        "when": when,
+        "evaluated": judged.evaluated_nodes,
+        "feasible": judged.feasible_nodes,
+        "refusals": _refusals(groups, number_of),
+        "hasExtenders": judged.has_extenders,
+        **_rest(judged.scores, number_of, ""),
+    }
+
+
+def ranges(numbers: Iterable[int]) -> list[int]:
+    """Numbers as first and last of each run: 1, 2, 3, 7 are [1, 3, 7, 7]."""
+    found: list[int] = []
+    for number in sorted(numbers):
+        if found and number == found[-1] + 1:
+            found[-1] = number
+        else:
+            found += (number, number)
+    return found
+
+
+def _refusals(
+    groups: Mapping[tuple[str, str, str], Sequence[str]], number_of: NumberOf
+) -> list[Tree]:
+    """The verdict table, the most frequent refusal first."""
+    ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+    return [
+        {
+            "plugin": plugin,
+            "reason": reason,
+            "code": code,
+            "count": len(names),
+            "nodes": ranges(n for n in map(number_of, names) if n != NONE),
+        }
+        for (plugin, reason, code), names in ordered
+    ]
+
+
+def _rest(told: Explanation, number_of: NumberOf, winner: str) -> Tree:
+    return {
+        "preFilter": "" if told.pre_filter.is_success else told.pre_filter.message,
+        "narrowed": None if told.node_names is None else len(told.node_names),
+        "skipped": {"filter": told.skipped_filter, "score": told.skipped_score},
+        "waitsFor": told.waits_for,
+        "scores": _scores(told.scores, told.totals, number_of, winner),
+    }
+
+
+def _scores(
+    scores: Sequence[PluginScore], totals: Mapping[str, int], number_of: NumberOf, winner: str
+) -> Tree | None:
+    """The best nodes, of equal ones the winner or the first, and what each plugin gave them; None without any."""
+    if not totals:
+        return None
+    alike: dict[tuple[int, ...], list[str]] = {}
+    for name in sorted(totals, key=lambda name: (-totals[name], name != winner, name)):
+        given = (totals[name], *(score.normalized[name] for score in scores))
+        alike.setdefault(given, []).append(name)
+    groups = list(alike.values())
+    shown = groups[:MOST_SCORED]
+    if winner in totals and not any(winner in group for group in shown):
+        shown[-1] = next(group for group in groups if winner in group)
+    firsts = [group[0] for group in shown]
+    return {
+        "nodes": [number_of(name) for name in firsts],
+        "alike": [len(group) - 1 for group in shown],
+        "totals": [totals[name] for name in firsts],
+        "of": len(totals),
+        "winner": number_of(winner) if winner else NONE,
+        "plugins": [
+            {
+                "plugin": score.plugin,
+                "weight": score.weight,
+                "raw": [score.raw[name] for name in firsts],
+                "points": [score.normalized[name] * score.weight for name in firsts],
+                "isLevel": len(set(score.normalized.values())) <= 1,
+            }
+            for score in scores
+        ],
+    }

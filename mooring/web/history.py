@@ -1,0 +1,284 @@
+"""History: what a cluster was at first, and each change of a pod or a node since. Read this first.
+
+It watches a cluster as the scheduler does, so it serves simulations and live clusters alike: the report file holds all
+of it, the live page asks for what came since it last asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from ..api.node import Node
+from ..api.pod import Pod
+from ..api.pod_status import DISRUPTION_TARGET, POD_SCHEDULED
+from ..clock import Clock
+from ..scheduler import Attempt, Scheduler
+from .numbering import NONE, Numbering, Tree
+
+FORMAT = 1
+"""Of what is told; a page reads the format it was made for."""
+MOST_LOOKS = 2_000_000
+"""How often pods are looked up in the queue for the moments of a run; after that, only for its end."""
+
+
+class State(IntEnum):
+    """What a pod is doing; and what happened to a node."""
+
+    GONE = 0
+    ACTIVE = 1
+    BACKOFF = 2
+    UNSCHEDULABLE = 3
+    GATED = 4
+    HELD = 5
+    """A node is kept for it: it waits on Permit, or is being bound."""
+    RUNNING = 6
+    TERMINATING = 7
+    FINISHED = 8
+    KIND = 10
+    """Not a state: the pod has another kind now."""
+    NODE = 20
+    """The node is in the state of this row now."""
+    NODE_GONE = 21
+
+
+WAITING = frozenset({State.ACTIVE, State.BACKOFF, State.UNSCHEDULABLE, State.GATED, State.HELD})
+TEXTED = WAITING | {State.GONE}
+"""States whose events tell a text; those of the others tell a node."""
+
+
+@dataclass(slots=True)
+class Moment:
+    """How everything stands: by the number of a pod, or of a node."""
+
+    state: list[int] = field(default_factory=list)
+    node: list[int] = field(default_factory=list)
+    text: list[int] = field(default_factory=list)
+    kind: list[int] = field(default_factory=list)
+    row: list[int] = field(default_factory=list)
+    """Per node the row that tells of it; NONE: it is not there."""
+
+    def copy(self) -> Moment:
+        """The same, to be kept."""
+        return Moment(self.state[:], self.node[:], self.text[:], self.kind[:], self.row[:])
+
+
+class History:
+    """Watches a cluster. What is there before `begin` is its first state; from then on changes are noted.
+
+    With a `scheduler`, whose cluster it must be, `sync` says where in the queue pods wait.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._zero = clock.monotonic()
+        self.started = clock.now()
+        self.numbering = Numbering()
+        self.now = Moment()
+        self.first = Moment()
+        self.events: list[tuple[float, int, int, int]] = []
+        """Time in seconds since the start, State, pod or row or node, and text or node or kind."""
+        self.attempts: dict[int, Attempt] = {}
+        """By the number of the pod: the last attempt that is known."""
+        self.scheduler: Scheduler | None = None
+        self._numbers: dict[str, int] = {}
+        self._waiting: dict[int, Pod] = {}
+        self._looks = 0
+        self._has_begun = False
+
+    def begin(self) -> None:
+        """What is there now is how it was at first."""
+        self.first = self.now.copy()
+        self.events.clear()
+        self._has_begun = True
+
+    @property
+    def time_s(self) -> float:
+        """Seconds since the history began to watch."""
+        return self._clock.monotonic() - self._zero
+
+    # The cluster
+
+    def on_add(self, obj: Any) -> None:
+        """A pod or a node came."""
+        if isinstance(obj, Pod):
+            kind = self.numbering.kind(obj)
+            number = self._numbers[obj.uid] = self.numbering.pod(obj, kind)
+            now = self.now
+            for column, value in (
+                (now.state, int(State.GONE)),
+                (now.node, NONE),
+                (now.text, 0),
+                (now.kind, kind),
+            ):
+                column.append(value)
+            self._pod_is(number, obj)
+        elif isinstance(obj, Node):
+            self._node_is(obj)
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """A pod or a node changed."""
+        if isinstance(new, Pod):
+            number = self._numbers.get(new.uid)
+            if number is None:  # it took the place of another of its name
+                self.on_delete(old)
+                self.on_add(new)
+                return
+            if new.labels != old.labels or new.usage != old.usage:
+                kind = self.numbering.kind(new)
+                if kind != self.now.kind[number]:
+                    self.now.kind[number] = kind
+                    self._note(State.KIND, number, kind)
+            self._pod_is(number, new)
+        elif isinstance(new, Node):
+            self._node_is(new)
+
+    def on_delete(self, obj: Any) -> None:
+        """A pod or a node went."""
+        if isinstance(obj, Pod):
+            number = self._numbers.get(obj.uid, NONE)
+            if number != NONE:
+                self._waiting.pop(number, None)
+                disrupted = obj.status.condition(DISRUPTION_TARGET)
+                message = disrupted.message if disrupted is not None else ""
+                self._set(number, State.GONE, NONE, self.numbering.texts.of(message))
+        elif isinstance(obj, Node):
+            number = self.numbering.nodes.known(obj.name)
+            if number != NONE and self.now.row[number] != NONE:
+                self.now.row[number] = NONE
+                self._note(State.NODE_GONE, number, NONE)
+
+    def note(self, attempt: Attempt) -> None:
+        """An attempt at a pod ended; it is the last so far."""
+        number = self._numbers.get(attempt.pod.uid)
+        if number is not None:
+            self.attempts[number] = attempt
+
+    # The queue
+
+    def moment_ends(self) -> None:
+        """Time is about to pass: note where pods wait, as long as that does not take too long in all."""
+        if self._looks < MOST_LOOKS:
+            self.sync()
+
+    def sync(self) -> None:
+        """Note where in the queue the waiting pods are."""
+        if self.scheduler is None:
+            return
+        self._looks += len(self._waiting)
+        held = {waiting.pod.uid: waiting for waiting in self.scheduler.waiting_pods}
+        for number, pod in self._waiting.items():
+            state, text = self._place(self.scheduler, pod, self.now.text[number])
+            if state is State.HELD and pod.uid in held:
+                waiting = held[pod.uid]
+                by = ", ".join(waiting.pending_plugins)
+                text = self.numbering.texts.of(
+                    f"waits on Permit: {by}; {waiting.pod.node_name} is kept"
+                )
+            self._set(number, state, NONE, text)
+
+    def _place(self, scheduler: Scheduler, pod: Pod, text: int) -> tuple[State, int]:
+        """Where the pod waits, and what is said of it there."""
+        queue, key, of = scheduler.queue, pod.key, self.numbering.texts.of
+        info = queue.unschedulable.get(key)
+        if info is not None:
+            if info.gated_by is None:
+                return State.UNSCHEDULABLE, text
+            return State.GATED, of(info.gated_by.message)
+        if queue.backoff.get(key) is not None:
+            return State.BACKOFF, text
+        if queue.active.heap.get(key) is not None:
+            return State.ACTIVE, text
+        if pod.scheduler_name not in scheduler.profiles:
+            message = f'waits for scheduler "{pod.scheduler_name}", which is not configured'
+            return State.ACTIVE, of(message)
+        return State.HELD, text
+
+    # What is noted
+
+    def number_of(self, uid: str) -> int:
+        """The number of a pod that is, or was, there; NONE when it never was."""
+        return self._numbers.get(uid, NONE)
+
+    def waiting(self) -> list[tuple[int, Pod]]:
+        """The pods that wait for a node, by number."""
+        return list(self._waiting.items())
+
+    def _pod_is(self, number: int, pod: Pod) -> None:
+        if pod.node_name:
+            self._waiting.pop(number, None)
+            state = State.RUNNING
+            if pod.is_finished:
+                state = State.FINISHED
+            elif pod.is_terminating:
+                state = State.TERMINATING
+            self._set(number, state, self._node_number(pod.node_name), 0)
+        elif pod.is_finished:
+            self._waiting.pop(number, None)
+            self._set(number, State.FINISHED, NONE, 0)
+        else:
+            self._waiting[number] = pod
+            state, message = _waits(pod)
+            known = State(self.now.state[number])
+            if known in WAITING and state is State.ACTIVE:
+                state = known  # the queue knows better
+            self._set(number, state, NONE, self.numbering.texts.of(message))
+
+    def _node_is(self, node: Node) -> None:
+        row = self.numbering.row(node)
+        number = self._node_number(node.name)
+        if self.now.row[number] != row:
+            self.now.row[number] = row
+            self._note(State.NODE, row, NONE)
+
+    def _node_number(self, name: str) -> int:
+        number = self.numbering.nodes.of(name)
+        while len(self.now.row) <= number:
+            self.now.row.append(NONE)
+        return number
+
+    def _set(self, number: int, state: State, node: int, text: int) -> None:
+        now = self.now
+        if (now.state[number], now.node[number], now.text[number]) == (state, node, text):
+            return
+        now.state[number], now.node[number], now.text[number] = state, node, text
+        self._note(state, number, text if state in TEXTED else node)
+
+    def _note(self, what: State, which: int, value: int) -> None:
+        if self._has_begun:
+            self.events.append((round(self.time_s, 6), what, which, value))
+
+    def first_state(self) -> Tree:
+        """How everything stood when the history began."""
+        first = self.first
+        return {
+            "base": {
+                "state": first.state,
+                "node": first.node,
+                "text": first.text,
+                "kind": first.kind,
+                "row": first.row,
+            }
+        }
+
+    def told(self, known: dict[str, int]) -> Tree:
+        """What whoever knows the first `known` of everything has not heard of."""
+        first = known.get("events", 0)
+        events = self.events[first:]
+        times, what, which, value = zip(*events, strict=True) if events else ((), (), (), ())
+        return {
+            **self.numbering.since(known),
+            "events": {"first": first, "t": times, "what": what, "which": which, "value": value},
+            "time": round(self.time_s, 6),
+        }
+
+
+def _waits(pod: Pod) -> tuple[State, str]:
+    """How a pod waits by its own account, and why."""
+    condition = pod.status.condition(POD_SCHEDULED)
+    message = condition.message if condition is not None else ""
+    if pod.spec.scheduling_gates:
+        gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
+        return State.GATED, message or f"waiting for scheduling gates: {gates}"
+    return (State.UNSCHEDULABLE if message else State.ACTIVE), message

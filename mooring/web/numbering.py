@@ -1,0 +1,146 @@
+"""Numbering: equal things get one number, so that a page tells of each of them once.
+
+Whatever is numbered only grows: who knows the first so many asks for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any, Generic, TypeVar
+
+from ..api.node import Node
+from ..api.pod import Pod
+
+Thing = TypeVar("Thing", bound=Hashable)
+
+FIRST_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
+NONE = -1
+
+Tree = dict[str, Any]
+
+
+class Numbers(Generic[Thing]):
+    """Gives each distinct thing a number, from 0 on."""
+
+    __slots__ = ("_numbers", "things")
+
+    def __init__(self, things: Iterable[Thing] = ()) -> None:
+        self.things: list[Thing] = []
+        self._numbers: dict[Thing, int] = {}
+        for thing in things:
+            self.of(thing)
+
+    def of(self, thing: Thing) -> int:
+        """The number of `thing`; a new one when it was not seen before."""
+        number = self._numbers.get(thing)
+        if number is None:
+            number = self._numbers[thing] = len(self.things)
+            self.things.append(thing)
+        return number
+
+    def known(self, thing: Thing) -> int:
+        """The number of `thing`; NONE when it has none."""
+        return self._numbers.get(thing, NONE)
+
+    def __len__(self) -> int:
+        return len(self.things)
+
+
+PodKind = tuple[tuple[int, ...], tuple[int, ...], int, int, int, tuple[int, ...]]
+"""Requests, labels, priority, owner, scheduler and node selector: all as numbers."""
+NodeRow = tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...], int]
+"""Number of the node, labels, taints, allocatable (resource, amount, ...) and whether it is cordoned or not ready."""
+
+CORDONED, NOT_READY = 1, 2
+
+
+class Numbering:
+    """All that is told of pods and nodes, in numbers: texts, resources, kinds of pods, states of nodes."""
+
+    def __init__(self) -> None:
+        self.texts: Numbers[str] = Numbers([""])
+        self.resources: Numbers[str] = Numbers(FIRST_RESOURCES)
+        self.nodes: Numbers[str] = Numbers()
+        self.kinds: Numbers[PodKind] = Numbers()
+        self.rows: Numbers[NodeRow] = Numbers()
+        self.pod_names: list[tuple[int, str, int]] = []
+        """Namespace, name and first kind of each pod."""
+
+    def pod(self, pod: Pod, kind: int) -> int:
+        """The number of a pod that is new."""
+        self.pod_names.append((self.texts.of(pod.namespace), pod.name, kind))
+        return len(self.pod_names) - 1
+
+    def kind(self, pod: Pod) -> int:
+        """The number of what is told of the pod besides its name."""
+        owner = pod.controller
+        owned_by = f"{owner.kind}/{owner.name}" if owner is not None else ""
+        return self.kinds.of(
+            (
+                self._amounts(pod.usage),
+                self._pairs(pod.labels),
+                pod.priority,
+                self.texts.of(owned_by),
+                self.texts.of(pod.scheduler_name),
+                self._pairs(pod.spec.node_selector or {}),
+            )
+        )
+
+    def row(self, node: Node) -> int:
+        """The number of the state that a node is in."""
+        flags = CORDONED if node.unschedulable else 0
+        ready = node.condition("Ready")
+        if ready is not None and ready.status != "True":
+            flags |= NOT_READY
+        taints = (
+            f"{t.key}={t.value}:{t.effect}" if t.value else f"{t.key}:{t.effect}"
+            for t in node.taints
+        )
+        return self.rows.of(
+            (
+                self.nodes.of(node.name),
+                self._pairs(node.labels),
+                tuple(self.texts.of(taint) for taint in taints),
+                self._amounts(node.allocatable),
+                flags,
+            )
+        )
+
+    def sizes(self) -> dict[str, int]:
+        """How many of each there are."""
+        return {
+            "texts": len(self.texts),
+            "resources": len(self.resources),
+            "nodes": len(self.nodes),
+            "kinds": len(self.kinds),
+            "rows": len(self.rows),
+            "pods": len(self.pod_names),
+        }
+
+    def since(self, known: dict[str, int]) -> Tree:
+        """What came after the first `known` of each, in columns."""
+        first = {name: known.get(name, 0) for name in self.sizes()}
+        rows = self.rows.things[first["rows"] :]
+        pods = self.pod_names[first["pods"] :]
+        return {
+            "first": first,
+            "texts": self.texts.things[first["texts"] :],
+            "resources": self.resources.things[first["resources"] :],
+            "nodes": self.nodes.things[first["nodes"] :],
+            "kinds": self.kinds.things[first["kinds"] :],
+            "rows": _columns(rows, ("node", "labels", "taints", "allocatable", "flags")),
+            "pods": _columns(pods, ("namespace", "name", "kind")),
+        }
+
+    def _pairs(self, labels: dict[str, str]) -> tuple[int, ...]:
+        of = self.texts.of
+        return tuple(number for pair in labels.items() for number in (of(pair[0]), of(pair[1])))
+
+    def _amounts(self, amounts: dict[str, int]) -> tuple[int, ...]:
+        of = self.resources.of
+        return tuple(n for name, amount in amounts.items() for n in (of(name), amount))
+
+
+def _columns(tuples: list[Any], names: tuple[str, ...]) -> Tree:
+    columns = zip(*tuples, strict=True) if tuples else ((),) * len(names)
+    return dict(zip(names, columns, strict=True))

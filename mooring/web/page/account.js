@@ -1,0 +1,112 @@
+// Account: what every plugin said about a pod: the verdict table, and bars for the scores.
+
+const WHEN = {
+  then: "as it was when the pod was last tried",
+  end: "as it is at the end of the run",
+  now: "as it is now",
+  like: "for a pod like this one, if it came now",
+};
+const FOR_GOOD = "UnschedulableAndUnresolvable";
+
+class Account {
+  constructor(app) {
+    this.app = app;
+  }
+
+  parts(pod, account) {
+    if (!account) return [this.absence(pod)];
+    if (account.error) return [h("h3", {}, "Verdict"), h("p", { class: "said" }, account.error)];
+    const parts = [];
+    if (account.scores) parts.push(...this.scores(account));
+    parts.push(...this.verdict(account));
+    const waits = Object.entries(account.waitsFor || {});
+    if (waits.length) {
+      parts.push(h("h3", {}, "Waits for"));
+      parts.push(h("dl", { class: "facts" }, waits.flatMap(([plugin, events]) => [h("dt", {}, plugin), h("dd", {}, events.join(", "))])));
+    }
+    if (account.postFilter) parts.push(h("p", { class: "note" }, `PostFilter: ${account.postFilter}`));
+    if (account.hasExtenders) parts.push(h("p", { class: "note" }, "Extenders were not asked for this."));
+    const skipped = new Set([...account.skipped.filter, ...account.skipped.score]);
+    if (skipped.size) parts.push(h("p", { class: "note" }, `Had nothing to say about this pod: ${[...skipped].join(", ")}.`));
+    return parts;
+  }
+
+  absence(pod) {
+    const { app } = this;
+    const state = app.model.state[pod];
+    let words = "";
+    if (app.live) words = app.live.isAsking ? "Asking the scheduler…" : "";
+    else if (isOnNode(state) || state === FINISHED) words = "Scores of pods that found a node are in the report when the run was made with --explain.";
+    return words ? h("p", { class: "note" }, words) : "";
+  }
+
+  verdict(account) {
+    const refused = account.refusals.reduce((sum, refusal) => sum + refusal.count, 0);
+    const parts = [h("h3", {}, "Verdict"),
+      h("p", { class: "note" }, `${count(account.feasible)} of ${plural(account.evaluated, "node")} can take it, ${WHEN[account.when]}.`)];
+    if (account.preFilter) parts.push(h("p", { class: "said" }, `PreFilter: ${account.preFilter}`));
+    else if (account.narrowed !== null && account.narrowed !== undefined) {
+      parts.push(h("p", { class: "note" }, `PreFilter left ${plural(account.narrowed, "node")} to look at.`));
+    }
+    if (!refused) return parts;
+    const lines = account.refusals.map((refusal) => this.refusalLine(refusal, account.evaluated));
+    parts.push(h("table", { class: "verdicts" },
+      h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "figure" }, "Nodes"), h("th", { scope: "col" }, "Refused by, and why"))),
+      h("tbody", {}, lines)));
+    return parts;
+  }
+
+  refusalLine(refusal, evaluated) {
+    const { tiles, data } = this.app;
+    const nodes = expand(refusal.nodes);
+    const mark = () => tiles.mark(new Set(nodes));
+    const unmark = () => tiles.mark(null);
+    const few = nodes.slice(0, 3).map((node) => data.nodes[node]).join(", ");
+    const rest = nodes.length > 3 ? ` and ${count(nodes.length - 3)} more` : "";
+    return h("tr", { tabindex: "0", onmouseenter: mark, onmouseleave: unmark, onfocus: mark, onblur: unmark, "aria-label": `${plural(refusal.count, "node")} refused by ${refusal.plugin}: ${refusal.reason}` },
+      h("td", { class: "figure" }, count(refusal.count)),
+      h("td", {},
+        h("div", { class: "line" }, h("strong", {}, refusal.plugin || "not looked at"),
+          refusal.code === FOR_GOOD ? h("span", { class: "tag", title: "Preemption on these nodes cannot help" }, "no preemption") : ""),
+        h("div", {}, refusal.reason),
+        meter(refusal.count / Math.max(1, evaluated), "refused"),
+        h("div", { class: "which" }, few + rest)));
+  }
+
+  scores(account) {
+    const { scores } = account;
+    const { app } = this;
+    const shown = scores.plugins.filter((plugin) => !plugin.isLevel && plugin.points.some((points) => points > 0));
+    const level = scores.plugins.filter((plugin) => plugin.isLevel && plugin.points[0] > 0);
+    const sums = scores.nodes.map((_, n) => shown.reduce((sum, plugin) => sum + plugin.points[n], 0));
+    const most = Math.max(1, ...sums);
+    const legend = h("ul", { class: "keys" }, shown.map((plugin, i) => h("li", {}, h("span", { class: `key c${i % 8}` }), `${plugin.plugin} ×${plugin.weight}`)));
+    const lines = scores.nodes.map((node, n) => {
+      const isWinner = node === scores.winner && node !== NONE;
+      const bar = h("span", { class: "stack", "aria-hidden": "true" });
+      shown.forEach((plugin, i) => {
+        const part = h("span", { class: `c${i % 8}`, title: `${plugin.plugin}: ${plugin.points[n]} (raw ${plugin.raw[n]})` });
+        part.style.width = `${(plugin.points[n] / most) * 100}%`;
+        bar.append(part);
+      });
+      const spoken = shown.map((plugin) => `${plugin.plugin} ${plugin.points[n]}`).join(", ");
+      return h("tr", { class: isWinner ? "winner" : "", "aria-label": `${app.data.nodes[node]}: ${scores.totals[n]}; ${spoken}` },
+        h("th", { scope: "row" }, app.details.nodeLink(node), isWinner ? h("span", { class: "tag good" }, "chosen") : "",
+          scores.alike[n] ? h("div", { class: "which" }, `and ${plural(scores.alike[n], "equal")}`) : ""),
+        h("td", { class: "bar" }, bar),
+        h("td", { class: "figure" }, count(scores.totals[n])));
+    });
+    const parts = [h("h3", {}, "Scores"), account.when === "like" ? h("p", { class: "note" }, `What plugins give nodes ${WHEN.like}.`) : "", legend, h("table", { class: "scores" }, h("tbody", {}, lines))];
+    const told = scores.alike.reduce((sum, more) => sum + more + 1, 0);
+    if (scores.of > told) parts.push(h("p", { class: "note" }, `The best ${count(told)} of ${plural(scores.of, "node")} that can take it.`));
+    if (level.length) parts.push(h("p", { class: "note" }, `The same for all, and not in the bars: ${level.map((plugin) => `${plugin.plugin} ${plugin.points[0]}`).join(", ")}.`));
+    return parts;
+  }
+}
+
+/** Numbers from the first and last of each run. */
+function expand(ranges) {
+  const numbers = [];
+  for (let i = 0; i < ranges.length; i += 2) for (let n = ranges[i]; n <= ranges[i + 1]; n += 1) numbers.push(n);
+  return numbers;
+}

@@ -1,0 +1,111 @@
+// Data: all that was told of pods and nodes, by number. It only grows.
+
+class Data {
+  constructor(tale) {
+    this.isLive = tale.isLive;
+    this.sources = tale.sources || [];
+    this.started = new Date(tale.started);
+    this.texts = [];
+    this.resources = [];
+    this.nodes = [];
+    this.kinds = [];
+    this.rows = { node: [], labels: [], taints: [], allocatable: [], flags: [] };
+    this.pods = { namespace: [], name: [], kind: [] };
+    this.events = { t: [], what: [], which: [], value: [] };
+    this.time = 0;
+    this.accounts = tale.accounts || [];
+    this.accountOf = new Map(Object.entries(tale.accountOf || {}).map(([pod, n]) => [Number(pod), n]));
+    this.preemptedFor = new Map(Object.entries(tale.preemptedFor || {}).map(([pod, who]) => [Number(pod), who]));
+    this.attempts = new Map();
+    this.extend(tale);
+    const told = tale.attempts || { pod: [] };
+    told.pod.forEach((pod, i) => this.attempts.set(pod, {
+      number: told.number[i], score: told.score[i], feasible: told.feasible[i], evaluated: told.evaluated[i],
+    }));
+  }
+
+  /** Takes over what came since; returns how many events are new. */
+  extend(tale) {
+    appendAll(this.texts, tale.texts);
+    appendAll(this.resources, tale.resources);
+    appendAll(this.nodes, tale.nodes);
+    appendAll(this.kinds, tale.kinds);
+    for (const [name, column] of Object.entries(tale.rows)) appendAll(this.rows[name], column);
+    for (const [name, column] of Object.entries(tale.pods)) appendAll(this.pods[name], column);
+    for (const name of ["t", "what", "which", "value"]) appendAll(this.events[name], tale.events[name]);
+    this.time = Math.max(tale.time, this.time);
+    return tale.events.t.length;
+  }
+
+  /** How much is known, for whoever tells the rest. */
+  known() {
+    return {
+      texts: this.texts.length, resources: this.resources.length, nodes: this.nodes.length,
+      kinds: this.kinds.length, rows: this.rows.node.length, pods: this.pods.name.length,
+    };
+  }
+
+  podName(pod) {
+    return this.pods.name[pod];
+  }
+
+  namespace(pod) {
+    return this.texts[this.pods.namespace[pod]];
+  }
+
+  podKey(pod) {
+    return `${this.namespace(pod)}/${this.pods.name[pod]}`;
+  }
+
+  /** What is told of a kind of pods. */
+  kind(number) {
+    const [requests, labels, priority, owner, scheduler, selector] = this.kinds[number];
+    return {
+      requests: this.amounts(requests), labels: this.pairs(labels), priority,
+      owner: this.texts[owner], scheduler: this.texts[scheduler], selector: this.pairs(selector),
+    };
+  }
+
+  labels(row) {
+    return this.pairs(this.rows.labels[row]);
+  }
+
+  label(row, key) {
+    const flat = this.rows.labels[row];
+    for (let i = 0; i < flat.length; i += 2) {
+      if (this.texts[flat[i]] === key) return this.texts[flat[i + 1]];
+    }
+    return null;
+  }
+
+  taints(row) {
+    return this.rows.taints[row].map((text) => this.texts[text]);
+  }
+
+  allocatable(row, resource) {
+    return flatAmount(this.rows.allocatable[row], resource);
+  }
+
+  pairs(flat) {
+    const pairs = [];
+    for (let i = 0; i < flat.length; i += 2) pairs.push([this.texts[flat[i]], this.texts[flat[i + 1]]]);
+    return pairs;
+  }
+
+  amounts(flat) {
+    const amounts = [];
+    for (let i = 0; i < flat.length; i += 2) amounts.push([this.resources[flat[i]], flat[i + 1]]);
+    return amounts;
+  }
+}
+
+function flatAmount(flat, resource) {
+  for (let i = 0; i < flat.length; i += 2) {
+    if (flat[i] === resource) return flat[i + 1];
+  }
+  return 0;
+}
+
+function appendAll(list, more) {
+  for (const item of more) list.push(item);
+}

@@ -1,0 +1,196 @@
+// Details: one pod or one node, in place of the lists. Escape goes back.
+
+class Details {
+  constructor(app) {
+    this.app = app;
+    this.pod = NONE;
+    this.node = NONE;
+    this.key = "";
+    this.back = null;
+    /** What the server said of pods, by number. */
+    this.asked = new Map();
+  }
+
+  get isOpen() {
+    return this.pod !== NONE || this.node !== NONE;
+  }
+
+  openPod(pod) {
+    this.begin();
+    this.pod = pod;
+    this.node = NONE;
+    this.asked.delete(pod);
+    this.update(true);
+    this.askServer(pod);
+    $("details-title").focus();
+  }
+
+  openNode(node) {
+    this.begin();
+    this.node = node;
+    this.pod = NONE;
+    this.update(true);
+    $("details-title").focus();
+  }
+
+  begin() {
+    if (!this.isOpen) this.back = document.activeElement;
+    $("overview").hidden = true;
+    $("details").hidden = false;
+    $("details").scrollTop = 0;
+  }
+
+  close() {
+    if (!this.isOpen) return;
+    this.pod = this.node = NONE;
+    $("overview").hidden = false;
+    $("details").hidden = true;
+    this.app.tiles.mark(null);
+    this.app.tiles.select(NONE);
+    this.app.lists.update(true);
+    const back = this.back && this.back.isConnected && this.back !== document.body ? this.back : $("list");
+    back.focus();
+  }
+
+  /** Draws anew when something that is shown has changed. */
+  update(force = false) {
+    if (!this.isOpen) return;
+    const { model } = this.app;
+    const key = this.pod !== NONE
+      ? ["pod", this.pod, model.state[this.pod], model.node[this.pod], model.text[this.pod], model.kind[this.pod], this.asked.has(this.pod)].join()
+      : ["node", this.node, model.row[this.node], model.podsOn(this.node).join()].join();
+    if (key === this.key && !force) return;
+    this.key = key;
+    const focusable = () => [...$("details").querySelectorAll("h2, button, [tabindex='0']")];
+    const held = focusable().indexOf(document.activeElement);
+    const parts = this.pod !== NONE ? this.podParts(this.pod) : this.nodeParts(this.node);
+    fill($("details"), parts);
+    if (held >= 0) (focusable()[held] || $("details-title")).focus();
+    this.app.tiles.select(this.pod !== NONE ? model.node[this.pod] : this.node);
+  }
+
+  heading(what, name, state) {
+    return h("header", {},
+      h("button", { type: "button", class: "back", onclick: () => this.close(), title: "Back (Escape)" }, "← Back"),
+      h("div", { class: "what" }, what),
+      h("h2", { id: "details-title", tabindex: "-1" }, name),
+      state);
+  }
+
+  podParts(pod) {
+    const { model, data } = this.app;
+    const state = model.state[pod], node = model.node[pod];
+    const kind = data.kind(model.kind[pod]);
+    const message = model.message(pod);
+    const parts = [
+      this.heading(`Pod in ${data.namespace(pod)}`, data.podName(pod), h("span", { class: `state s${state}` }, STATE_WORDS[state])),
+    ];
+    if (state === GONE) {
+      const by = data.preemptedFor.get(pod);
+      const isYetToCome = !this.hasBeen(pod);
+      parts.push(h("p", { class: "said" }, isYetToCome ? "It is not there yet at this moment." : by ? `It was preempted to make room for ${by}.` : message || "It is not there any more at this moment."));
+    } else if (node !== NONE) {
+      parts.push(h("p", { class: "place" }, "on ", this.nodeLink(node)));
+    }
+    if (message && state !== GONE) parts.push(h("p", { class: "said" }, message));
+    parts.push(this.facts(pod, kind));
+    parts.push(...this.app.account.parts(pod, this.accountOf(pod)));
+    parts.push(this.chips("Labels", kind.labels, "The pod has no labels."));
+    if (kind.selector.length) parts.push(this.chips("Node selector", kind.selector, ""));
+    return parts;
+  }
+
+  hasBeen(pod) {
+    const { model, data } = this.app;
+    if (model.keyframes[0].state[pod]) return true;
+    const { what, which } = data.events;
+    for (let at = 0; at < model.at; at += 1) if (which[at] === pod && what[at] < NODE && what[at] !== KIND) return true;
+    return false;
+  }
+
+  facts(pod, kind) {
+    const { data } = this.app;
+    const attempt = data.attempts.get(pod);
+    const facts = [["Requests", kind.requests.length ? kind.requests.map(([name, value]) => `${resourceName(name)} ${amount(value, name)}`).join(", ") : "none"]];
+    if (kind.priority) facts.push(["Priority", count(kind.priority)]);
+    if (kind.owner) facts.push(["Owner", kind.owner]);
+    if (kind.scheduler !== "default-scheduler") facts.push(["Scheduler", kind.scheduler]);
+    if (attempt && attempt.number) {
+      facts.push(["Attempts", count(attempt.number)]);
+      facts.push(["Last attempt", `${count(attempt.feasible)} of ${plural(attempt.evaluated, "node")} could take it`]);
+      if (attempt.score !== null) facts.push(["Score", count(attempt.score)]);
+    }
+    return h("dl", { class: "facts" }, facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+  }
+
+  accountOf(pod) {
+    if (this.asked.has(pod)) return this.asked.get(pod);
+    const number = this.app.data.accountOf.get(pod);
+    return number === undefined ? null : this.app.data.accounts[number];
+  }
+
+  async askServer(pod) {
+    if (!this.app.live) return;
+    const account = await this.app.live.judge(pod);
+    if (account) this.asked.set(pod, account);
+    if (this.pod === pod) this.update(true);
+  }
+
+  nodeLink(node) {
+    const { data, model } = this.app;
+    const name = node === NONE ? "a node that is gone" : data.nodes[node];
+    if (node === NONE || !model.isThere(node)) return name;
+    return h("button", { type: "button", class: "link", onclick: () => this.app.openNode(node) }, name);
+  }
+
+  nodeParts(node) {
+    const { model, data } = this.app;
+    const row = model.row[node];
+    if (row === NONE) {
+      return [this.heading("Node", data.nodes[node], ""), h("p", { class: "said" }, "It is not there at this moment.")];
+    }
+    const flags = data.rows.flags[row];
+    const words = [flags & 1 ? "cordoned" : "", flags & 2 ? "not ready" : ""].filter(Boolean).join(", ");
+    const taints = data.taints(row).map((taint) => [taint, null]);
+    const pods = model.podsOn(node);
+    return [
+      this.heading("Node", data.nodes[node], words ? h("span", { class: "state warn" }, words) : ""),
+      this.usage(node, row),
+      taints.length ? this.chips("Taints", taints, "", true) : "",
+      h("h3", {}, `Pods (${count(pods.length)})`),
+      pods.length ? h("ul", { class: "pods" }, pods.map((pod) => this.podItem(pod))) : h("p", { class: "none" }, "No pod is on it."),
+      this.chips("Labels", data.labels(row), "The node has no labels."),
+    ];
+  }
+
+  usage(node, row) {
+    const { model, data } = this.app;
+    const lines = [];
+    data.resources.forEach((name, resource) => {
+      const all = data.allocatable(row, resource), used = model.used[resource][node];
+      if (!all && !used) return;
+      const share = all > 0 ? used / all : 1;
+      lines.push(h("tr", {},
+        h("th", { scope: "row" }, resourceName(name)),
+        h("td", { class: "bar" }, meter(share, share > 1 ? "full over" : "full")),
+        h("td", { class: "figure" }, all > 0 ? percent(share) : "–"),
+        h("td", { class: "amounts" }, `${amount(used, name)} of ${amount(all, name)}`)));
+    });
+    return h("table", { class: "usage" }, h("caption", { class: "unseen" }, "Use of each resource"), h("tbody", {}, lines));
+  }
+
+  podItem(pod) {
+    const { model, data } = this.app;
+    const requests = data.kind(model.kind[pod]).requests.filter(([name]) => name !== PODS);
+    return h("li", {}, h("button", { type: "button", class: "pod", onclick: () => this.app.openPod(pod) },
+      h("span", { class: "name" }, data.podName(pod)),
+      h("span", { class: "space" }, data.namespace(pod)),
+      model.state[pod] === TERMINATING ? h("span", { class: `state s${TERMINATING}` }, "terminating") : "",
+      h("span", { class: "asks" }, requests.map(([name, value]) => `${amount(value, name)} ${name === "cpu" ? "CPU" : isBytes(name) ? name : name.split("/").pop()}`).join(" · "))));
+  }
+
+  chips(title, pairs, empty, isWarning = false) {
+    return h("section", { class: "labels" }, h("h3", {}, title),
+      pairs.length ? h("div", { class: "chips" }, pairs.map(([key, value]) => chip(key, value, isWarning))) : h("p", { class: "none" }, empty));
+  }
+}

@@ -1,0 +1,131 @@
+// Elements: makes parts of the page. Whatever is told of a cluster enters the page here, and always as text.
+
+const $ = (id) => document.getElementById(id);
+
+/** An element with attributes, listeners (`onclick`) and children: strings become text nodes, never markup. */
+function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  for (const child of children.flat()) {
+    if (child !== null && child !== undefined && child !== "") element.append(child);
+  }
+  return element;
+}
+
+function fill(element, ...children) {
+  element.replaceChildren(...children.flat().filter((child) => child !== null && child !== ""));
+  return element;
+}
+
+/** A bar of some length, 0 to 1, with a colour of its class. */
+function meter(share, name) {
+  const bar = h("span", { class: name });
+  bar.style.width = `${Math.max(0, Math.min(share, 1)) * 100}%`;
+  return h("span", { class: "meter", "aria-hidden": "true" }, bar);
+}
+
+function chip(key, value, isWarning = false) {
+  const text = value === null || value === "" ? key : `${key}=${value}`;
+  return h("span", { class: isWarning ? "chip warn" : "chip", title: text }, text);
+}
+
+/** Says something to those who listen instead of looking. */
+function say(text) {
+  $("said").textContent = text;
+}
+
+/** Calls `work` at most once per frame. */
+function perFrame(work) {
+  let asked = 0;
+  return () => {
+    if (asked) return;
+    asked = requestAnimationFrame(() => {
+      asked = 0;
+      work();
+    });
+  };
+}
+
+/** A list of any length of which only what is seen is on the page. Rows are of one height. */
+class LongList {
+  constructor(element, rowHeight, makeRow, onOpen) {
+    this.element = element;
+    this.rowHeight = rowHeight;
+    this.makeRow = makeRow;
+    this.onOpen = onOpen;
+    this.items = [];
+    this.active = 0;
+    this.inner = h("div", { class: "inner" });
+    element.replaceChildren(this.inner);
+    this.draw = perFrame(() => this.drawNow());
+    element.addEventListener("scroll", this.draw, { passive: true });
+    element.addEventListener("keydown", (event) => this.onKey(event));
+    element.addEventListener("focus", this.draw);
+    element.addEventListener("click", (event) => this.onClick(event));
+    new ResizeObserver(this.draw).observe(element);
+  }
+
+  show(items) {
+    this.items = items;
+    this.active = Math.min(this.active, Math.max(0, items.length - 1));
+    this.drawNow();
+  }
+
+  drawNow() {
+    const { element, rowHeight, items } = this;
+    const first = Math.max(0, Math.floor(element.scrollTop / rowHeight) - 3);
+    const last = Math.min(items.length, first + Math.ceil(element.clientHeight / rowHeight) + 6);
+    this.inner.style.height = `${items.length * rowHeight}px`;
+    const rows = [];
+    for (let i = first; i < last; i += 1) {
+      const row = this.makeRow(items[i], i);
+      row.id = `${element.id}-${i}`;
+      row.setAttribute("role", "option");
+      row.setAttribute("aria-setsize", items.length);
+      row.setAttribute("aria-posinset", i + 1);
+      row.setAttribute("aria-selected", i === this.active);
+      row.classList.add("row");
+      row.style.transform = `translateY(${i * rowHeight}px)`;
+      rows.push(row);
+    }
+    this.inner.replaceChildren(...rows);
+    if (items.length) element.setAttribute("aria-activedescendant", `${element.id}-${this.active}`);
+    else element.removeAttribute("aria-activedescendant");
+  }
+
+  /** The row is found by its place: its element may have been made anew while the button was down. */
+  onClick(event) {
+    const top = this.inner.getBoundingClientRect().top;
+    const at = Math.floor((event.clientY - top) / this.rowHeight);
+    if (at < 0 || at >= this.items.length) return;
+    this.active = at;
+    this.onOpen(this.items[at]);
+  }
+
+  onKey(event) {
+    const page = Math.max(1, Math.floor(this.element.clientHeight / this.rowHeight) - 1);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -this.items.length, End: this.items.length };
+    if (event.key in steps && this.items.length) {
+      this.active = Math.max(0, Math.min(this.items.length - 1, this.active + steps[event.key]));
+      this.reveal();
+      event.preventDefault();
+    } else if ((event.key === "Enter" || event.key === " ") && this.items.length) {
+      this.onOpen(this.items[this.active]);
+      event.preventDefault();
+    }
+  }
+
+  reveal() {
+    const { element, rowHeight, active } = this;
+    const top = active * rowHeight;
+    if (top < element.scrollTop) element.scrollTop = top;
+    else if (top + rowHeight > element.scrollTop + element.clientHeight) {
+      element.scrollTop = top + rowHeight - element.clientHeight;
+    }
+    this.drawNow();
+  }
+}

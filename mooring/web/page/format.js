@@ -1,0 +1,87 @@
+// Format: numbers, amounts and times as people read them.
+
+const BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
+const COUNT = new Intl.NumberFormat("en");
+
+function isBytes(resource) {
+  return ["memory", "ephemeral-storage", "storage"].includes(resource) || resource.startsWith("hugepages-");
+}
+
+function count(number) {
+  return COUNT.format(number);
+}
+
+function plural(number, one, many) {
+  return `${count(number)} ${number === 1 ? one : many || one + "s"}`;
+}
+
+/** An amount of a resource: cpu is given in thousandths, memory in bytes. */
+function amount(value, resource) {
+  if (resource === "cpu") {
+    if (Math.abs(value) < 1000 && value !== 0) return `${value}m`;
+    return count(value < 100000 ? Math.round(value / 10) / 100 : Math.round(value / 1000));
+  }
+  if (!isBytes(resource)) return count(value);
+  let step = 0;
+  while (Math.abs(value) >= 1024 && step < BINARY.length - 1) {
+    value /= 1024;
+    step += 1;
+  }
+  const digits = value >= 100 || Number.isInteger(value) ? 0 : 1;
+  return `${value.toFixed(digits)} ${BINARY[step]}`.trim();
+}
+
+/** A share as a percentage; what is not quite full is not called full. */
+function percent(share) {
+  if (share > 0.995 && share < 1) return "99%";
+  if (share > 0 && share < 0.005) return "<1%";
+  return `${Math.round(share * 100)}%`;
+}
+
+/** A resource's name, without a domain that most names have. */
+function resourceName(resource) {
+  const names = { cpu: "CPU", memory: "Memory", pods: "Pods", "ephemeral-storage": "Ephemeral storage" };
+  return names[resource] || resource;
+}
+
+/** The same where there is little room. */
+function shortName(resource) {
+  if (resource === "ephemeral-storage") return "Disk";
+  return resource.includes("/") ? resource.split("/").pop() : resourceName(resource);
+}
+
+/** A label's key with what tells it apart first. */
+function labelName(key) {
+  const [domain, name] = key.split(/\/(.*)/);
+  return name === undefined ? key : `${name} (${domain})`;
+}
+
+/** Seconds since the start as +1:02:03, with fractions where they matter. */
+function elapsed(seconds) {
+  const whole = Math.floor(seconds);
+  const part = seconds - whole;
+  const h = Math.floor(whole / 3600);
+  const m = Math.floor((whole % 3600) / 60);
+  const s = whole % 60;
+  const two = (n) => String(n).padStart(2, "0");
+  const fraction = part > 0.0005 && whole < 600 ? part.toFixed(3).slice(1).replace(/0+$/, "") : "";
+  return `+${h}:${two(m)}:${two(s)}${fraction}`;
+}
+
+function clockTime(date) {
+  return date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+}
+
+/** The gist of what kube-scheduler says of a pod that fits nowhere: the reasons, the most frequent first. */
+function gist(message) {
+  let text = message.replace(/^0\/\d+ nodes are available: /, "");
+  for (const end of [". preemption:", ". no new claims"]) {
+    const at = text.indexOf(end);
+    if (at > 0) text = text.slice(0, at);
+  }
+  const parts = text.replace(/\.$/, "").split(/, (?=\d+ )/);
+  return parts.sort((a, b) => (parseInt(b, 10) || 0) - (parseInt(a, 10) || 0)).join(", ");
+}
+
+/** Compares names so that node-2 comes before node-10. */
+const byName = new Intl.Collator("en", { numeric: true }).compare;

@@ -1,0 +1,181 @@
+// Lists: what waits and why, all pods, and what happened.
+
+const QUEUE = [
+  [ACTIVE, "Active", "waits for its turn"],
+  [BACKOFF, "Backoff", "was refused, and is tried again in a moment"],
+  [UNSCHEDULABLE, "Unschedulable", "was refused, and waits until something changes"],
+  [GATED, "Gated", "is held back before it is tried"],
+];
+const EVENT_WORDS = ["was deleted", "waits for its turn", "is tried again in a moment", "waits until something changes", "is held back", "a node is kept for it"];
+const TABS = [["waiting", "Waiting"], ["pods", "All pods"], ["log", "Changes"]];
+
+class Lists {
+  constructor(app) {
+    this.app = app;
+    this.tab = "waiting";
+    this.only = NONE;
+    this.key = "";
+    this.list = new LongList($("list"), 54, (item) => this.makeRow(item), (item) => this.open(item));
+    this.makeTabs();
+    this.makeQueue();
+  }
+
+  makeTabs() {
+    const tabs = TABS.map(([name, words]) => h("button", {
+      type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "list", onclick: () => this.show(name),
+    }, words, h("span", { class: "number" })));
+    fill($("tabs"), tabs);
+    $("tabs").addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      const at = TABS.findIndex(([name]) => name === this.tab);
+      this.show(TABS[(at + step + TABS.length) % TABS.length][0]);
+      $(`tab-${this.tab}`).focus();
+    });
+  }
+
+  show(tab) {
+    this.tab = tab;
+    this.only = tab === "waiting" ? this.only : NONE;
+    this.list.active = 0;
+    $("list").scrollTop = 0;
+    this.update(true);
+  }
+
+  update(force = false) {
+    const { model } = this.app;
+    const key = [model.version, model.at, this.tab, this.only].join();
+    if (key === this.key && !force) return;
+    this.key = key;
+    this.drawQueue();
+    const items = this.items();
+    this.list.show(items);
+    this.drawTabs();
+    const empty = $("no-rows");
+    empty.hidden = items.length > 0;
+    if (!items.length) fill(empty, ...this.emptyWords());
+    $("list").setAttribute("aria-label", TABS.find(([name]) => name === this.tab)[1]);
+  }
+
+  makeQueue() {
+    fill($("queue"), QUEUE.map(([state, word, meaning]) => h("button", {
+      type: "button", class: `part s${state}`, title: `${word}: a pod that ${meaning}`,
+      onclick: () => {
+        this.only = this.only === state ? NONE : state;
+        this.show("waiting");
+      },
+    }, h("span", { class: "number" }), h("span", { class: "word" }, word))));
+  }
+
+  drawQueue() {
+    const { counts } = this.app.model;
+    QUEUE.forEach(([state], i) => {
+      const part = $("queue").children[i];
+      part.setAttribute("aria-pressed", this.only === state);
+      part.firstChild.textContent = count(counts[state]);
+    });
+  }
+
+  drawTabs() {
+    const { model } = this.app;
+    const numbers = { waiting: model.waitingCount, pods: model.state.length - model.counts[GONE], log: model.at };
+    for (const [name] of TABS) {
+      const tab = $(`tab-${name}`);
+      tab.setAttribute("aria-selected", name === this.tab);
+      tab.tabIndex = name === this.tab ? 0 : -1;
+      tab.querySelector(".number").textContent = count(numbers[name]);
+    }
+  }
+
+  items() {
+    const { model } = this.app;
+    if (this.tab === "log") {
+      const items = [];
+      for (let at = model.at - 1; at >= 0; at -= 1) items.push({ event: at });
+      return items;
+    }
+    if (this.tab === "pods") return this.everything();
+    const items = [];
+    for (let pod = 0; pod < model.state.length; pod += 1) {
+      const state = model.state[pod];
+      if (isWaiting(state) && (this.only === NONE || this.only === state)) items.push({ pod });
+    }
+    const rank = [9, 3, 2, 0, 4, 1];
+    return items.sort((a, b) => rank[model.state[a.pod]] - rank[model.state[b.pod]] || a.pod - b.pod);
+  }
+
+  everything() {
+    const { model } = this.app;
+    if (this.allAt !== model.version) {
+      this.allAt = model.version;
+      this.all = [];
+      for (let pod = 0; pod < model.state.length; pod += 1) if (model.state[pod] !== GONE) this.all.push({ pod });
+    }
+    return this.all;
+  }
+
+  emptyWords() {
+    if (this.tab === "log") return [h("strong", {}, "Nothing has happened yet"), "This is how the cluster was at first."];
+    if (this.tab === "pods") return [h("strong", {}, "No pods"), "The cluster is empty at this moment."];
+    if (this.only !== NONE) {
+      const [, word] = QUEUE.find(([state]) => state === this.only);
+      return [h("strong", {}, `No pod is in ${word.toLowerCase()}`), "Press the number again to see all that wait."];
+    }
+    return [h("strong", {}, "No pod waits"), "Every pod that needs a node has one."];
+  }
+
+  makeRow(item) {
+    return "event" in item ? this.eventRow(item.event) : this.podRow(item.pod);
+  }
+
+  podRow(pod) {
+    const { model, data } = this.app;
+    const state = model.state[pod];
+    const node = model.node[pod];
+    const words = isWaiting(state) ? gist(model.message(pod)) || "not tried yet" : node !== NONE ? data.nodes[node] : "";
+    return h("div", { title: isWaiting(state) ? model.message(pod) : data.podKey(pod) },
+      h("div", { class: "line" },
+        h("span", { class: "name" }, data.podName(pod)),
+        h("span", { class: "space" }, data.namespace(pod)),
+        h("span", { class: `state s${state}` }, STATE_WORDS[state])),
+      h("div", { class: "why" }, words));
+  }
+
+  eventRow(at) {
+    const { data } = this.app;
+    const { what, which, value, t } = data.events;
+    const state = what[at];
+    let name, space = "", words, label = "";
+    if (state === NODE || state === NODE_GONE) {
+      name = data.nodes[state === NODE ? data.rows.node[which[at]] : which[at]];
+      space = "node";
+      words = state === NODE ? "came or changed" : "was removed";
+    } else {
+      name = data.podName(which[at]);
+      space = data.namespace(which[at]);
+      label = STATE_WORDS[state] || "changed";
+      if (state === KIND) words = "its labels or requests changed";
+      else if (isWaiting(state) || state === GONE) words = gist(data.texts[value[at]]) || EVENT_WORDS[state];
+      else words = value[at] === NONE ? "" : `on ${data.nodes[value[at]]}`;
+      if (state === GONE && data.preemptedFor.has(which[at])) words = `preempted for ${data.preemptedFor.get(which[at])}`;
+    }
+    return h("div", { title: words },
+      h("div", { class: "line" },
+        h("span", { class: "name" }, name), h("span", { class: "space" }, space),
+        label ? h("span", { class: `state s${state}` }, label) : ""),
+      h("div", { class: "why" }, h("span", { class: "when" }, this.app.timeline.words(t[at])), words));
+  }
+
+  open(item) {
+    const { app } = this;
+    if (!("event" in item)) {
+      app.openPod(item.pod);
+      return;
+    }
+    const { what, which } = app.data.events;
+    const state = what[item.event];
+    if (state === NODE) app.openNode(app.data.rows.node[which[item.event]]);
+    else if (state === NODE_GONE) app.openNode(which[item.event]);
+    else app.openPod(which[item.event]);
+  }
+}

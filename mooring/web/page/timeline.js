@@ -1,0 +1,207 @@
+// Timeline: the slider, the play button, and a curve of how many pods waited.
+
+const FINE = 10000;
+const PLAY_S = 24;
+const SPEEDS = [0.25, 0.5, 1, 2, 4];
+
+class Timeline {
+  constructor(app) {
+    this.app = app;
+    this.isPlaying = false;
+    this.speed = 1;
+    this.place = 1;
+    /** A live page shows the newest moment until somebody moves the slider. */
+    this.isFollowing = true;
+    this.make();
+  }
+
+  /** Whether time passed in the run; where it did not, the slider goes change by change. */
+  get isTimed() {
+    return this.app.data.isLive || this.app.data.time > 0;
+  }
+
+  /** How many places the slider has. */
+  get fine() {
+    return this.isTimed ? FINE : Math.max(1, this.app.model.last);
+  }
+
+  get end() {
+    return Math.max(this.app.data.time, 1e-9);
+  }
+
+  make() {
+    const step = (by, words, sign) => h("button", { type: "button", class: "step", title: words, "aria-label": words, onclick: () => this.stepBy(by) }, sign);
+    this.playButton = h("button", { type: "button", class: "play", id: "play", onclick: () => this.toggle() }, "Play");
+    this.slider = h("input", { type: "range", id: "slider", min: 0, max: this.fine, step: this.isTimed ? 10 : 1, "aria-label": "Moment of the run", oninput: () => this.onSlide() });
+    this.label = h("output", { class: "moment", id: "moment", for: "slider" });
+    this.curve = h("canvas", { class: "curve", "aria-hidden": "true" });
+    this.speedSelect = h("select", { id: "speed", "aria-label": "Speed", onchange: () => { this.speed = Number(this.speedSelect.value); } },
+      SPEEDS.map((speed) => h("option", { value: speed, selected: speed === 1 }, `${speed}×`)));
+    this.liveButton = h("button", { type: "button", class: "now", id: "now", hidden: !this.app.data.isLive, onclick: () => this.follow() }, "Live");
+    fill($("time"), step(-1, "Previous change", "‹"), this.playButton, step(1, "Next change", "›"),
+      h("div", { class: "track" }, this.curve, this.slider), this.label, this.speedSelect, this.liveButton);
+    new ResizeObserver(perFrame(() => this.drawCurve())).observe(this.curve);
+    $("time").hidden = !this.app.data.isLive && this.app.model.last === 0;
+  }
+
+  words(seconds) {
+    const { data } = this.app;
+    if (data.isLive) return clockTime(new Date(data.started.getTime() + seconds * 1000));
+    return data.time > 0 ? elapsed(seconds) : "";
+  }
+
+  /** Which moment a place on the slider, 0 to 1, stands for. */
+  momentOf(place) {
+    const { model } = this.app;
+    if (!this.isTimed) return Math.round(place * model.last);
+    if (place <= 0) return 0;
+    return model.momentAt(place * this.end + 1e-9);
+  }
+
+  /** And the other way round. */
+  placeOf(moment) {
+    const { model, data } = this.app;
+    if (!this.isTimed) return model.last ? moment / model.last : 1;
+    return moment > 0 ? Math.min(1, data.events.t[moment - 1] / this.end) : 0;
+  }
+
+  go(place, moment = this.momentOf(place)) {
+    this.place = Math.max(0, Math.min(1, place));
+    this.app.model.seek(moment);
+    this.draw();
+    this.app.refresh();
+  }
+
+  stepBy(by) {
+    this.stop();
+    this.isFollowing = false;
+    const { model, data } = this.app;
+    let moment = model.at + by;
+    if (this.isTimed) {
+      const { t } = data.events;
+      // Changes of one moment are one step.
+      if (by > 0) moment = model.at < model.last ? model.momentAt(t[model.at]) : model.last;
+      else moment = model.at > 0 ? lowerBound(t, t[model.at - 1]) : 0;
+    }
+    this.go(this.placeOf(moment), Math.max(0, Math.min(model.last, moment)));
+  }
+
+  onSlide() {
+    const value = Number(this.slider.value);
+    this.isPlaying = false;
+    this.isFollowing = value === this.fine;
+    this.go(value / this.fine);
+  }
+
+  toggle() {
+    if (this.isPlaying) {
+      this.stop();
+      return;
+    }
+    this.isFollowing = false;
+    if (this.place >= 1) this.go(0);
+    this.isPlaying = true;
+    this.last = performance.now();
+    this.draw();
+    requestAnimationFrame((now) => this.playOn(now));
+  }
+
+  stop() {
+    this.isPlaying = false;
+    this.draw();
+  }
+
+  playOn(now) {
+    if (!this.isPlaying) return;
+    const passed = Math.min(0.1, (now - this.last) / 1000);
+    this.last = now;
+    this.go(this.place + (passed * this.speed) / PLAY_S);
+    if (this.place >= 1) {
+      this.isFollowing = this.app.data.isLive;
+      this.stop();
+    } else requestAnimationFrame((next) => this.playOn(next));
+  }
+
+  follow() {
+    this.stop();
+    this.isFollowing = true;
+    this.go(1, this.app.model.last);
+  }
+
+  /** A live page was told more. */
+  grew() {
+    $("time").hidden = false;
+    if (this.isFollowing) this.go(1, this.app.model.last);
+    else {
+      this.place = this.placeOf(this.app.model.at);
+      this.draw();
+    }
+    this.curveAt = -1;
+    this.drawCurve();
+  }
+
+  draw() {
+    const { model } = this.app;
+    this.slider.value = Math.round(this.place * this.fine);
+    const words = this.isTimed ? this.words(this.place * this.end) : `${count(model.at)} of ${plural(model.last, "change")}`;
+    this.label.textContent = words;
+    this.slider.setAttribute("aria-valuetext", words);
+    this.playButton.textContent = this.isPlaying ? "Pause" : "Play";
+    this.playButton.setAttribute("aria-pressed", this.isPlaying);
+    this.liveButton.setAttribute("aria-pressed", this.isFollowing);
+  }
+
+  /** How many pods waited at each of `size` moments, worked out once. */
+  waited(size) {
+    const { data, model } = this.app;
+    const base = model.keyframes[0];
+    const states = base.state.slice();
+    let waiting = states.reduce((sum, state) => sum + isWaiting(state), 0);
+    const values = [];
+    let at = 0;
+    for (let i = 0; i < size; i += 1) {
+      const until = this.momentOf(size > 1 ? i / (size - 1) : 1);
+      let highest = waiting;
+      for (; at < until; at += 1) {
+        const what = data.events.what[at], pod = data.events.which[at];
+        if (what >= KIND) continue;
+        waiting += isWaiting(what) - isWaiting(states[pod] || GONE);
+        states[pod] = what;
+        highest = Math.max(highest, waiting);
+      }
+      values.push(i === 0 ? waiting : highest);
+    }
+    return values;
+  }
+
+  drawCurve() {
+    const { curve } = this;
+    const width = curve.clientWidth, height = curve.clientHeight;
+    if (!width) return;
+    const ratio = window.devicePixelRatio || 1;
+    curve.width = width * ratio;
+    curve.height = height * ratio;
+    const size = Math.min(400, Math.floor(width / 2));
+    const values = this.waited(size);
+    const most = Math.max(1, ...values);
+    const context = curve.getContext("2d");
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--curve").trim();
+    context.beginPath();
+    context.moveTo(0, height);
+    values.forEach((value, i) => context.lineTo((i / (size - 1)) * width, height - (value / most) * (height - 2)));
+    context.lineTo(width, height);
+    context.fill();
+    curve.title = `Pods that waited, at most ${count(most)}`;
+  }
+}
+
+function lowerBound(times, value) {
+  let low = 0, high = times.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (times[middle] < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

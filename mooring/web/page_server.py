@@ -1,0 +1,47 @@
+"""Page server: the live page on a port of its own, for those who have no server to mount it on."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from secrets import token_urlsafe
+
+from aiohttp import web
+
+from ..errors import InputError
+from .live import PageSource, page_routes, token_check
+
+LOOPBACK = "127.0.0.1"
+
+
+class PageServer:
+    """Serves the page of `source` to those who know its address, which holds a secret that browsers do not send."""
+
+    def __init__(self, source: PageSource) -> None:
+        self._token = token_urlsafe(24)
+        self._app = web.Application()
+        self._app.add_routes(page_routes(source, token_check(self._token)))
+        self._runner: web.AppRunner | None = None
+        self.url = ""
+        """What to open, once it was started."""
+
+    async def start(self, port: int = 0, context: ssl.SSLContext | None = None) -> None:
+        """Begin to serve on the loopback, on a free port if none is given; InputError when that cannot be."""
+        self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, LOOPBACK, port, ssl_context=context)
+        try:
+            await site.start()
+        except OSError as error:
+            await self.stop()
+            problem = os.strerror(error.errno) if error.errno else str(error)
+            raise InputError(f"--page-port {port}: expected a free port; got {problem}") from None
+        scheme = "http" if context is None else "https"
+        port = self._runner.addresses[0][1]
+        self.url = f"{scheme}://{LOOPBACK}:{port}/#token={self._token}"
+
+    async def stop(self) -> None:
+        """Serve no more."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None

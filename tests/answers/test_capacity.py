@@ -1,0 +1,184 @@
+"""Capacity: how many more fit, in which mix, and what runs out."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.answers.capacity import Capacity, find_capacity
+from mooring.answers.pod_kinds import PodKind, read_pod_kinds
+from mooring.errors import InputError
+from mooring.sim import Simulation
+from mooring.testing.builders import make_node, make_pod
+
+
+def capacity(objects: list[Any], *pods: Any, **options: Any) -> Capacity:
+    kinds = [pod if isinstance(pod, PodKind) else PodKind(pod.name, pod) for pod in pods]
+    return find_capacity(objects, kinds, **options)
+
+
+def test_copies_are_placed_until_one_does_not_fit() -> None:
+    objects = [
+        make_node("a", cpu="4"),
+        make_node("b", cpu="2"),
+        make_node("c", unschedulable=True),
+        make_pod("runs", cpu="1", node_name="a"),
+    ]
+
+    found = capacity(objects, make_pod("p", cpu="1"))
+
+    (kind,) = found.kinds
+    assert (found.fits, found.rounds, found.is_limited) == (5, 5, False)
+    assert dict(kind.nodes) == {"a": 3, "b": 2}
+    assert dict(kind.refusals) == {"Insufficient cpu": 2, "node(s) were unschedulable": 1}
+    assert found.bottleneck == "cpu"
+    assert found.histogram() == {3: 1, 2: 1, 0: 1}
+    (cpu,) = [room for room in found.resources if room.resource == "cpu"]
+    assert (cpu.before, cpu.after, cpu.free, cpu.allocatable) == (1000, 6000, 4000, 10000)
+
+
+def test_a_mix_fits_as_often_as_the_whole_of_it_does() -> None:
+    large = PodKind("large", make_pod("large", cpu="2"))
+    small = PodKind("small", make_pod("small", cpu="1"), 2)
+
+    found = capacity([make_node("a", cpu="7"), make_node("b", cpu="4")], large, small)
+
+    assert (found.rounds, [kind.fits for kind in found.kinds]) == (2, [2, 4])
+    assert found.first_refused == "small"
+    assert [kind.fits_alone for kind in found.kinds] == [True, True]
+    assert found.bottleneck == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "fits"),
+    [
+        pytest.param(("a",), 4, id="one node by its name"),
+        pytest.param(("a", "b"), 8, id="two nodes"),
+        pytest.param(("disk=ssd",), 8, id="a label"),
+        pytest.param(("disk=ssd", "b"), 4, id="a label and a name"),
+    ],
+)
+def test_copies_can_be_kept_to_nodes(nodes: tuple[str, ...], fits: int) -> None:
+    objects = [
+        make_node("a", cpu="4"),
+        make_node("b", cpu="4", labels={"disk": "ssd"}),
+        make_node("c", cpu="4", labels={"disk": "ssd"}),
+    ]
+
+    assert capacity(objects, make_pod("p", cpu="1"), nodes=nodes).fits == fits
+
+
+def test_copies_push_nobody_out_and_count_after_those_that_wait() -> None:
+    objects = [
+        make_node("a", cpu="4"),
+        make_pod("low", cpu="2", node_name="a"),
+        make_pod("waits", cpu="1"),
+    ]
+
+    found = capacity(objects, make_pod("high", cpu="1", priority=1000))
+
+    assert found.fits == 1
+
+
+def test_a_limit_ends_it() -> None:
+    found = capacity([make_node("a", cpu="4")], make_pod("p", cpu="1"), limit=2)
+
+    assert (found.fits, found.is_limited, found.bottleneck) == (2, True, "")
+
+
+def test_what_refuses_need_not_be_a_resource() -> None:
+    found = capacity([make_node("a")], make_pod("p", host_ports=[80]))
+
+    assert (found.fits, found.bottleneck) == (1, "")
+    assert list(found.kinds[0].refusals.values()) == [1]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(1, 8)), min_size=1, max_size=6),
+    st.integers(1, 3),
+    st.integers(1, 3),
+)
+@settings(max_examples=50)
+def test_that_many_fit_and_one_more_does_not(
+    sizes: list[tuple[int, int]], cpu: int, memory: int
+) -> None:
+    nodes = [make_node(f"n{i}", cpu=str(c), memory=f"{m}Gi") for i, (c, m) in enumerate(sizes)]
+    pod = make_pod("p", cpu=str(cpu), memory=f"{memory}Gi")
+
+    fits = capacity(nodes, pod).fits
+
+    copies = [pod.replace(name=f"p{i}", uid=f"p{i}") for i in range(fits + 1)]
+    assert len(Simulation([*nodes, *copies[:-1]]).run().pending) == 0
+    assert len(Simulation([*nodes, *copies]).run().pending) == 1
+
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n"
+
+
+def test_kinds_are_read_from_files(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(POD)
+    template = "{metadata: {labels: {app: w}}, spec: {containers: [{name: c}]}}"
+    deployment = (
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: w, namespace: shop}\n"
+        f"spec: {{selector: {{matchLabels: {{app: w}}}}, template: {template}}}"
+    )
+    (tmp_path / "w.yaml").write_text(deployment)
+
+    first, second = read_pod_kinds([str(tmp_path / "a.yaml"), f"{tmp_path}/w.yaml:3"])
+
+    assert (first.pod.name, first.ratio) == ("p", 1)
+    assert (second.pod.key, second.pod.labels, second.ratio) == ("shop/w", {"app": "w"}, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix", "problem"),
+    [
+        pytest.param(
+            POD + "---\n" + POD.replace("p}", "q}"),
+            "",
+            "expected one pod or workload; got 2",
+            id="two",
+        ),
+        pytest.param(
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: n}", "", "got none", id="none"
+        ),
+        pytest.param(POD, ":0", "expected a ratio of at least 1; got 0", id="a ratio of nothing"),
+    ],
+)
+def test_a_file_without_one_pod_is_refused(
+    tmp_path: Path, text: str, suffix: str, problem: str
+) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(text)
+
+    with pytest.raises(InputError, match=problem):
+        read_pod_kinds([f"{file}{suffix}"])
+
+
+@pytest.mark.parametrize(
+    ("pod", "options", "problem"),
+    [
+        pytest.param(
+            make_pod("p", spec={"schedulerName": "other"}),
+            {},
+            'p: spec.schedulerName: expected one of default-scheduler; got "other"',
+            id="a scheduler that is not there",
+        ),
+        pytest.param(
+            make_pod("p", spec={"priorityClassName": "gold"}),
+            {},
+            "spec.priorityClassName: expected a PriorityClass",
+            id="a priority class that is not there",
+        ),
+        pytest.param(
+            make_pod("p"), {"nodes": ["b"]}, 'got "b"; there are a', id="a node that is not there"
+        ),
+    ],
+)
+def test_wrong_input_is_named(pod: Any, options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        capacity([make_node("a")], pod, **options)
+
+    assert problem in str(caught.value)

@@ -1,0 +1,105 @@
+"""The file of changes: what it holds happens in order, and what is wrong is named."""
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from mooring.answers.what_if import ask_what_if, read_change_file
+from mooring.errors import InputError
+from mooring.testing.builders import make_node, make_pod
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "changes.yaml"
+    file.write_text(dedent(text))
+    return file
+
+
+HEAD = "apiVersion: mooring.dev/v1\nkind: WhatIf\n"
+
+
+def test_every_word_is_read_and_happens_in_order(tmp_path: Path) -> None:
+    text = """
+    changes:
+      - cordon: a
+      - addNodes: {like: a}
+      - addTaint: {node: a-new-1, taints: ["x:NoSchedule"]}
+      - removeTaint: {node: a-new-1, taints: [x]}
+      - uncordon: [a]
+      - resize: {target: a, resources: {cpu: 8}}
+      - add:
+          - {apiVersion: v1, kind: Pod, metadata: {name: late}, spec: {nodeName: a, containers: [{name: c}]}}
+      - delete: [pod/late]
+      - patch:
+          - {kind: Node, metadata: {name: a, labels: {disk: ssd}}}
+      - drain: {nodes: [a-new-1], force: true}
+    """
+    changes = read_change_file(write(tmp_path, HEAD + dedent(text)))
+    objects = [make_node("a"), make_pod("waits", cpu="8", node_selector={"disk": "ssd"})]
+
+    answer = ask_what_if(objects, changes)
+
+    assert [(change.name, str(change.now)) for change in answer.pods] == [("waits", "a")]
+    assert answer.nodes_added == ["a-new-1"]
+    assert answer.changes[0] == "cordon a"
+    assert answer.changes[-2:] == ["patch node/a", "drain a-new-1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        pytest.param(
+            "kind: Pod", 'document 1: kind: expected WhatIf; got "Pod"', id="another kind"
+        ),
+        pytest.param(
+            "kind: WhatIf\napiVersion: v1",
+            'document 1: apiVersion: expected mooring.dev/v1; got "v1"',
+            id="another version",
+        ),
+        pytest.param(HEAD, "document 1: changes: expected a list; got none", id="no changes"),
+        pytest.param(HEAD + "changes: []", "expected a WhatIf with changes; got none", id="empty"),
+        pytest.param(
+            HEAD + "changes: [{explode: a}]",
+            "document 1: changes[0].explode: expected one of drain, addNodes, cordon, uncordon, "
+            "addTaint, removeTaint, resize, scale, delete, add, patch",
+            id="an unknown word",
+        ),
+        pytest.param(
+            HEAD + "changes: [{drain: 3}]",
+            "document 1: changes[0].drain: expected names; got 3",
+            id="no name",
+        ),
+        pytest.param(
+            HEAD + "changes: [{scale: {workload: deploy/a, replicas: -1}}]",
+            "document 1: changes[0].scale.replicas: expected a number that is not negative; got -1",
+            id="a negative number",
+        ),
+        pytest.param(
+            HEAD + "changes: [{resize: {target: a, resources: {cpu: x}}}]",
+            "document 1: changes[0]: expected resource=quantity, such as cpu=8 or memory=32Gi; "
+            'got "cpu=x"',
+            id="no quantity",
+        ),
+        pytest.param(
+            HEAD + "changes: [{patch: {kind: Node}}]",
+            "document 1: changes[0].patch[0].metadata.name: expected the name of an object; got none",
+            id="a patch of nothing",
+        ),
+        pytest.param(
+            HEAD + "changes: [{add: {kind: Unheard, apiVersion: v1}}]",
+            "document 1: changes[0].add[0]: expected an object that bears on scheduling; "
+            "got a Unheard",
+            id="an object of no use",
+        ),
+        pytest.param("a: [", "expected YAML; ", id="no YAML"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, problem: str) -> None:
+    file = write(tmp_path, text)
+
+    with pytest.raises(InputError) as caught:
+        read_change_file(file)
+
+    assert problem in str(caught.value)
+    assert str(caught.value).startswith(str(file))

@@ -1,0 +1,228 @@
+"""`mooring run` as a process, against an API server: what it serves, its lease, its signals and its exit status."""
+
+import json
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.cluster.apiserver import make_kubeconfig
+from mooring.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
+
+TIMEOUT_S = 60.0
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaseDuration: 3s, renewDeadline: 2s, retryPeriod: 250ms}
+"""
+
+
+@pytest.fixture
+def api() -> Iterator[ServerInThread]:
+    with api_server(runs_pods=False) as server:
+        server.make("/api/v1/nodes", node_tree("a"))
+        yield server
+
+
+class Running:
+    """A process of `mooring run`."""
+
+    def __init__(self, api: ServerInThread, folder: Path, *arguments: str) -> None:
+        kubeconfig, config = folder / "kubeconfig", folder / "config.yaml"
+        kubeconfig.write_text(json.dumps(make_kubeconfig(api.server.url)))
+        config.write_text(CONFIG)
+        self.port = free_port()
+        command = [sys.executable, "-m", "mooring.cli.main", "run", "--kubeconfig", str(kubeconfig)]
+        given = ["--config", str(config), f"--secure-port={self.port}", *arguments]
+        self.process = subprocess.Popen(
+            [*command, *given], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def get(self, path: str, **headers: str) -> tuple[int, str]:
+        """Ask it over HTTPS."""
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}", headers=headers)
+        try:
+            with urllib.request.urlopen(request, context=context, timeout=TIMEOUT_S) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def until_ready(self) -> None:
+        for _ in attempts(self.process):
+            try:
+                if self.get("/readyz")[0] == 200:
+                    return
+            except urllib.error.URLError:
+                pass
+
+    def end(self) -> tuple[int, str]:
+        """The exit status and what it said."""
+        _, err = self.process.communicate(timeout=TIMEOUT_S)
+        return self.process.returncode, err
+
+
+def attempts(process: "subprocess.Popen[str]") -> Iterator[None]:
+    """So often as there is time, a little apart; fails when the process ends or never does what is waited for."""
+    end = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            pytest.fail(f"ended: {process.communicate()[1]}")
+        yield
+        time.sleep(0.05)
+    pytest.fail("nothing happened in time")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def running(api: ServerInThread, tmp_path: Path) -> Iterator[Running]:
+    running = Running(api, tmp_path)
+    running.until_ready()
+    yield running
+    if running.process.poll() is None:
+        running.process.kill()
+        running.process.communicate()
+
+
+def until_scheduled(api: ServerInThread, running: Running, name: str) -> None:
+    for _ in attempts(running.process):
+        if api.get(f"{PODS}/{name}").tree["spec"].get("nodeName"):
+            return
+
+
+def test_what_it_serves(api: ServerInThread, running: Running) -> None:
+    api.make(PODS, pod_tree("p"))
+    until_scheduled(api, running, "p")
+
+    assert running.get("/healthz") == (200, "ok")
+    assert running.get("/readyz?verbose")[1].splitlines() == [
+        "[+]leaderElection ok",
+        "[+]shutdown ok",
+        "[+]sched-handler-sync ok",
+        "readyz check passed",
+    ]
+    metrics = running.get("/metrics")[1]
+    assert (
+        'scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1'
+        in metrics
+    )
+    assert 'leader_election_master_status{name="kube-scheduler"} 1.0' in metrics
+    configuration = json.loads(running.get("/configz")[1])["componentconfig"]
+    assert configuration["leaderElection"]["leaseDuration"] == "3s"
+    assert running.get("/metrics/resources")[0] == 200
+    assert running.get("/nothing")[0] == 404
+
+
+def test_a_request_to_end_gives_the_lease_back(api: ServerInThread, running: Running) -> None:
+    before = api.get(LEASE).tree["spec"]
+    running.process.send_signal(signal.SIGTERM)
+
+    code, err = running.end()
+
+    assert code == 0, err
+    assert before["holderIdentity"]
+    assert api.get(LEASE).tree["spec"]["holderIdentity"] == ""
+    assert "Traceback" not in err
+
+
+def test_a_lost_lease_ends_it(api: ServerInThread, running: Running) -> None:
+    def take(tree: Any) -> bool:
+        spec = {**tree["spec"], "holderIdentity": "another", "leaseDurationSeconds": 60}
+        return api.put(LEASE, {**tree, "spec": spec}).status == 200
+
+    while not take(api.get(LEASE).tree):
+        pass  # it was just being renewed
+    code, err = running.end()
+
+    assert code == 1
+    assert "the lease is lost" in err
+    assert api.get(LEASE).tree["spec"]["holderIdentity"] == "another"
+    assert "Traceback" not in err
+
+
+def test_a_port_that_is_taken(api: ServerInThread, tmp_path: Path, running: Running) -> None:
+    second = Running(api, tmp_path, f"--secure-port={running.port}")
+
+    code, err = second.end()
+
+    assert code == 2
+    assert "--bind-address, --secure-port: 127.0.0.1:" in err
+    assert "Address already in use" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(
+            ["--tls-cert-file=/nowhere", "--tls-private-key-file=/nowhere"],
+            "/nowhere: expected a file to read; got No such file or directory",
+            id="no certificate",
+        ),
+        pytest.param(
+            ["--leader-elect-lease-duration=soon"],
+            "--leader-elect-lease-duration: expected a duration",
+            id="no duration",
+        ),
+        pytest.param(
+            ["--leader-elect-resource-name="],
+            "--leader-elect-resource-name: expected a name; got none",
+            id="no name",
+        ),
+        pytest.param(
+            ["--leader-elect-lease-duration=1s"],
+            "leaderElection.leaseDuration: expected more than renewDeadline, which is 2s; got 1s",
+            id="a lease that ends before anybody gives up",
+        ),
+        pytest.param(
+            ["--leader-elect-retry-period=2s"],
+            "leaderElection.renewDeadline: expected more than 1.2 times retryPeriod, which is 2.4s; got 2s",
+            id="no time for a second try",
+        ),
+        pytest.param(
+            ["--authorization-always-allow-paths=metrics"],
+            "--authorization-always-allow-paths: expected paths that begin with /",
+            id="a path without slash",
+        ),
+        pytest.param(
+            ["--bind-address=192.0.2.1"], "Cannot assign requested address", id="not ours"
+        ),
+    ],
+)
+def test_wrong_options(
+    api: ServerInThread, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    code, err = Running(api, tmp_path, *arguments).end()
+
+    assert code == 2
+    assert message in " ".join(err.split())
+    assert "Traceback" not in err
+
+
+def test_beyond_the_loopback_tokens_are_asked_for(tmp_path: Path) -> None:
+    with api_server(runs_pods=False) as api:
+        running = Running(api, tmp_path, "--bind-address=0.0.0.0")
+        try:
+            running.until_ready()  # probes need none
+            # The embedded server knows one user, who may everything; whoever has no token is asked about.
+            assert running.get("/metrics", Authorization="Bearer any")[0] == 200
+        finally:
+            running.process.kill()
+            running.process.communicate()

@@ -1,0 +1,101 @@
+"""`mooring what-if`: what is printed, and how it ends."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from mooring.cli.main import app
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+FILES = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.yaml")]
+
+
+def what_if(*args: str, code: int = 0) -> tuple[str, str]:
+    """Run the command within this process; returns what it printed and its complaints."""
+    result = CliRunner().invoke(app, ["what-if", *args, *FILES])
+    assert result.exit_code == code, result.output
+    return result.stdout, result.stderr
+
+
+def test_a_drain_of_the_example_as_a_table() -> None:
+    out, err = what_if("drain", "worker-a1", code=1)
+
+    assert err == ""
+    lines = out.splitlines()
+    assert lines[0].split() == ["POD", "WAS", "NOW", "WHY"]
+    assert lines[1].startswith("infra/registry-0  worker-a1  lost ")
+    assert lines[-1].endswith("; pending 2 → 2")
+
+
+def test_a_drain_of_the_example_with_force_ends_well() -> None:
+    out, _ = what_if("drain", "worker-a1", "--force", "-o", "name")
+
+    assert {line.split()[0] for line in out.splitlines()} >= {"pod/infra/registry-0"}
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_the_document_for_machines(form: str) -> None:
+    out, _ = what_if("drain", "worker-a1", "-o", form, code=1)
+
+    document = json.loads(out) if form == "json" else yaml.safe_load(out)
+    assert (document["apiVersion"], document["kind"]) == ("mooring/v1alpha1", "WhatIf")
+    assert document["changes"] == ["drain worker-a1"]
+    assert document["summary"]["lost"] == 1
+    assert document["pods"][0] == {
+        "namespace": "infra",
+        "name": "registry-0",
+        "was": {"state": "running", "node": "worker-a1"},
+        "now": {"state": "lost", "node": None},
+        "why": document["pods"][0]["why"],
+        "successor": None,
+    }
+
+
+def test_until_fits_names_those_whom_nothing_helps() -> None:
+    out, _ = what_if("add-nodes", "--like", "worker-a1", "--until-fits", code=1)
+
+    assert out.startswith(
+        "no number of nodes like worker-a1 helps\nresearch/in-memory-index fits on"
+    )
+
+
+def test_nothing_changes() -> None:
+    out, _ = what_if("cordon", "worker-a1")
+
+    assert out == "nothing changes; pending 2 → 2\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        pytest.param(
+            ["drain", "worker-a3"],
+            'drain worker-a3: expected a node of the cluster; got "worker-a3"; did you mean worker-a',
+            id="a node that is not there",
+        ),
+        pytest.param(
+            ["add-nodes", "2"],
+            "add-nodes: expected --like with the name of a node; got none",
+            id="like what",
+        ),
+        pytest.param(
+            ["add-nodes", "2", "--like", "worker-a1", "--until-fits"],
+            "add-nodes: expected a number or --until-fits; got both",
+            id="a number and a search for it",
+        ),
+        pytest.param(
+            ["cordon", "worker-a1", "--seed", "1", "--config", "absent.yaml"],
+            "absent.yaml: ",
+            id="a configuration that is not there",
+        ),
+    ],
+)
+def test_wrong_input_is_one_line_and_the_status_is_2(args: list[str], problem: str) -> None:
+    out, err = what_if(*args, code=2)
+
+    assert out == ""
+    assert err.startswith(f"error: {problem}")
+    assert err.count("\n") == 1

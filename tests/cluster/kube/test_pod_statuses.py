@@ -1,0 +1,95 @@
+"""Statuses of pods are written one after the other, each as the difference to the last."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from mooring.api.pod import Pod, PodCondition
+from mooring.cluster.kube.pod_statuses import PodStatuses
+from mooring.errors import ApiError
+from mooring.testing.builders import make_pod
+
+REFUSED = PodCondition(type="PodScheduled", status="False", reason="Unschedulable")
+
+
+class Server:
+    """Takes patches, and answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.pod: Pod = make_pod("p")
+        self.sent: list[dict[str, Any]] = []
+        self.under_way: list[asyncio.Future[bytes]] = []
+        self.statuses = PodStatuses(self._send, lambda pod: self.pod, self._stored, lambda: "now")
+
+    def _send(self, pod: Pod, patch: bytes) -> "asyncio.Future[bytes]":
+        self.sent.append(msgspec.json.decode(patch)["status"])
+        future = asyncio.get_running_loop().create_future()
+        self.under_way.append(future)
+        return future
+
+    def _stored(self, pod: Pod, answer: bytes) -> None:
+        self.pod = make_pod("p", uid=pod.uid, nominated_node_name=answer.decode())
+
+    async def answer(self, nominated: str | ApiError) -> None:
+        future = self.under_way.pop(0)
+        if isinstance(nominated, ApiError):
+            future.set_exception(nominated)
+        else:
+            future.set_result(nominated.encode())
+        await asyncio.sleep(0)
+
+
+def test_what_comes_meanwhile_follows_together() -> None:
+    async def run() -> Server:
+        server = Server()
+        server.statuses.write(server.pod, None, "a")
+        server.statuses.write(server.pod, REFUSED, None)
+        server.statuses.write(server.pod, None, "")
+        assert len(server.sent) == 1
+        await server.answer("a")
+        await server.answer("")
+        return server
+
+    server = asyncio.run(run())
+
+    first, second = server.sent
+    assert first == {"nominatedNodeName": "a"}
+    assert second["nominatedNodeName"] is None  # although no watch has shown the first
+    assert second["conditions"][0]["reason"] == "Unschedulable"
+    assert server.under_way == []
+
+
+def test_what_is_taken_back_at_once_is_not_forgotten() -> None:
+    """The watch still shows the pod without a nomination when the nomination ends."""
+
+    async def run() -> Server:
+        server = Server()
+        server.statuses.write(server.pod, None, "a")
+        await server.answer("a")
+        server.statuses.write(make_pod("p"), None, "")
+        return server
+
+    assert asyncio.run(run()).sent == [{"nominatedNodeName": "a"}, {"nominatedNodeName": None}]
+
+
+@pytest.mark.parametrize("code", [404, 500])
+def test_a_patch_that_fails_lets_the_next_go(code: int) -> None:
+    async def run() -> Server:
+        server = Server()
+        server.statuses.write(server.pod, None, "a")
+        server.statuses.write(server.pod, None, "b")
+        await server.answer(ApiError("no", code=code))
+        return server
+
+    assert asyncio.run(run()).sent == [{"nominatedNodeName": "a"}, {"nominatedNodeName": "b"}]
+
+
+def test_nothing_new_is_not_written() -> None:
+    async def run() -> Server:
+        server = Server()
+        server.statuses.write(server.pod, None, "")
+        return server
+
+    assert asyncio.run(run()).sent == []

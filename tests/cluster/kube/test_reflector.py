@@ -1,0 +1,299 @@
+"""Reflector: what is known of a kind follows the server through pages, watches, cuts and expired versions."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.api.kinds import KINDS
+from mooring.cluster.kube import reflector as module
+from mooring.cluster.kube.backoff import Backoff
+from mooring.cluster.kube.connection import UnreachableError
+from mooring.cluster.kube.reflector import Change, Reflector
+from mooring.cluster.kube.resources import RESOURCES, Resource
+from mooring.errors import ApiError
+
+Tree = dict[str, Any]
+
+
+def pod(name: str, version: int, **spec: Any) -> Tree:
+    metadata = {"name": name, "namespace": "default", "uid": name, "resourceVersion": str(version)}
+    return {"metadata": metadata, "spec": {"containers": [], **spec}}
+
+
+def page(version: int, *items: Tree, more: str = "") -> Tree:
+    metadata = {"resourceVersion": str(version), **({"continue": more} if more else {})}
+    return {"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": list(items)}
+
+
+def event(kind: str, obj: Tree) -> bytes:
+    return msgspec.json.encode({"type": kind, "object": {"kind": "Pod", **obj}}) + b"\n"
+
+
+def gone(message: str = "too old resource version") -> bytes:
+    status = {"kind": "Status", "status": "Failure", "code": 410, "message": message}
+    return msgspec.json.encode({"type": "ERROR", "object": status}) + b"\n"
+
+
+class Stop(Exception):  # noqa: N818
+    """Nothing more was prepared."""
+
+
+class Body:
+    def __init__(self, chunks: list[bytes | Exception]) -> None:
+        self._chunks = chunks
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        for chunk in self._chunks:
+            if isinstance(chunk, Exception):
+                raise chunk
+            yield chunk
+
+
+class Server:
+    """Answers with what was prepared: pages or errors for lists, chunks or an error for watches."""
+
+    def __init__(
+        self, lists: list[Tree | ApiError], watches: list[list[bytes | Exception] | ApiError]
+    ) -> None:
+        self._lists, self._watches = lists, watches
+        self.list_queries: list[Mapping[str, Any]] = []
+        self.watched_from: list[Any] = []
+
+    async def request(self, method: str, path: str, *, query: Mapping[str, str | int]) -> bytes:
+        self.list_queries.append(dict(query))
+        if not self._lists:
+            raise Stop
+        answer = self._lists.pop(0)
+        if isinstance(answer, ApiError):
+            raise answer
+        return msgspec.json.encode(answer)
+
+    async def pause(self, seconds: float) -> None:
+        assert seconds == 0
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, query: Mapping[str, str | int], silence_s: float
+    ) -> AsyncIterator[Body]:
+        self.watched_from.append(query["resourceVersion"])
+        if not self._watches:
+            raise Stop
+        answer = self._watches.pop(0)
+        if isinstance(answer, ApiError):
+            raise answer
+        yield Body(answer)
+
+
+def follow(
+    server: Server, resource: Resource = RESOURCES["Pod"], **options: Any
+) -> tuple[list[tuple[str, str, str]], Reflector]:
+    """Run until nothing more is prepared; returns what was handed on: type, name, version."""
+    seen: list[Change] = []
+    waits = Backoff(first_s=0, limit_s=0)
+    reflector = Reflector(resource, server, seen.extend, backoff=waits, **options)
+    with pytest.raises(Stop):
+        asyncio.run(reflector.run())
+    return [(kind, obj.name, obj.resource_version) for kind, obj in seen], reflector
+
+
+def test_list_is_read_page_by_page_and_watched_from_its_version() -> None:
+    server = Server([page(5, pod("a", 1), more="next"), page(5, pod("b", 2))], [])
+
+    seen, _ = follow(server)
+
+    assert seen == [("ADDED", "a", "1"), ("ADDED", "b", "2")]
+    assert [query.get("continue") for query in server.list_queries] == [None, "next"]
+    assert server.watched_from == ["5"]
+
+
+def test_only_pods_that_have_not_finished_are_asked_for() -> None:
+    server = Server([page(1)], [])
+
+    follow(server)
+
+    expected = "status.phase!=Succeeded,status.phase!=Failed"
+    assert server.list_queries[0]["fieldSelector"] == expected
+
+
+def test_list_that_expires_between_pages_begins_again() -> None:
+    server = Server(
+        [
+            page(5, pod("a", 1), pod("b", 2), more="next"),
+            ApiError("the continue parameter is too old", 410),
+            page(7, pod("a", 6)),
+        ],
+        [],
+    )
+
+    seen, _ = follow(server)
+
+    assert seen[2:] == [("MODIFIED", "a", "6"), ("DELETED", "b", "2")]
+    assert server.watched_from == ["7"]
+
+
+def test_synced_is_told_once() -> None:
+    told: list[bool] = []
+    server = Server([page(1), page(3)], [[gone()]])
+
+    follow(server, synced=lambda: told.append(True))
+
+    assert told == [True]
+
+
+def test_watch_goes_on_from_the_last_version_seen() -> None:
+    first = [event("ADDED", pod("a", 6)), event("BOOKMARK", {"metadata": {"resourceVersion": "9"}})]
+    server = Server([page(5)], [first, [event("MODIFIED", pod("a", 10))]])
+
+    seen, _ = follow(server)
+
+    assert seen == [("ADDED", "a", "6"), ("MODIFIED", "a", "10")]
+    assert server.watched_from == ["5", "9", "10"]
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        pytest.param([gone()], id="the watch says that its version has expired"),
+        pytest.param(ApiError("too old resource version", 410), id="the watch is refused with 410"),
+    ],
+)
+def test_expired_version_leads_to_a_list_and_what_differs(cut: Any) -> None:
+    before = page(5, pod("same", 1), pod("changed", 2), pod("gone", 3))
+    after = page(9, pod("same", 1), pod("changed", 8), pod("new", 7))
+    server = Server([before, after], [cut])
+
+    seen, _ = follow(server)
+
+    assert seen[3:] == [
+        ("MODIFIED", "changed", "8"),
+        ("ADDED", "new", "7"),
+        ("DELETED", "gone", "3"),
+    ]
+    assert server.watched_from == ["5", "9"]
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        pytest.param([event("ADDED", pod("a", 6)), UnreachableError("reset")], id="a reset"),
+        pytest.param([event("ADDED", pod("a", 6)) + b'{"type":"MODI'], id="half a line"),
+    ],
+)
+def test_broken_watch_goes_on_where_it_was(cut: list[bytes | Exception]) -> None:
+    server = Server([page(5)], [cut, [event("DELETED", pod("a", 7))]])
+
+    seen, _ = follow(server)
+
+    assert seen == [("ADDED", "a", "6"), ("DELETED", "a", "7")]
+    assert server.watched_from == ["5", "6", "7"]
+
+
+@given(st.lists(st.integers(min_value=1, max_value=60), max_size=20))
+def test_it_does_not_matter_how_lines_are_cut(sizes: list[int]) -> None:
+    stream = b"".join(
+        (
+            event("ADDED", pod("a", 6)),
+            event("ADDED", pod("b", 7)),
+            event("MODIFIED", pod("a", 8)),
+            event("DELETED", pod("b", 9)),
+        )
+    )
+    chunks: list[bytes | Exception] = []
+    rest = stream
+    for size in sizes:
+        chunks.append(rest[:size])
+        rest = rest[size:]
+    server = Server([page(5)], [[*chunks, rest]])
+
+    seen, _ = follow(server)
+
+    expected = [
+        ("ADDED", "a", "6"),
+        ("ADDED", "b", "7"),
+        ("MODIFIED", "a", "8"),
+        ("DELETED", "b", "9"),
+    ]
+    assert seen == expected
+
+
+def test_object_at_a_known_version_is_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[Any] = []
+    decode: Callable[..., object] = module.decode_as
+    monkeypatch.setattr(module, "decode_as", lambda d, k: decoded.append(d) or decode(d, k))
+    pods = [pod(f"p{i}", i) for i in range(1, 50)]
+    server = Server([page(60, *pods), page(70, *pods[1:], pod("p1", 65))], [[gone()]])
+
+    seen, _ = follow(server)
+
+    assert len(decoded) == 1
+    assert seen[len(pods) :] == [("MODIFIED", "p1", "65")]
+
+
+def test_object_that_cannot_be_read_is_left_out() -> None:
+    bad = pod("bad", 2, containers="none")
+    server = Server(
+        [page(5, pod("a", 1), bad)], [[event("ADDED", bad), event("ADDED", pod("b", 7))]]
+    )
+
+    seen, _ = follow(server)
+
+    assert seen == [("ADDED", "a", "1"), ("ADDED", "b", "7")]
+
+
+def test_watch_that_ends_at_once_is_waited_after() -> None:
+    waits: list[float] = []
+
+    class Noted(Backoff):
+        def next_s(self) -> float:
+            waits.append(1)
+            return 0
+
+    server = Server([page(5)], [[], []])
+    reflector = Reflector(RESOURCES["Pod"], server, lambda batch: None, backoff=Noted())
+    with pytest.raises(Stop):
+        asyncio.run(reflector.run())
+
+    assert len(waits) == 2
+    assert server.watched_from == ["5", "5", "5"]
+
+
+@pytest.mark.parametrize("code", [401, 403, 404])
+def test_first_list_that_is_refused_for_good_ends_it(code: int) -> None:
+    server = Server([ApiError("forbidden", code)], [])
+
+    with pytest.raises(ApiError, match="forbidden"):
+        asyncio.run(Reflector(RESOURCES["Pod"], server, lambda batch: None).run())
+
+
+def test_server_error_is_waited_after_and_tried_again() -> None:
+    server = Server([ApiError("busy", 503), page(5, pod("a", 1))], [ApiError("busy", 429)])
+
+    seen, _ = follow(server)
+
+    assert seen == [("ADDED", "a", "1")]
+    assert server.watched_from == ["5", "5"]
+
+
+def test_cluster_wide_kinds_have_no_namespace() -> None:
+    node = {"metadata": {"name": "n", "resourceVersion": "1"}}
+    server = Server([page(5, node), page(9, node)], [[gone()]])
+
+    seen, _ = follow(server, RESOURCES["Node"])
+
+    assert seen == [("ADDED", "n", "1")]
+
+
+@pytest.mark.parametrize("name", sorted(RESOURCES))
+def test_paths_are_those_of_the_kind(name: str) -> None:
+    resource = RESOURCES[name]
+    kind = KINDS[name]
+
+    assert resource.path.endswith(f"/{resource.plural}")
+    group = "/apis/" if "/" in kind.api_version else "/api/"
+    assert resource.path.startswith(group + kind.api_version)

@@ -1,0 +1,190 @@
+"""Sender, throttle, backoff: how fast, how often and whether at all something is sent."""
+
+import asyncio
+from collections import deque
+from typing import Any
+
+import pytest
+
+from mooring.cluster.kube import sender as module
+from mooring.cluster.kube.backoff import Backoff
+from mooring.cluster.kube.connection import Answer, UnreachableError
+from mooring.cluster.kube.posting import Post
+from mooring.cluster.kube.sender import ClosedError, Order, PostOrder, Sender
+from mooring.cluster.kube.throttle import TokenBucket
+from mooring.errors import ApiError, ConflictError
+
+UNLIMITED = TokenBucket(-1, 1)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_bucket_lets_a_burst_pass_and_then_so_many_per_second() -> None:
+    clock = Clock()
+    bucket = TokenBucket(10, 3, clock)
+
+    assert [bucket.take() for _ in range(5)] == pytest.approx([0, 0, 0, 0.1, 0.2])
+    clock.now = 0.25
+    assert bucket.take() == pytest.approx(0.05)
+
+
+def test_bucket_holds_no_more_than_a_burst() -> None:
+    clock = Clock()
+    bucket = TokenBucket(10, 2, clock)
+    clock.now = 100
+
+    assert [bucket.take() for _ in range(3)] == pytest.approx([0, 0, 0.1])
+
+
+def test_negative_qps_is_no_limit() -> None:
+    assert {TokenBucket(-1, 1).take() for _ in range(100)} == {0.0}
+
+
+def test_backoff_doubles_up_to_its_limit_and_begins_anew_after_peace() -> None:
+    clock = Clock()
+    backoff = Backoff(now=clock, jitter=lambda: 0.5)
+
+    waits = [backoff.next_s() for _ in range(8)]
+
+    assert waits == pytest.approx([1.2, 2.4, 4.8, 9.6, 19.2, 38.4, 45, 45])
+    clock.now = 121
+    assert backoff.next_s() == pytest.approx(1.2)
+
+
+class Credentials:
+    proxy = None
+    server = "http://127.0.0.1:1"
+    authorization = None
+
+
+class FakeConnection:
+    """Answers requests with what was prepared."""
+
+    def __init__(self, *answers: bytes | ApiError) -> None:
+        self.credentials = Credentials()
+        self._answers = list(answers)
+        self.sent: list[tuple[str, str]] = []
+
+    async def request(self, method: str, path: str, body: Any, *, content_type: str) -> bytes:
+        self.sent.append((method, path))
+        answer = self._answers.pop(0)
+        if isinstance(answer, ApiError):
+            raise answer
+        return answer
+
+
+class FakePool:
+    """Answers posts with what was prepared."""
+
+    under_way = 0
+
+    def __init__(self, *answers: Answer | ApiError) -> None:
+        self._answers = list(answers)
+        self.posted: list[str] = []
+
+    def post(self, post: Post) -> None:
+        self.posted.append(post.path)
+        post.done(self._answers.pop(0))
+
+
+def send(
+    connection: FakeConnection, orders: list[Any], pool: FakePool | None = None, **options: Any
+) -> list[Any]:
+    """Send orders, each with a future; returns the answer or the problem of each."""
+
+    async def go() -> list[Any]:
+        results: dict[int, Any] = {}
+        loop = asyncio.get_running_loop()
+        futures = [loop.create_future() for _ in orders]
+        sender = Sender(
+            connection,  # type: ignore[arg-type]
+            UNLIMITED,
+            lambda result: results.update({id(result[0]): result[2] or result[1]}),
+            **options,
+        )
+        if pool is not None:
+            sender._pool = pool  # type: ignore[assignment]
+        made = [make(future) for make, future in zip(orders, futures, strict=True)]
+        sender.take(deque(made))
+        async with asyncio.timeout(20):
+            while len(results) < len(futures):
+                await asyncio.sleep(0)
+        return [results[id(future)] for future in futures]
+
+    return asyncio.run(go())
+
+
+def patch(future: Any) -> Order:
+    return Order(lambda sender: sender.patch("/p", b"{}", "merge"), future, "patch")
+
+
+def bind(future: Any) -> PostOrder:
+    return PostOrder("/binding", b"{}", future)
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome", "tries"),
+    [
+        pytest.param([b"ok"], b"ok", 1, id="success"),
+        pytest.param([ApiError("down", 503), b"ok"], b"ok", 2, id="503, then success"),
+        pytest.param([UnreachableError("away"), b"ok"], b"ok", 2, id="away, then back"),
+        pytest.param([ConflictError("changed")], ConflictError, 1, id="a conflict is an answer"),
+        pytest.param([ApiError("down", 500)] * 4, ApiError, 4, id="four times at most"),
+    ],
+)
+def test_patch_is_tried_again_while_the_server_is_in_trouble(
+    answers: list[Any], outcome: Any, tries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FIRST_WAIT_S", 0)
+    connection = FakeConnection(*answers)
+
+    (answer,) = send(connection, [patch])
+
+    assert answer == outcome or isinstance(answer, outcome)
+    assert len(connection.sent) == tries
+
+
+@pytest.mark.parametrize(
+    ("answers", "code", "posted"),
+    [
+        pytest.param([Answer(201, b"{}")], None, 1, id="success"),
+        pytest.param([Answer(429, b"", 0), Answer(201, b"")], None, 2, id="429, then success"),
+        pytest.param([Answer(503, b"", 0), Answer(201, b"")], None, 2, id="503, then success"),
+        pytest.param([Answer(500, b"")], 500, 1, id="500 without Retry-After"),
+        pytest.param([Answer(409, b"{}")], 409, 1, id="a pod that has a node already"),
+        pytest.param([UnreachableError("away")], 0, 1, id="a broken connection"),
+        pytest.param([Answer(429, b"", 0)] * 11, 429, 11, id="ten times at most"),
+    ],
+)
+def test_binding_is_posted_again_when_the_server_asks_for_it(
+    answers: list[Any], code: int | None, posted: int
+) -> None:
+    pool = FakePool(*answers)
+
+    (problem,) = send(FakeConnection(), [bind], pool)
+
+    assert (problem.code if isinstance(problem, ApiError) else problem) == code
+    assert len(pool.posted) == posted
+
+
+def test_token_that_has_ended_is_renewed_the_long_way() -> None:
+    pool, connection = FakePool(Answer(401, b"")), FakeConnection(b"ok")
+
+    (answer,) = send(connection, [bind], pool)
+
+    assert answer == b"ok"
+    assert connection.sent == [("POST", "/binding")]
+
+
+def test_nothing_is_sent_without_the_lease() -> None:
+    connection = FakeConnection()
+
+    answers = send(connection, [patch, bind], may_send=lambda: False)
+
+    assert [type(answer) for answer in answers] == [ClosedError, ClosedError]
+    assert connection.sent == []

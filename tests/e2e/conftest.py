@@ -1,0 +1,36 @@
+"""Conftest: the servers that the end-to-end tests run against: the embedded one, and a real one where it is installed.
+
+Tests that ask for `server` or `cluster` run once with each. Without the binaries the real half is not run, and the
+summary at the end says so.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mooring.testing.live.cluster import Cluster, Server
+from mooring.testing.live.control_plane import ControlPlane, assets_folder, missing_assets
+from mooring.testing.live.embedded import EmbeddedServer
+
+SERVERS = {"embedded": EmbeddedServer, "kube-apiserver": ControlPlane}
+NOT_RUN = "NOT RUN against a real kube-apiserver"
+
+
+@pytest.fixture(scope="session", params=list(SERVERS))
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    if request.param == "kube-apiserver" and missing_assets():
+        missing = ", ".join(missing_assets())
+        pytest.skip(f"{NOT_RUN}: no {missing} in {assets_folder()}")
+    running: Server = SERVERS[request.param](tmp_path_factory.mktemp(request.param))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def cluster(server: Server, tmp_path: Path) -> Iterator[Cluster]:
+    made = Cluster(server, tmp_path)
+    yield made
+    made.close()

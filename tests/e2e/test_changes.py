@@ -1,0 +1,63 @@
+"""Changes: what happens to nodes and pods while others wait."""
+
+from mooring.testing.live.cluster import Cluster
+
+TAINT = {"key": "broken", "value": "yes", "effect": "NoSchedule"}
+
+
+def test_a_taint_is_added_while_pods_wait(cluster: Cluster) -> None:
+    cluster.node("a", room={"cpu": "1"})
+    cluster.start_scheduler()
+    cluster.pod("first", {"cpu": "1"})
+    cluster.wait_bound("first")
+    for number in range(3):
+        cluster.pod(f"waits-{number}", {"cpu": "300m"})
+        cluster.wait_refused(f"waits-{number}", "Insufficient cpu")
+
+    cluster.client.patch(cluster.path("Node", "a"), {"spec": {"taints": [TAINT]}})
+    cluster.client.delete(cluster.path("Pod", "first"), gracePeriodSeconds=0)
+    for number in range(3):
+        cluster.wait_refused(f"waits-{number}", "untolerated taint")
+    cluster.client.patch(cluster.path("Node", "a"), {"spec": {"taints": None}})
+
+    assert set(cluster.wait_all_bound(3).values()) == {"a"}
+
+
+def test_a_node_is_deleted_and_comes_back(cluster: Cluster) -> None:
+    cluster.node("a", room={"cpu": "2"})
+    cluster.node("b", room={"cpu": "1"})
+    cluster.start_scheduler()
+    for number in range(3):
+        cluster.pod(f"p-{number}", {"cpu": "1"})
+    nodes = cluster.wait_all_bound(3)
+    (gone,) = (name for name, node in nodes.items() if node == "b")
+
+    cluster.client.delete(cluster.path("Node", "b"))
+    cluster.wait_gone(gone)
+    cluster.pod("late", {"cpu": "1"})
+    assert cluster.wait_refused("late").startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    cluster.node("b", room={"cpu": "1"})
+
+    assert cluster.wait_bound("late") == "b"
+    assert cluster.bindings.moved() == {}
+
+
+def test_room_comes_in_all_ways(cluster: Cluster) -> None:
+    """A node is added, is labelled, grows; a pod shrinks: each lets the pod that waits for it go."""
+    cluster.node("a", room={"cpu": "1"})
+    cluster.start_scheduler()
+    cluster.pod("there", {"cpu": "1"})
+    cluster.wait_bound("there")
+    cluster.pod("for-label", nodeSelector={"disk": "fast"})
+    cluster.pod("for-node", {"cpu": "100m"}, nodeSelector={"kubernetes.io/hostname": "new"})
+    cluster.pod("for-room", {"cpu": "3"})
+    for name in ("for-label", "for-node", "for-room"):
+        cluster.wait_refused(name)
+
+    cluster.client.patch(cluster.path("Node", "a"), {"metadata": {"labels": {"disk": "fast"}}})
+    assert cluster.wait_bound("for-label") == "a"
+    cluster.node("new", room={"cpu": "200m"})
+    assert cluster.wait_bound("for-node") == "new"
+    room = {"allocatable": {"cpu": "5"}, "capacity": {"cpu": "5"}}
+    cluster.client.patch(cluster.path("Node", "a") + "/status", {"status": room})
+    assert cluster.wait_bound("for-room") == "a"

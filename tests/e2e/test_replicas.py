@@ -1,0 +1,142 @@
+"""Replicas: several schedulers, of which one at a time has the lease and binds."""
+
+import signal
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from mooring.testing.live.client import Tree
+from mooring.testing.live.cluster import Cluster, pod_tree
+from mooring.testing.live.follower import Follower, Key
+from mooring.testing.live.kinds import path_of
+from mooring.testing.live.processes import Process
+
+LEASE_S, RETRY_S = 5, 1
+
+
+class Replicas:
+    """Schedulers with one lease, and the lease."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._name = f"{cluster.namespace}-scheduler"
+        self._leases = Follower(cluster.client, path_of("Lease", "kube-system"))
+
+    def start(self, lease_s: int = LEASE_S) -> Process:
+        election: dict[str, Any] = {
+            "leaderElect": True,
+            "leaseDuration": f"{lease_s}s",
+            "renewDeadline": f"{lease_s - 1}s",
+            "retryPeriod": f"{RETRY_S}s",
+            "resourceName": self._name,
+            "resourceNamespace": "kube-system",
+        }
+        return self._cluster.start_scheduler(
+            leaderElection=election,
+            clientConnection={
+                "kubeconfig": str(self._cluster.server.kubeconfig),
+                "qps": 150,
+                "burst": 50,
+            },
+        )
+
+    def wait_leader(self, other_than: str = "", timeout_s: float = 60) -> Tree:
+        """Wait until somebody else has the lease, and return it."""
+
+        def look(leases: dict[Key, Tree]) -> Tree:
+            lease = leases.get(("kube-system", self._name), {})
+            holder = (lease.get("spec") or {}).get("holderIdentity")
+            return lease if holder and holder != other_than else {}
+
+        return self._leases.wait(look, "there is a (new) leader", timeout_s)
+
+    def stop(self) -> None:
+        self._leases.stop()
+        self._cluster.client.delete(path_of("Lease", "kube-system", self._name))
+
+
+@pytest.fixture
+def replicas(cluster: Cluster) -> Iterator[Replicas]:
+    made = Replicas(cluster)
+    yield made
+    made.stop()
+
+
+def holder(lease: Tree) -> str:
+    name: str = lease["spec"]["holderIdentity"]
+    return name
+
+
+def moment(lease: Tree, field: str) -> float:
+    return datetime.fromisoformat(lease["spec"][field]).timestamp()
+
+
+def test_the_leader_is_killed(cluster: Cluster, replicas: Replicas) -> None:
+    for number in range(5):
+        cluster.node(f"n-{number}", room={"cpu": "1"})
+    leader = replicas.start()
+    first = replicas.wait_leader()
+    replicas.start()
+    cluster.pods_like(pod_tree("", {"cpu": "10m"}), (f"p-{number}" for number in range(500)))
+    cluster.wait_all_bound(100)
+
+    leader.kill()
+    last = replicas.wait_leader()  # as the leader left it
+    second = replicas.wait_leader(other_than=holder(first))
+    nodes = cluster.wait_all_bound(500)
+
+    assert len(nodes) == 500
+    assert cluster.bindings.moved() == {}
+    assert max(list(nodes.values()).count(node) for node in set(nodes.values())) == 100
+    # The other looks at the lease once in up to 2.2 retry periods, and takes it when it has not changed for the lease.
+    waited_s = moment(second, "acquireTime") - moment(last, "renewTime")
+    assert waited_s <= LEASE_S + 2 * 2.2 * RETRY_S + 1
+    assert second["spec"]["leaseTransitions"] == first["spec"].get("leaseTransitions", 0) + 1
+
+
+def test_a_leader_that_is_told_to_end_hands_over_at_once(
+    cluster: Cluster, replicas: Replicas
+) -> None:
+    cluster.node("a")
+    leader = replicas.start(lease_s=300)
+    first = replicas.wait_leader()
+    replicas.start(lease_s=300)
+    cluster.pod("before")
+    cluster.wait_bound("before")
+
+    status = leader.stop()
+    replicas.wait_leader(other_than=holder(first))  # long before the lease is over
+    cluster.pod("after")
+
+    assert cluster.wait_bound("after") == "a"
+    assert status == 0
+
+
+def test_a_leader_that_lost_the_lease_binds_no_more(cluster: Cluster, replicas: Replicas) -> None:
+    cluster.node("a")
+    frozen = replicas.start()
+    first = replicas.wait_leader()
+    replicas.start()
+    cluster.pod("before")
+    cluster.wait_bound("before")
+
+    frozen.send(signal.SIGSTOP)
+    cluster.pods_like(pod_tree(""), (f"p-{number}" for number in range(20)))
+    second = replicas.wait_leader(other_than=holder(first))
+    cluster.wait_all_bound(21)
+    frozen.send(signal.SIGCONT)
+    status = frozen.wait(60)
+    cluster.pod("after")
+
+    assert cluster.wait_bound("after") == "a"
+    assert status not in (0, None)
+    taken_over = int(second["metadata"]["resourceVersion"])
+    early = [
+        name
+        for (_, name), version in cluster.bindings.versions.items()
+        if name.startswith("p-") and version < taken_over
+    ]
+    assert early == []
+    assert cluster.bindings.moved() == {}

@@ -1,0 +1,275 @@
+"""The front for notebooks: the same answers as the commands give, as objects, frames and pictures."""
+
+import builtins
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import mooring
+from mooring import Cluster, capacity, compare, explain, plot, simulate, what_if
+from mooring.answers.what_if import Drain
+from mooring.cli.main import app
+from mooring.errors import InputError
+from mooring.framework import MAX_SCORE, ScorePlugin
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+FILES = [EXAMPLES / "cluster.yaml", EXAMPLES / "workload.yaml"]
+
+
+def make_tree(kind: str, name: str, **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **fields}
+
+
+def make_node(name: str, cpu: str = "4") -> dict[str, Any]:
+    return make_tree("Node", name, status={"allocatable": {"cpu": cpu, "pods": "10"}})
+
+
+def make_pod(name: str, cpu: str = "1") -> dict[str, Any]:
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    return make_tree("Pod", name, spec={"containers": [container]})
+
+
+SMALL = Cluster.of(make_node("a"), make_node("b", "2"), make_pod("web"), make_pod("big", "9"))
+
+
+def command(*args: str) -> Any:
+    result = CliRunner().invoke(app, [*args, "-o", "json"])
+    return json.loads(result.stdout)
+
+
+@pytest.fixture
+def axes() -> Any:
+    """Axes that nobody looks at."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots()
+    yield axes
+    pyplot.close(figure)
+
+
+def test_simulate_says_what_the_command_says() -> None:
+    files = [part for file in FILES for part in ("-f", str(file))]
+
+    assert simulate(Cluster.read(*FILES)).to_dict() == command("simulate", *files)
+
+
+def test_explain_says_what_the_command_says() -> None:
+    files = [part for file in FILES for part in ("-f", str(file))]
+
+    said = explain(Cluster.read(*FILES), "research/in-memory-index").to_dict()
+
+    assert said == command("explain", "research/in-memory-index", *files)
+
+
+def test_clusters_are_added_up() -> None:
+    cluster = Cluster.of(make_node("a")) + Cluster.of(make_pod("web"))
+
+    assert repr(cluster) == "Cluster(1 Node, 1 Pod)"
+    assert [result.attempt.node_name for result in simulate(cluster).placed] == ["a"]
+
+
+def test_asking_changes_nothing() -> None:
+    first = simulate(SMALL).to_dict()
+    explain(SMALL, "web")
+
+    assert simulate(SMALL).to_dict() == first
+    assert len(SMALL) == 4
+
+
+def test_lists_are_opened_and_what_has_no_bearing_is_left_out() -> None:
+    items = [make_node("a"), make_tree("Secret", "s", data={"password": "x"})]
+
+    assert repr(Cluster.of({"kind": "List", "items": items})) == "Cluster(1 Node)"
+
+
+class PreferB(ScorePlugin):
+    """Prefers the node b."""
+
+    name = "PreferB"
+
+    def score_node(self, state: Any, pod: Any, node: Any) -> int:
+        return MAX_SCORE * (node.name == "b")
+
+
+def test_a_plugin_class_changes_where_pods_go() -> None:
+    def node_of_web(**settings: Any) -> str:
+        return simulate(SMALL, **settings).placed[0].attempt.node_name
+
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "PreferB", "weight": 9}]}}}],
+    }
+    assert node_of_web() == "a"
+    assert node_of_web(plugins=[PreferB], config=config) == "b"
+    assert explain(SMALL, "web", plugins=[PreferB], config=config).node == "b"
+
+
+def test_a_run_can_be_stopped_in_time() -> None:
+    assert simulate(Cluster.read(EXAMPLES / "timeline"), until="2h").time_s == 7200
+
+
+PACK = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [
+        {
+            "pluginConfig": [
+                {
+                    "name": "NodeResourcesFit",
+                    "args": {
+                        "scoringStrategy": {
+                            "type": "MostAllocated",
+                            "resources": [{"name": "cpu", "weight": 1}],
+                        }
+                    },
+                }
+            ]
+        }
+    ],
+}
+PAIR = Cluster.of(make_node("a"), make_node("b"), *(make_pod(f"p{i}") for i in range(4)))
+
+
+def test_compare_shows_what_another_configuration_does(axes: Any) -> None:
+    comparison = compare(PAIR, {"spread": None, "pack": PACK}, seeds=3)
+
+    empty = comparison.to_frame().loc["emptyNodes"]
+    assert empty["spread"] == 0
+    assert empty["pack"] == 1
+    assert comparison.seeds == [0, 1, 2]
+    assert plot(comparison, axes).get_legend_handles_labels()[1] == ["spread", "pack"]
+
+
+def test_what_if_moves_the_pods_of_a_drained_node() -> None:
+    running = [
+        {**make_pod(f"p{i}"), "spec": {**make_pod("x")["spec"], "nodeName": "a"}} for i in range(2)
+    ]
+    cluster = Cluster.of(make_node("a"), make_node("b"), *running)
+
+    moved = what_if(cluster, Drain(("a",), force=True)).to_frame()
+
+    assert moved["was"].tolist() == ["a", "a"]
+    assert moved["now"].tolist() == ["b", "b"]
+
+
+def test_capacity_counts_what_still_fits() -> None:
+    found = capacity(SMALL, make_pod("more"))
+
+    assert found.fits == 5  # 6 cpus, of which web has one
+    assert found.to_frame()["more"].sum() == 5
+
+
+def test_frames_have_a_line_per_pod_and_per_node() -> None:
+    report = simulate(SMALL)
+
+    pods, nodes = report.to_frame().set_index("pod"), report.to_frame("nodes").set_index("node")
+    assert pods.loc["web", "node"] == "a"
+    assert pods.loc["big", "outcome"] == "unschedulable"
+    assert nodes.loc["a", ["cpu", "cpu requested"]].tolist() == [4000, 1000]
+    assert SMALL.to_frame().set_index("node").loc["b", "cpu"] == 2000
+    assert SMALL.to_frame("pods").set_index("pod").loc["big", "cpu"] == 9000
+
+
+def test_the_frame_of_an_explanation_has_a_line_per_node() -> None:
+    fits = explain(SMALL, "web").to_frame().set_index("node")
+    refused = explain(SMALL, "big").to_frame().set_index("node")
+
+    assert fits.index[0] == "a"
+    assert fits.loc["a", "total"] > fits.loc["b", "total"]
+    assert refused.loc["a", "refused_by"] == "NodeResourcesFit"
+    assert refused.loc["a", "reason"] == "Insufficient cpu"
+
+
+@pytest.mark.parametrize(
+    ("answer", "title"),
+    [
+        pytest.param(lambda: simulate(SMALL), "1 of 2 pods placed", id="a simulation"),
+        pytest.param(lambda: explain(SMALL, "web"), "default/web → a", id="a pod that fits"),
+        pytest.param(
+            lambda: explain(SMALL, "big"), "default/big is unschedulable", id="a pod that waits"
+        ),
+    ],
+)
+def test_pictures(axes: Any, answer: Any, title: str) -> None:
+    assert plot(answer(), axes).get_title().startswith(title)
+
+
+WRONG = [
+    pytest.param(lambda: explain(SMALL, "wep"), "wep", id="a pod that is not there"),
+    pytest.param(
+        lambda: simulate(SMALL, until="soon"),
+        'until: expected a duration such as 90s, 5m or 1h30m; got "soon"',
+        id="a time that is none",
+    ),
+    pytest.param(
+        lambda: simulate(SMALL, config="nowhere.yaml"),
+        "nowhere.yaml: expected a readable file; got No such file or directory",
+        id="a configuration that is not there",
+    ),
+    pytest.param(
+        lambda: simulate(SMALL, config={"kind": "Deployment"}), "config: ", id="something else"
+    ),
+    pytest.param(
+        lambda: capacity(SMALL, make_node("c")),
+        "expected one pod or workload; got none",
+        id="a node where a pod is asked for",
+    ),
+    pytest.param(lambda: compare(SMALL, {}), "at least one scheduler", id="nothing to compare"),
+    pytest.param(
+        lambda: plot("a picture"),
+        "plot: expected the answer to a question; got str",
+        id="a picture of nothing",
+    ),
+    pytest.param(
+        lambda: simulate(Cluster.of(make_pod("web"))),
+        "input: expected at least one Node; got none",
+        id="no node",
+    ),
+]
+
+
+@pytest.mark.parametrize(("ask", "error"), WRONG)
+def test_wrong_input_is_named(ask: Any, error: str) -> None:
+    with pytest.raises(InputError) as caught:
+        ask()
+
+    assert error in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("package", "ask"),
+    [
+        pytest.param("pandas", lambda: simulate(SMALL).to_frame(), id="a frame needs pandas"),
+        pytest.param("matplotlib", lambda: plot(simulate(SMALL)), id="a picture needs matplotlib"),
+    ],
+)
+def test_what_is_not_installed_is_named(
+    package: str, ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *args: Any) -> Any:
+        if name.partition(".")[0] == package:
+            raise ImportError(name)
+        return real(name, *args)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+
+    with pytest.raises(InputError, match=f"expected {package} to be installed"):
+        ask()
+
+
+def test_the_front_is_loaded_when_it_is_asked_for() -> None:
+    program = "import sys, mooring; assert 'numpy' not in sys.modules; mooring.simulate"
+
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert set(mooring.__all__) <= set(dir(mooring))
