@@ -89,6 +89,8 @@ class KubeDriver:
         self.cluster = KubeCluster(
             self.core.loop, self.options.clock, self._outbox.put, self._event_outbox.put
         )
+        self.scheduler: Scheduler | None = None
+        """What is driven, once it was started; for its own thread only."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting_for: set[str] = set()
         self._synced = asyncio.Event()
@@ -131,7 +133,7 @@ class KubeDriver:
         Raises ConfigError or PluginError for a configuration that does not hold, ApiError when the server refuses.
         """
         self.core.start(self.cluster.apply, self.cluster.answer)
-        scheduler = await self.core.call(self._build)
+        scheduler = self.scheduler = await self.core.call(self._build)
         served = await find_served(self.connection, RESOURCES.values())
         self._waiting_for = {resource.kind.name for resource in served}
         for resource in served:
