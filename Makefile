@@ -12,7 +12,9 @@ HISTORIES ?= 2000
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types unit life e2e conformance bench bench-apiserver format clean
+APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
+
+.PHONY: help run test test-page lint types unit life e2e conformance counterfactuals bench bench-apiserver format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -42,6 +44,10 @@ types: $(STAMP) ## Check types
 unit: $(STAMP) ## Run the tests alone (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
 
+test-page: $(STAMP) ## Test the page in Chromium, which is installed if it is not there (Debian)
+	@command -v chromium >/dev/null || { $(APT) -q update && $(APT) -qy install --no-install-recommends chromium; }
+	MOORING_NEEDS_CHROMIUM=1 $(BIN)/python -m pytest -q tests/web $(ARGS)
+
 life: $(STAMP) ## Follow pods through random histories, for minutes (HISTORIES=..., ARGS=--hypothesis-seed=...)
 	MOORING_LIFE_EXAMPLES=$(HISTORIES) $(BIN)/python -m pytest -q tests/life $(ARGS)
 
@@ -50,6 +56,9 @@ e2e: $(STAMP) ## Run the end-to-end tests, on a real control plane, too, if KUBE
 
 conformance: $(STAMP) ## Compare with recorded decisions of kube-scheduler (CASES="files or folders")
 	$(BIN)/python -m mooring.testing.conformance_cli $(CASES)
+
+counterfactuals: $(STAMP) ## Make every change that explain names, and see that the pod fits (CASES="files or folders")
+	$(BIN)/python -m mooring.testing.conformance_counterfactuals $(CASES)
 
 bench: $(STAMP) ## Measure speed (ARGS=...)
 	$(BIN)/mooring bench $(ARGS)

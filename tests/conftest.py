@@ -11,15 +11,17 @@ settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
+NOT_RUN = {
+    "NOT RUN against a real kube-apiserver": "Set KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver.",
+    "chromium is not installed": "`make test-page` installs it and runs the tests of the page.",
+}
+"""Why tests may be left out, and what to do about it."""
+
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say it loudly when the tests against a real control plane were left out."""
-    left_out = [
-        report.longrepr[2]
-        for report in terminalreporter.stats.get("skipped", ())
-        if isinstance(report.longrepr, tuple) and "NOT RUN" in report.longrepr[2]
-    ]
-    for reason in sorted(set(left_out)):
-        terminalreporter.section("NOT RUN", sep="!", red=True, bold=True)
-        terminalreporter.line(f"{left_out.count(reason)} tests: {reason}", red=True)
-        terminalreporter.line("Set KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver.")
+    """Say it loudly when the tests that need a real control plane or a browser were left out."""
+    skipped = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", ())]
+    for reason, remedy in NOT_RUN.items():
+        if missed := sum(reason in why for why in skipped):
+            terminalreporter.section("NOT RUN", sep="!", red=True, bold=True)
+            terminalreporter.line(f"{missed} tests: {reason}. {remedy}", red=True, bold=True)

@@ -1,4 +1,4 @@
-"""Judging: what the filters of a scheduler say about a pod, without placing it."""
+"""Judging: what the plugins of a scheduler say about a pod, without placing it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,28 @@ from ..api.pod import Pod
 from ..framework import CycleState
 from ..scheduler import Scheduler
 from ..scheduler.find_nodes import NodeFinder, Search
+from ..scheduler.select_host import best_positions
 
 
 def judge(scheduler: Scheduler, pod: Pod) -> Search:
     """PreFilter and Filter on every node: `rows` has those that take the pod, `diagnosis` why the others do not."""
+    return _find(scheduler, pod, CycleState())
+
+
+def favourites(scheduler: Scheduler, pod: Pod) -> set[int]:
+    """The rows that the scheduler would choose from: those that take the pod and have the highest score."""
+    state, table = CycleState(), scheduler.cache.table
+    search = _find(scheduler, pod, state)
+    rows = table.numbers(search.rows)
+    if len(rows) < 2:
+        return set(rows.tolist())
+    scoring = scheduler.profiles[pod.scheduler_name].scoring
+    scoring.run_pre_scores(state, pod, table, search.rows)
+    totals = scoring.run_scores(state, pod, table, search.rows)
+    return set(rows[best_positions(totals)].tolist())
+
+
+def _find(scheduler: Scheduler, pod: Pod, state: CycleState) -> Search:
     scheduler.cache.snapshot.update()
     finder = NodeFinder(scheduler.cache.table, scheduler.cache.snapshot)
-    profile = scheduler.profiles[pod.scheduler_name]
-    return finder.find(profile, CycleState(), pod, everything=True)
+    return finder.find(scheduler.profiles[pod.scheduler_name], state, pod, everything=True)

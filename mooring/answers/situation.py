@@ -11,6 +11,7 @@ from ..api.pod import Pod
 from ..errors import ConflictError, InputError
 from ..framework import Code, CycleState, FilterPlugin, NodeInfo, Status
 from ..runtime import PluginRunError
+from ..table import ALL
 from .changes import Change, ChangeKind, ObjectRef, changed_object, decode
 from .cluster_view import ClusterView, Step
 from .survey import OUTSIDE
@@ -131,6 +132,8 @@ class Situation:
             crowded = filtering.filter_with_nominated(state, pod, node)
             if not crowded.is_success:
                 return [Refused(crowded, is_crowded=True)]
+            # A plugin that fails on another node fails the whole attempt.
+            filtering.run_filters(state, pod, table, ALL)
         except PluginRunError as failed:
             return [Refused(failed.status)]
         return self._ask_extenders(pod)

@@ -74,10 +74,6 @@ class Stage:
             if is_there(pod)
         }
 
-    def objects(self) -> list[ClusterObject]:
-        """Everything in the cluster as it is now: the start of another stage."""
-        return [obj for kind in self.cluster.kinds() for obj in self.cluster.list(kind)]
-
     # What can be done to it
 
     def add(self, objects: Sequence[ClusterObject]) -> None:

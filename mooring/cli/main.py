@@ -15,6 +15,7 @@ from .config import app as config_app
 from .explain import explain_command
 from .import_trace import app as trace_app
 from .plugins import plugins
+from .rebalance import rebalance
 from .record import record
 from .replay import replay
 from .run import run
@@ -33,6 +34,7 @@ app.command(cls=SimulateCommand)(simulate)
 app.command(name="explain")(explain_command)
 app.command()(capacity)
 app.command()(compare)
+app.command()(rebalance)
 app.command()(bench)
 app.command()(plugins)
 app.command()(record)

@@ -81,8 +81,14 @@ def record(
             await recorder.record(connection, told, seconds)
             return recorder
 
-    with ExitStack() as files:
-        recorder = asyncio.run(run(files))
+    try:
+        with ExitStack() as files:
+            recorder = asyncio.run(run(files))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        where = to or "standard output"
+        raise InputError(f"{where}: expected room to write; got {error.strerror}") from None
     text = f"recorded {count(recorder.objects, 'object')} and {count(recorder.events, 'event')}"
     stderr_console().print(text, highlight=False)
 
@@ -102,6 +108,7 @@ class Recorder:
         self._writer: RecordingWriter | None = None
         self._started_s = 0.0
         self._present: dict[tuple[str, str, str], Any] = {}
+        self._noted: list[tuple[float, str, Any]] = []
         self.objects = self.events = 0
 
     async def record(
@@ -122,8 +129,7 @@ class Recorder:
                 while not told.is_set() and (end is None or loop.time() < end):
                     left_s = FLUSH_S if end is None else min(FLUSH_S, max(end - loop.time(), 0))
                     await self._either(following, ending, asyncio.sleep(left_s))
-                    assert self._writer is not None
-                    self._writer.flush()
+                    self._write()
         finally:
             for task in (following, ending):
                 task.cancel()
@@ -144,7 +150,7 @@ class Recorder:
         at_s = self._clock.monotonic() - self._started_s
         for type, obj in batch:
             if self._writer is not None:
-                self._writer.add(at_s, type, clipped_tree(obj, self._annotations))
+                self._noted.append((at_s, type, obj))
                 self.events += 1
             elif type == DELETED:
                 self._present.pop((obj.kind, obj.namespace, obj.name), None)
@@ -163,8 +169,17 @@ class Recorder:
         text = f"recording, beginning with {count(self.objects, 'object')}; Ctrl-C ends it"
         stderr_console().print(text, highlight=False)
 
+    def _write(self) -> None:
+        """Write down what was noted. Not when it is read: a full disk must not look like a lost connection."""
+        assert self._writer is not None
+        noted, self._noted = self._noted, []
+        for at_s, type, obj in noted:
+            self._writer.add(at_s, type, clipped_tree(obj, self._annotations))
+        self._writer.flush()
+
     def _end(self) -> None:
         if self._writer is not None:
+            self._write()
             self._writer.end(self._clock.monotonic() - self._started_s)
 
 

@@ -15,6 +15,16 @@ from ..config import SchedulerConfiguration, parse_feature_gates
 from ..errors import InputError
 from ..observe.logs import set_up_logging
 from .config import FeatureGatesOption, PluginFilesOption, read_configuration
+from .electing import (
+    LeaderElectOption,
+    LeaseDurationOption,
+    RenewDeadlineOption,
+    ResourceNameOption,
+    ResourceNamespaceOption,
+    RetryPeriodOption,
+    make_elector,
+    with_election,
+)
 from .failures import reports_failures
 from .serving import (
     LOOPBACK,
@@ -31,8 +41,6 @@ from .serving import (
 )
 
 if TYPE_CHECKING:
-    from ..clock import Clock
-    from ..cluster.kube.connection import Connection
     from ..cluster.kube.leader import LeaderElector
     from ..scheduler.kube_driver import DriverOptions, KubeDriver
     from ..web.server import WebServer
@@ -71,14 +79,12 @@ def run(
     ] = None,
     plugins: PluginFilesOption = None,
     feature_gates: FeatureGatesOption = "",
-    leader_elect: Annotated[
-        bool | None,
-        typer.Option(
-            "--leader-elect/--no-leader-elect",
-            help="Whether to wait for the lease before scheduling. Default: as the configuration says.",
-            show_default=False,
-        ),
-    ] = None,
+    leader_elect: LeaderElectOption = None,
+    leader_elect_lease_duration: LeaseDurationOption = None,
+    leader_elect_renew_deadline: RenewDeadlineOption = None,
+    leader_elect_retry_period: RetryPeriodOption = None,
+    leader_elect_resource_name: ResourceNameOption = None,
+    leader_elect_resource_namespace: ResourceNamespaceOption = None,
     bind_address: BindAddressOption = LOOPBACK,
     secure_port: SecurePortOption = SECURE_PORT,
     tls_cert_file: CertFileOption = None,
@@ -108,6 +114,7 @@ def run(
             raise InputError(
                 f"{package}: expected it to be installed; got nothing. Try: pip install 'mooring[kube]'"
             )
+    from ..cluster.kube.patience import make_loop
     from ..scheduler.kube_driver import DriverOptions
 
     set_up_logging(verbose + 1)
@@ -119,13 +126,20 @@ def run(
         authorization_always_allow_paths,
     )
     gates = parse_feature_gates(feature_gates)
-    settings = read_configuration(config, None, gates).config
+    settings = with_election(
+        read_configuration(config, None, gates).config,
+        leader_elect,
+        lease_duration=leader_elect_lease_duration,
+        renew_deadline=leader_elect_renew_deadline,
+        retry_period=leader_elect_retry_period,
+        resource_name=leader_elect_resource_name,
+        resource_namespace=leader_elect_resource_namespace,
+    )
     options = DriverOptions(plugin_files=[str(path) for path in plugins or ()], feature_gates=gates)
-    if leader_elect is None:
-        leader_elect = settings.leader_election.leader_elect
     source = kubeconfig or settings.client_connection.kubeconfig or None
     place = ClusterPlace(source, context)
-    code = asyncio.run(serve(settings, options, place, serving, leader_elect))
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        code = runner.run(serve(settings, options, place, serving))
     if code:
         raise typer.Exit(code)
 
@@ -142,7 +156,6 @@ async def serve(
     options: DriverOptions,
     place: ClusterPlace,
     serving: ServingOptions,
-    leader_elect: bool,
 ) -> int:
     """Schedule until a signal comes; returns the exit status."""
     from ..cluster.kube.connection import Connection
@@ -156,7 +169,11 @@ async def serve(
     credentials = await load_credentials(place.kubeconfig, place.context)
     connection = Connection(credentials)
     log.info("scheduling the pods of %s, known from %s", connection.server, credentials.source)
-    elector = make_elector(connection, config, options.clock) if leader_elect else None
+    elector = (
+        make_elector(connection, config, options.clock)
+        if config.leader_election.leader_elect
+        else None
+    )
     if elector is not None:
         options.is_leading = lambda: elector.is_leading
     driver = KubeDriver(connection, config, options)
@@ -197,20 +214,3 @@ async def schedule(driver: KubeDriver, elector: LeaderElector | None) -> int:
     driver.follow()
     log.error("the lease is lost: ending, so that a new process begins anew")
     return LOST_LEASE
-
-
-def make_elector(
-    connection: Connection, config: SchedulerConfiguration, clock: Clock
-) -> LeaderElector:
-    """Who competes for the lease that the configuration names."""
-    from ..cluster.kube.leader import ElectionTimes, LeaderElector, LeaseLock, make_identity
-
-    election = config.leader_election
-    component = config.profiles[0].scheduler_name  # as kube-scheduler's events about the lease
-    lock = LeaseLock(
-        connection, election.resource_namespace, election.resource_name, clock, component
-    )
-    times = ElectionTimes(
-        election.lease_duration_s, election.renew_deadline_s, election.retry_period_s
-    )
-    return LeaderElector(lock, make_identity(), clock, times)

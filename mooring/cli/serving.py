@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SECURE_PORT = 10259
 LOOPBACK = "127.0.0.1"
 PROBES = "/healthz,/readyz,/livez"
+PAGE = "/page"
 
 log = logging.getLogger(__name__)
 
@@ -99,24 +100,40 @@ async def start_serving(
     from ..cluster.kube.reviews import ApiReviews
     from ..web.delegated import DelegatedAccess
     from ..web.server import WebServer, is_loopback
-    from ..web.tls import server_context
+    from ..web.tls import ServerCertificate
 
     access = None
     if not is_loopback(options.address):
         reviews = ApiReviews(driver.connection)
-        access = DelegatedAccess(reviews, driver.options.clock, options.always_allowed)
+        # The page itself says nothing: what it asks for needs the token that a browser cannot send with an address.
+        allowed = [*options.always_allowed, PAGE, f"{PAGE}/"]
+        access = DelegatedAccess(reviews, driver.options.clock, allowed)
     server = WebServer(
-        [*_routes(driver, elector, is_ending), *more_routes],
+        [*_routes(driver, elector, is_ending), *_page(driver), *more_routes],
         host=options.address,
         access=access,
-        context=server_context(options.cert_file, options.key_file),
+        certificate=ServerCertificate(options.cert_file, options.key_file),
     )
     try:
         await server.start(options.port)
     except InputError as error:
         raise InputError(f"--bind-address, --secure-port: {error}") from None
-    log.info("serving %s", server.url)
+    log.info("serving %s, the page on %s%s/", server.url, server.url, PAGE)
     return server
+
+
+def _page(driver: KubeDriver) -> list[web.RouteDef]:
+    """The live page, for those whom the server lets pass."""
+    from ..web.live import PageSource, anyone, page_routes
+
+    source = PageSource(
+        driver.cluster,
+        driver.options.clock,
+        lambda: driver.scheduler,
+        run=driver.call,
+        is_ready=driver.is_ready,
+    )
+    return page_routes(source, anyone, PAGE)
 
 
 def _routes(

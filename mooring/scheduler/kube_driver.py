@@ -25,8 +25,9 @@ from ..cluster.kube.sender import Order, PostOrder, Sender
 from ..cluster.kube.throttle import TokenBucket
 from ..config import SchedulerConfiguration
 from ..errors import ApiError
-from ..framework import PodEvent
+from ..framework import Plugin, PodEvent
 from ..observe import SchedulerMetrics
+from .attempt import Attempt, Outcome
 from .build import build_scheduler
 from .core_thread import CoreThread
 from .cycle import Scheduler
@@ -45,6 +46,7 @@ Result = TypeVar("Result")
 class DriverOptions:
     """What a driver does otherwise than by default."""
 
+    plugins: Sequence[type[Plugin]] = ()
     plugin_files: Sequence[str] = ()
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     seed: int | None = None
@@ -87,6 +89,8 @@ class KubeDriver:
         self.cluster = KubeCluster(
             self.core.loop, self.options.clock, self._outbox.put, self._event_outbox.put
         )
+        self.scheduler: Scheduler | None = None
+        """What is driven, once it was started; for its own thread only."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting_for: set[str] = set()
         self._synced = asyncio.Event()
@@ -129,7 +133,7 @@ class KubeDriver:
         Raises ConfigError or PluginError for a configuration that does not hold, ApiError when the server refuses.
         """
         self.core.start(self.cluster.apply, self.cluster.answer)
-        scheduler = await self.core.call(self._build)
+        scheduler = self.scheduler = await self.core.call(self._build)
         served = await find_served(self.connection, RESOURCES.values())
         self._waiting_for = {resource.kind.name for resource in served}
         for resource in served:
@@ -185,11 +189,24 @@ class KubeDriver:
             clock=options.clock,
             executor=self.core.executor,
             seed=options.seed,
+            plugins=options.plugins,
             plugin_files=options.plugin_files,
             feature_gates=options.feature_gates,
             metrics=options.metrics,
             run_blocking=self.core.run_blocking,
+            ended=self._note,
         )
+
+    def _note(self, attempt: Attempt) -> None:
+        """Say how an attempt ended: failures always, the rest to whoever wants to know everything.
+
+        That the API server is away is said once, by those who watch, and not about each pod.
+        """
+        is_problem = attempt.outcome is Outcome.ERROR and not self.connection.is_away
+        level = logging.WARNING if is_problem else logging.DEBUG
+        if log.isEnabledFor(level):
+            what = attempt.message or f"bound to {attempt.node_name}"
+            log.log(level, "pod %s: %s", attempt.pod.key, what)
 
     def _follow(self, resource: Resource) -> None:
         name = resource.kind.name

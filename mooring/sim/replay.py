@@ -7,7 +7,7 @@ was, unless our scheduler pushes it out, or its node goes from under it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -22,6 +22,7 @@ from ..api.pod_status import DISRUPTION_TARGET, PodStatus
 from ..api.storage import PersistentVolume, PersistentVolumeClaim
 from ..config import SchedulerConfiguration, default_config
 from ..errors import InputError
+from ..scheduler import PluginSource
 from .recording import ADDED, DELETED, RecordedEvent, Recording
 from .simulation import OnProgress, Simulation
 from .timeline import ObjectRef, TimelineEvent
@@ -109,7 +110,7 @@ class Replay:
         *,
         seed: int | None = None,
         feature_gates: Mapping[str, bool] | None = None,
-        plugins: tuple[str, ...] = (),
+        plugins: Iterable[PluginSource] = (),
     ) -> None:
         self._recording = recording
         config = config or default_config()

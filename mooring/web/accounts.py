@@ -9,7 +9,7 @@ from ..scheduler.judge import Judged
 from .numbering import NONE, Tree
 
 MOST_SCORED = 12
-"""Of so many nodes, the best, it is told what each plugin gave them."""
+"""Of so many nodes, the best, it is told what each plugin gave them; equal ones count once."""
 
 NumberOf = Callable[[str], int]
 """The number of a node by its name; NONE for one that is not known."""
@@ -94,24 +94,30 @@ def _rest(told: Explanation, number_of: NumberOf, winner: str) -> Tree:
 def _scores(
     scores: Sequence[PluginScore], totals: Mapping[str, int], number_of: NumberOf, winner: str
 ) -> Tree | None:
-    """The best nodes, the winner first among its equals, and what each plugin gave them; None without any."""
+    """The best nodes, of equal ones the winner or the first, and what each plugin gave them; None without any."""
     if not totals:
         return None
-    order = sorted(totals, key=lambda name: (-totals[name], name != winner, name))
-    shown = order[:MOST_SCORED]
-    if winner in totals and winner not in shown:
-        shown[-1] = winner
+    alike: dict[tuple[int, ...], list[str]] = {}
+    for name in sorted(totals, key=lambda name: (-totals[name], name != winner, name)):
+        given = (totals[name], *(score.normalized[name] for score in scores))
+        alike.setdefault(given, []).append(name)
+    groups = list(alike.values())
+    shown = groups[:MOST_SCORED]
+    if winner in totals and not any(winner in group for group in shown):
+        shown[-1] = next(group for group in groups if winner in group)
+    firsts = [group[0] for group in shown]
     return {
-        "nodes": [number_of(name) for name in shown],
-        "totals": [totals[name] for name in shown],
+        "nodes": [number_of(name) for name in firsts],
+        "alike": [len(group) - 1 for group in shown],
+        "totals": [totals[name] for name in firsts],
         "of": len(totals),
         "winner": number_of(winner) if winner else NONE,
         "plugins": [
             {
                 "plugin": score.plugin,
                 "weight": score.weight,
-                "raw": [score.raw[name] for name in shown],
-                "points": [score.normalized[name] * score.weight for name in shown],
+                "raw": [score.raw[name] for name in firsts],
+                "points": [score.normalized[name] * score.weight for name in firsts],
                 "isLevel": len(set(score.normalized.values())) <= 1,
             }
             for score in scores

@@ -20,6 +20,7 @@ SCRIPTS = (
     "model.js",
     "data.js",
     "elements.js",
+    "paint.js",
     "tiles.js",
     "lists.js",
     "details.js",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
-import ssl
 from collections.abc import Iterable
 
 from aiohttp import web
@@ -13,6 +12,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from ..errors import InputError
 from .access import Access, LocalAccess
+from .tls import ServerCertificate
 
 SHUTDOWN_S = 5.0
 """How long requests under way may take once the server stops; kube-scheduler's."""
@@ -32,14 +32,14 @@ class WebServer:
         *,
         host: str = "127.0.0.1",
         access: Access | None = None,
-        context: ssl.SSLContext | None = None,
+        certificate: ServerCertificate | None = None,
     ) -> None:
         if access is None:
             assert is_loopback(host), "beyond the loopback somebody must say who may look"
             access = LocalAccess()
         self._host = host
-        self._context = context
-        self._app = web.Application(middlewares=[_guarded(access)])
+        self._certificate = certificate
+        self._app = web.Application(middlewares=[_guarded(access, certificate)])
         self._app.add_routes(routes)
         self._runner: web.AppRunner | None = None
         self.port = 0
@@ -47,7 +47,7 @@ class WebServer:
     @property
     def url(self) -> str:
         """Where the server is found, once it was started."""
-        scheme = "http" if self._context is None else "https"
+        scheme = "http" if self._certificate is None else "https"
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"{scheme}://{host}:{self.port}"
 
@@ -55,7 +55,8 @@ class WebServer:
         """Begin to serve, on a free port for 0; InputError when that cannot be."""
         self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=SHUTDOWN_S)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, port, ssl_context=self._context)
+        context = self._certificate.context if self._certificate is not None else None
+        site = web.TCPSite(self._runner, self._host, port, ssl_context=context)
         try:
             await site.start()
         except OSError as error:
@@ -86,11 +87,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _guarded(access: Access) -> Middleware:
+def _guarded(access: Access, certificate: ServerCertificate | None) -> Middleware:
     """What every request goes through: access, then its route; a fault of ours is a 500 and a line in the log."""
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if certificate is not None:
+            certificate.refresh()
         try:
             response: web.StreamResponse = await access.refusal(request) or await handler(request)
         except web.HTTPException as error:

@@ -2,29 +2,78 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 import tempfile
 from pathlib import Path
 
+from ..clock import Clock, SystemClock
 from ..cluster.certificates import make_certificate
 from ..errors import InputError
 
+LOOK_AGAIN_S = 60.0
+"""How often files are looked at: whoever renews certificates puts others in their place."""
 
-def server_context(cert_file: Path | None = None, key_file: Path | None = None) -> ssl.SSLContext:
+log = logging.getLogger(__name__)
+
+
+class ServerCertificate:
     """What a server needs for HTTPS; without files it is a certificate made on the spot, signed by itself.
 
     The arithmetic of `cluster.certificates` signs once, here; handshakes are OpenSSL's. Raises InputError when the
     files are not a certificate and its key.
     """
-    if (cert_file is None) != (key_file is None):
-        given, missing = ("--tls-cert-file", "--tls-private-key-file")
-        if cert_file is None:
-            given, missing = missing, given
-        raise InputError(f"{missing}: expected a file, as there is {given}; got nothing")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    if cert_file is not None and key_file is not None:
-        _load(context, cert_file, key_file)
-        return context
+
+    def __init__(
+        self,
+        cert_file: Path | None = None,
+        key_file: Path | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        if (cert_file is None) != (key_file is None):
+            given, missing = ("--tls-cert-file", "--tls-private-key-file")
+            if cert_file is None:
+                given, missing = missing, given
+            raise InputError(f"{missing}: expected a file, as there is {given}; got nothing")
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._clock = clock or SystemClock()
+        self._looked_at = self._clock.monotonic()
+        self._files: tuple[Path, Path] | None = None
+        if cert_file is not None and key_file is not None:
+            self._files = cert_file, key_file
+            self._times = self._read_times()
+            _load(self.context, cert_file, key_file)
+        else:
+            _load_made(self.context)
+
+    def refresh(self) -> None:
+        """Show what is in the files now, from the next connection on; others than good ones change nothing."""
+        now = self._clock.monotonic()
+        if self._files is None or now < self._looked_at + LOOK_AGAIN_S:
+            return
+        self._looked_at = now
+        try:
+            times = self._read_times()
+            if times != self._times:
+                _load(self.context, *self._files)
+                self._times = times
+                log.info("showing the certificate that is in %s now", self._files[0])
+        except InputError as error:
+            log.warning("keeping the old certificate: %s", error)
+
+    def _read_times(self) -> list[int]:
+        """When the files were changed."""
+        assert self._files is not None
+        found = []
+        for path in self._files:
+            try:
+                found.append(path.stat().st_mtime_ns)
+            except OSError as error:
+                raise InputError(f"{path}: expected a file to read; got {error.strerror}") from None
+        return found
+
+
+def _load_made(context: ssl.SSLContext) -> None:
     certificate = make_certificate()
     with tempfile.TemporaryDirectory() as folder:
         cert, key = Path(folder) / "cert.pem", Path(folder) / "key.pem"
@@ -32,7 +81,6 @@ def server_context(cert_file: Path | None = None, key_file: Path | None = None) 
         key.touch(mode=0o600)
         key.write_bytes(certificate.key)
         context.load_cert_chain(cert, key)
-    return context
 
 
 def _load(context: ssl.SSLContext, cert_file: Path, key_file: Path) -> None:

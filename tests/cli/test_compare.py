@@ -9,8 +9,14 @@ from typer.testing import CliRunner
 from mooring.cli.main import app
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-FILES = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.yaml")]
-PACK = str(EXAMPLES / "most-allocated.yaml")
+FILES = ["-f", "cluster.yaml", "-f", "workload.yaml"]
+PACK = "compare/most-allocated.yaml"
+
+
+@pytest.fixture(autouse=True)
+def examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """File names are short, wherever the examples lie."""
+    monkeypatch.chdir(EXAMPLES)
 
 
 def compare(*args: str, code: int = 0) -> tuple[str, str]:

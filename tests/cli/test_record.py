@@ -150,6 +150,16 @@ def test_the_command(api: ServerInThread, kubeconfig: Path, tmp_path: Path) -> N
     assert "0 of 0 pods go where they went" in result.stdout
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="not run: no /dev/full here")
+def test_a_disk_that_is_full(api: ServerInThread, kubeconfig: Path) -> None:
+    given = ["--kubeconfig", str(kubeconfig), "--to", "/dev/full"]
+
+    result = runner.invoke(app, ["record", *given])
+
+    assert result.exit_code == 2
+    assert "/dev/full: expected room to write; got No space left on device" in result.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

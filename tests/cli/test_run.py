@@ -130,6 +130,24 @@ def test_what_it_serves(api: ServerInThread, running: Running) -> None:
     assert running.get("/nothing")[0] == 404
 
 
+def test_the_page_is_served(api: ServerInThread, running: Running) -> None:
+    api.make(PODS, pod_tree("p"))
+    until_scheduled(api, running, "p")
+    for _ in attempts(running.process):
+        state = json.loads(running.get("/page/state")[1])
+        if state["base"]["state"] == [6]:
+            break
+
+    code, page = running.get("/page")
+    account = json.loads(running.get("/page/pod?namespace=default&name=p")[1])
+
+    assert code == 200
+    assert page.startswith("<!doctype html>")
+    assert state["pods"]["name"] == ["p"]
+    assert state["nodes"] == ["a"]
+    assert (account["when"], account["evaluated"]) == ("like", 1)
+
+
 def test_a_request_to_end_gives_the_lease_back(api: ServerInThread, running: Running) -> None:
     before = api.get(LEASE).tree["spec"]
     running.process.send_signal(signal.SIGTERM)
@@ -177,6 +195,26 @@ def test_a_port_that_is_taken(api: ServerInThread, tmp_path: Path, running: Runn
             id="no certificate",
         ),
         pytest.param(
+            ["--leader-elect-lease-duration=soon"],
+            "--leader-elect-lease-duration: expected a duration",
+            id="no duration",
+        ),
+        pytest.param(
+            ["--leader-elect-resource-name="],
+            "--leader-elect-resource-name: expected a name; got none",
+            id="no name",
+        ),
+        pytest.param(
+            ["--leader-elect-lease-duration=1s"],
+            "leaderElection.leaseDuration: expected more than renewDeadline, which is 2s; got 1s",
+            id="a lease that ends before anybody gives up",
+        ),
+        pytest.param(
+            ["--leader-elect-retry-period=2s"],
+            "leaderElection.renewDeadline: expected more than 1.2 times retryPeriod, which is 2.4s; got 2s",
+            id="no time for a second try",
+        ),
+        pytest.param(
             ["--authorization-always-allow-paths=metrics"],
             "--authorization-always-allow-paths: expected paths that begin with /",
             id="a path without slash",
@@ -203,6 +241,8 @@ def test_beyond_the_loopback_tokens_are_asked_for(tmp_path: Path) -> None:
             running.until_ready()  # probes need none
             # The embedded server knows one user, who may everything; whoever has no token is asked about.
             assert running.get("/metrics", Authorization="Bearer any")[0] == 200
+            assert running.get("/page/")[0] == 200  # which a browser asks for without
+            assert running.get("/page/state", Authorization="Bearer any")[0] == 200
         finally:
             running.process.kill()
             running.process.communicate()

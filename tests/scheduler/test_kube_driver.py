@@ -1,6 +1,7 @@
 """Kube driver: the scheduler on the embedded API server, over the network, with threads and all."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
+from mooring.api.pod import Pod
 from mooring.cluster.apiserver import make_kubeconfig
 from mooring.cluster.kube.connection import Connection
 from mooring.cluster.kube.credentials import load_credentials
 from mooring.config import default_config
+from mooring.framework import SUCCESS, CycleState, PreBindPlugin, Status
 from mooring.scheduler.kube_driver import DriverOptions, KubeDriver
 from mooring.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
 
@@ -218,6 +221,60 @@ def test_pod_that_another_bound_is_left_alone(server: ServerInThread, drive: Any
         assert len(await driver.call(lambda: list(driver.cluster.list("Pod")))) == 2
 
     drive(work, leads=False)
+
+
+def test_plugin_that_blocks_holds_up_its_own_pod_only(server: ServerInThread, drive: Any) -> None:
+    go_on, entered = threading.Event(), threading.Event()
+
+    class Slow(PreBindPlugin):
+        """Takes its time for one pod."""
+
+        name = "Slow"
+
+        def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+            if pod.name == "slow":
+                entered.set()
+                assert go_on.wait(DEADLINE_S)
+            return SUCCESS
+
+    server.make(NODES, node_tree("a"))
+    make_pod(server, "slow")
+
+    async def work(driver: KubeDriver) -> None:
+        await until(entered.is_set)
+        make_pod(server, "quick")
+        await until(lambda: node_of(server, "quick"))
+        assert not node_of(server, "slow")
+        go_on.set()
+        await until(lambda: node_of(server, "slow"))
+
+    drive(work, options=DriverOptions(plugins=[Slow]))
+
+
+def test_asynchronous_plugin_runs_on_the_schedulers_thread(
+    server: ServerInThread, drive: Any
+) -> None:
+    threads: list[str] = []
+
+    class Waits(PreBindPlugin):
+        """Waits a little."""
+
+        name = "Waits"
+
+        async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+            await self.handle.sleep(0)
+            threads.append(threading.current_thread().name)
+            return SUCCESS
+
+    server.make(NODES, node_tree("a"))
+    make_pod(server, "p")
+
+    async def work(driver: KubeDriver) -> None:
+        await until(lambda: node_of(server, "p"))
+
+    drive(work, options=DriverOptions(plugins=[Waits]))
+
+    assert threads == ["scheduler"]
 
 
 def test_work_on_the_schedulers_thread_returns_or_raises(

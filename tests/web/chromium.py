@@ -9,7 +9,6 @@ import base64
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +55,7 @@ class Browser:
                 "--disable-extensions",
                 "--disable-background-networking",
                 "--hide-scrollbars",
+                "--ignore-certificate-errors",  # servers under test make their own
                 "--remote-debugging-port=0",
                 f"--user-data-dir={folder}",
                 "about:blank",
@@ -231,11 +231,10 @@ class Tab:
         for key in keys:
             code = KEYS.get(key, ord(key[0].upper()))
             text = {"text": "\r"} if key == "Enter" else {"text": key} if len(key) == 1 else {}
-            for kind in ("keyDown", "keyUp"):
-                told = text if kind == "keyDown" else {}
-                self.send(
-                    "Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **told
-                )
+            named = {"key": key, "code": key, "windowsVirtualKeyCode": code}
+            pressed = "keyDown" if text else "rawKeyDown"
+            self.send("Input.dispatchKeyEvent", type=pressed, **named, **text)
+            self.send("Input.dispatchKeyEvent", type="keyUp", **named)
         self.settle()
 
     def problems(self) -> list[str]:
@@ -253,6 +252,10 @@ class Tab:
             elif method == "Log.entryAdded" and told["entry"]["level"] == "error":
                 found.append(told["entry"]["text"])
         return found
+
+    def forget_problems(self) -> None:
+        """What went wrong so far was meant to."""
+        self._browser.heard.clear()
 
     def requests(self) -> list[str]:
         """The addresses that the page asked for."""
@@ -272,6 +275,3 @@ class Tab:
     def close(self) -> None:
         """Close the tab."""
         self._browser.send("Target.closeTarget", targetId=self._target)
-
-
-Open = Callable[..., Tab]

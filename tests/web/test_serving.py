@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from mooring.clock import ManualClock
-from mooring.cluster.certificates import make_certificate
+from mooring.cluster.certificates import Certificate, make_certificate
 from mooring.config import default_config, encode_config
 from mooring.errors import ApiError, InputError
 from mooring.testing.builders import make_pod
@@ -21,7 +22,7 @@ from mooring.web.delegated import DelegatedAccess
 from mooring.web.health import HealthCheck, named_check
 from mooring.web.scheduler_routes import scheduler_routes
 from mooring.web.server import WebServer, is_loopback
-from mooring.web.tls import server_context
+from mooring.web.tls import ServerCertificate
 
 Tree = dict[str, Any]
 Ask = Callable[..., Awaitable[tuple[int, str]]]
@@ -275,7 +276,7 @@ def test_paths_to_allow_may_end_with_a_star() -> None:
 
 def test_https_with_a_certificate_of_its_own() -> None:
     async def run() -> None:
-        server = WebServer(routes(), context=server_context())
+        server = WebServer(routes(), certificate=ServerCertificate())
         await server.start()
         trusting = ssl.create_default_context()
         trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
@@ -294,7 +295,7 @@ def test_https_with_given_files(tmp_path: Path) -> None:
     key.write_bytes(certificate.key)
 
     async def run() -> None:
-        server = WebServer(routes(), context=server_context(cert, key))
+        server = WebServer(routes(), certificate=ServerCertificate(cert, key))
         await server.start()
         context = ssl.create_default_context(cafile=cert)
         path = f"{server.url}/healthz"
@@ -302,6 +303,43 @@ def test_https_with_given_files(tmp_path: Path) -> None:
             assert response.status == 200
         await server.stop()
 
+    asyncio.run(run())
+
+
+def shown(server: WebServer) -> bytes:
+    """The certificate that a new connection gets to see."""
+    return ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(("127.0.0.1", server.port)))
+
+
+def test_a_renewed_certificate_is_shown(tmp_path: Path) -> None:
+    cert, key, clock = tmp_path / "tls.crt", tmp_path / "tls.key", ManualClock()
+    first, second = make_certificate(), make_certificate()
+
+    def put(certificate: Certificate, age: int) -> None:
+        for path, text in ((cert, certificate.cert), (key, certificate.key)):
+            path.write_bytes(text)
+            os.utime(path, (age, age))
+
+    async def run() -> None:
+        server = WebServer([], certificate=ServerCertificate(cert, key, clock))
+        await server.start()
+
+        async def look() -> bytes:
+            async with aiohttp.ClientSession() as session, session.get(server.url, ssl=False):
+                pass
+            return await asyncio.to_thread(shown, server)
+
+        assert await look() == ssl.PEM_cert_to_DER_cert(first.cert.decode())
+        put(second, 2)
+        assert await look() == ssl.PEM_cert_to_DER_cert(first.cert.decode())
+        clock.advance(60)
+        assert await look() == ssl.PEM_cert_to_DER_cert(second.cert.decode())
+        cert.write_text("half of a")
+        clock.advance(60)
+        assert await look() == ssl.PEM_cert_to_DER_cert(second.cert.decode())
+        await server.stop()
+
+    put(first, 1)
     asyncio.run(run())
 
 
@@ -323,7 +361,7 @@ def test_bad_certificates(tmp_path: Path, cert: str | None, key: str | None, mes
     (tmp_path / "text").write_text("hello")
 
     with pytest.raises(InputError, match=message):
-        server_context(cert and tmp_path / cert, key and tmp_path / key)  # type: ignore[arg-type]
+        ServerCertificate(cert and tmp_path / cert, key and tmp_path / key)  # type: ignore[arg-type]
 
 
 def test_port_that_is_taken() -> None:

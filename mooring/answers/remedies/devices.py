@@ -8,18 +8,33 @@ from typing import Any
 from ...api.dra import ClaimNotReadyError, ResourceClaim, claim_name_of
 from ...api.resources import may_stand_for_devices
 from ..changes import Change, pointer
-from .proposal import Ask, Remedy, create, delete, plain, remedy, remove
+from .proposal import (
+    Ask,
+    Remedy,
+    add,
+    create,
+    delete,
+    last_resort,
+    owner_reference,
+    plain,
+    remedy,
+    remove,
+)
 
 MOST_MAKES = 6
 MOST_CLAIMS = 24
-COPIES = (1, 2, 4, 8, 16)
+COPIES = (1, 2, 4, 8)
+ENOUGH = 2
+"""Makes of devices that are proposed at most."""
 
 
 def serve_claims(ask: Ask) -> Iterator[Remedy]:
     """Claims give back what they have elsewhere; others give devices back; the node has more; the pod does without."""
     claims = list(_claims(ask))
-    if not claims and not any(map(may_stand_for_devices, ask.pod.requests)):
+    wants_devices = any(map(may_stand_for_devices, ask.pod.requests))
+    if not ask.pod.spec.resource_claims and not wants_devices:
         return
+    yield from _missing_claims(ask)
     own = [claim for claim in claims if claim.allocation is not None]
     if own:
         yield remedy("let the pod's claims be served anew", *[_given_back(claim) for claim in own])
@@ -39,6 +54,37 @@ def _claims(ask: Ask) -> Iterator[ResourceClaim]:
             yield claim
 
 
+def _missing_claims(ask: Ask) -> Iterator[Remedy]:
+    """The claims come that the pod waits for; one that nobody wrote down asks for nothing yet."""
+    pod, changes = ask.pod, list[Change]()
+    for entry in pod.spec.resource_claims or ():
+        spec: Any = {}
+        metadata: dict[str, Any] = {"namespace": pod.namespace}
+        try:
+            name = claim_name_of(pod, entry)
+        except ClaimNotReadyError:
+            name = f"{pod.name}-{entry.name}"
+            template = ask.view.cluster.get(
+                "ResourceClaimTemplate", pod.namespace, entry.resource_claim_template_name or ""
+            )
+            spec = plain(template.spec.spec) if template is not None else {}
+            metadata["ownerReferences"] = [owner_reference(pod)]
+            made = {"name": entry.name, "resourceClaimName": name}
+            path = pointer("status", "resourceClaimStatuses", "-")
+            changes.append(add(pod, path, made, f"say that claim {name} was made for the pod"))
+        if name and ask.view.cluster.get("ResourceClaim", pod.namespace, name) is None:
+            metadata |= {"name": name, "uid": f"{pod.namespace}-{name}"}
+            manifest = {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceClaim",
+                "metadata": metadata,
+                "spec": spec,
+            }
+            changes.append(create(manifest, f"create claim {pod.namespace}/{name}"))
+    if changes:
+        yield remedy("create the claims that the pod waits for", *changes)
+
+
 def _given_back(claim: ResourceClaim) -> Change:
     path = pointer("status", "allocation")
     return remove(claim, path, plain(claim.allocation), f"claim {claim.key} gives its devices back")
@@ -50,13 +96,17 @@ def _more_devices(ask: Ask) -> Iterator[Remedy]:
     for slice_ in ask.view.cluster.list("ResourceSlice"):
         for device in slice_.spec.devices or ():
             makes.setdefault((slice_.spec.driver, device.content), plain(device))
+    found = 0
     for (driver, _), device in list(makes.items())[:MOST_MAKES]:
+        if found == ENOUGH:
+            return
         for copies in COPIES:
             change = create(_slice(ask, driver, device, copies), "")
             if ask.helps([change]):
                 number = "a device" if copies == 1 else f"{copies} devices"
                 text = f"{number} more of {driver} like {device['name']} on {ask.node.name}"
                 change.text = text
+                found += 1
                 yield remedy(text, change)
                 break
 
@@ -110,4 +160,4 @@ def _without_claims(ask: Ask) -> Iterator[Remedy]:
                 path = pointer("spec", "containers", i, "resources", "requests", name)
                 changes.append(remove(pod, path, quantity, f"do without {name}"))
     if changes:
-        yield remedy("do without devices", *changes)
+        yield last_resort("do without devices", *changes)

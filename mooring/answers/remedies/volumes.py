@@ -12,7 +12,20 @@ from ...api.storage import BIND_COMPLETED, LOST, CSINode, PersistentVolume, Pers
 from ...api.volumes import claim_name_of
 from ..changes import Change, decode, pointer
 from .node import label_changes, labels_meeting
-from .proposal import Ask, Remedy, add, create, delete_pod, plain, put, remedy, remove, replace
+from .proposal import (
+    Ask,
+    Remedy,
+    add,
+    create,
+    delete_pod,
+    last_resort,
+    owner_reference,
+    plain,
+    put,
+    remedy,
+    remove,
+    replace,
+)
 
 ZONE_LABELS = (
     "topology.kubernetes.io/zone",
@@ -207,7 +220,7 @@ def _bound_claim(ask: Ask, volume: Volume, claim: PersistentVolumeClaim) -> Iter
     if volume.ephemeral is not None and not claim.is_made_for(ask.pod):
         path, owners = pointer("metadata", "ownerReferences"), plain(claim.owner_references)
         text = f"{what} is the one made for the pod"
-        yield put(claim, path, owners or None, [_owner(ask.pod)], text)
+        yield put(claim, path, owners or None, [owner_reference(ask.pod)], text)
     name = claim.spec.volume_name or _volume_name(ask, claim.name)
     bound = ask.view.cluster.get("PersistentVolume", "", name)
     if bound is None:
@@ -283,7 +296,7 @@ def _new_claim(ask: Ask, volume: Volume, name: str) -> Iterator[Change]:
         "annotations": {BIND_COMPLETED: "yes"},
     }
     if volume.ephemeral is not None:
-        metadata["ownerReferences"] = [_owner(ask.pod)]
+        metadata["ownerReferences"] = [owner_reference(ask.pod)]
     manifest = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -301,16 +314,6 @@ def _new_claim(ask: Ask, volume: Volume, name: str) -> Iterator[Change]:
     yield create(manifest, f"create claim {claim.key}")
 
 
-def _owner(pod: Pod) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "name": pod.name,
-        "uid": pod.uid,
-        "controller": True,
-    }
-
-
 def _without_volumes(ask: Ask) -> Iterator[Remedy]:
     """The pod does without the volumes."""
     volumes = ask.pod.spec.volumes or ()
@@ -324,4 +327,4 @@ def _without_volumes(ask: Ask) -> Iterator[Remedy]:
         for i, volume in reversed(list(enumerate(volumes)))
     ]
     if changes:
-        yield remedy("take the volumes from the pod", *changes)
+        yield last_resort("take the volumes from the pod", *changes)

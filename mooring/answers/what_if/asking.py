@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import ceil
 
 from ...api.pod import Pod
 from ...errors import InputError
@@ -57,32 +58,35 @@ def fit_with_nodes(
 ) -> WhatIf:
     """How many more nodes like `like` it takes until every pod fits that would fit on such a node at all.
 
-    The number is found by trying: it is enough, and one less is not. With as many nodes as pods wait, each could have
-    one to itself; who waits even then cannot be helped.
+    The number is found by asking what would be with so many: it is enough, and one less is not. With as many nodes as
+    pods wait, each could have one to itself; who waits even then cannot be helped.
     """
     objects = list(objects)
-    base = Stage(objects, settings, place_of)
-    before = base.settle(on_progress)
-    AddNodes(0, like).apply(base)  # the node is there, whatever comes of the rest
-    waiting = _waiting(before)
     answers: dict[int, WhatIf] = {}
 
     def ask(number: int) -> WhatIf:
         if number not in answers:
-            # From the beginning: lots are then drawn as they are for whoever asks about this number alone.
-            stage = Stage(objects, settings, place_of)
-            places = stage.settle()
-            answers[number] = _follow(stage, places, [AddNodes(number, like)], on_progress)
+            answers[number] = ask_what_if(
+                objects,
+                [AddNodes(number, like)],
+                settings,
+                place_of=place_of,
+                on_progress=on_progress,
+            )
         return answers[number]
 
+    waiting = ask(0).pending_before
     most = ask(len(waiting))
-    hopeless = {key: most.pending_after[key] for key in before if key in most.pending_after}
+    hopeless = {key: most.pending_after[key] for key in waiting if key in most.pending_after}
 
-    def is_enough(number: int) -> bool:
+    def count_left(number: int) -> int:
+        """How many pods wait with so many nodes, of those that can be helped."""
         left = ask(number).pending_after
-        return all(key in hopeless for key in left if key in before)
+        return sum(key in waiting and key not in hopeless for key in left)
 
-    number = 0 if len(hopeless) == len(waiting) else _smallest(is_enough, len(waiting))
+    number = 0
+    if len(hopeless) < len(waiting):
+        number = _smallest(count_left, len(waiting), len(waiting) - len(hopeless))
     answer = ask(number)
     tried = {n: len(a.pending_after) for n, a in answers.items()}
     helped = None if waiting and len(hopeless) == len(waiting) else number
@@ -90,18 +94,28 @@ def fit_with_nodes(
     return answer
 
 
-def _smallest(is_enough: Callable[[int], bool], most: int) -> int:
-    """A number that is enough while one less is not; 0 is not, `most` is. Small numbers are tried first."""
-    low, high = 0, 1
-    while high < most and not is_enough(high):
-        low, high = high, high * 2
-    high = min(high, most)
+def _smallest(count_left: Callable[[int], int], most: int, waiting: int) -> int:
+    """A number of nodes that leaves nobody waiting while one less does; 0 leaves `waiting` pods, `most` none.
+
+    As every try is a simulation, the next number is where those before point to; every third one halves what is left,
+    for where they mislead.
+    """
+    low, high, left = 0, most, waiting
+    tries = 0
     while high - low > 1:
-        middle = (low + high) // 2
-        if is_enough(middle):
-            high = middle
+        tries += 1
+        guess = low + 1
+        if tries % 3 == 0 or (low and left >= waiting):
+            guess = (low + high) // 2
+        elif low:
+            helped_per_node = (waiting - left) / low
+            guess = low + ceil(left / helped_per_node)
+        guess = min(max(guess, low + 1), high - 1)
+        found = count_left(guess)
+        if found:
+            low, left = guess, found
         else:
-            low = middle
+            high = guess
     return high
 
 

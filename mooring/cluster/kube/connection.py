@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -20,7 +21,7 @@ from yarl import URL
 
 from ... import __version__
 from ...api.meta import Wire
-from ...errors import ApiError, ConflictError, NotFoundError
+from ...errors import ApiError, ConflictError, InputError, NotFoundError
 from .credentials import Credentials
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,8 @@ RESET_RETRY_S = 1.0
 REQUEST_TIMEOUT_S = 60.0
 CONNECT_TIMEOUT_S = 30.0
 READ_BUFFER = 1 << 18
+KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+"""When a silent connection is looked after, in seconds, and how often before it is given up."""
 
 Tree = dict[str, Any]
 
@@ -77,11 +80,23 @@ class Connection:
             skip_auto_headers=("Content-Type",),
         )
         self._refreshing: asyncio.Task[None] | None = None
+        self.is_away = False
+        """The server did not answer when it was last asked."""
+        self._back = asyncio.Event()
 
     @property
     def server(self) -> str:
         """The address of the server."""
         return self.credentials.server
+
+    async def pause(self, seconds: float) -> None:
+        """Wait, but no longer than until a server that was away answers again, whoever asked."""
+        if not self.is_away:
+            await asyncio.sleep(seconds)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._back.wait()
 
     async def close(self) -> None:
         """End the session; what is under way fails."""
@@ -111,7 +126,7 @@ class Connection:
             await self._refresh(was_refused=True)
             answer = await send()
         if answer.code >= 400:
-            raise refusal(answer, f"{method} {path}")
+            raise self._refusal(answer, f"{method} {path}")
         return answer.body
 
     async def get(self, path: str, query: Mapping[str, str | int] | None = None) -> Tree:
@@ -150,7 +165,8 @@ class Connection:
                     answer = Answer(got.status, await got.read(), _retry_after(got))
                     if answer.code == 401:
                         await self._refresh(was_refused=True)
-                    raise refusal(answer, f"GET {path}")
+                    raise self._refusal(answer, f"GET {path}")
+                _keep_alive(got)
                 yield got.content
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise self._unreachable(error) from None
@@ -181,7 +197,7 @@ class Connection:
             headers["Content-Type"] = content_type
         if credentials.authorization is not None:
             headers["Authorization"] = credentials.authorization
-        return await self._session.request(
+        response = await self._session.request(
             method,
             URL(credentials.server + target, encoded=True),
             data=body,
@@ -192,6 +208,10 @@ class Connection:
             proxy=credentials.proxy,
             allow_redirects=False,
         )
+        if self.is_away:
+            self.is_away = False
+            self._back.set()
+        return response
 
     async def _refresh(self, was_refused: bool = False) -> None:
         """Look after the token; whoever comes meanwhile waits for the same."""
@@ -199,14 +219,25 @@ class Connection:
             work = self.credentials.refresh(was_refused)
             self._refreshing = asyncio.ensure_future(work)
             self._refreshing.add_done_callback(self._refreshed)
-        await asyncio.shield(self._refreshing)
+        with suppress(InputError):  # it was said; the old token may still do
+            await asyncio.shield(self._refreshing)
 
     def _refreshed(self, task: asyncio.Task[None]) -> None:
         self._refreshing = None
         if not task.cancelled() and task.exception() is not None:
             log.warning("cannot renew the credentials: %s", task.exception())
 
+    def _refusal(self, answer: Answer, what: str) -> ApiError:
+        if answer.code == 401:
+            source = self.credentials.source
+            text = f"{self.server}: expected credentials that it knows; it does not know those of {source}"
+            return ApiError(text, 401)
+        return refusal(answer, what)
+
     def _unreachable(self, error: Exception) -> UnreachableError:
+        if not self.is_away:
+            self.is_away = True
+            self._back.clear()
         if isinstance(error, TimeoutError):
             problem = "no answer in time"
         elif isinstance(error, aiohttp.ClientConnectorCertificateError):
@@ -263,6 +294,18 @@ def decode_tree(body: bytes) -> Tree:
     if not isinstance(tree, dict):
         raise ApiError(f"expected an object from the API server; got {type(tree).__name__}")
     return tree
+
+
+def _keep_alive(response: aiohttp.ClientResponse) -> None:
+    """Notice within a minute that the other end of a silent connection is gone."""
+    transport = response.connection.transport if response.connection is not None else None
+    wire: Any = transport.get_extra_info("socket") if transport is not None else None
+    if wire is None:
+        return
+    wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in KEEP_ALIVE.items():
+        if hasattr(socket, option):  # each system has its own
+            wire.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float | None:

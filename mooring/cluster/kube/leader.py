@@ -39,6 +39,19 @@ class ElectionTimes(NamedTuple):
     renew_deadline_s: float = 10.0
     retry_period_s: float = 2.0
 
+    def problem(self) -> str | None:
+        """Why nobody could lead like that; None if all is well."""
+        if self.lease_duration_s < 1:
+            return f"leaseDuration: expected 1s or more; got {self.lease_duration_s:g}s"
+        if self.lease_duration_s <= self.renew_deadline_s:
+            expected = f"more than renewDeadline, which is {self.renew_deadline_s:g}s"
+            return f"leaseDuration: expected {expected}; got {self.lease_duration_s:g}s"
+        longest_s = self.retry_period_s * JITTER_FACTOR
+        if self.renew_deadline_s <= longest_s:
+            expected = f"more than {JITTER_FACTOR:g} times retryPeriod, which is {longest_s:g}s"
+            return f"renewDeadline: expected {expected}; got {self.renew_deadline_s:g}s"
+        return None
+
 
 class Lock(Protocol):
     """The one object that all compete for. Each call may raise ApiError."""

@@ -6,7 +6,6 @@ is known at its version is not decoded again. What was found is handed on in bat
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
 import time
@@ -59,6 +58,9 @@ class Reader(Protocol):
         self, path: str, query: Mapping[str, str | int], silence_s: float
     ) -> AbstractAsyncContextManager[Chunks]:
         """The body of the answer as it comes."""
+
+    async def pause(self, seconds: float) -> None:
+        """Wait so long, or until the server is back."""
 
 
 class Chunks(Protocol):
@@ -150,7 +152,7 @@ class Reflector:
                     raise
                 wait_s = self._backoff.next_s()
                 log.warning("%s: %s; next try in %.1f s", self.resource.plural, error, wait_s)
-                await asyncio.sleep(wait_s)
+                await self._reader.pause(wait_s)
 
     # Listing
 

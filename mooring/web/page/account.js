@@ -91,12 +91,14 @@ class Account {
       });
       const spoken = shown.map((plugin) => `${plugin.plugin} ${plugin.points[n]}`).join(", ");
       return h("tr", { class: isWinner ? "winner" : "", "aria-label": `${app.data.nodes[node]}: ${scores.totals[n]}; ${spoken}` },
-        h("th", { scope: "row" }, app.details.nodeLink(node), isWinner ? h("span", { class: "tag good" }, "chosen") : ""),
+        h("th", { scope: "row" }, app.details.nodeLink(node), isWinner ? h("span", { class: "tag good" }, "chosen") : "",
+          scores.alike[n] ? h("div", { class: "which" }, `and ${plural(scores.alike[n], "equal")}`) : ""),
         h("td", { class: "bar" }, bar),
         h("td", { class: "figure" }, count(scores.totals[n])));
     });
-    const parts = [h("h3", {}, "Scores"), legend, h("table", { class: "scores" }, h("tbody", {}, lines))];
-    if (scores.of > scores.nodes.length) parts.push(h("p", { class: "note" }, `The best ${scores.nodes.length} of ${plural(scores.of, "node")} that can take it.`));
+    const parts = [h("h3", {}, "Scores"), account.when === "like" ? h("p", { class: "note" }, `What plugins give nodes ${WHEN.like}.`) : "", legend, h("table", { class: "scores" }, h("tbody", {}, lines))];
+    const told = scores.alike.reduce((sum, more) => sum + more + 1, 0);
+    if (scores.of > told) parts.push(h("p", { class: "note" }, `The best ${count(told)} of ${plural(scores.of, "node")} that can take it.`));
     if (level.length) parts.push(h("p", { class: "note" }, `The same for all, and not in the bars: ${level.map((plugin) => `${plugin.plugin} ${plugin.points[0]}`).join(", ")}.`));
     return parts;
   }

@@ -61,10 +61,11 @@ class Details {
       : ["node", this.node, model.row[this.node], model.podsOn(this.node).join()].join();
     if (key === this.key && !force) return;
     this.key = key;
-    const held = document.activeElement && $("details").contains(document.activeElement);
+    const focusable = () => [...$("details").querySelectorAll("h2, button, [tabindex='0']")];
+    const held = focusable().indexOf(document.activeElement);
     const parts = this.pod !== NONE ? this.podParts(this.pod) : this.nodeParts(this.node);
     fill($("details"), parts);
-    if (held) $("details-title").focus();
+    if (held >= 0) (focusable()[held] || $("details-title")).focus();
     this.app.tiles.select(this.pod !== NONE ? model.node[this.pod] : this.node);
   }
 

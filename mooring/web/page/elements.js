@@ -84,7 +84,6 @@ class LongList {
     for (let i = first; i < last; i += 1) {
       const row = this.makeRow(items[i], i);
       row.id = `${element.id}-${i}`;
-      row.dataset.at = i;
       row.setAttribute("role", "option");
       row.setAttribute("aria-setsize", items.length);
       row.setAttribute("aria-posinset", i + 1);
@@ -98,11 +97,13 @@ class LongList {
     else element.removeAttribute("aria-activedescendant");
   }
 
+  /** The row is found by its place: its element may have been made anew while the button was down. */
   onClick(event) {
-    const row = event.target.closest(".row");
-    if (!row) return;
-    this.active = Number(row.dataset.at);
-    this.onOpen(this.items[this.active]);
+    const top = this.inner.getBoundingClientRect().top;
+    const at = Math.floor((event.clientY - top) / this.rowHeight);
+    if (at < 0 || at >= this.items.length) return;
+    this.active = at;
+    this.onOpen(this.items[at]);
   }
 
   onKey(event) {

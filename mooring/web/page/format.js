@@ -44,6 +44,18 @@ function resourceName(resource) {
   return names[resource] || resource;
 }
 
+/** The same where there is little room. */
+function shortName(resource) {
+  if (resource === "ephemeral-storage") return "Disk";
+  return resource.includes("/") ? resource.split("/").pop() : resourceName(resource);
+}
+
+/** A label's key with what tells it apart first. */
+function labelName(key) {
+  const [domain, name] = key.split(/\/(.*)/);
+  return name === undefined ? key : `${name} (${domain})`;
+}
+
 /** Seconds since the start as +1:02:03, with fractions where they matter. */
 function elapsed(seconds) {
   const whole = Math.floor(seconds);

@@ -6,6 +6,7 @@ const QUEUE = [
   [UNSCHEDULABLE, "Unschedulable", "was refused, and waits until something changes"],
   [GATED, "Gated", "is held back before it is tried"],
 ];
+const EVENT_WORDS = ["was deleted", "waits for its turn", "is tried again in a moment", "waits until something changes", "is held back", "a node is kept for it"];
 const TABS = [["waiting", "Waiting"], ["pods", "All pods"], ["log", "Changes"]];
 
 class Lists {
@@ -16,6 +17,7 @@ class Lists {
     this.key = "";
     this.list = new LongList($("list"), 54, (item) => this.makeRow(item), (item) => this.open(item));
     this.makeTabs();
+    this.makeQueue();
   }
 
   makeTabs() {
@@ -55,25 +57,28 @@ class Lists {
     $("list").setAttribute("aria-label", TABS.find(([name]) => name === this.tab)[1]);
   }
 
-  drawQueue() {
-    const { counts } = this.app.model;
+  makeQueue() {
     fill($("queue"), QUEUE.map(([state, word, meaning]) => h("button", {
-      type: "button", class: `part s${state}`, "aria-pressed": this.only === state, title: `${word}: a pod that ${meaning}`,
+      type: "button", class: `part s${state}`, title: `${word}: a pod that ${meaning}`,
       onclick: () => {
         this.only = this.only === state ? NONE : state;
         this.show("waiting");
-        this.focusPart(state);
       },
-    }, h("span", { class: "number" }, count(counts[state])), h("span", { class: "word" }, word))));
+    }, h("span", { class: "number" }), h("span", { class: "word" }, word))));
   }
 
-  focusPart(state) {
-    $("queue").querySelector(`.s${state}`).focus();
+  drawQueue() {
+    const { counts } = this.app.model;
+    QUEUE.forEach(([state], i) => {
+      const part = $("queue").children[i];
+      part.setAttribute("aria-pressed", this.only === state);
+      part.firstChild.textContent = count(counts[state]);
+    });
   }
 
   drawTabs() {
     const { model } = this.app;
-    const numbers = { waiting: model.waitingCount, pods: this.everything().length, log: model.at };
+    const numbers = { waiting: model.waitingCount, pods: model.state.length - model.counts[GONE], log: model.at };
     for (const [name] of TABS) {
       const tab = $(`tab-${name}`);
       tab.setAttribute("aria-selected", name === this.tab);
@@ -150,7 +155,7 @@ class Lists {
       space = data.namespace(which[at]);
       label = STATE_WORDS[state] || "changed";
       if (state === KIND) words = "its labels or requests changed";
-      else if (isWaiting(state) || state === GONE) words = gist(data.texts[value[at]]);
+      else if (isWaiting(state) || state === GONE) words = gist(data.texts[value[at]]) || EVENT_WORDS[state];
       else words = value[at] === NONE ? "" : `on ${data.nodes[value[at]]}`;
       if (state === GONE && data.preemptedFor.has(which[at])) words = `preempted for ${data.preemptedFor.get(which[at])}`;
     }

@@ -20,10 +20,12 @@ class Live {
 
   static async ask(path, query) {
     const parameters = new URLSearchParams(query);
-    const response = await fetch(`${path}?${parameters}`, {
-      headers: { Authorization: `Bearer ${Live.token()}` }, cache: "no-store", credentials: "omit",
-    });
-    if (response.status === 401) throw new Error("The token is missing or wrong. Open the address that was printed when the server started.");
+    const token = Live.token();
+    const headers = token ? { Authorization: `Bearer ${token}` } : {};
+    const response = await fetch(`${path}?${parameters}`, { headers, cache: "no-store", credentials: "omit" });
+    if (response.status === 401) throw new Error("The token is missing or wrong. Open the address that the server printed, or add #token=… to this one.");
+    if (response.status === 403) throw new Error("You may not see this cluster. Another token can be given with #token=… in the address.");
+    if (response.status === 503) throw new Error("The cluster is not known yet; trying again.");
     if (!response.ok) throw new Error(`The server answers with ${response.status}.`);
     return response.json();
   }

@@ -50,7 +50,7 @@ class App {
     const { model, data } = this;
     const live = model.liveNodes();
     const figures = [["Nodes", count(live.length), ""], ["Pods on nodes", count(model.onNodes), ""], ["Waiting", count(model.waitingCount), model.waitingCount ? "warn" : ""]];
-    if (data.preemptedFor.size) figures.push(["Preempted", count(data.preemptedFor.size), ""]);
+    if (data.preemptedFor.size) figures.push(["Preempted", count(model.preempted), ""]);
     const { resource } = this.tiles;
     let used = 0, all = 0;
     for (const node of live) {
@@ -81,7 +81,7 @@ class App {
     const labels = [...values].filter(([, set]) => set.size <= MOST_GROUPS).map(([key]) => data.texts[key]).sort(byName);
     if (this.tiles.groupBy === "" && !this.wasChosen) this.tiles.groupBy = ZONE_LABELS.find((label) => labels.includes(label)) || "";
     if (this.tiles.groupBy && !labels.includes(this.tiles.groupBy)) labels.push(this.tiles.groupBy);
-    fill($("group"), h("option", { value: "" }, "none"), labels.map((label) => h("option", { value: label, selected: label === this.tiles.groupBy }, label)));
+    fill($("group"), h("option", { value: "" }, "none"), labels.map((label) => h("option", { value: label, selected: label === this.tiles.groupBy }, labelName(label))));
     this.legend();
   }
 

@@ -19,6 +19,7 @@ function isOnNode(state) {
 class Model {
   constructor(data, base) {
     this.data = data;
+    this.podsResource = data.resources.indexOf(PODS);
     this.at = 0;
     this.version = 0;
     /** Changes whenever a node comes, changes or goes. */
@@ -70,7 +71,7 @@ class Model {
     if (node === NONE) return;
     const flat = this.data.kinds[this.kind[pod]][0];
     for (let i = 0; i < flat.length; i += 2) this.used[flat[i]][node] += sign * flat[i + 1];
-    this.used[this.data.resources.indexOf(PODS)][node] += sign;
+    this.used[this.podsResource][node] += sign;
   }
 
   keyframe() {
@@ -159,6 +160,18 @@ class Model {
     return this.counts[RUNNING] + this.counts[TERMINATING];
   }
 
+  /** How many pods had to make room so far. */
+  get preempted() {
+    if (!this.preemptions) {
+      this.preemptions = [];
+      const { what, which } = this.data.events;
+      what.forEach((state, at) => {
+        if (state === GONE && this.data.preemptedFor.has(which[at])) this.preemptions.push(at);
+      });
+    }
+    return this.preemptions.filter((at) => at < this.at).length;
+  }
+
   isThere(node) {
     return this.row[node] !== NONE;
   }
@@ -181,6 +194,10 @@ class Model {
       if (this.node[pod] === node && isOnNode(this.state[pod])) pods.push(pod);
     }
     return pods;
+  }
+
+  podCount(node) {
+    return this.used[this.podsResource][node];
   }
 
   message(pod) {

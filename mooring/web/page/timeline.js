@@ -20,6 +20,11 @@ class Timeline {
     return this.app.data.isLive || this.app.data.time > 0;
   }
 
+  /** How many places the slider has. */
+  get fine() {
+    return this.isTimed ? FINE : Math.max(1, this.app.model.last);
+  }
+
   get end() {
     return Math.max(this.app.data.time, 1e-9);
   }
@@ -27,7 +32,7 @@ class Timeline {
   make() {
     const step = (by, words, sign) => h("button", { type: "button", class: "step", title: words, "aria-label": words, onclick: () => this.stepBy(by) }, sign);
     this.playButton = h("button", { type: "button", class: "play", id: "play", onclick: () => this.toggle() }, "Play");
-    this.slider = h("input", { type: "range", id: "slider", min: 0, max: FINE, step: 1, "aria-label": "Moment of the run", oninput: () => this.onSlide() });
+    this.slider = h("input", { type: "range", id: "slider", min: 0, max: this.fine, step: this.isTimed ? 10 : 1, "aria-label": "Moment of the run", oninput: () => this.onSlide() });
     this.label = h("output", { class: "moment", id: "moment", for: "slider" });
     this.curve = h("canvas", { class: "curve", "aria-hidden": "true" });
     this.speedSelect = h("select", { id: "speed", "aria-label": "Speed", onchange: () => { this.speed = Number(this.speedSelect.value); } },
@@ -82,9 +87,10 @@ class Timeline {
   }
 
   onSlide() {
-    this.stop();
-    this.isFollowing = Number(this.slider.value) === FINE;
-    this.go(Number(this.slider.value) / FINE);
+    const value = Number(this.slider.value);
+    this.isPlaying = false;
+    this.isFollowing = value === this.fine;
+    this.go(value / this.fine);
   }
 
   toggle() {
@@ -136,7 +142,7 @@ class Timeline {
 
   draw() {
     const { model } = this.app;
-    this.slider.value = Math.round(this.place * FINE);
+    this.slider.value = Math.round(this.place * this.fine);
     const words = this.isTimed ? this.words(this.place * this.end) : `${count(model.at)} of ${plural(model.last, "change")}`;
     this.label.textContent = words;
     this.slider.setAttribute("aria-valuetext", words);

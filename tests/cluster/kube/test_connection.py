@@ -214,3 +214,20 @@ def test_token_file_is_read_again(tmp_path: Path) -> None:
         return credentials.authorization
 
     assert asyncio.run(read()) == "Bearer new"
+
+
+def test_wait_ends_when_a_server_that_was_away_is_back(
+    server: ServerInThread, tmp_path: Path
+) -> None:
+    async def work(connection: Connection) -> None:
+        address = connection.credentials.server
+        connection.credentials.server = "http://127.0.0.1:9"
+        with pytest.raises(UnreachableError):
+            await connection.get("/version")
+        waiting = asyncio.ensure_future(connection.pause(3600))
+        connection.credentials.server = address
+        await connection.get("/version")
+        async with asyncio.timeout(20):
+            await waiting
+
+    run(server.server.url, tmp_path, work)

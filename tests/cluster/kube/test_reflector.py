@@ -74,6 +74,9 @@ class Server:
             raise answer
         return msgspec.json.encode(answer)
 
+    async def pause(self, seconds: float) -> None:
+        assert seconds == 0
+
     @asynccontextmanager
     async def stream(
         self, path: str, query: Mapping[str, str | int], silence_s: float

@@ -1,0 +1,137 @@
+"""Spreading: even out the nodes' utilisation of cpu and memory.
+
+The objective is the root of the mean square of how far each node's utilisation is from that of the cluster as a whole,
+which no move changes. So what a move gains is what its source gains plus what its target gains, and pods of equal
+size are looked at together: a few vectors per size instead of every pod on every node.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...api.pod import Pod
+from ...table import NodeTable
+from ..room import MAIN_RESOURCES, Floats, offered, used
+from .moving import Mover
+from .plan import Move
+
+ENOUGH_TRIED = 40
+"""How many pods are tried for a step; the most promising come first."""
+LEAST_GAIN = 1e-9
+
+Size = tuple[int, ...]
+"""What a pod uses of each of the main resources."""
+
+
+class Balance:
+    """How even the nodes of a table are at the moment."""
+
+    def __init__(self, table: NodeTable) -> None:
+        live = table.live.astype(np.float64)
+        self._offers = [offered(table, name).astype(np.float64) for name in MAIN_RESOURCES]
+        self._used = [used(table, name).astype(np.float64) for name in MAIN_RESOURCES]
+        self._counts = [live * (offers > 0) for offers in self._offers]
+        self._means = [
+            float((u * c).sum() / max(float((o * c).sum()), 1.0))
+            for u, o, c in zip(self._used, self._offers, self._counts, strict=True)
+        ]
+        self._cells = max(sum(float(c.sum()) for c in self._counts), 1.0)
+
+    def value(self) -> float:
+        """The objective."""
+        return float(np.sqrt(self._squares((0,) * len(MAIN_RESOURCES)).sum() / self._cells))
+
+    def gains(self, size: Size) -> Floats:
+        """float64 per row: by how much the sum of squares falls when a pod of that size comes."""
+        nothing = (0,) * len(MAIN_RESOURCES)
+        gained: Floats = self._squares(nothing) - self._squares(size)
+        return gained
+
+    def _squares(self, size: Size) -> Floats:
+        """float64 per row: the squares of its distances, with so much more in use."""
+        total = np.zeros(len(self._offers[0]))
+        for amount, offers, in_use, counts, mean in zip(
+            size, self._offers, self._used, self._counts, self._means, strict=True
+        ):
+            shares = (in_use + amount) / np.maximum(offers, 1.0)
+            total += counts * (shares - mean) ** 2
+        return total
+
+
+@dataclass(slots=True)
+class _Step:
+    """The best move found so far."""
+
+    pod: Pod
+    row: int
+    gain: float
+
+
+def spread_moves(mover: Mover, most: int) -> Iterator[Move]:
+    """The moves that even out the cluster most, one after the other."""
+    for _ in range(most):
+        balance = Balance(mover.table)
+        step = _best_step(mover, balance)
+        if step is None:
+            return
+        before = balance.value()
+        with mover.lifted(step.pod) as waiting:
+            choice = mover.choice(waiting, step.row)
+            mover.put(waiting, step.row)
+        after = Balance(mover.table).value()
+        target = mover.table.names[step.row]
+        yield Move(step.pod.key, step.pod.node_name, target, before, after, choice)
+
+
+def _best_step(mover: Mover, balance: Balance) -> _Step | None:
+    """The move of the greatest gain among the most promising pods."""
+    best: _Step | None = None
+    for tried, (bound, pod) in enumerate(_candidates(mover, balance)):
+        is_beaten = best is not None and best.gain >= bound
+        if tried >= ENOUGH_TRIED or is_beaten or bound <= LEAST_GAIN:
+            break
+        found = _try(mover, balance, pod)
+        if found is not None and found.gain > (best.gain if best else LEAST_GAIN):
+            best = found
+    return best
+
+
+def _candidates(mover: Mover, balance: Balance) -> Iterator[tuple[float, Pod]]:
+    """Pods by what their moves could gain at most, whatever the filters say; one of each class on a node."""
+    groups: defaultdict[Size, dict[tuple[int, object], Pod]] = defaultdict(dict)
+    row_of = mover.table.row_of
+    for pod in mover.movable_pods():
+        key = row_of[pod.node_name], pod.pod_class
+        groups[size_of(pod)].setdefault(key, pod)
+    ranked: list[tuple[float, str, Pod]] = []
+    for size, pods in groups.items():
+        if not any(size):
+            continue
+        coming = float(np.max(balance.gains(size), initial=-np.inf, where=mover.table.live))
+        going = balance.gains(tuple(-amount for amount in size))
+        ranked += ((float(going[row]) + coming, pod.key, pod) for (row, _), pod in pods.items())
+    ranked.sort(key=lambda entry: (-entry[0], entry[1]))
+    for bound, _, pod in ranked:
+        yield bound, pod
+
+
+def _try(mover: Mover, balance: Balance, pod: Pod) -> _Step | None:
+    """The best landing place of a pod, if it has one."""
+    source, size = mover.table.row_of[pod.node_name], size_of(pod)
+    with mover.lifted(pod) as waiting:
+        rows = mover.landing_rows(waiting, source)
+    if not len(rows):
+        return None
+    coming = balance.gains(size)[rows]
+    going = float(balance.gains(tuple(-amount for amount in size))[source])
+    place = int(np.argmax(coming))
+    return _Step(pod, int(rows[place]), going + float(coming[place]))
+
+
+def size_of(pod: Pod) -> Size:
+    """What the pod uses of each of the main resources."""
+    return tuple(pod.usage.get(name, 0) for name in MAIN_RESOURCES)

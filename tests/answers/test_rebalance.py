@@ -1,0 +1,256 @@
+"""Rebalance: every move is one that the filters take, budgets hold, and the objective falls as the plan says."""
+
+from collections import Counter
+from math import sqrt
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.answers.judging import judge
+from mooring.answers.rebalance import Objective, RebalancePlan, plan_rebalance
+from mooring.api.meta import OwnerReference
+from mooring.api.pod import Pod
+from mooring.errors import InputError
+from mooring.sim import Simulation
+from mooring.testing.builders import make_node, make_object, make_pod
+
+LABELS = {"app": "web"}
+
+
+def make_owned(name: str, node: str, kind: str = "ReplicaSet", **fields: Any) -> Pod:
+    owner = OwnerReference(api_version="apps/v1", kind=kind, name="web", controller=True)
+    pod = make_pod(name, node_name=node, labels=LABELS, **fields)
+    return pod.replace(owner_references=(owner,))
+
+
+def make_budget(**spec: Any) -> Any:
+    fields = {"selector": {"matchLabels": LABELS}, **spec}
+    return make_object("PodDisruptionBudget", "web", spec=fields)
+
+
+def targets(plan: RebalancePlan) -> dict[str, tuple[str, str]]:
+    return {move.pod.split("/")[1]: (move.source, move.target) for move in plan.moves}
+
+
+def test_spread_moves_from_the_fullest_to_the_emptiest() -> None:
+    objects = [make_node("a"), make_node("b"), make_node("c")]
+    objects += [make_owned(f"p{i}", "a", cpu="1", memory="4Gi") for i in range(3)]
+
+    plan = plan_rebalance(objects)
+
+    assert len(plan.moves) == 2
+    assert {target for _, target in targets(plan).values()} == {"b", "c"}
+    assert plan.after == pytest.approx(0)
+    assert plan.moves[0].gain > 0
+
+
+def test_pack_empties_a_node_or_leaves_it_alone() -> None:
+    objects = [
+        make_node("a"),
+        make_node("b"),
+        make_node("c"),
+        make_owned("on-a", "a", cpu="2"),
+        make_owned("b1", "b", cpu="1"),
+        make_owned("b2", "b", cpu="1"),
+        make_owned("c1", "c", cpu="3"),
+        make_owned("log", "b", kind="DaemonSet"),
+    ]
+
+    plan = plan_rebalance(objects, Objective.PACK)
+
+    assert (plan.before, plan.after) == (3, 2)
+    assert targets(plan) == {"on-a": ("a", "b")}
+    assert plan.moves[0].why == "a is empty then"
+
+
+def test_cost_empties_the_node_that_costs_most() -> None:
+    objects = [
+        make_node("cheap", annotations={"mooring.dev/cost": "1"}),
+        make_node("dear", annotations={"mooring.dev/cost": "9.5"}),
+        make_node("roomy", annotations={"mooring.dev/cost": "2"}),
+        make_owned("c", "cheap", cpu="3"),
+        make_owned("d", "dear", cpu="3"),
+        make_owned("r", "roomy", cpu="1"),
+    ]
+
+    plan = plan_rebalance(objects, Objective.COST)
+
+    assert targets(plan) == {"d": ("dear", "roomy")}
+    assert (plan.before, plan.after) == (12.5, 3.0)
+
+
+def test_constraints_move_pods_that_their_node_would_refuse() -> None:
+    objects = [
+        make_node("tainted", taints=["gpu:NoSchedule"]),
+        make_node(
+            "cordoned", unschedulable=True, taints=["node.kubernetes.io/unschedulable:NoSchedule"]
+        ),
+        make_node("small", cpu="1"),
+        make_node("free"),
+        make_owned("wrong", "tainted"),
+        make_owned("tolerant", "tainted", tolerations=["gpu:NoSchedule"]),
+        make_owned("stays", "cordoned"),
+        make_owned("too-large", "small", cpu="2"),
+    ]
+
+    plan = plan_rebalance(objects, Objective.CONSTRAINTS)
+
+    assert targets(plan) == {"wrong": ("tainted", "free"), "too-large": ("small", "free")}
+    assert [(move.before, move.after) for move in plan.moves] == [(2, 1), (1, 0)]
+    assert plan.moves[0].why == "node(s) had untolerated taint(s)"
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(make_pod("p", node_name="a", cpu="2"), id="without an owner"),
+        pytest.param(make_owned("p", "a", kind="DaemonSet", cpu="2"), id="a daemon"),
+        pytest.param(make_owned("p", "a", kind="Node", cpu="2"), id="a static pod"),
+        pytest.param(make_owned("p", "a", cpu="2", priority=2_000_000_000), id="a critical pod"),
+        pytest.param(
+            make_owned("p", "a", cpu="2", node_selector={"kubernetes.io/hostname": "a"}),
+            id="one that fits nowhere else",
+        ),
+    ],
+)
+@pytest.mark.parametrize("objective", list(Objective))
+def test_some_pods_are_not_moved(pod: Pod, objective: Objective) -> None:
+    objects = [make_node("a"), make_node("b"), make_owned("q", "b"), pod]
+
+    assert "default/p" not in [move.pod for move in plan_rebalance(objects, objective).moves]
+
+
+@pytest.mark.parametrize(
+    ("budget", "moves"),
+    [
+        pytest.param({"maxUnavailable": 0}, 0, id="none may go"),
+        pytest.param({"maxUnavailable": 1}, 1, id="one may go in the whole plan"),
+        pytest.param({"minAvailable": "0%"}, 2, id="all may go"),
+    ],
+)
+def test_budgets_hold_over_the_plan(budget: dict[str, Any], moves: int) -> None:
+    objects = [make_node("a"), make_node("b"), make_budget(**budget)]
+    objects += [make_owned(f"p{i}", "a", cpu="1") for i in range(4)]
+
+    plan = plan_rebalance(objects)
+
+    assert len(plan.moves) == moves
+    assert not any(use.is_violated for use in plan.budgets)
+
+
+def test_a_plan_is_not_longer_than_asked_for() -> None:
+    objects = [
+        make_node("a"),
+        make_node("b"),
+        *(make_owned(f"p{i}", "a", cpu="1") for i in range(4)),
+    ]
+
+    assert len(plan_rebalance(objects, max_moves=1).moves) == 1
+
+
+def test_a_cost_that_is_no_number_is_named() -> None:
+    objects = [make_node("a", annotations={"mooring.dev/cost": "dear"}), make_owned("p", "a")]
+
+    with pytest.raises(InputError) as caught:
+        plan_rebalance(objects, Objective.COST)
+
+    assert str(caught.value) == (
+        "node a: metadata.annotations[mooring.dev/cost]: expected a number that is not negative; "
+        'got "dear"'
+    )
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> list[Any]:
+    nodes = [
+        make_node(
+            f"n{i}",
+            cpu=str(draw(st.integers(2, 6))),
+            zone=draw(st.sampled_from("xy")),
+            taints=draw(st.sampled_from([(), ("t:NoSchedule",)])),
+        )
+        for i in range(draw(st.integers(2, 5)))
+    ]
+    spread = [
+        {
+            "maxSkew": 1,
+            "topologyKey": "topology.kubernetes.io/zone",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": LABELS},
+        }
+    ]
+    pods = [
+        make_owned(
+            f"p{i}",
+            draw(st.sampled_from(nodes)).name,
+            cpu=str(draw(st.integers(0, 2))),
+            memory=draw(st.sampled_from(["1Gi", "4Gi"])),
+            spread=draw(st.sampled_from([(), spread])),
+            tolerations=draw(st.sampled_from([(), ("t:NoSchedule",)])),
+        )
+        for i in range(draw(st.integers(0, 9)))
+    ]
+    budget = [make_budget(maxUnavailable=draw(st.integers(0, 4)))] if draw(st.booleans()) else []
+    return [*nodes, *pods, *budget]
+
+
+def accepts(objects: list[Any], waiting: Pod) -> set[str]:
+    """The nodes that take the pod, asked of a scheduler that knows of nothing else."""
+    simulation = Simulation([*objects, waiting])
+    simulation.begin()
+    table = simulation.scheduler.cache.table
+    rows = table.numbers(judge(simulation.scheduler, waiting).rows)
+    return {table.names[row] for row in rows}
+
+
+def home_refuses(objects: list[Any], pod: Pod) -> bool:
+    others = [obj for obj in objects if obj is not pod]
+    return pod.node_name not in accepts(others, pod.replace(node_name="", uid="new"))
+
+
+def value(objects: list[Any], objective: Objective) -> float:
+    """The objective, worked out anew, node by node."""
+    nodes = [obj for obj in objects if obj.kind == "Node"]
+    pods = [obj for obj in objects if obj.kind == "Pod"]
+    if objective is Objective.CONSTRAINTS:
+        return sum(home_refuses(objects, pod) for pod in pods)
+    if objective is not Objective.SPREAD:
+        in_use = {pod.node_name for pod in pods}
+        prices = {
+            n.name: n.allocatable["cpu"] / 1000 + n.allocatable["memory"] / 2**30 / 4 for n in nodes
+        }
+        return sum(1 if objective is Objective.PACK else prices[name] for name in in_use)
+    squares = []
+    for name in ("cpu", "memory"):
+        used: Counter[str] = Counter()
+        for pod in pods:
+            used[pod.node_name] += pod.requests.get(name, 0)
+        mean = sum(used.values()) / sum(node.allocatable[name] for node in nodes)
+        squares += [(used[n.name] / n.allocatable[name] - mean) ** 2 for n in nodes]
+    return sqrt(sum(squares) / len(squares))
+
+
+@pytest.mark.parametrize("objective", list(Objective))
+@given(objects=clusters())
+@settings(max_examples=25)
+def test_a_plan_can_be_carried_out_and_gains_what_it_says(
+    objective: Objective, objects: list[Any]
+) -> None:
+    plan = plan_rebalance(objects, objective, max_moves=6)
+
+    assert plan.before == pytest.approx(value(objects, objective))
+    for move in plan.moves:
+        (pod,) = [obj for obj in objects if obj.kind == "Pod" and obj.key == move.pod]
+        others = [obj for obj in objects if obj is not pod]
+        assert pod.node_name == move.source
+        assert move.target in accepts(others, pod.replace(node_name="", uid="new"))
+        assert move.before == pytest.approx(value(objects, objective))
+        objects = [*others, pod.with_node(move.target)]
+        assert move.after == pytest.approx(value(objects, objective))
+        assert move.gain >= 0
+    if objective in (Objective.SPREAD, Objective.CONSTRAINTS):
+        assert all(move.gain > 0 for move in plan.moves)
+    assert len(plan.moves) == len({move.pod for move in plan.moves}) <= 6
+    assert not any(use.is_violated for use in plan.budgets)

@@ -1,0 +1,80 @@
+"""Settings for the tests of the page: the browser, and reports to open in it."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.api.decode import decode_object
+from mooring.sim import Simulation, read_manifests
+from mooring.web import History, write_report
+
+from .chromium import Browser, Tab, find_chromium
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+NEEDED = "MOORING_NEEDS_CHROMIUM"
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Chromium; where there is none, and none is demanded, tests that need it are skipped."""
+    if find_chromium() is None and not os.environ.get(NEEDED):
+        pytest.skip("chromium is not installed")  # the summary looks for these words
+    running = Browser(tmp_path_factory.mktemp("chromium"))
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Callable[..., Tab]]:
+    """Opens pages; whatever went wrong in one of them fails the test."""
+    tabs: list[Tab] = []
+
+    def open_it(url: str | Path, **options: Any) -> Tab:
+        tabs.append(browser.open(url if isinstance(url, str) else url.as_uri(), **options))
+        return tabs[-1]
+
+    yield open_it
+    problems = [problem for tab in tabs for problem in tab.problems()]
+    for tab in tabs:
+        tab.close()
+    assert problems == []
+
+
+def follow(*objects: Any, **options: Any) -> tuple[Simulation, History, Any]:
+    """A run that has ended, its history and its report."""
+    simulation = Simulation(
+        [decode_object(obj) if isinstance(obj, dict) else obj for obj in objects], **options
+    )
+    history = History(simulation.clock)
+    history.scheduler = simulation.scheduler
+    simulation.watch(history)
+    report = simulation.run()
+    for result in report.pods:
+        history.note(result.attempt)
+    return simulation, history, report
+
+
+def write(path: Path, *objects: Any, **options: Any) -> Path:
+    """The page of a run, in a file."""
+    _, history, report = follow(*objects, **options)
+    with path.open("w", encoding="utf-8") as stream:
+        write_report(stream, history, sources=["some.yaml"], preempted=report.preempted)
+    return path
+
+
+@pytest.fixture(scope="session")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the example workload, with explanations."""
+    files = [EXAMPLES / "cluster.yaml", EXAMPLES / "workload.yaml"]
+    objects = read_manifests(files).objects
+    return write(tmp_path_factory.mktemp("example") / "report.html", *objects, explain=True)
+
+
+@pytest.fixture(scope="session")
+def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a day of the example timeline."""
+    objects = read_manifests([EXAMPLES / "timeline" / "day.yaml"]).objects
+    return write(tmp_path_factory.mktemp("day") / "report.html", *objects)

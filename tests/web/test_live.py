@@ -1,0 +1,213 @@
+"""Live: what the server of the page answers, and to whom."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from aiohttp import ClientResponse, web
+from aiohttp.test_utils import TestClient, TestServer
+
+from mooring.testing.builders import make_node, make_pod
+from mooring.testing.scenarios import Scenario
+from mooring.web import live
+from mooring.web.live import PageSource, page_routes, token_check
+
+TOKEN = {"Authorization": "Bearer secret"}
+Client = TestClient[web.Request, web.Application]
+
+
+def serve(
+    scenario: Scenario, ask: Callable[[Client], Awaitable[None]], prefix: str = "", **options: Any
+) -> None:
+    """Let `ask` talk to the server of a page about the scenario."""
+    options.setdefault("scheduler", lambda: scenario.scheduler)
+    source = PageSource(scenario.cluster, scenario.clock, **options)
+
+    async def run() -> None:
+        app = web.Application()
+        app.add_routes(page_routes(source, token_check("secret"), prefix))
+        async with TestClient(TestServer(app)) as client:
+            await ask(client)
+
+    asyncio.run(run())
+
+
+def small() -> Scenario:
+    """A node with room for one more pod, one on it, and one that fits nowhere."""
+    scenario = Scenario(make_node("n", cpu="4"), make_pod("runs", node_name="n", cpu="1"))
+    scenario.cluster.add(make_pod("huge", cpu="64"))
+    scenario.run()
+    return scenario
+
+
+async def told(answer: ClientResponse) -> Any:
+    assert answer.status == 200, await answer.text()
+    return await answer.json()
+
+
+@pytest.mark.parametrize("path", ["/state", "/changes", "/pod"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param({}, id="no token"),
+        pytest.param({"Authorization": "Bearer wrong"}, id="wrong token"),
+        pytest.param({"Authorization": "Bearer é"}, id="not ASCII"),
+    ],
+)
+def test_nothing_is_told_without_the_token(path: str, headers: dict[str, str]) -> None:
+    async def ask(client: Client) -> None:
+        answer = await client.get(path, headers=headers)
+
+        assert answer.status == 401
+        assert await answer.json() == {"error": "Unauthorized"}
+
+    serve(small(), ask)
+
+
+def test_the_page_is_for_everyone_and_says_nothing_of_the_cluster() -> None:
+    async def ask(client: Client) -> None:
+        answer = await client.get("/view", allow_redirects=True)
+        text = await answer.text()
+
+        assert answer.status == 200
+        assert answer.url.path == "/view/"
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert '{"isLive":true}' in text
+
+    serve(small(), ask, prefix="/view")
+
+
+def test_changes_are_what_came_since() -> None:
+    scenario = small()
+
+    async def ask(client: Client) -> None:
+        state = await told(await client.get("/state", headers=TOKEN))
+        scenario.cluster.add(make_pod("late", cpu="1"))
+        scenario.run()
+        known = {"epoch": state["epoch"], "events": len(state["events"]["t"])}
+        for name in ("texts", "resources", "nodes", "kinds"):
+            known[name] = len(state[name])
+        known["rows"], known["pods"] = len(state["rows"]["node"]), len(state["pods"]["name"])
+        news = await told(await client.get("/changes", params=known, headers=TOKEN))
+
+        assert state["base"]["state"] == [6, 3]
+        assert state["pods"]["name"] == ["runs", "huge"]
+        assert news["pods"]["name"] == ["late"]
+        assert news["nodes"] == []
+        assert news["events"]["which"] == [2, 2]
+        assert news["events"]["what"] == [1, 6]
+
+    serve(scenario, ask)
+
+
+def test_whoever_follows_another_history_is_told_to_begin_anew() -> None:
+    async def ask(client: Client) -> None:
+        state = await told(await client.get("/state", headers=TOKEN))
+        news = await told(await client.get("/changes?epoch=1&events=zero", headers=TOKEN))
+
+        assert news == {"epoch": state["epoch"], "events": {"t": []}}
+
+    serve(small(), ask)
+
+
+def test_a_history_that_became_too_long_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MOST_EVENTS", 3)
+    scenario = small()
+
+    async def ask(client: Client) -> None:
+        before = await told(await client.get("/state", headers=TOKEN))
+        for i in range(3):
+            scenario.cluster.add(make_pod(f"late-{i}", cpu="100m"))
+        scenario.run()
+        after = await told(await client.get("/state", headers=TOKEN))
+
+        assert after["epoch"] != before["epoch"]
+        assert after["events"]["t"] == []
+        assert after["base"]["state"] == [6, 3, 6, 6, 6]
+
+    serve(scenario, ask)
+
+
+def test_when_nothing_happens_that_is_told_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(live, "PAUSE_S", 0.0)
+
+    async def ask(client: Client) -> None:
+        state = await told(await client.get("/state", headers=TOKEN))
+        query = {"epoch": state["epoch"], "events": 0}
+        news = await told(await client.get("/changes", params=query, headers=TOKEN))
+
+        assert news["events"]["t"] == []
+
+    serve(small(), ask)
+
+
+@pytest.mark.parametrize(
+    ("name", "when", "feasible"),
+    [
+        pytest.param("huge", "now", 0, id="a pod that waits, as it is"),
+        pytest.param("runs", "like", 1, id="a pod on a node, as if one like it came"),
+    ],
+)
+def test_a_pod_is_judged_when_somebody_asks(name: str, when: str, feasible: int) -> None:
+    async def ask(client: Client) -> None:
+        query = {"namespace": "default", "name": name}
+        account = await told(await client.get("/pod", params=query, headers=TOKEN))
+
+        assert (account["when"], account["feasible"]) == (when, feasible)
+        assert bool(account["refusals"]) is not bool(account["scores"])
+
+    serve(small(), ask)
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "error"),
+    [
+        pytest.param("", {}, "The pod is not there any more.", id="no pod named"),
+        pytest.param("?namespace=a&name=b", {}, "The pod is not there any more.", id="not there"),
+        pytest.param(
+            "?namespace=default&name=huge",
+            {"scheduler": live.nobody},
+            "No scheduler here is in charge of the pod.",
+            id="no scheduler",
+        ),
+    ],
+)
+def test_a_pod_that_cannot_be_judged_is_no_failure(
+    query: str, options: dict[str, Any], error: str
+) -> None:
+    async def ask(client: Client) -> None:
+        account = await told(await client.get(f"/pod{query}", headers=TOKEN))
+
+        assert account == {"when": "now", "error": error}
+
+    serve(small(), ask, **options)
+
+
+def test_a_cluster_that_is_not_known_yet_is_not_asked() -> None:
+    async def ask(client: Client) -> None:
+        for path in ("/state", "/changes", "/pod"):
+            assert (await client.get(path, headers=TOKEN)).status == 503
+
+    async def run(work: Callable[[], Any]) -> Any:
+        raise AssertionError("nobody is there to do it")
+
+    serve(small(), ask, is_ready=lambda: False, run=run)
+
+
+def test_nothing_is_watched_before_somebody_asks() -> None:
+    scenario = small()
+
+    async def ask(client: Client) -> None:
+        watchers = len(scenario.cluster._handlers)
+        await client.get("/")
+        await client.get("/state")
+
+        assert len(scenario.cluster._handlers) == watchers
+        await client.get("/state", headers=TOKEN)
+        await client.get("/state", headers=TOKEN)
+        assert len(scenario.cluster._handlers) == watchers + 1
+
+    serve(scenario, ask)

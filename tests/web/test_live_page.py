@@ -1,0 +1,144 @@
+"""The live page of `mooring up` in a real Chromium."""
+
+import http.client
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from .chromium import Browser, Tab
+
+Open = Callable[..., Tab]
+PODS = "/api/v1/namespaces/default/pods"
+TIMEOUT_S = 60
+
+
+class Up(NamedTuple):
+    """A running `mooring up`."""
+
+    port: int
+    page: str
+    kubeconfig: str
+
+    def ask(self, method: str, path: str, body: Any = None) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_S)
+        try:
+            data = None if body is None else json.dumps(body)
+            connection.request(method, path, data, {"Content-Type": "application/json"})
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    def make_pod(self, name: str, cpu: str) -> None:
+        spec = {
+            "containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}]
+        }
+        assert self.ask("POST", PODS, {"metadata": {"name": name}, "spec": spec}) == 201
+
+
+@contextmanager
+def process(*arguments: str, lines: int) -> Iterator[list[str]]:
+    """A running `mooring`, and the first so many lines that it says on standard error."""
+    command = [sys.executable, "-m", "mooring.cli.main", *arguments]
+    running = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert running.stderr is not None
+        yield [running.stderr.readline() for _ in range(lines)]
+    finally:
+        running.terminate()
+        running.communicate()
+
+
+@contextmanager
+def cluster(folder: Path, *arguments: str) -> Iterator[Up]:
+    kubeconfig = str(folder / "kubeconfig")
+    command = ["up", "--nodes", "3", "--kubeconfig", kubeconfig, *arguments]
+    with process(*command, lines=2) as (server, page):
+        yield Up(int(server.split()[1].rpartition(":")[2]), page.split()[1], kubeconfig)
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    with cluster(tmp_path) as running:
+        yield running
+
+
+def test_it_changes_when_a_pod_is_scheduled(up: Up, open_page: Open) -> None:
+    tab = open_page(up.page)
+    before = tab.run("mooring.model.onNodes")
+
+    up.make_pod("web", "100m")
+    tab.wait_for("mooring.model.onNodes === 1")
+    up.make_pod("huge", "64")
+    tab.wait_for("mooring.model.counts[3] === 1")
+    tab.settle()
+
+    assert before == 0
+    assert tab.texts("#queue .number") == ["0", "0", "1", "0"]
+    assert "huge" in tab.text(".list .row")
+    assert up.ask("DELETE", f"{PODS}/huge") == 200
+    tab.wait_for("mooring.model.waitingCount === 0")
+
+
+def test_a_click_asks_the_scheduler_and_the_slider_goes_back(up: Up, open_page: Open) -> None:
+    tab = open_page(up.page)
+    up.make_pod("web", "100m")
+    up.make_pod("huge", "64")
+    tab.wait_for("mooring.model.onNodes === 1 && mooring.model.counts[3] === 1")
+
+    tab.run("mooring.openPod(mooring.data.pods.name.indexOf('huge'))")
+    tab.wait_for("document.querySelector('.verdicts')")
+    refused = tab.text(".verdicts tbody tr")
+    tab.run("mooring.openPod(mooring.data.pods.name.indexOf('web'))")
+    tab.wait_for("document.querySelector('.scores')")
+    scores = tab.texts(".scores tr")
+    tab.run("mooring.timeline.slider.focus()")
+    tab.press("Home")
+    in_the_past = tab.run("mooring.model.onNodes")
+    tab.click("#now")
+
+    assert "Insufficient cpu" in refused
+    assert len(scores) == 2  # two nodes are empty, and equal
+    assert in_the_past == 0
+    assert tab.run("mooring.model.onNodes") == 1
+
+
+def test_mooring_run_shows_its_cluster(tmp_path: Path, browser: Browser) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with cluster(tmp_path, "--no-scheduler") as up:
+        options = ["--kubeconfig", up.kubeconfig, f"--secure-port={port}", "--no-leader-elect"]
+        with process("run", *options, lines=2):
+            tab = browser.open(f"https://127.0.0.1:{port}/page/")
+            up.make_pod("web", "100m")
+            tab.wait_for("mooring.model.onNodes === 1")
+            tab.run("mooring.openPod(0)")
+            tab.wait_for("document.querySelector('.scores')")
+
+            assert "web" in tab.text("#details h2")
+            tab.close()
+
+
+def test_the_token_is_not_in_any_address_and_nothing_is_told_without_it(
+    up: Up, open_page: Open
+) -> None:
+    address, _, token = up.page.partition("#token=")
+    tab = open_page(up.page)
+    up.make_pod("secret", "100m")
+    tab.wait_for("mooring.model.onNodes === 1")
+
+    assert token not in " ".join([*tab.requests(), tab.run("location.href")])
+    tab.run("sessionStorage.clear()")
+    tab.send("Page.navigate", url=address)
+    tab.wait_for("document.getElementById('notice').innerText.includes('token')")
+    assert "secret" not in tab.text("body")
+    tab.forget_problems()

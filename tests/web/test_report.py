@@ -1,0 +1,134 @@
+"""Report: what the page of a run is made of."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.testing.builders import make_node, make_pod
+from mooring.web.accounts import MOST_SCORED, ranges
+from mooring.web.report import report_data
+
+from .conftest import follow
+
+
+def data_of(*objects: Any, **options: Any) -> dict[str, Any]:
+    """What is written, as a browser reads it."""
+    _, history, report = follow(*objects, **options)
+    told = report_data(history, ["a.yaml"], report.preempted)
+    return dict(msgspec.json.decode(msgspec.json.encode(told)))
+
+
+def account_of(data: dict[str, Any], name: str) -> dict[str, Any] | None:
+    number = data["accountOf"].get(str(data["pods"]["name"].index(name)))
+    return None if number is None else dict(data["accounts"][number])
+
+
+def test_pods_that_wait_are_explained_and_those_that_do_not_are_not() -> None:
+    data = data_of(
+        make_node("a"),
+        make_node("b", taints=["gpu=yes:NoSchedule"]),
+        make_pod("fits", cpu="1"),
+        make_pod("huge", cpu="64"),
+    )
+
+    account = account_of(data, "huge")
+    assert account is not None
+    assert account["refusals"] == [
+        {
+            "plugin": "NodeResourcesFit",
+            "reason": "Insufficient cpu",
+            "code": "UnschedulableAndUnresolvable",
+            "count": 1,
+            "nodes": [0, 0],
+        },
+        {
+            "plugin": "TaintToleration",
+            "reason": "node(s) had untolerated taint(s)",
+            "code": "UnschedulableAndUnresolvable",
+            "count": 1,
+            "nodes": [1, 1],
+        },
+    ]
+    assert account["when"] == "end"
+    assert account_of(data, "fits") is None
+
+
+def test_with_explanations_the_scores_of_the_best_are_told() -> None:
+    nodes = [make_node(f"n{i:02}", cpu=f"{i + 2}") for i in range(30)]
+    data = data_of(*nodes, make_pod("a", cpu="1"), explain=True)
+
+    account = account_of(data, "a")
+    assert account is not None
+    scores = account["scores"]
+    assert len(scores["nodes"]) == MOST_SCORED
+    assert scores["of"] == 30
+    assert scores["nodes"][0] == scores["winner"]
+    assert scores["totals"] == sorted(scores["totals"], reverse=True)
+    level = sum(plugin["points"][0] for plugin in scores["plugins"])
+    assert level == scores["totals"][0]
+
+
+def test_pods_that_are_alike_share_an_account() -> None:
+    pods = [make_pod(f"p{i}", cpu="64", labels={"app": "web"}) for i in range(500)]
+    data = data_of(make_node("a"), *pods)
+
+    assert len(data["accounts"]) == 1
+    assert len(data["accountOf"]) == 500
+
+
+def test_who_made_room_for_whom_is_told() -> None:
+    data = data_of(
+        make_node("a", cpu="1"),
+        make_pod("low", node_name="a", cpu="1", priority=1),
+        make_pod("high", cpu="1", priority=100),
+    )
+
+    assert data["preemptedFor"] == {"0": "default/high"}
+
+
+def test_a_pod_that_another_scheduler_places_has_no_account() -> None:
+    data = data_of(make_node("a"), make_pod("p", spec={"schedulerName": "elsewhere"}))
+
+    assert data["accountOf"] == {}
+
+
+def test_many_nodes_and_pods_stay_small() -> None:
+    nodes = [make_node(f"node-{i:04}", zone=f"zone-{i % 8}") for i in range(500)]
+    pods = [make_pod(f"web-{i:05}", node_name=f"node-{i % 500:04}", cpu="10m") for i in range(5000)]
+    size = len(msgspec.json.encode(data_of(*nodes, *pods)))
+
+    assert size / (len(nodes) + len(pods)) < 100
+
+
+def test_nodes_that_score_alike_are_told_once_the_chosen_one_first() -> None:
+    nodes = [make_node(f"n{i:02}", cpu="8" if i < 20 else "4") for i in range(40)]
+    data = data_of(*nodes, make_pod("a", cpu="1"), explain=True, seed=7)
+
+    account = account_of(data, "a")
+    assert account is not None
+    scores = account["scores"]
+    assert scores["alike"] == [19, 19]
+    assert scores["nodes"] == [scores["winner"], 20]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        pytest.param([], [], id="none"),
+        pytest.param([4], [4, 4], id="one"),
+        pytest.param([3, 1, 2, 7], [1, 3, 7, 7], id="a run and one alone"),
+    ],
+)
+def test_ranges(numbers: list[int], expected: list[int]) -> None:
+    assert ranges(numbers) == expected
+
+
+@given(st.sets(st.integers(0, 60)))
+def test_ranges_read_back(numbers: set[int]) -> None:
+    found = ranges(numbers)
+
+    pairs = zip(found[::2], found[1::2], strict=True)
+    assert {n for first, last in pairs for n in range(first, last + 1)} == numbers
