@@ -38,6 +38,8 @@ LOOK_AGAIN_S = 300.0
 """How often to look whether the server has begun to serve a kind that it did not."""
 DRAIN_S = 10.0
 """How long what is under way may take at the end."""
+EVENTS_S = 1.0
+"""How long the last events may take."""
 
 Result = TypeVar("Result")
 
@@ -121,6 +123,7 @@ class KubeDriver:
         """Another may hold the lease from now on: nothing more is sent."""
         self._leads = False
         self.core.allow(False)
+        self._sender.refuse_waiting()
 
     def _may_send(self) -> bool:
         return self._leads and self.options.is_leading()
@@ -172,9 +175,13 @@ class KubeDriver:
         if self._is_stopped:
             return
         self._is_stopped, self._is_running = True, False
-        await self.core.stop(DRAIN_S)
+        self.core.allow(False)
+        await self.core.catch_up()  # what was decided has gone out
+        self._sender.end()
         await self._sender.finish(DRAIN_S)
-        await self._events.finish(1.0)
+        await self.core.catch_up()  # what came of it is told
+        await self._events.finish(EVENTS_S)
+        await self.core.stop(DRAIN_S)
         self._sender.close()
         self._event_sender.close()
         for task in self._tasks:

@@ -212,6 +212,10 @@ class PostPool:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self.pump)
 
+    def forget_waiting(self) -> None:
+        """What has not been sent is not sent any more, and nobody is told."""
+        self._waiting.clear()
+
     def close(self) -> None:
         """End all connections."""
         self._is_closed = True
