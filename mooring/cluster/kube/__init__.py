@@ -1,7 +1,8 @@
 """A real cluster behind its API server.
 
 What lives here: the connection (`credentials.py`, `connection.py`), the way in (`reflector.py`: list and watch), the
-way out (`client.py`, `events.py`), all of it asyncio. What may enter: api, framework, the cluster's object index. What
-must not happen: a decision, or a change of what the scheduler reads outside of the scheduler's thread. Who calls it:
-the scheduler's driver for Kubernetes, and the command.
+way out (`sender.py`, `posting.py`, `events.py`), the lease (`leader.py`), all of it asyncio; and `cluster.py`, which
+the scheduler reads and writes on its own thread. What may enter: api, framework, the cluster's object index. What must
+not happen: a decision, or a change of what the scheduler reads outside of the scheduler's thread. Who calls it: the
+scheduler's driver for Kubernetes, and the command.
 """
