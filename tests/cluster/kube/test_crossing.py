@@ -72,6 +72,18 @@ def test_what_comes_in_one_turn_crosses_together(other: OtherLoop, patience_s: f
     assert other.turns == 1
 
 
+def test_patient_crossing_takes_from_any_thread(other: OtherLoop) -> None:
+    source = asyncio.new_event_loop()  # that does not run
+    crossing = PatientCrossing(source, other.loop, other.take)
+
+    for number in range(2000):
+        crossing.put(number)
+
+    assert other.done.wait(TIMEOUT_S)
+    assert other.taken == list(range(2000))
+    source.close()
+
+
 def test_nobody_minds_when_the_other_side_has_gone(other: OtherLoop) -> None:
     crossing: Crossing[int] = Crossing(other.loop, other.take)
     other.stop()
