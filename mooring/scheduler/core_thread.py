@@ -31,6 +31,7 @@ PATIENCE_S = 0.002
 
 CATCH_UP_TURNS = 5
 """How many turns it takes at most until an answer was handed through coroutines to whoever waits for it."""
+CATCH_UP_S = 5.0
 MAX_THREADS = 64
 """How many plugins may block at the same time."""
 
@@ -108,10 +109,13 @@ class CoreThread:
         self.inbox.put(do)
 
     async def catch_up(self) -> None:
-        """Come back when all that has come in was seen, and what came of it has gone out."""
-        if self._thread.is_alive():
-            for _ in range(CATCH_UP_TURNS):
-                await self.call(lambda: None)
+        """Come back when all that has come in was seen, and what came of it has gone out, or it takes too long."""
+        if not self._thread.is_alive():
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CATCH_UP_S):
+                for _ in range(CATCH_UP_TURNS):
+                    await self.call(lambda: None)
 
     async def stop(self, timeout_s: float) -> None:
         """Schedule no more, and end the thread."""

@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 300.0
 """How often to look whether the server has begun to serve a kind that it did not."""
+FORBIDDEN = 403
 DRAIN_S = 10.0
 """How long what is under way may take at the end."""
 EVENTS_S = 1.0
@@ -95,6 +96,7 @@ class KubeDriver:
         """What is driven, once it was started; for its own thread only."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting_for: set[str] = set()
+        self._forbidden: list[str] = []
         self._synced = asyncio.Event()
         self._leads = False
         self._is_running = False
@@ -220,12 +222,29 @@ class KubeDriver:
         reflector = Reflector(
             resource, self.connection, self.core.inbox.put, lambda: self._kind_synced(name)
         )
-        self._begin(reflector.run())
+        self._begin(self._reflect(reflector))
+
+    async def _reflect(self, reflector: Reflector) -> None:
+        """Run a reflector; if it may not look, that is told together with what others may not."""
+        try:
+            await reflector.run()
+        except ApiError as error:
+            if error.code != FORBIDDEN:
+                raise
+            name = reflector.resource.kind.name
+            if name in self._waiting_for:
+                self._forbidden.append(str(error))
+                self._kind_synced(name)
+            else:  # a kind that was not served before: go on without it, as before
+                log.warning("%s", error)
 
     def _kind_synced(self, name: str) -> None:
         self._waiting_for.discard(name)
-        if not self._waiting_for:
-            self._synced.set()
+        if self._waiting_for:
+            return
+        if self._forbidden:
+            self._fail(ApiError("\n".join(self._forbidden), FORBIDDEN))
+        self._synced.set()
 
     async def _look_for(self, missing: list[Resource]) -> None:
         """Follow kinds, too, that the server serves later."""
