@@ -63,6 +63,8 @@ def explain(
         _remark_on_place(account, pod.node_name)
         if nearest:
             account.runner_up = _runner_up(view, waiting, account)
+            if any(pod.node_name in group.nodes for group in account.refused):
+                account.counterfactuals = find_counterfactuals(view, waiting, [pod.node_name])
     return account
 
 

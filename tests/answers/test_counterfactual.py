@@ -361,6 +361,16 @@ def test_the_nearest_node_comes_first() -> None:
     assert [group.nodes for group in told.refused] == [["near"], ["far"]]
 
 
+def test_a_placed_pod_that_its_node_would_refuse_today_is_told_what_would_change_that() -> None:
+    view, pod = make_view(make_node(unschedulable=True), make_node("m"), make_pod(node="n"))
+
+    told = explain(view, pod)
+
+    assert told.remarks[0].startswith("today n would refuse the pod")
+    [found] = told.counterfactuals
+    assert [change.path for change in found.changes] == ["/spec/unschedulable"]
+
+
 def test_what_would_let_the_next_best_node_win_does() -> None:
     view, pod = make_view(
         make_node(), make_node("m"), make_pod("o1", "2", "m"), make_pod(labels={})
@@ -372,8 +382,8 @@ def test_what_would_let_the_next_best_node_win_does() -> None:
     assert (told.choice.node, told.choice.runner_up) == ("n", "m")
     assert told.runner_up is not None
     assert told.runner_up.gap == told.choice.margin > 0
-    assert "o1" not in {way.goal for way in told.runner_up.ways}
-    assert [way.goal for way in told.runner_up.ways][-1] == "cordon n"
+    last = told.runner_up.ways[-1]
+    assert [change.text for change in last.changes] == ["cordon n"]
 
 
 TAINT = st.sampled_from([*TAINTS, {"key": "soft", "effect": "PreferNoSchedule"}])
