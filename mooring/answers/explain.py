@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 
 from ..api.pod import Pod
 from ..framework import Code, Status
+from ..framework.events import EXTENDER
 from ..scheduler import Attempt, Explanation
 from .account import (
     Ahead,
@@ -178,7 +179,7 @@ def _note_refused(survey: Survey, told: Explanation, account: PodExplanation) ->
     names, feasible = survey.table.names, survey.feasible
     # Extenders speak after the filters, of those that these left.
     survey.note(
-        (row, status)
+        (row, status if status.plugin else status.by(EXTENDER))
         for row in survey.rows[feasible[survey.rows]].tolist()
         if not (status := told.filter.get(names[row], _FITS)).is_success
     )

@@ -5,13 +5,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mooring.answers import ClusterView, Counterfactual, explain, find_counterfactual
 from mooring.api.decode import decode_object
 from mooring.api.pod import Pod
 from mooring.config import default_config
+from mooring.config.types import Extender
 from mooring.framework import SUCCESS, CycleState, FilterPlugin, NodeInfo, Status, unschedulable
 from mooring.testing.conformance_counterfactuals import fits
+from mooring.testing.extenders import FakeExtender
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 WEB = {"matchLabels": {"app": "web"}}
@@ -118,8 +121,13 @@ CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
         ),
         pytest.param(
             [make_node(cpu="2"), make_pod(cpu="3")],
-            ["replace Node/n /status/allocatable/cpu"],
+            ["replace Node/n /status/allocatable"],
             id="a node that is too small however empty",
+        ),
+        pytest.param(
+            [make("Node", "n", status={"capacity": {"cpu": "2", "pods": "9"}}), make_pod(cpu="3")],
+            ["replace Node/n /status/allocatable"],
+            id="a node that says what it has but not what of it can be used",
         ),
         pytest.param(
             [make_node(pods="1"), make_pod("other", "1", "n"), make_pod()],
@@ -337,6 +345,25 @@ def test_a_plugin_that_fails_on_another_node_fails_the_pod_on_this_one() -> None
     found = find_counterfactual(view, pod, "n")
 
     assert [refusal.plugin for refusal in found.unknown] == ["Failing"]
+
+
+def test_an_extender_that_refuses_a_node_is_named() -> None:
+    service = FakeExtender(
+        filter=lambda asked: {"nodenames": [], "failedNodes": {"n": "not this one"}}
+    )
+    settings = Extender(url_prefix="http://e", filter_verb="filter", node_cache_capable=True)
+    view, pod = make_view(
+        make_node(),
+        make_pod(),
+        config=replace(default_config(), extenders=(settings,)),
+        extender_transport=lambda config: service,
+    )
+
+    told = explain(view, pod)
+
+    [group] = told.refused
+    assert [(r.plugin, r.reasons) for r in group.refusals] == [("Extender", ["not this one"])]
+    assert [r.reasons for r in told.counterfactuals[0].unknown] == [["not this one"]]
 
 
 def test_nothing_that_was_asked_leaves_a_trace() -> None:
