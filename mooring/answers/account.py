@@ -179,8 +179,8 @@ class PodExplanation(Data, kw_only=True):
     """The nearest first: those with the fewest and smallest refusals."""
     preemption: Preemption | None = None
     counterfactuals: list[Counterfactual] = field(default_factory=list)
-    """What would let it run, the least to change first: for a pod that fits nowhere on the nearest nodes, for one that
-    its node would refuse today on that node."""
+    """What would let it run, the least to change first: for a pod that fits nowhere on the nearest nodes, for others on
+    those nodes that were asked about, and on their own, if it would refuse them today."""
     runner_up: RunnerUp | None = None
     """For a pod that has a node, or would get one: what would let the next best one win."""
     waits_for: dict[str, list[str]] = field(default_factory=dict)

@@ -50,10 +50,8 @@ def explain(
         )
     if not pod.node_name:
         _explain_waiting(view, pod, account)
-        if account.verdict in (Verdict.UNSCHEDULABLE, Verdict.GATED, Verdict.ERROR) and nearest:
-            account.counterfactuals = find_counterfactuals(view, pod, nodes, nearest)
-        elif nearest and account.choice is not None and not account.choice.from_nomination:
-            account.runner_up = _runner_up(view, pod, account)
+        if nearest:
+            _note_changes(view, pod, account, nodes, nearest)
         return account
     account.verdict, account.node = Verdict.PLACED, pod.node_name
     if pod.scheduler_name not in view.scheduler.profiles:
@@ -63,10 +61,23 @@ def explain(
         judge(view, waiting, account)
         _remark_on_place(account, pod.node_name)
         if nearest:
-            account.runner_up = _runner_up(view, waiting, account)
-            if any(pod.node_name in group.nodes for group in account.refused):
-                account.counterfactuals = find_counterfactuals(view, waiting, [pod.node_name])
+            _note_changes(view, waiting, account, [*nodes, pod.node_name], nearest)
     return account
+
+
+def _note_changes(
+    view: ClusterView, pod: Pod, account: PodExplanation, nodes: Sequence[str], nearest: int
+) -> None:
+    """Write down what would have to change: on the nearest nodes if the pod fits nowhere, else where `nodes` refuse it."""
+    if account.verdict in (Verdict.UNSCHEDULABLE, Verdict.GATED, Verdict.ERROR):
+        account.counterfactuals = find_counterfactuals(view, pod, nodes, nearest)
+        return
+    refused = {name for group in account.refused for name in group.nodes}
+    wanted = [name for name in dict.fromkeys(nodes) if name in refused]
+    if wanted:
+        account.counterfactuals = find_counterfactuals(view, pod, wanted)
+    if account.choice is not None and not account.choice.from_nomination:
+        account.runner_up = _runner_up(view, pod, account)
 
 
 def _runner_up(view: ClusterView, pod: Pod, account: PodExplanation) -> RunnerUp | None:
@@ -107,6 +118,10 @@ def _explain_waiting(view: ClusterView, pod: Pod, account: PodExplanation) -> No
             account.message = gate.message
     if pod.is_terminating:
         account.remarks.append("the pod is being deleted: it will not be tried")
+    permits = view.profile_of(pod).committing.permits
+    holding = [plugin.name for plugin in permits if plugin.commits_for(pod.spec)]
+    if holding and attempt.node_name:
+        account.remarks.append(f"{', '.join(holding)} may hold the pod once it has a node (Permit)")
 
 
 def judge(view: ClusterView, pod: Pod, account: PodExplanation) -> Attempt:

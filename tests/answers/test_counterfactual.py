@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from mooring.answers import ClusterView, Counterfactual, explain, find_counterfactual
 from mooring.api.decode import decode_object
 from mooring.api.pod import Pod
-from mooring.config import default_config
-from mooring.config.types import Extender
+from mooring.config import default_config, parse_config
+from mooring.config.types import Extender, SchedulerConfiguration
 from mooring.framework import SUCCESS, CycleState, FilterPlugin, NodeInfo, Status, unschedulable
 from mooring.testing.conformance_counterfactuals import fits
 from mooring.testing.extenders import FakeExtender
@@ -364,6 +364,37 @@ def test_an_extender_that_refuses_a_node_is_named() -> None:
     [group] = told.refused
     assert [(r.plugin, r.reasons) for r in group.refusals] == [("Extender", ["not this one"])]
     assert [r.reasons for r in told.counterfactuals[0].unknown] == [["not this one"]]
+
+
+def test_a_member_of_a_gang_is_told_who_may_hold_it_and_what_it_waits_for() -> None:
+    gang = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    group = make(
+        "PodGroup", "g", "scheduling.k8s.io/v1alpha2", metadata={"namespace": "default"}, spec=gang
+    )
+    member = make_pod(schedulingGroup={"podGroupName": "g"})
+    config = enable_gangs()
+    view, pod = make_view(make_node(), group, member, config=config)
+
+    told = explain(view, pod)
+
+    assert told.gate is not None
+    assert told.gate.plugin == "GangScheduling"
+    assert [change.path for change in told.counterfactuals[0].changes] == [
+        "/spec/schedulingPolicy/gang/minCount"
+    ]
+    assert "GangScheduling may hold the pod once it has a node (Permit)" in told.remarks
+
+
+def enable_gangs() -> SchedulerConfiguration:
+    """The configuration of those who have gangs."""
+    plugins = {"multiPoint": {"enabled": [{"name": "GangScheduling"}]}}
+    profile = {"schedulerName": "default-scheduler", "plugins": plugins}
+    tree = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
+    }
+    return parse_config(tree, "config")
 
 
 def test_nothing_that_was_asked_leaves_a_trace() -> None:

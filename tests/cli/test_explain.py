@@ -161,6 +161,7 @@ def test_nodes_can_be_picked(folder: Path) -> None:
 
     assert [node["name"] for node in told["scores"]] == ["b"]
     assert [group["nodes"] for group in told["refused"]] == [["c"]]
+    assert [found["node"] for found in told["counterfactuals"]] == ["c"]
 
 
 @pytest.mark.parametrize("target", ["p", "pod/p", "here/p", "pod/here/p", "po/p"])
