@@ -68,7 +68,7 @@ def explain(
 def _note_changes(
     view: ClusterView, pod: Pod, account: PodExplanation, nodes: Sequence[str], nearest: int
 ) -> None:
-    """Write down what would have to change: on the nearest nodes if the pod fits nowhere, else where `nodes` refuse it."""
+    """Write down what would have to change: on the nearest nodes if it fits nowhere, else on `nodes` that refuse it."""
     if account.verdict in (Verdict.UNSCHEDULABLE, Verdict.GATED, Verdict.ERROR):
         account.counterfactuals = find_counterfactuals(view, pod, nodes, nearest)
         return
