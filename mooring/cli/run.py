@@ -114,6 +114,7 @@ def run(
             raise InputError(
                 f"{package}: expected it to be installed; got nothing. Try: pip install 'mooring[kube]'"
             )
+    from ..cluster.kube.patience import make_loop
     from ..scheduler.kube_driver import DriverOptions
 
     set_up_logging(verbose + 1)
@@ -137,7 +138,8 @@ def run(
     options = DriverOptions(plugin_files=[str(path) for path in plugins or ()], feature_gates=gates)
     source = kubeconfig or settings.client_connection.kubeconfig or None
     place = ClusterPlace(source, context)
-    code = asyncio.run(serve(settings, options, place, serving))
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        code = runner.run(serve(settings, options, place, serving))
     if code:
         raise typer.Exit(code)
 
