@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from ..answers import ClusterView
+from ..answers.settings import Settings
 from ..sim import Simulation, SimulationReport
 from .targets import open_target
 
@@ -14,8 +16,8 @@ from .targets import open_target
 class NoPage:
     """Nobody asked: nothing is followed and nothing written."""
 
-    def follow(self, simulation: Simulation) -> None:
-        """The run is about to begin."""
+    def follow(self, simulation: Simulation, settings: Settings) -> None:
+        """The run, of a scheduler with these settings, is about to begin."""
 
     def write(self, report: SimulationReport, sources: Sequence[Path]) -> None:
         """The run has ended."""
@@ -27,19 +29,40 @@ class Page(NoPage):
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
-    def follow(self, simulation: Simulation) -> None:
+    def follow(self, simulation: Simulation, settings: Settings) -> None:
         from ..web import History  # whoever wants no page need not wait for it
 
         self._history = History(simulation.clock)
         self._history.scheduler = simulation.scheduler
         simulation.watch(self._history)
+        self._simulation, self._settings = simulation, settings
 
     def write(self, report: SimulationReport, sources: Sequence[Path]) -> None:
         from ..web import write_report
 
         for result in report.pods:
             self._history.note(result.attempt)
-        write_report(self._stream, self._history, sources=sources, preempted=report.preempted)
+        write_report(
+            self._stream,
+            self._history,
+            sources=sources,
+            preempted=report.preempted,
+            make_view=self._view,
+        )
+
+    def _view(self) -> ClusterView:
+        """The cluster as it is at the end of the run, for questions."""
+        cluster = self._simulation.cluster
+        objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
+        settings = self._settings
+        return ClusterView(
+            objects,
+            settings.config,
+            plugin_files=[source for source in settings.plugins if isinstance(source, str)],
+            plugins=[source for source in settings.plugins if not isinstance(source, str)],
+            feature_gates=settings.feature_gates,
+            clock=self._simulation.clock,
+        )
 
 
 @contextmanager
