@@ -17,7 +17,7 @@ class NoPage:
     def follow(self, simulation: Simulation) -> None:
         """The run is about to begin."""
 
-    def write(self, report: SimulationReport, sources: Sequence[Path]) -> None:
+    def write(self, report: SimulationReport, sources: Sequence[str]) -> None:
         """The run has ended."""
 
 
@@ -34,7 +34,7 @@ class Page(NoPage):
         self._history.scheduler = simulation.scheduler
         simulation.watch(self._history)
 
-    def write(self, report: SimulationReport, sources: Sequence[Path]) -> None:
+    def write(self, report: SimulationReport, sources: Sequence[str]) -> None:
         from ..web import write_report
 
         for result in report.pods:
