@@ -14,6 +14,7 @@ from ..answers.compare import compare as compare_schedulers
 from ..answers.settings import Settings
 from ..errors import InputError
 from .answering import print_answer
+from .clusters import LiveContextOption, LiveKubeconfigOption
 from .config import FeatureGatesOption, PluginFilesOption
 from .failures import reports_failures
 from .options import (
@@ -33,7 +34,9 @@ DEFAULT = "default"
 
 @reports_failures
 def compare(
-    filename: FilenameOption,
+    filename: FilenameOption = None,
+    kubeconfig: LiveKubeconfigOption = None,
+    context: LiveContextOption = None,
     config: Annotated[
         list[Path] | None,
         typer.Option(
@@ -63,7 +66,7 @@ def compare(
     Example: mooring compare -f cluster.yaml -f workload.yaml --config a.yaml --config b.yaml --seeds 5
     """
     schedulers = _schedulers(config or [], feature_gates, plugins, seed)
-    manifests = read_cluster(filename)
+    manifests = read_cluster(filename, kubeconfig, context).manifests
     with progress_bar("scheduling") as on_runs:
         answer = compare_schedulers(
             manifests.objects,

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
 from ..answers import NEAREST, ClusterView, PodExplanation, PodRef, Verdict, explain, find_pods
-from ..config import parse_feature_gates
 from ..errors import InputError
-from ..sim import read_manifests
-from .config import FeatureGatesOption, PluginFilesOption, ProviderOption, read_configuration
+from .clusters import LiveContextOption, LiveKubeconfigOption
+from .config import FeatureGatesOption, PluginFilesOption, ProviderOption
 from .consoles import stdout_console, written_to_stdout
 from .documents import API_VERSION, print_json_document, print_yaml_document
 from .failures import reports_failures
-from .progress import progress_bar
+from .options import ConfigOption, FilenameOption, read_cluster, read_settings
 from .render_account import render_account
 
 NO_NODE = 1
@@ -46,18 +44,9 @@ def explain_command(
             show_default=False,
         ),
     ],
-    filename: Annotated[
-        list[Path],
-        typer.Option(
-            "-f",
-            "--filename",
-            help="File or folder with manifests, YAML or JSON, also gzipped; - is standard input. "
-            "May be given several times.",
-            allow_dash=True,
-            metavar="PATH",
-            show_default=False,
-        ),
-    ],
+    filename: FilenameOption = None,
+    kubeconfig: LiveKubeconfigOption = None,
+    context: LiveContextOption = None,
     namespace: Annotated[
         str | None,
         typer.Option(
@@ -88,14 +77,7 @@ def explain_command(
     everything: Annotated[
         bool, typer.Option("--all", help="Show all nodes, however many.")
     ] = False,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="A KubeSchedulerConfiguration or Policy file of any generation.",
-            show_default=False,
-        ),
-    ] = None,
+    config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
     feature_gates: FeatureGatesOption = "",
     plugins: PluginFilesOption = None,
@@ -111,16 +93,14 @@ def explain_command(
 
     Example: mooring explain pod/web-7 -f cluster.yaml
     """
-    gates = parse_feature_gates(feature_gates)
-    settings = read_configuration(config, algorithm_provider, gates).config
-    with progress_bar("reading") as on_bytes:
-        manifests = read_manifests(filename, on_bytes)
+    settings = read_settings(config, algorithm_provider, feature_gates, plugins, seed=None)
+    manifests = read_cluster(filename, kubeconfig, context).manifests
     view = ClusterView.from_manifests(
         manifests.objects,
-        settings,
+        settings.config,
         place_of=manifests.place_of,
         plugin_files=[str(path) for path in plugins or ()],
-        feature_gates=gates,
+        feature_gates=settings.feature_gates,
     )
     nodes = _known_nodes(view, node or [])
     accounts = [explain(view, found, nodes, nearest) for found in find_pods(view, pod, namespace)]

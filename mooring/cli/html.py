@@ -19,7 +19,7 @@ class NoPage:
     def follow(self, simulation: Simulation, settings: Settings) -> None:
         """The run, of a scheduler with these settings, is about to begin."""
 
-    def write(self, report: SimulationReport, sources: Sequence[Path]) -> None:
+    def write(self, report: SimulationReport, sources: Sequence[str]) -> None:
         """The run has ended."""
 
 
@@ -37,7 +37,7 @@ class Page(NoPage):
         simulation.watch(self._history)
         self._simulation, self._settings = simulation, settings
 
-    def write(self, report: SimulationReport, sources: Sequence[Path]) -> None:
+    def write(self, report: SimulationReport, sources: Sequence[str]) -> None:
         from ..web import write_report
 
         for result in report.pods:

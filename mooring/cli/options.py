@@ -17,8 +17,12 @@ from typing import Annotated, Any, Concatenate, ParamSpec
 import typer
 
 from ..answers.settings import Settings
+from ..api.pod import Pod
+from ..cluster.live import read_live
 from ..config import parse_feature_gates
-from ..sim import Manifests, read_manifests
+from ..errors import InputError
+from ..sim import Manifests, lay_over, manifests_of, read_manifests
+from .clusters import LiveContextOption, LiveKubeconfigOption
 from .config import FeatureGatesOption, PluginFilesOption, ProviderOption, read_configuration
 from .consoles import stderr_console
 from .failures import reports_failures
@@ -28,7 +32,7 @@ PENDING = 1
 """The exit status when pods wait."""
 
 FilenameOption = Annotated[
-    list[Path],
+    list[Path] | None,
     typer.Option(
         "-f",
         "--filename",
@@ -79,7 +83,7 @@ class Question:
 
     manifests: Manifests
     settings: Settings
-    sources: Sequence[Path] = ()
+    sources: Sequence[str] = ()
     """Where the cluster was read."""
 
 
@@ -100,7 +104,9 @@ def takes_question(command: Callable[Concatenate[Question, Own], None]) -> Calla
 
 
 def read_question(
-    filename: FilenameOption,
+    filename: FilenameOption = None,
+    kubeconfig: LiveKubeconfigOption = None,
+    context: LiveContextOption = None,
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
     feature_gates: FeatureGatesOption = "",
@@ -109,7 +115,8 @@ def read_question(
 ) -> Question:
     """Read everything that the options name."""
     settings = read_settings(config, algorithm_provider, feature_gates, plugins, seed)
-    return Question(read_cluster(filename), settings, filename)
+    reading = read_cluster(filename, kubeconfig, context)
+    return Question(reading.manifests, settings, reading.sources)
 
 
 def read_settings(
@@ -125,8 +132,37 @@ def read_settings(
     return Settings(reading.config, gates, tuple(str(path) for path in plugins or ()), seed)
 
 
-def read_cluster(paths: Sequence[Path]) -> Manifests:
-    """The objects in files, with a bar while they are read and a note about those that are of no use."""
+@dataclass(frozen=True, slots=True)
+class ClusterReading:
+    """The objects of a cluster, and the names of what they were read from."""
+
+    manifests: Manifests
+    sources: Sequence[str]
+
+
+def read_cluster(
+    paths: Sequence[Path] | None, kubeconfig: Path | None = None, context: str | None = None
+) -> ClusterReading:
+    """The objects in files, of a live cluster, or of one to which the files are applied.
+
+    Shows a bar while they are read, and a note about those that are of no use.
+    """
+    is_live = kubeconfig is not None or context is not None
+    if not paths and not is_live:
+        wanted = "manifests (-f PATH) or a live cluster (--kubeconfig FILE or --context NAME)"
+        raise InputError(f"expected {wanted}; got neither")
+    files = _read_files(paths) if paths else Manifests()
+    sources = [str(path) for path in paths or ()]
+    if not is_live:
+        return ClusterReading(files, sources)
+    with progress_bar("reading the cluster") as on_kind:
+        live = read_live(kubeconfig, context, on_kind=on_kind)
+    manifests, present = lay_over(manifests_of(live.objects, live.server), files)
+    _note_present(present)
+    return ClusterReading(manifests, [live.server, *sources])
+
+
+def _read_files(paths: Sequence[Path]) -> Manifests:
     with progress_bar("reading") as on_bytes:
         manifests = read_manifests(paths, on_bytes)
     _note_unused(manifests.unused)
@@ -153,5 +189,18 @@ def _note_unused(unused: Counter[str]) -> None:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(unused.items()))
         total = unused.total()
         objects = "1 object has" if total == 1 else f"{total:,} objects have"
-        text = f"note: {objects} no bearing on scheduling: {kinds}"
-        stderr_console().print(text, style="dim", markup=False, soft_wrap=True)
+        _note(f"{objects} no bearing on scheduling: {kinds}")
+
+
+def _note_present(pods: Sequence[Pod]) -> None:
+    """Say on standard error which pods were not added."""
+    if len(pods) == 1:
+        _note(f"pod {pods[0].key} is in the cluster already and stays as it is there")
+    elif pods:
+        _note(
+            f"{len(pods):,} pods, such as {pods[0].key}, are in the cluster already and stay as they are there"
+        )
+
+
+def _note(text: str) -> None:
+    stderr_console().print(f"note: {text}", style="dim", markup=False, soft_wrap=True)

@@ -15,10 +15,11 @@ import typer
 from ..api.clipping import KEPT_ANNOTATIONS, clipped_tree
 from ..api.durations import EXPECTED, parse_duration
 from ..clock import Clock, SystemClock
+from ..cluster.live import connected, need_packages
 from ..errors import InputError
 from ..observe.logs import set_up_logging
 from ..sim.recording import ADDED, DELETED, RecordingWriter
-from .clusters import ContextOption, KubeconfigOption, connected, need_packages
+from .clusters import ContextOption, KubeconfigOption
 from .consoles import stderr_console
 from .failures import reports_failures
 from .render import count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -13,7 +12,8 @@ import msgspec
 import typer
 
 from ..api.clipping import KEPT_ANNOTATIONS, clipped_tree
-from .clusters import ContextOption, KubeconfigOption, connected, need_packages
+from ..cluster.live import read_live
+from .clusters import ContextOption, KubeconfigOption
 from .consoles import stderr_console
 from .documents import format_yaml_document
 from .failures import reports_failures
@@ -80,8 +80,8 @@ def snapshot(
 
     Example: mooring snapshot > cluster.yaml && mooring simulate -f cluster.yaml
     """
-    need_packages()
-    objects = asyncio.run(read(kubeconfig, context, namespace))
+    with progress_bar("reading the cluster") as on_kind:
+        objects = read_live(kubeconfig, context, namespace, on_kind).objects
     kept = KEPT_ANNOTATIONS | frozenset(annotation or ())
     trees = (clipped_tree(obj, kept) for obj in objects)
     pieces = json_pieces(trees) if output is SnapshotOutput.JSON else yaml_pieces(trees)
@@ -92,15 +92,6 @@ def snapshot(
     if namespace:
         note = "note: pods of other namespaces are left out, so nodes look emptier than they are"
         stderr_console().print(note, style="dim", markup=False, soft_wrap=True)
-
-
-async def read(kubeconfig: Path | None, context: str | None, namespace: str) -> list[Any]:
-    """The objects of the cluster, with a bar that shows how far it is."""
-    from ..cluster.kube.snapshot import read_snapshot
-
-    async with connected(kubeconfig, context) as connection:
-        with progress_bar("reading the cluster") as on_kind:
-            return await read_snapshot(connection, namespace, on_kind)
 
 
 def yaml_pieces(trees: Iterable[Tree]) -> Iterator[str]:

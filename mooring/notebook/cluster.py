@@ -1,4 +1,4 @@
-"""Cluster: the objects of a cluster and its workload, from files, from plain data, or both."""
+"""Cluster: the objects of a cluster and its workload, from files, from plain data, from a live one, or several."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 from ..api.decode import UnknownObject, iter_objects
 from ..api.node import Node
 from ..api.pod import Pod
-from ..sim import read_manifests
+from ..cluster.live import read_live
+from ..sim import manifests_of, read_manifests
 from ..sim.frames import make_frame
 from ..sim.world import InputObject
 
@@ -34,6 +35,16 @@ class Cluster:
     def read(cls, *paths: str | Path) -> Cluster:
         """What is in files and folders: manifests, dumps of `kubectl get -o yaml` or `mooring snapshot`."""
         manifests = read_manifests([Path(path) for path in paths])
+        return cls(tuple(manifests.objects), manifests.place_of)
+
+    @classmethod
+    def live(cls, kubeconfig: str | Path | None = None, context: str | None = None) -> Cluster:
+        """A live cluster as it is now, read once; nothing is written. Without a kubeconfig: that of kubectl.
+
+        InputError when there is none, or `mooring[kube]` is not installed, ApiError when the server refuses.
+        """
+        live = read_live(kubeconfig, context)
+        manifests = manifests_of(live.objects, live.server)
         return cls(tuple(manifests.objects), manifests.place_of)
 
     @classmethod

@@ -8,6 +8,7 @@ Who calls it: cli, web, and people in their own scripts.
 
 from .documents import to_document
 from .manifests import Manifests, read_manifests
+from .overlay import lay_over, manifests_of
 from .report import NodeUse, PodResult, SimulationReport
 from .simulation import Simulation
 from .timeline import Timeline, TimelineEvent
@@ -22,6 +23,8 @@ __all__ = [
     "Timeline",
     "TimelineEvent",
     "TraceEntry",
+    "lay_over",
+    "manifests_of",
     "read_manifests",
     "to_document",
 ]

@@ -26,13 +26,15 @@ OnProgress: TypeAlias = Callable[[int, int], None]
 
 
 class Place(NamedTuple):
-    """Where an object was found; `item` is -1 outside of lists."""
+    """Where an object was found; `item` is -1 outside of lists, `document` is 0 for what is no file."""
 
     source: str
     document: int
     item: int
 
     def __str__(self) -> str:
+        if not self.document:
+            return self.source
         place = f"{self.source}: document {self.document}"
         return place if self.item < 0 else f"{place}: items[{self.item}]"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...api.kinds import KINDS
 from ...errors import ApiError
+from ..live import OnKind
 from .connection import Connection
 from .discovery import find_served
 from .reflector import Batch, ExpiredError, Reflector
@@ -24,9 +25,6 @@ KINDS_READ: tuple[Resource, ...] = (
     *RESOURCES.values(),
 )
 """In this order: pods last, so that what they refer to is there."""
-
-OnKind = Callable[[int, int], None]
-"""Is told how many kinds are read, of how many."""
 
 
 @dataclass(frozen=True)

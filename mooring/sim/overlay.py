@@ -1,0 +1,72 @@
+"""Overlay: manifests laid over a cluster that is there: what if they were applied to it.
+
+As with `kubectl apply`, an object of both keeps what the manifest does not mention, and stays the same object: claims
+remain bound, pods remain those of their workload. A pod that is there stays as it is, for a pod cannot be made another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import repeat
+from typing import Any, TypeAlias
+
+from ..api.decode import decode_object
+from ..api.encode import to_dict
+from ..api.pod import Pod
+from ..errors import DecodeError, InputError
+from .manifests import Manifests, Place
+from .timeline import Timeline, merge_patch
+from .world import InputObject
+
+Key: TypeAlias = tuple[str, str, str]
+
+IDENTITY = ("uid", "resourceVersion", "creationTimestamp", "generation")
+"""What makes an object the one it is, and not another of its name."""
+
+
+def manifests_of(objects: Iterable[InputObject], source: str) -> Manifests:
+    """Objects that came in no file; errors about them name the `source`."""
+    found = list(objects)
+    return Manifests(found, list(repeat(Place(source, 0, -1), len(found))))
+
+
+def lay_over(cluster: Manifests, files: Manifests) -> tuple[Manifests, list[Pod]]:
+    """What `cluster` would be with `files` applied to it, and the pods of `files` that are there already.
+
+    Raises InputError, which names the file, when an object of both cannot be made one.
+    """
+    merged = Manifests(list(cluster.objects), list(cluster.places), cluster.unused + files.unused)
+    known = {_key(obj): i for i, obj in enumerate(merged.objects)}
+    present: list[Pod] = []
+    for obj, place in zip(files.objects, files.places, strict=True):
+        i = known.get(_key(obj)) if obj.name else None
+        if i is None:
+            merged.objects.append(obj)
+            merged.places.append(place)
+        elif isinstance(obj, Pod):
+            present.append(obj)
+        else:
+            merged.objects[i] = _applied(merged.objects[i], obj, place)
+            merged.places[i] = place
+    return merged, present
+
+
+def _key(obj: InputObject) -> Key:
+    return obj.kind, obj.namespace, obj.name
+
+
+def _applied(there: InputObject, given: InputObject, place: Place) -> InputObject:
+    assert not isinstance(there, Timeline), "a cluster has none"
+    assert not isinstance(given, Timeline), "a timeline has no name"
+    patch = to_dict(given)
+    patch["metadata"] = _without(patch["metadata"], IDENTITY)
+    try:
+        made: Any = decode_object(merge_patch(to_dict(there), patch))
+    except DecodeError as error:
+        raise InputError(f"{place}: applied to the cluster: {error}") from None
+    applied: InputObject = made
+    return applied
+
+
+def _without(tree: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: value for name, value in tree.items() if name not in names}

@@ -1,0 +1,245 @@
+"""Questions about a live cluster: the same answers as from its snapshot, and nothing is ever written to it."""
+
+import asyncio
+import importlib.util
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import yaml
+from aiohttp import web
+from typer.testing import CliRunner, Result
+
+import mooring.cluster.apiserver.server
+from mooring import Cluster, explain, simulate
+from mooring.cli.main import app
+from mooring.cluster.apiserver import make_kubeconfig
+from mooring.cluster.apiserver.registry.errors import StatusError
+from mooring.cluster.apiserver.web.api import Api
+from mooring.errors import InputError
+from mooring.testing.api_server import ServerInThread, api_server, node_tree, pod_tree
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+class WatchedApi(Api):
+    """Notes every request, and refuses to list what `refused` names."""
+
+    requests: ClassVar[list[tuple[str, str]]] = []
+    refused: ClassVar[set[str]] = set()
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.requests.append((request.method, request.path))
+        return await super().handle(request)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        plural = request.path.rpartition("/")[2]
+        if plural in self.refused:
+            text = f'{plural} is forbidden: User "jane" cannot list resource "{plural}"'
+            raise StatusError(403, "Forbidden", text)
+        return await super()._answer(request)
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerInThread]:
+    """A server with the example cluster and the pods that controllers make of the example workload."""
+    monkeypatch.setattr(mooring.cluster.apiserver.server, "Api", WatchedApi)
+    monkeypatch.setattr(WatchedApi, "requests", [])
+    monkeypatch.setattr(WatchedApi, "refused", set())
+    with api_server(runs_pods=False) as server:
+        for name in ("cluster.yaml", "workload.yaml"):
+            for tree in yaml.safe_load_all((EXAMPLES / name).read_text()):
+                server.within(lambda running, tree=tree: running.load(tree))
+        server.settle()
+        yield server
+
+
+@pytest.fixture
+def kubeconfig(api: ServerInThread, tmp_path: Path) -> Path:
+    return write_kubeconfig(tmp_path, api.server.url)
+
+
+def write_kubeconfig(folder: Path, url: str) -> Path:
+    path = folder / "kubeconfig"
+    path.write_text(json.dumps(make_kubeconfig(url)))
+    return path
+
+
+def ask(*args: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+QUESTIONS = [
+    pytest.param(["explain", "shop/web-0"], id="explain, of no pod"),
+    pytest.param(["explain", "deployment/shop/web"], id="explain"),
+    pytest.param(["what-if", "drain", "worker-a1"], id="what-if drain"),
+    pytest.param(["what-if", "add-nodes", "2", "--like", "worker-a1"], id="what-if add-nodes"),
+    pytest.param(["capacity", "--pod", "pod.yaml"], id="capacity"),
+    pytest.param(["compare", "--config", "config.yaml"], id="compare"),
+    pytest.param(["rebalance"], id="rebalance"),
+    pytest.param(["simulate"], id="simulate"),
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_answer_is_that_of_the_snapshot_and_nothing_is_written(
+    question: list[str],
+    api: ServerInThread,
+    kubeconfig: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pod.yaml").write_text(json.dumps(pod_tree("more")))
+    config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    Path("config.yaml").write_text(json.dumps(config))
+    assert ask("snapshot", "--kubeconfig", kubeconfig, "--to", "cluster.yaml").exit_code == 0
+    form = ["-o", "json"]
+    if question[0] in ("simulate", "capacity"):
+        question = [*question, "--seed", "1"]
+    expected = ask(*question, *form, "-f", "cluster.yaml")
+    before = api.within(lambda server: server.store.safe_version)
+    WatchedApi.requests.clear()
+
+    answer = ask(*question, *form, "--kubeconfig", kubeconfig)
+
+    assert (answer.exit_code, answer.stdout) == (expected.exit_code, expected.stdout)
+    assert answer.stderr == expected.stderr
+    assert {method for method, _ in WatchedApi.requests} == {"GET"}
+    assert len(WatchedApi.requests) > 20
+    assert api.within(lambda server: server.store.safe_version) == before
+
+
+def test_the_example_is_placed_as_from_files(kubeconfig: Path) -> None:
+    answer = ask("simulate", "--kubeconfig", kubeconfig, "-o", "name")
+
+    assert answer.exit_code == 1
+    assert sum(" node/" in line for line in answer.stdout.splitlines()) > 10
+
+
+def test_a_context_alone_means_the_usual_kubeconfig(
+    kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    context = json.loads(kubeconfig.read_text())["current-context"]
+
+    assert ask("rebalance", "--context", context).exit_code == 0
+    refused = ask("rebalance", "--context", "elsewhere")
+    assert refused.exit_code == 2
+    assert "elsewhere" in refused.stderr
+
+
+def test_with_files_they_are_applied_to_the_live_cluster(
+    api: ServerInThread, kubeconfig: Path, tmp_path: Path
+) -> None:
+    before = api.within(lambda server: server.store.safe_version)
+    file = tmp_path / "new.json"
+    file.write_text(json.dumps(pod_tree("brand-new", nodeSelector={"only": "here"})))
+    node = node_tree("fresh")
+    node["metadata"]["labels"]["only"] = "here"
+    more = tmp_path / "node.json"
+    more.write_text(json.dumps(node))
+
+    alone = ask("explain", "brand-new", "--kubeconfig", kubeconfig, "-f", file)
+    both = ask("explain", "brand-new", "--kubeconfig", kubeconfig, "-f", file, "-f", more)
+
+    assert alone.exit_code == 1
+    assert both.exit_code == 0
+    assert "fresh" in both.stdout
+    assert api.within(lambda server: server.store.safe_version) == before
+
+
+def test_a_pod_that_is_there_stays_as_it_is(
+    api: ServerInThread, kubeconfig: Path, tmp_path: Path
+) -> None:
+    api.make("/api/v1/namespaces/default/pods", pod_tree("there"))
+    file = tmp_path / "pods.json"
+    changed = pod_tree("there", nodeSelector={"no": "where"})
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [changed]}))
+
+    answer = ask("explain", "there", "--kubeconfig", kubeconfig, "-f", file)
+
+    assert answer.exit_code == 0, answer.output
+    assert "note: pod default/there is in the cluster already and stays as it is" in answer.stderr
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_neither_files_nor_a_cluster(
+    question: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pod.yaml").write_text(json.dumps(pod_tree("more")))
+    Path("config.yaml").write_text("kind: KubeSchedulerConfiguration\n")
+
+    answer = ask(*question)
+
+    assert answer.exit_code == 2
+    if question[0] != "compare":
+        assert answer.stderr == (
+            "error: expected manifests (-f PATH) or a live cluster (--kubeconfig FILE or --context NAME); "
+            "got neither\n"
+        )
+
+
+def test_what_may_not_be_read_is_named_with_its_verb(kubeconfig: Path) -> None:
+    WatchedApi.refused.update({"pods", "replicasets"})
+
+    answer = ask("explain", "web", "--kubeconfig", kubeconfig)
+
+    assert answer.exit_code == 2
+    lines = answer.stderr.splitlines()
+    assert [line.partition(";")[0] for line in lines] == [
+        "error: expected to be allowed to list replicasets.apps",
+        "error: expected to be allowed to list pods",
+    ]
+    assert 'User "jane" cannot list resource "pods"' in lines[1]
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    answer = ask("rebalance", "--kubeconfig", write_kubeconfig(tmp_path, "http://127.0.0.1:1"))
+
+    assert answer.exit_code == 2
+    assert "error: http://127.0.0.1:1: cannot reach the API server: " in answer.stderr
+
+
+def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
+    answer = ask("simulate", "--kubeconfig", tmp_path / "nothing")
+
+    assert answer.exit_code == 2
+    assert f"error: {tmp_path / 'nothing'}: expected" in answer.stderr
+
+
+def test_without_the_extra_the_advice_is_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find_spec = importlib.util.find_spec
+
+    def find_none(name: str, *more: Any) -> Any:
+        return None if name == "kubernetes_asyncio" else find_spec(name, *more)
+
+    monkeypatch.setattr(importlib.util, "find_spec", find_none)
+
+    answer = ask("explain", "web", "--kubeconfig", tmp_path / "any")
+
+    assert answer.exit_code == 2
+    assert "pip install 'mooring[kube]'" in answer.stderr
+    with pytest.raises(InputError, match=r"mooring\[kube\]"):
+        Cluster.live(tmp_path / "any")
+
+
+def test_in_a_notebook(kubeconfig: Path) -> None:
+    cluster = Cluster.live(kubeconfig)
+
+    assert len(cluster.node_rows()) == 7
+    report = simulate(cluster, seed=1)
+    assert len(report.placed) > 10
+    assert explain(cluster, report.placed[0].pod.key).verdict in ("fits", "placed")
+
+
+def test_in_a_notebook_whose_loop_runs(kubeconfig: Path) -> None:
+    async def cell() -> Cluster:
+        return Cluster.live(str(kubeconfig))
+
+    assert len(asyncio.run(cell())) > 20
