@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -17,21 +17,27 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from ..api.pod import Pod
+    from ..clock import Clock
+    from ..cluster.kube.cluster import KubeCluster
     from ..cluster.kube.leader import LeaderElector
+    from ..scheduler import Scheduler
     from ..scheduler.kube_driver import KubeDriver
     from ..web.server import WebServer
 
 SECURE_PORT = 10259
 LOOPBACK = "127.0.0.1"
 PROBES = "/healthz,/readyz,/livez"
+PAGE = "/page"
 
 log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
 
 BindAddressOption = Annotated[
     str,
     typer.Option(
         metavar="ADDRESS",
-        help="Where probes, metrics and the configuration are served. Beyond the loopback, "
+        help="Where probes, metrics, the configuration and the page are served. Beyond the loopback, "
         "tokens are asked for and checked with the API server.",
     ),
 ]
@@ -88,9 +94,8 @@ async def start_serving(
     driver: KubeDriver,
     elector: LeaderElector | None,
     is_ending: Callable[[], bool],
-    more_routes: Sequence[web.AbstractRouteDef] = (),
 ) -> WebServer | None:
-    """Serve what a scheduler shows, and `more_routes` under the same access; None when that is switched off.
+    """Serve what a scheduler shows, and the page of its cluster under the same access; None when that is switched off.
 
     InputError when the address, the port or the certificate is no good.
     """
@@ -98,15 +103,19 @@ async def start_serving(
         return None
     from ..cluster.kube.reviews import ApiReviews
     from ..web.delegated import DelegatedAccess
+    from ..web.live import everybody, page_routes
     from ..web.server import WebServer, is_loopback
     from ..web.tls import ServerCertificate
 
     access = None
     if not is_loopback(options.address):
         reviews = ApiReviews(driver.connection)
-        access = DelegatedAccess(reviews, driver.options.clock, options.always_allowed)
+        # The page itself says nothing of the cluster, and a browser that opens it has no token to show yet.
+        allowed = (*options.always_allowed, PAGE, f"{PAGE}/")
+        access = DelegatedAccess(reviews, driver.options.clock, allowed)
+    page = page_routes(DriverSource(driver, is_ending), everybody, PAGE)
     server = WebServer(
-        [*_routes(driver, elector, is_ending), *more_routes],
+        [*_routes(driver, elector, is_ending), *page],
         host=options.address,
         access=access,
         certificate=ServerCertificate(options.cert_file, options.key_file),
@@ -115,8 +124,36 @@ async def start_serving(
         await server.start(options.port)
     except InputError as error:
         raise InputError(f"--bind-address, --secure-port: {error}") from None
-    log.info("serving %s", server.url)
+    log.info("serving %s, with a page of the cluster at %s%s/", server.url, server.url, PAGE)
     return server
+
+
+class DriverSource:
+    """The cluster and the scheduler of a driver, for a page; looked at on the scheduler's own thread."""
+
+    def __init__(self, driver: KubeDriver, is_ending: Callable[[], bool]) -> None:
+        self._driver = driver
+        self._is_ending = is_ending
+
+    @property
+    def cluster(self) -> KubeCluster:
+        return self._driver.cluster
+
+    @property
+    def clock(self) -> Clock:
+        return self._driver.options.clock
+
+    @property
+    def scheduler(self) -> Scheduler | None:
+        return self._driver.scheduler
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """What comes of `work`; 503 while the cluster is not known yet, and once the end has begun."""
+        from aiohttp import web
+
+        if self._is_ending() or not self._driver.is_ready():
+            raise web.HTTPServiceUnavailable(text="the cluster is not known yet, or no longer\n")
+        return await self._driver.call(work)
 
 
 def _routes(

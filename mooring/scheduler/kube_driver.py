@@ -90,6 +90,8 @@ class KubeDriver:
         self.cluster = KubeCluster(
             self.core.loop, self.options.clock, self._outbox.put, self._event_outbox.put
         )
+        self.scheduler: Scheduler | None = None
+        """What decides, once it was built; to be looked at on its own thread only (`call`)."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting_for: set[str] = set()
         self._synced = asyncio.Event()
@@ -132,7 +134,7 @@ class KubeDriver:
         Raises ConfigError or PluginError for a configuration that does not hold, ApiError when the server refuses.
         """
         self.core.start(self.cluster.apply, self.cluster.answer)
-        scheduler = await self.core.call(self._build)
+        scheduler = self.scheduler = await self.core.call(self._build)
         served = await find_served(self.connection, RESOURCES.values())
         self._waiting_for = {resource.kind.name for resource in served}
         for resource in served:

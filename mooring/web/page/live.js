@@ -24,8 +24,17 @@ class Live {
       headers: { Authorization: `Bearer ${Live.token()}` }, cache: "no-store", credentials: "omit",
     });
     if (response.status === 401) throw new Error("The token is missing or wrong. Open the address that was printed when the server started.");
+    if (response.status === 403) throw new Error(`Not allowed: ${await Live.refusal(response)} A token is given as #token=... at the end of the address.`);
     if (!response.ok) throw new Error(`The server answers with ${response.status}.`);
     return response.json();
+  }
+
+  static async refusal(response) {
+    try {
+      return `${(await response.json()).message}.`;
+    } catch {
+      return "the server refuses.";
+    }
   }
 
   /** Follows the server until the page is closed. */
