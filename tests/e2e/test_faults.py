@@ -7,6 +7,8 @@ from mooring.testing.live.cluster import Cluster, pod_tree
 from mooring.testing.live.follower import Key
 
 AWAY_S = 20
+RECOVERY_S = 120
+"""Whoever lost the API server looks for it less and less often, as clients of Kubernetes do."""
 SLOWLY = {"qps": 150, "burst": 50}
 """So that there is a middle in which something can happen."""
 
@@ -30,7 +32,7 @@ def make_full_cluster(cluster: Cluster, nodes: int, pods_per_node: int) -> int:
 
 def check_all_bound_once(cluster: Cluster, total: int, pods_per_node: int) -> None:
     """Every pod has a node, no node has more than fit, and no pod ever had another node."""
-    nodes = cluster.wait_all_bound(total)
+    nodes = cluster.wait_all_bound(total, RECOVERY_S)
     assert len(nodes) == total
     assert max(Counter(nodes.values()).values()) == pods_per_node
     assert cluster.bindings.moved() == {}
