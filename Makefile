@@ -14,10 +14,10 @@ ARGS ?=
 .DEFAULT_GOAL := help
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help run test test-page lint types unit life conformance bench format clean
+.PHONY: help run test test-page lint types unit life e2e conformance counterfactuals bench bench-apiserver format clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -51,11 +51,20 @@ test-page: $(STAMP) ## Test the page in Chromium, which is installed if it is no
 life: $(STAMP) ## Follow pods through random histories, for minutes (HISTORIES=..., ARGS=--hypothesis-seed=...)
 	MOORING_LIFE_EXAMPLES=$(HISTORIES) $(BIN)/python -m pytest -q tests/life $(ARGS)
 
+e2e: $(STAMP) ## Run the end-to-end tests, on a real control plane, too, if KUBEBUILDER_ASSETS has one
+	$(BIN)/python -m pytest -q $(PYTEST_ARGS) tests/e2e $(ARGS)
+
 conformance: $(STAMP) ## Compare with recorded decisions of kube-scheduler (CASES="files or folders")
 	$(BIN)/python -m mooring.testing.conformance_cli $(CASES)
 
+counterfactuals: $(STAMP) ## Make every change that explain names, and see that the pod fits (CASES="files or folders")
+	$(BIN)/python -m mooring.testing.conformance_counterfactuals $(CASES)
+
 bench: $(STAMP) ## Measure speed (ARGS=...)
 	$(BIN)/mooring bench $(ARGS)
+
+bench-apiserver: $(STAMP) ## Measure speed on a real API server; needs KUBEBUILDER_ASSETS (ARGS=...)
+	$(BIN)/python -m mooring.testing.live.bench_cli $(ARGS)
 
 format: $(STAMP) ## Rewrite the source in house style
 	$(BIN)/ruff check --fix .

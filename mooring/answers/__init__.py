@@ -9,30 +9,47 @@ scripts.
 
 from .account import (
     Ahead,
+    Alternative,
     Choice,
+    Counterfactual,
     PodExplanation,
     PodRef,
     Preemption,
     Refusal,
     RefusedNodes,
+    RunnerUp,
     ScoredNode,
+    Step,
     Verdict,
 )
+from .changes import Change, ChangeKind, ObjectRef, apply_changes
 from .cluster_view import ClusterView
+from .counterfactual import NEAREST, find_counterfactual, find_counterfactuals
 from .explain import explain
 from .finding import find_pods
 
 __all__ = [
+    "NEAREST",
     "Ahead",
+    "Alternative",
+    "Change",
+    "ChangeKind",
     "Choice",
     "ClusterView",
+    "Counterfactual",
+    "ObjectRef",
     "PodExplanation",
     "PodRef",
     "Preemption",
     "Refusal",
     "RefusedNodes",
+    "RunnerUp",
     "ScoredNode",
+    "Step",
     "Verdict",
+    "apply_changes",
     "explain",
+    "find_counterfactual",
+    "find_counterfactuals",
     "find_pods",
 ]

@@ -167,7 +167,7 @@ class _Search:
                 tried.append((worth, _trimmed(remedy, worth, cost)))
         if not tried:
             return None
-        worth, remedy = min(tried, key=lambda one: (one[0], len(one[1].changes)))
+        worth, remedy = min(tried, key=lambda one: (one[0], one[1].size))
         others = [other for price, other in tried if other is not remedy and price == worth]
         return _Met(refused.plugin, remedy, list(remedy.changes), others)
 
@@ -225,7 +225,7 @@ def _trimmed(
             changes = rest
     if len(changes) == len(remedy.changes):
         return remedy
-    return Remedy(_in_words(changes), tuple(changes))
+    return Remedy(_in_words(changes), tuple(changes), remedy.price)
 
 
 def _in_words(changes: Sequence[Change]) -> str:

@@ -18,6 +18,7 @@ from .account import (
     PodRef,
     Preemption,
     RefusedNodes,
+    RunnerUp,
     ScoredNode,
     ScorePlugin,
     Verdict,
@@ -25,6 +26,7 @@ from .account import (
 from .cluster_view import ClusterView
 from .counterfactual import NEAREST, find_counterfactuals, refusal
 from .distance import distances
+from .runner_up import find_runner_up
 from .survey import Survey
 
 
@@ -47,8 +49,10 @@ def explain(
         )
     if not pod.node_name:
         _explain_waiting(view, pod, account)
-        if account.verdict in (Verdict.UNSCHEDULABLE, Verdict.GATED) and nearest:
+        if account.verdict in (Verdict.UNSCHEDULABLE, Verdict.GATED, Verdict.ERROR) and nearest:
             account.counterfactuals = find_counterfactuals(view, pod, nodes, nearest)
+        elif nearest and account.choice is not None and not account.choice.from_nomination:
+            account.runner_up = _runner_up(view, pod, account)
         return account
     account.verdict, account.node = Verdict.PLACED, pod.node_name
     if pod.scheduler_name not in view.scheduler.profiles:
@@ -56,8 +60,20 @@ def explain(
         return account
     with view.taken_off(pod) as waiting:
         judge(view, waiting, account)
-    _remark_on_place(account, pod.node_name)
+        _remark_on_place(account, pod.node_name)
+        if nearest:
+            account.runner_up = _runner_up(view, waiting, account)
     return account
+
+
+def _runner_up(view: ClusterView, pod: Pod, account: PodExplanation) -> RunnerUp | None:
+    """What it would take for the next best node to win; for a pod that is elsewhere, for the node it is on."""
+    best = account.choice
+    if best is None or best.runner_up is None:
+        return None
+    is_elsewhere = account.node is not None and account.node != best.node
+    target = account.node if is_elsewhere and account.node is not None else best.runner_up
+    return find_runner_up(view, pod, account.scores, target)
 
 
 def pod_ref(pod: Pod) -> PodRef:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from ..answers import ClusterView, PodExplanation, PodRef, Verdict, explain, find_pods
+from ..answers import NEAREST, ClusterView, PodExplanation, PodRef, Verdict, explain, find_pods
 from ..errors import InputError
 from .clusters import LiveContextOption, LiveKubeconfigOption
 from .config import FeatureGatesOption, PluginFilesOption, ProviderOption
@@ -49,16 +49,31 @@ def explain_command(
     context: LiveContextOption = None,
     namespace: Annotated[
         str | None,
-        typer.Option("-n", "--namespace", metavar="NAME", help="Namespace of the pod."),
+        typer.Option(
+            "-n", "--namespace", metavar="NAME", help="Namespace of the pod.", show_default=False
+        ),
     ] = None,
     node: Annotated[
         list[str] | None,
-        typer.Option("--node", metavar="NAME", help="Only this node. May be given several times."),
+        typer.Option(
+            "--node",
+            metavar="NAME",
+            help="Only this node. May be given several times.",
+            show_default=False,
+        ),
     ] = None,
     output: Annotated[
         ExplainOutput,
         typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
     ] = ExplainOutput.TABLE,
+    nearest: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            min=0,
+            help="For how many nodes to find out what would have to change.",
+        ),
+    ] = NEAREST,
     everything: Annotated[
         bool, typer.Option("--all", help="Show all nodes, however many.")
     ] = False,
@@ -69,8 +84,10 @@ def explain_command(
 ) -> None:
     """Say why a pod is pending, or why it is where it is: who refuses which node, and who scores it how.
 
-    A pod that waits is judged as the scheduler would judge it now; one that has a node as if it waited. Nothing is
-    changed.
+    For a pod that fits nowhere it says what would let it run on the nearest nodes, for one that has a
+    node what would let the next best one win. All of that is found by judging the pod again with the
+    changes made. A pod that waits is judged as the scheduler would judge it now, one that has a node as
+    if it waited. Nothing is changed.
 
     Ends with 0 when the pod has a node or would get one, 1 when not, 2 when the input is wrong.
 
@@ -86,7 +103,7 @@ def explain_command(
         feature_gates=settings.feature_gates,
     )
     nodes = _known_nodes(view, node or [])
-    accounts = [explain(view, found) for found in find_pods(view, pod, namespace)]
+    accounts = [explain(view, found, nodes, nearest) for found in find_pods(view, pod, namespace)]
     for account in accounts:
         if nodes:
             account.keep_nodes(nodes)
@@ -131,12 +148,20 @@ def _alike(accounts: Sequence[PodExplanation]) -> list[tuple[PodExplanation, lis
     """The accounts that differ, each with the other pods of which the same holds."""
     known: dict[bytes, tuple[PodExplanation, list[PodRef]]] = {}
     for account in accounts:
-        key = msgspec.msgpack.encode(msgspec.structs.replace(account, pod=NOBODY))
+        key = _gist(account)
         if key in known:
             known[key][1].append(account.pod)
         else:
             known[key] = (account, [])
     return list(known.values())
+
+
+def _gist(account: PodExplanation) -> bytes:
+    """What is said, whichever pod it is said of; changes name the pod, so their words stand for them."""
+    ways = account.runner_up.ways if account.runner_up is not None else []
+    words = [[one.node, [step.goal for step in one.steps]] for one in account.counterfactuals]
+    bare = msgspec.structs.replace(account, pod=NOBODY, counterfactuals=[], runner_up=None)
+    return msgspec.msgpack.encode([bare, words, [way.goal for way in ways]])
 
 
 NOBODY = PodRef(namespace="", name="")

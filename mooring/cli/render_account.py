@@ -8,7 +8,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..answers import Choice, PodExplanation, PodRef, RefusedNodes, Verdict
+from ..answers import (
+    Change,
+    Choice,
+    Counterfactual,
+    PodExplanation,
+    PodRef,
+    RefusedNodes,
+    RunnerUp,
+    Verdict,
+)
 from .render import new_table
 from .render_explain import (
     Scores,
@@ -22,6 +31,7 @@ from .render_explain import (
 
 MAX_GROUPS = 8
 MAX_VICTIMS = 5
+MAX_CHANGES = 4
 
 
 def render_account(
@@ -54,6 +64,10 @@ def render_account(
     _render_preemption(console, account)
     if account.message and account.verdict is not Verdict.PLACED:
         indent(console, Text(account.message, style="yellow"))
+    if account.counterfactuals:
+        console.print()
+        indent(console, _counterfactual_table(account.counterfactuals))
+    _render_runner_up(console, account.runner_up)
     if wide:
         indent(console, wait_table(account.waits_for))
         indent(console, skipped(account.skipped))
@@ -141,3 +155,44 @@ def _render_preemption(console: Console, account: PodExplanation) -> None:
     more = f" and {rest} more" if rest > 0 else ""
     broken = f", against {found.pdb_violations} disruption budgets" if found.pdb_violations else ""
     indent(console, Text(f"it would push out {shown}{more} on {found.node}{broken}"))
+
+
+def _counterfactual_table(found: Sequence[Counterfactual]) -> Table:
+    """For each node what would let the pod run there, a line for each thing to do and each other way."""
+    table = new_table()
+    table.add_column("NODE")
+    table.add_column("WHAT WOULD LET IT RUN THERE", overflow="fold")
+    for one in found:
+        lines = Text()
+        for step in one.steps:
+            lines.append(f"{_what_to_do(step.goal, step.changes)}\n")
+            for other in step.alternatives:
+                lines.append(f"  or {_what_to_do(other.goal, other.changes)}\n", style="dim")
+        for refusal in one.unknown:
+            said = f"{refusal.plugin}: {', '.join(refusal.reasons)}"
+            lines.append(f"nothing is known that would change the mind of {said}\n", style="yellow")
+        if not one.steps and not one.unknown:
+            lines.append("nothing: it fits\n")
+        lines.right_crop(1)
+        table.add_row(Text(one.node), lines)
+    return table
+
+
+def _what_to_do(goal: str, changes: Sequence[Change]) -> str:
+    """The goal, and the changes where they say more."""
+    texts = [text for text in dict.fromkeys(change.text for change in changes) if text not in goal]
+    if len(texts) > MAX_CHANGES:
+        texts = [*texts[:MAX_CHANGES], f"and {len(texts) - MAX_CHANGES} more"]
+    return f"{goal}: {'; '.join(texts)}" if texts else goal
+
+
+def _render_runner_up(console: Console, runner_up: RunnerUp | None) -> None:
+    if runner_up is None:
+        return
+    head = f"{runner_up.node} is {runner_up.gap} points behind"
+    if not runner_up.ways:
+        indent(console, Text(f"{head}; nothing is known that would let it win"))
+        return
+    indent(console, Text(f"{head}; it would win with"))
+    for way in runner_up.ways:
+        indent(console, Text(f"  {_what_to_do(way.goal, way.changes)}"))

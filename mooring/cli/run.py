@@ -109,6 +109,7 @@ def run(
     Example: mooring run --kubeconfig ~/.kube/config --config scheduler.yaml
     """
     need_packages()
+    from ..cluster.kube.patience import make_loop
     from ..scheduler.kube_driver import DriverOptions
 
     set_up_logging(verbose + 1)
@@ -132,7 +133,8 @@ def run(
     options = DriverOptions(plugin_files=[str(path) for path in plugins or ()], feature_gates=gates)
     source = kubeconfig or settings.client_connection.kubeconfig or None
     place = ClusterPlace(source, context)
-    code = asyncio.run(serve(settings, options, place, serving))
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        code = runner.run(serve(settings, options, place, serving))
     if code:
         raise typer.Exit(code)
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from ..api.pod import Pod
-    from ..clock import Clock
-    from ..cluster.kube.cluster import KubeCluster
     from ..cluster.kube.leader import LeaderElector
-    from ..scheduler import Scheduler
     from ..scheduler.kube_driver import KubeDriver
     from ..web.server import WebServer
 
@@ -31,13 +28,11 @@ PAGE = "/page"
 
 log = logging.getLogger(__name__)
 
-Result = TypeVar("Result")
-
 BindAddressOption = Annotated[
     str,
     typer.Option(
         metavar="ADDRESS",
-        help="Where probes, metrics, the configuration and the page are served. Beyond the loopback, "
+        help="Where probes, metrics and the configuration are served. Beyond the loopback, "
         "tokens are asked for and checked with the API server.",
     ),
 ]
@@ -94,8 +89,9 @@ async def start_serving(
     driver: KubeDriver,
     elector: LeaderElector | None,
     is_ending: Callable[[], bool],
+    more_routes: Sequence[web.AbstractRouteDef] = (),
 ) -> WebServer | None:
-    """Serve what a scheduler shows, and the page of its cluster under the same access; None when that is switched off.
+    """Serve what a scheduler shows, and `more_routes` under the same access; None when that is switched off.
 
     InputError when the address, the port or the certificate is no good.
     """
@@ -103,19 +99,17 @@ async def start_serving(
         return None
     from ..cluster.kube.reviews import ApiReviews
     from ..web.delegated import DelegatedAccess
-    from ..web.live import everybody, page_routes
     from ..web.server import WebServer, is_loopback
     from ..web.tls import ServerCertificate
 
     access = None
     if not is_loopback(options.address):
         reviews = ApiReviews(driver.connection)
-        # The page itself says nothing of the cluster, and a browser that opens it has no token to show yet.
-        allowed = (*options.always_allowed, PAGE, f"{PAGE}/")
+        # The page itself says nothing: what it asks for needs the token that a browser cannot send with an address.
+        allowed = [*options.always_allowed, PAGE, f"{PAGE}/"]
         access = DelegatedAccess(reviews, driver.options.clock, allowed)
-    page = page_routes(DriverSource(driver, is_ending), everybody, PAGE)
     server = WebServer(
-        [*_routes(driver, elector, is_ending), *page],
+        [*_routes(driver, elector, is_ending), *_page(driver), *more_routes],
         host=options.address,
         access=access,
         certificate=ServerCertificate(options.cert_file, options.key_file),
@@ -124,36 +118,22 @@ async def start_serving(
         await server.start(options.port)
     except InputError as error:
         raise InputError(f"--bind-address, --secure-port: {error}") from None
-    log.info("serving %s, with a page of the cluster at %s%s/", server.url, server.url, PAGE)
+    log.info("serving %s, the page on %s%s/", server.url, server.url, PAGE)
     return server
 
 
-class DriverSource:
-    """The cluster and the scheduler of a driver, for a page; looked at on the scheduler's own thread."""
+def _page(driver: KubeDriver) -> list[web.RouteDef]:
+    """The live page, for those whom the server lets pass."""
+    from ..web.live import PageSource, anyone, page_routes
 
-    def __init__(self, driver: KubeDriver, is_ending: Callable[[], bool]) -> None:
-        self._driver = driver
-        self._is_ending = is_ending
-
-    @property
-    def cluster(self) -> KubeCluster:
-        return self._driver.cluster
-
-    @property
-    def clock(self) -> Clock:
-        return self._driver.options.clock
-
-    @property
-    def scheduler(self) -> Scheduler | None:
-        return self._driver.scheduler
-
-    async def run(self, work: Callable[[], Result]) -> Result:
-        """What comes of `work`; 503 while the cluster is not known yet, and once the end has begun."""
-        from aiohttp import web
-
-        if self._is_ending() or not self._driver.is_ready():
-            raise web.HTTPServiceUnavailable(text="the cluster is not known yet, or no longer\n")
-        return await self._driver.call(work)
+    source = PageSource(
+        driver.cluster,
+        driver.options.clock,
+        lambda: driver.scheduler,
+        run=driver.call,
+        is_ready=driver.is_ready,
+    )
+    return page_routes(source, anyone, PAGE)
 
 
 def _routes(

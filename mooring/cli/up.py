@@ -128,7 +128,8 @@ def up(
             running = start_scheduler(server, configuration)
             path = write_kubeconfig(server, kubeconfig, folder)
             if page:
-                shown = PageServer(PageSource(server.plane.cluster, server.clock, running))
+                source = PageSource(server.plane.cluster, server.clock, lambda: running)
+                shown = PageServer(source)
                 await shown.start(page_port, server.ssl_context())
             announce(server, path, shown.url if shown is not None else "")
             await until_told()

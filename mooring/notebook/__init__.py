@@ -7,6 +7,6 @@ or printing. Who calls it: the package's front, `from mooring import Cluster, si
 
 from .cluster import Cluster
 from .pictures import plot
-from .questions import capacity, compare, explain, simulate, what_if
+from .questions import capacity, compare, explain, rebalance, simulate, what_if
 
-__all__ = ["Cluster", "capacity", "compare", "explain", "plot", "simulate", "what_if"]
+__all__ = ["Cluster", "capacity", "compare", "explain", "plot", "rebalance", "simulate", "what_if"]

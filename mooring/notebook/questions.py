@@ -12,6 +12,7 @@ from ..answers.capacity import DEFAULT_LIMIT, Capacity, find_capacity
 from ..answers.compare import Comparison
 from ..answers.compare import compare as compare_schedulers
 from ..answers.pod_kinds import PodKind, pod_of, read_pod_kinds
+from ..answers.rebalance import DEFAULT_MOVES, Objective, RebalancePlan, plan_rebalance
 from ..answers.settings import Settings
 from ..answers.what_if import ClusterChange, WhatIf, ask_what_if
 from ..api.durations import EXPECTED, parse_duration
@@ -139,6 +140,29 @@ def capacity(
         settings,
         nodes=tuple(nodes),
         limit=limit,
+        place_of=cluster.place_of,
+    )
+
+
+def rebalance(
+    cluster: Cluster,
+    objective: str = Objective.SPREAD,
+    *,
+    max_moves: int = DEFAULT_MOVES,
+    config: ConfigSource = None,
+    plugins: Iterable[PluginLike] = (),
+    feature_gates: Gates = "",
+    seed: int | None = None,
+) -> RebalancePlan:
+    """Moves of pods that make the cluster better at `spread`, `pack`, `cost` or `constraints`; nothing is moved."""
+    if objective not in tuple(Objective):
+        raise InputError(f'objective: expected one of {", ".join(Objective)}; got "{objective}"')
+    settings = _settings(config, plugins, feature_gates, seed)
+    return plan_rebalance(
+        cluster.objects,
+        Objective(objective),
+        settings,
+        max_moves=max_moves,
         place_of=cluster.place_of,
     )
 

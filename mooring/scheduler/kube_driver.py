@@ -34,7 +34,6 @@ from .cycle import Scheduler
 
 log = logging.getLogger(__name__)
 
-LEVELS = {Outcome.ERROR: logging.WARNING}
 LOOK_AGAIN_S = 300.0
 """How often to look whether the server has begun to serve a kind that it did not."""
 DRAIN_S = 10.0
@@ -91,7 +90,7 @@ class KubeDriver:
             self.core.loop, self.options.clock, self._outbox.put, self._event_outbox.put
         )
         self.scheduler: Scheduler | None = None
-        """What decides, once it was built; to be looked at on its own thread only (`call`)."""
+        """What is driven, once it was started; for its own thread only."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting_for: set[str] = set()
         self._synced = asyncio.Event()
@@ -195,8 +194,19 @@ class KubeDriver:
             feature_gates=options.feature_gates,
             metrics=options.metrics,
             run_blocking=self.core.run_blocking,
-            ended=_note,
+            ended=self._note,
         )
+
+    def _note(self, attempt: Attempt) -> None:
+        """Say how an attempt ended: failures always, the rest to whoever wants to know everything.
+
+        That the API server is away is said once, by those who watch, and not about each pod.
+        """
+        is_problem = attempt.outcome is Outcome.ERROR and not self.connection.is_away
+        level = logging.WARNING if is_problem else logging.DEBUG
+        if log.isEnabledFor(level):
+            what = attempt.message or f"bound to {attempt.node_name}"
+            log.log(level, "pod %s: %s", attempt.pod.key, what)
 
     def _follow(self, resource: Resource) -> None:
         name = resource.kind.name
@@ -241,11 +251,3 @@ class KubeDriver:
         self.follow()
         if not self.failure.done() and error is not None:
             self.failure.set_exception(error)
-
-
-def _note(attempt: Attempt) -> None:
-    """Say how an attempt ended: failures always, the rest to whoever wants to know everything."""
-    level = LEVELS.get(attempt.outcome, logging.DEBUG)
-    if log.isEnabledFor(level):
-        what = attempt.message or f"bound to {attempt.node_name}"
-        log.log(level, "pod %s: %s", attempt.pod.key, what)

@@ -29,6 +29,7 @@ from ..errors import InputError
 from ..scheduler import FirstByName, Scheduler, build_scheduler
 from .conformance_cases import CaseCluster, ClaimBinding, NoBinding, case_config, decide
 from .conformance_cli import case_files, is_placement, read_cases
+from .conformance_long_run import is_long_run
 
 ALL_NODES_UP_TO = 20
 """In larger clusters only the nearest nodes are looked at, as the command does."""
@@ -63,6 +64,17 @@ def check_case(
         if len(names) > all_nodes_up_to:
             names = nearest_nodes(view, pod, 5)
         for name in names:
+            found = find_counterfactual(view, pod, name)
+            _check(case, config, world, pod, found, tally)
+
+
+def check_run(case: Mapping[str, Any], tally: Tally) -> None:
+    """The same for the pods of a long run, each the first time it finds no node, and for the nearest node."""
+    config = case_config(case["config"])
+    for world, pod in _pending_in_run(case):
+        view = ClusterView(_objects(world, pod), config)
+        tally.pods += 1
+        for name in nearest_nodes(view, pod, 1):
             found = find_counterfactual(view, pod, name)
             _check(case, config, world, pod, found, tally)
 
@@ -223,6 +235,29 @@ def _go_on(
     world.update({k: to_dict(claim) for k, claim in claims.items()})
 
 
+def _pending_in_run(case: Mapping[str, Any]) -> Iterator[tuple[list[dict[str, Any]], Pod]]:
+    """Each pod of a long run the first time it finds no node, and the manifests as they were then."""
+    world = {_key(manifest): manifest for manifest in case["objects"]}
+    records, seen = iter(case["expected"]["pods"]), set[str]()
+    nothing = CaseCluster(())
+    for step in case["steps"]:
+        if "apply" in step:
+            world[_key(step["apply"])] = step["apply"]
+        elif "delete" in step:
+            gone = step["delete"]
+            world.pop((gone["kind"], gone.get("namespace", ""), gone["name"]), None)
+        else:
+            record, manifest = next(records), step["schedule"]
+            world[_key(manifest)] = manifest
+            pod: Any = decode_object(manifest)
+            if not record["host"] and pod.key not in seen:
+                seen.add(pod.key)
+                yield list(world.values()), pod
+            _go_on(world, pod, record, nothing)
+            if record["host"]:
+                world[_key(manifest)] = _with(world[_key(manifest)], ("status", "phase"), "Running")
+
+
 def _with(manifest: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
     copy = dict(manifest)
     if len(path) == 1:
@@ -245,6 +280,8 @@ def main(names: list[str]) -> int:
             for case in read_cases(path):
                 if is_placement(case):
                     check_case(case, tally)
+                elif is_long_run(case):
+                    check_run(case, tally)
     except (InputError, FileNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

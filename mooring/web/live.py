@@ -68,35 +68,33 @@ class RunsWork(Protocol):
         """What comes of it."""
 
 
+def nobody() -> Scheduler | None:
+    """No scheduler: pods wait for one of somebody else's."""
+    return None
+
+
+def always() -> bool:
+    """It is there as long as the server is."""
+    return True
+
+
 async def run_here(work: Callable[[], Answer]) -> Answer:
     """Cluster, scheduler and server share one thread."""
     return work()
 
 
-class LiveSource(Protocol):
-    """What a live page is about; without a `scheduler` pods wait for one of somebody else's."""
-
-    @property
-    def cluster(self) -> Cluster: ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def scheduler(self) -> Scheduler | None: ...
-
-    @property
-    def run(self) -> RunsWork: ...
-
-
 @dataclass(frozen=True, slots=True)
 class PageSource:
-    """A source of which everything is known from the start."""
+    """What a live page is about. `scheduler` is asked each time, as there may be none at first.
+
+    While `is_ready` says no, `run` is not called.
+    """
 
     cluster: Cluster
     clock: Clock
-    scheduler: Scheduler | None = None
+    scheduler: Callable[[], Scheduler | None] = nobody
     run: RunsWork = run_here
+    is_ready: Callable[[], bool] = always
 
 
 def token_check(token: str) -> Allows:
@@ -109,12 +107,12 @@ def token_check(token: str) -> Allows:
     return allows
 
 
-async def everybody(request: web.Request) -> bool:
-    """Lets everybody in: whoever is not to see it does not come this far."""
+async def anyone(request: web.Request) -> bool:
+    """Lets everyone in: the server has asked already."""
     return True
 
 
-def page_routes(source: LiveSource, allows: Allows, prefix: str = "") -> list[web.RouteDef]:
+def page_routes(source: PageSource, allows: Allows, prefix: str = "") -> list[web.RouteDef]:
     """The page at `prefix`/, and what it asks for below it. `prefix` is empty or begins with a slash."""
     feed = Feed(source)
 
@@ -155,7 +153,7 @@ def _json(tree: Tree, status: int = 200) -> web.Response:
 class Feed:
     """What pages are told, from the first time that one asks. All it does to cluster and scheduler is look."""
 
-    def __init__(self, source: LiveSource) -> None:
+    def __init__(self, source: PageSource) -> None:
         self._source = source
         self._history: History | None = None
         self._epoch = 0
@@ -166,7 +164,7 @@ class Feed:
 
     async def state(self, request: web.Request) -> Tree:
         """Everything there is to know."""
-        return await self._source.run(self._whole)
+        return await self._run(self._whole)
 
     async def changes(self, request: web.Request) -> Tree:
         """What is new to whoever knows what the query says; waits a while for something to be."""
@@ -174,7 +172,7 @@ class Feed:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE_S
         while True:
-            tale = await self._source.run(lambda: self._since(known))
+            tale = await self._run(lambda: self._since(known))
             is_news = tale["epoch"] != known["epoch"] or tale["events"]["t"]
             if is_news or loop.time() > deadline:
                 return tale
@@ -183,7 +181,12 @@ class Feed:
     async def pod(self, request: web.Request) -> Tree:
         """What the scheduler would say about a pod now; nothing comes of asking."""
         namespace, name = request.query.get("namespace", ""), request.query.get("name", "")
-        return await self._source.run(lambda: self._judge(namespace, name))
+        return await self._run(lambda: self._judge(namespace, name))
+
+    async def _run(self, work: Callable[[], Answer]) -> Answer:
+        if not self._source.is_ready():
+            raise web.HTTPServiceUnavailable(text="the cluster is not known yet, or no longer\n")
+        return await self._source.run(work)
 
     # What is done where the scheduler runs
 
@@ -209,7 +212,7 @@ class Feed:
         pod = source.cluster.get("Pod", namespace, name)
         if pod is None:
             return {"when": "now", "error": "The pod is not there any more."}
-        scheduler = source.scheduler
+        scheduler = source.scheduler()
         if scheduler is None or pod.scheduler_name not in scheduler.profiles:
             return {"when": "now", "error": "No scheduler here is in charge of the pod."}
         when = "like" if pod.node_name else "now"
@@ -235,7 +238,7 @@ class Feed:
     def _begin(self) -> History:
         source = self._source
         history = History(source.clock)
-        history.scheduler = source.scheduler
+        history.scheduler = source.scheduler()
         for kind in ("Node", "Pod"):
             for obj in source.cluster.list(kind):
                 history.on_add(obj)

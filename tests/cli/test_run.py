@@ -131,6 +131,24 @@ def test_what_it_serves(api: ServerInThread, running: Running) -> None:
     assert running.get("/nothing")[0] == 404
 
 
+def test_the_page_is_served(api: ServerInThread, running: Running) -> None:
+    api.make(PODS, pod_tree("p"))
+    until_scheduled(api, running, "p")
+    for _ in attempts(running.process):
+        state = json.loads(running.get("/page/state")[1])
+        if state["base"]["state"] == [6]:
+            break
+
+    code, page = running.get("/page")
+    account = json.loads(running.get("/page/pod?namespace=default&name=p")[1])
+
+    assert code == 200
+    assert page.startswith("<!doctype html>")
+    assert state["pods"]["name"] == ["p"]
+    assert state["nodes"] == ["a"]
+    assert (account["when"], account["evaluated"]) == ("like", 1)
+
+
 def test_a_request_to_end_gives_the_lease_back(api: ServerInThread, running: Running) -> None:
     before = api.get(LEASE).tree["spec"]
     running.process.send_signal(signal.SIGTERM)

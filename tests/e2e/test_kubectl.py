@@ -1,7 +1,7 @@
 """The real kubectl against `mooring up`.
 
-Runs with the kubectl on the path, and with those that MOORING_KUBECTL names besides (separated by colons). Without any
-the tests are skipped, and say so.
+Runs with the kubectl on the path, with the one beside the binaries of the control plane (KUBEBUILDER_ASSETS), and with
+those that MOORING_KUBECTL names besides (separated by colons). Without any the tests are skipped, and say so.
 """
 
 import json
@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from mooring.testing.live.control_plane import find_asset
 
 DEPLOYMENT = """
 apiVersion: apps/v1
@@ -44,8 +46,8 @@ TIMEOUT_S = 60
 def kubectls() -> list[str]:
     """The kubectls to try."""
     named = [path for path in os.environ.get("MOORING_KUBECTL", "").split(":") if path]
-    found = shutil.which("kubectl")
-    return list(dict.fromkeys([*named, *([found] if found else [])]))
+    found = [shutil.which("kubectl"), find_asset("kubectl")]
+    return list(dict.fromkeys([*named, *(str(path) for path in found if path is not None)]))
 
 
 pytestmark = pytest.mark.skipif(not kubectls(), reason="not run: kubectl is not installed")

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import mooring
-from mooring import Cluster, capacity, compare, explain, plot, simulate, what_if
+from mooring import Cluster, capacity, compare, explain, plot, rebalance, simulate, what_if
 from mooring.answers.what_if import Drain
 from mooring.cli.main import app
 from mooring.errors import InputError
@@ -161,6 +161,21 @@ def test_what_if_moves_the_pods_of_a_drained_node() -> None:
     assert moved["now"].tolist() == ["b", "b"]
 
 
+def test_rebalance_plans_moves_that_even_the_nodes_out() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "controller": True}
+    running = []
+    for i in range(4):
+        pod = make_pod(f"p{i}")
+        pod["metadata"]["ownerReferences"] = [{**owner, "uid": "r"}]
+        running.append({**pod, "spec": {**pod["spec"], "nodeName": "a"}})
+    cluster = Cluster.of(make_node("a"), make_node("b"), *running)
+
+    plan = rebalance(cluster)
+
+    assert plan.to_frame()["to"].tolist() == ["b", "b"]
+    assert plan.after < plan.before
+
+
 def test_capacity_counts_what_still_fits() -> None:
     found = capacity(SMALL, make_pod("more"))
 
@@ -222,6 +237,11 @@ WRONG = [
         lambda: capacity(SMALL, make_node("c")),
         "expected one pod or workload; got none",
         id="a node where a pod is asked for",
+    ),
+    pytest.param(
+        lambda: rebalance(SMALL, "beauty"),
+        'objective: expected one of spread, pack, cost, constraints; got "beauty"',
+        id="an objective that is none",
     ),
     pytest.param(lambda: compare(SMALL, {}), "at least one scheduler", id="nothing to compare"),
     pytest.param(

@@ -55,6 +55,7 @@ class Browser:
                 "--disable-extensions",
                 "--disable-background-networking",
                 "--hide-scrollbars",
+                "--ignore-certificate-errors",  # servers under test make their own
                 "--remote-debugging-port=0",
                 f"--user-data-dir={folder}",
                 "about:blank",

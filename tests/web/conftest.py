@@ -76,5 +76,5 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a day of the example timeline."""
-    objects = read_manifests([EXAMPLES / "timeline.yaml"]).objects
+    objects = read_manifests([EXAMPLES / "timeline" / "day.yaml"]).objects
     return write(tmp_path_factory.mktemp("day") / "report.html", *objects)

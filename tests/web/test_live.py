@@ -22,7 +22,7 @@ def serve(
     scenario: Scenario, ask: Callable[[Client], Awaitable[None]], prefix: str = "", **options: Any
 ) -> None:
     """Let `ask` talk to the server of a page about the scenario."""
-    options.setdefault("scheduler", scenario.scheduler)
+    options.setdefault("scheduler", lambda: scenario.scheduler)
     source = PageSource(scenario.cluster, scenario.clock, **options)
 
     async def run() -> None:
@@ -170,7 +170,7 @@ def test_a_pod_is_judged_when_somebody_asks(name: str, when: str, feasible: int)
         pytest.param("?namespace=a&name=b", {}, "The pod is not there any more.", id="not there"),
         pytest.param(
             "?namespace=default&name=huge",
-            {"scheduler": None},
+            {"scheduler": live.nobody},
             "No scheduler here is in charge of the pod.",
             id="no scheduler",
         ),
@@ -185,6 +185,17 @@ def test_a_pod_that_cannot_be_judged_is_no_failure(
         assert account == {"when": "now", "error": error}
 
     serve(small(), ask, **options)
+
+
+def test_a_cluster_that_is_not_known_yet_is_not_asked() -> None:
+    async def ask(client: Client) -> None:
+        for path in ("/state", "/changes", "/pod"):
+            assert (await client.get(path, headers=TOKEN)).status == 503
+
+    async def run(work: Callable[[], Any]) -> Any:
+        raise AssertionError("nobody is there to do it")
+
+    serve(small(), ask, is_ready=lambda: False, run=run)
 
 
 def test_nothing_is_watched_before_somebody_asks() -> None:
@@ -226,7 +237,7 @@ class WatchedCluster:
 def test_nothing_is_watched_for_those_who_do_not_ask(idle_s: float, is_forgotten: bool) -> None:
     scenario = small()
     cluster = WatchedCluster(scenario.cluster)
-    feed = live.Feed(PageSource(cluster, scenario.clock, scenario.scheduler))
+    feed = live.Feed(PageSource(cluster, scenario.clock, lambda: scenario.scheduler))
     assert cluster.watchers == []
 
     before = asyncio.run(feed.state(make_mocked_request("GET", "/state")))
@@ -246,7 +257,7 @@ def test_a_history_that_nobody_asks_for_does_not_grow_for_ever(
 ) -> None:
     monkeypatch.setattr(live, "MOST_EVENTS", 3)
     scenario = small()
-    feed = live.Feed(PageSource(scenario.cluster, scenario.clock, scenario.scheduler))
+    feed = live.Feed(PageSource(scenario.cluster, scenario.clock, lambda: scenario.scheduler))
     asyncio.run(feed.state(make_mocked_request("GET", "/state")))
 
     for i in range(9):

@@ -2,14 +2,17 @@
 
 import http.client
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from .chromium import Tab
+from .chromium import Browser, Tab
 
 Open = Callable[..., Tab]
 PODS = "/api/v1/namespaces/default/pods"
@@ -21,6 +24,7 @@ class Up(NamedTuple):
 
     port: int
     page: str
+    kubeconfig: str
 
     def ask(self, method: str, path: str, body: Any = None) -> int:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_S)
@@ -38,20 +42,33 @@ class Up(NamedTuple):
         assert self.ask("POST", PODS, {"metadata": {"name": name}, "spec": spec}) == 201
 
 
-@pytest.fixture
-def up() -> Iterator[Up]:
-    command = [sys.executable, "-m", "mooring.cli.main", "up", "--nodes", "3"]
-    process = subprocess.Popen(
+@contextmanager
+def process(*arguments: str, lines: int) -> Iterator[list[str]]:
+    """A running `mooring`, and the first so many lines that it says on standard error."""
+    command = [sys.executable, "-m", "mooring.cli.main", *arguments]
+    running = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     try:
-        assert process.stderr is not None
-        server, page = process.stderr.readline(), process.stderr.readline()
-        port = int(server.split()[1].rpartition(":")[2])
-        yield Up(port, page.split()[1])
+        assert running.stderr is not None
+        yield [running.stderr.readline() for _ in range(lines)]
     finally:
-        process.terminate()
-        process.communicate()
+        running.terminate()
+        running.communicate()
+
+
+@contextmanager
+def cluster(folder: Path, *arguments: str) -> Iterator[Up]:
+    kubeconfig = str(folder / "kubeconfig")
+    command = ["up", "--nodes", "3", "--kubeconfig", kubeconfig, *arguments]
+    with process(*command, lines=2) as (server, page):
+        yield Up(int(server.split()[1].rpartition(":")[2]), page.split()[1], kubeconfig)
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    with cluster(tmp_path) as running:
+        yield running
 
 
 def test_it_changes_when_a_pod_is_scheduled(up: Up, open_page: Open) -> None:
@@ -89,9 +106,26 @@ def test_a_click_asks_the_scheduler_and_the_slider_goes_back(up: Up, open_page: 
     tab.click("#now")
 
     assert "Insufficient cpu" in refused
-    assert len(scores) == 3
+    assert len(scores) == 2  # two nodes are empty, and equal
     assert in_the_past == 0
     assert tab.run("mooring.model.onNodes") == 1
+
+
+def test_mooring_run_shows_its_cluster(tmp_path: Path, browser: Browser) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with cluster(tmp_path, "--no-scheduler") as up:
+        options = ["--kubeconfig", up.kubeconfig, f"--secure-port={port}", "--no-leader-elect"]
+        with process("run", *options, lines=2):
+            tab = browser.open(f"https://127.0.0.1:{port}/page/")
+            up.make_pod("web", "100m")
+            tab.wait_for("mooring.model.onNodes === 1")
+            tab.run("mooring.openPod(0)")
+            tab.wait_for("document.querySelector('.scores')")
+
+            assert "web" in tab.text("#details h2")
+            tab.close()
 
 
 def test_the_token_is_not_in_any_address_and_nothing_is_told_without_it(

@@ -6,6 +6,6 @@ scripts, through this front.
 """
 
 from .plan import Move, Objective, RebalancePlan
-from .planning import plan_rebalance
+from .planning import DEFAULT_MOVES, plan_rebalance
 
-__all__ = ["Move", "Objective", "RebalancePlan", "plan_rebalance"]
+__all__ = ["DEFAULT_MOVES", "Move", "Objective", "RebalancePlan", "plan_rebalance"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from ...sim.frames import make_frame
 from ..budgets import BudgetUse
 
 
@@ -69,6 +70,10 @@ class RebalancePlan:
     @property
     def after(self) -> float:
         return self.moves[-1].after if self.moves else self.before
+
+    def to_frame(self) -> Any:
+        """The moves in order as a pandas DataFrame."""
+        return make_frame(move.to_dict() for move in self.moves)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as docs/answers.md describes it."""

@@ -8,7 +8,17 @@ from typing import Any
 from ...api.pod import Pod, PodAffinityTerm
 from ..changes import Change, pointer
 from .node import REQUIRED, label_changes, labels_meeting
-from .proposal import Ask, Remedy, create, delete_pod, importance, plain, remedy, remove
+from .proposal import (
+    Ask,
+    Remedy,
+    create,
+    delete_pod,
+    importance,
+    last_resort,
+    plain,
+    remedy,
+    remove,
+)
 
 AFFINITY = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -188,4 +198,4 @@ def _drop_terms(ask: Ask) -> Iterator[Remedy]:
             text = f"drop the required pod {what} over {term.topology_key}"
             changes.append(remove(ask.pod, path, plain(term), text))
     if changes:
-        yield remedy("drop what the pod asks of other pods", *changes)
+        yield last_resort("drop what the pod asks of other pods", *changes)

@@ -8,7 +8,18 @@ from typing import Any
 from ...api.dra import ClaimNotReadyError, ResourceClaim, claim_name_of
 from ...api.resources import may_stand_for_devices
 from ..changes import Change, pointer
-from .proposal import Ask, Remedy, add, create, delete, owner_reference, plain, remedy, remove
+from .proposal import (
+    Ask,
+    Remedy,
+    add,
+    create,
+    delete,
+    last_resort,
+    owner_reference,
+    plain,
+    remedy,
+    remove,
+)
 
 MOST_MAKES = 6
 MOST_CLAIMS = 24
@@ -149,4 +160,4 @@ def _without_claims(ask: Ask) -> Iterator[Remedy]:
                 path = pointer("spec", "containers", i, "resources", "requests", name)
                 changes.append(remove(pod, path, quantity, f"do without {name}"))
     if changes:
-        yield remedy("do without devices", *changes)
+        yield last_resort("do without devices", *changes)

@@ -9,7 +9,7 @@ from ...api.node import HOSTNAME, REGION, ZONE, Node
 from ...api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement, parse_integer
 from ...api.taints import HARD_EFFECTS, Taint, tolerated
 from ..changes import Change, pointer
-from .proposal import Ask, Remedy, add, plain, put, remedy, remove, replace
+from .proposal import Ask, Remedy, add, last_resort, plain, put, remedy, remove, replace
 
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
 FIXED_LABELS = frozenset({HOSTNAME, ZONE, REGION})
@@ -282,4 +282,4 @@ def _drop_affinity(ask: Ask) -> Iterator[Remedy]:
             text = f"no longer select {key}={value}"
             changes.append(remove(pod, pointer("spec", "nodeSelector", key), value, text))
     if changes:
-        yield remedy("drop what the pod asks of nodes", *changes)
+        yield last_resort("drop what the pod asks of nodes", *changes)

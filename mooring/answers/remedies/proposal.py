@@ -17,6 +17,9 @@ from ..changes import Change, ChangeKind, ObjectRef
 from ..cluster_view import ClusterView
 from ..situation import Refused, Situation
 
+GIVING_UP = 4
+"""What a pod asks for, it has reasons to ask for: so many other changes are made rather than giving it up."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -63,6 +66,13 @@ class Remedy:
 
     goal: str
     changes: tuple[Change, ...]
+    price: int = 0
+    """How many changes it would be worth not to take it."""
+
+    @property
+    def size(self) -> int:
+        """What is compared: a remedy with few changes comes before one with many."""
+        return len(self.changes) + self.price
 
 
 def importance(pod: Pod) -> tuple[bool, int, str]:
@@ -73,6 +83,11 @@ def importance(pod: Pod) -> tuple[bool, int, str]:
 def remedy(goal: str, *changes: Change) -> Remedy:
     """What is to be reached, by which changes."""
     return Remedy(goal, changes)
+
+
+def last_resort(goal: str, *changes: Change) -> Remedy:
+    """The pod gives up something it asked for."""
+    return Remedy(goal, changes, GIVING_UP)
 
 
 def add(obj: ClusterObject, path: str, to: Any, text: str = "") -> Change:

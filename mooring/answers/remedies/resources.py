@@ -8,7 +8,7 @@ from ...api.pod import Pod
 from ...api.quantity import format_quantity, parse_quantity
 from ...api.resources import PODS, to_unit
 from ..changes import Change, pointer
-from .proposal import Ask, Remedy, delete_pod, put, remedy, remove, replace
+from .proposal import Ask, Remedy, delete_pod, last_resort, put, remedy, remove, replace
 
 TOO_MANY_PODS = "Too many pods"
 INSUFFICIENT = "Insufficient "
@@ -117,7 +117,7 @@ def _larger_node(ask: Ask, missing: Mapping[str, int]) -> Remedy:
         have = node.allocatable.get(name)
         path, to = pointer("status", "allocatable", name), _amount((have or 0) + amount, name)
         before = None if have is None else _amount(have, name)
-        changes.append(put(node, path, before, to, f"{to} {name} on {node.name}"))
+        changes.append(put(node, path, before, to, f"raise {name} on {node.name} to {to}"))
     return remedy(goal, *changes)
 
 
@@ -177,7 +177,7 @@ def free_ports(ask: Ask) -> Iterator[Remedy]:
                     path = pointer("spec", field, i, "ports", j, "hostPort")
                     text = f"do without host port {port.host_port}"
                     changes.append(remove(ask.pod, path, port.host_port, text))
-    yield remedy("do without host ports", *changes)
+    yield last_resort("do without host ports", *changes)
 
 
 def end_nominations(ask: Ask) -> Iterator[Remedy]:

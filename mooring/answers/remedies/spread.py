@@ -8,7 +8,18 @@ from ...api.node import HOSTNAME
 from ...api.pod import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod, TopologySpreadConstraint
 from ..changes import Change, pointer
 from .node import label_changes
-from .proposal import Ask, Remedy, add, delete_pod, importance, plain, put, remedy, replace
+from .proposal import (
+    Ask,
+    Remedy,
+    add,
+    delete_pod,
+    importance,
+    last_resort,
+    plain,
+    put,
+    remedy,
+    replace,
+)
 
 MOST_PODS = 64
 MOST_VALUES = 6
@@ -35,7 +46,7 @@ def even_out(ask: Ask) -> Iterator[Remedy]:
         yield from _allow_skew(ask, broken or hard)
         yield from _move_pods(ask, broken or hard)
     keys = ", ".join(dict.fromkeys(c.topology_key for _, c in hard))
-    yield remedy(f"let the spread over {keys} be a wish", *_as_wishes(ask, hard))
+    yield last_resort(f"let the spread over {keys} be a wish", *_as_wishes(ask, hard))
 
 
 def _as_wishes(ask: Ask, constraints: Sequence[Numbered]) -> list[Change]:

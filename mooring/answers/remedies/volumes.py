@@ -18,6 +18,7 @@ from .proposal import (
     add,
     create,
     delete_pod,
+    last_resort,
     owner_reference,
     plain,
     put,
@@ -326,4 +327,4 @@ def _without_volumes(ask: Ask) -> Iterator[Remedy]:
         for i, volume in reversed(list(enumerate(volumes)))
     ]
     if changes:
-        yield remedy("take the volumes from the pod", *changes)
+        yield last_resort("take the volumes from the pod", *changes)

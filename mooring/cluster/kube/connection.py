@@ -80,7 +80,8 @@ class Connection:
             skip_auto_headers=("Content-Type",),
         )
         self._refreshing: asyncio.Task[None] | None = None
-        self._is_away = False
+        self.is_away = False
+        """The server did not answer when it was last asked."""
         self._back = asyncio.Event()
 
     @property
@@ -90,7 +91,7 @@ class Connection:
 
     async def pause(self, seconds: float) -> None:
         """Wait, but no longer than until a server that was away answers again, whoever asked."""
-        if not self._is_away:
+        if not self.is_away:
             await asyncio.sleep(seconds)
             return
         with suppress(TimeoutError):
@@ -207,8 +208,8 @@ class Connection:
             proxy=credentials.proxy,
             allow_redirects=False,
         )
-        if self._is_away:
-            self._is_away = False
+        if self.is_away:
+            self.is_away = False
             self._back.set()
         return response
 
@@ -234,8 +235,8 @@ class Connection:
         return refusal(answer, what)
 
     def _unreachable(self, error: Exception) -> UnreachableError:
-        if not self._is_away:
-            self._is_away = True
+        if not self.is_away:
+            self.is_away = True
             self._back.clear()
         if isinstance(error, TimeoutError):
             problem = "no answer in time"

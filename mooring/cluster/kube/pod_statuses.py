@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from ...api.pod import Pod, PodCondition
 from ...errors import ApiError
+from .connection import UnreachableError
 from .patches import status_patch
 
 log = logging.getLogger(__name__)
@@ -74,7 +75,9 @@ class PodStatuses:
                 raise problem
             self._stored(pod, done.result())
         except ApiError as error:
-            if error.code != 404:
+            if isinstance(error, UnreachableError):  # said already, by those who watch
+                log.debug("pod %s: cannot write its status: %s", pod.key, error)
+            elif error.code != 404:
                 log.warning("pod %s: cannot write its status: %s", pod.key, error)
         for condition in wanted.conditions.values():
             self.write(pod, condition, wanted.nominated_node_name)

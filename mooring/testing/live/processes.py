@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +15,8 @@ from pathlib import Path
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 LAST_WORDS = 2000
 POLL_S = 0.05
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class Process:
@@ -29,6 +33,7 @@ class Process:
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **env},
                 start_new_session=True,  # Ctrl-C in a test run is not meant for it
+                preexec_fn=_end_with_parent if sys.platform == "linux" else None,
             )
 
     @property
@@ -84,11 +89,20 @@ class Process:
         """Resident memory now (`rss`) and at its peak (`peak`)."""
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         sizes = {line.split()[0]: int(line.split()[1]) for line in lines if line.startswith("Vm")}
-        return {"rss": sizes["VmRSS:"] / 1024, "peak": sizes["VmHWM:"] / 1024}
+        return {
+            "rss": sizes.get("VmRSS:", 0) / 1024,  # one that has just ended has none
+            "peak": sizes.get("VmHWM:", 0) / 1024,
+        }
 
     def last_words(self) -> str:
         """The end of its log."""
         return self.log.read_text(errors="replace")[-LAST_WORDS:] if self.log.exists() else ""
+
+
+def _end_with_parent() -> None:
+    """Ask the kernel to end this process when whoever started it is gone, however that came."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def free_port() -> int:

@@ -48,5 +48,5 @@ def start_scheduler(name: str, config: Tree, folder: Path, *arguments: str) -> P
     if name == KUBE_SCHEDULER:
         command = [str(assets_folder() / KUBE_SCHEDULER), "--secure-port=0"]
     else:
-        command = [sys.executable, "-m", "mooring.cli.main", "run"]
+        command = [sys.executable, "-m", "mooring.cli.main", "run", "--secure-port=0"]
     return Process([*command, f"--config={path}", *arguments], folder / f"{name}.log")

@@ -20,21 +20,14 @@ class Live {
 
   static async ask(path, query) {
     const parameters = new URLSearchParams(query);
-    const response = await fetch(`${path}?${parameters}`, {
-      headers: { Authorization: `Bearer ${Live.token()}` }, cache: "no-store", credentials: "omit",
-    });
-    if (response.status === 401) throw new Error("The token is missing or wrong. Open the address that was printed when the server started.");
-    if (response.status === 403) throw new Error(`Not allowed: ${await Live.refusal(response)} A token is given as #token=... at the end of the address.`);
+    const token = Live.token();
+    const headers = token ? { Authorization: `Bearer ${token}` } : {};
+    const response = await fetch(`${path}?${parameters}`, { headers, cache: "no-store", credentials: "omit" });
+    if (response.status === 401) throw new Error("The token is missing or wrong. Open the address that the server printed, or add #token=… to this one.");
+    if (response.status === 403) throw new Error("You may not see this cluster. Another token can be given with #token=… in the address.");
+    if (response.status === 503) throw new Error("The cluster is not known yet; trying again.");
     if (!response.ok) throw new Error(`The server answers with ${response.status}.`);
     return response.json();
-  }
-
-  static async refusal(response) {
-    try {
-      return `${(await response.json()).message}.`;
-    } catch {
-      return "the server refuses.";
-    }
   }
 
   /** Follows the server until the page is closed. */

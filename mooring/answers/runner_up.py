@@ -1,0 +1,174 @@
+"""Runner-up: what it would take for another node to win, found by judging.
+
+Scores cannot be turned round: a plugin may give anything. So changes that speak for the node, or against those ahead of
+it, are made one kind at a time, and the pod is judged again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..api.node import HOSTNAME, Node
+from ..api.pod import Pod
+from ..api.taints import PREFER_NO_SCHEDULE, tolerated
+from .account import Alternative, RunnerUp, ScoredNode
+from .changes import Change, pointer
+from .cluster_view import ClusterView
+from .remedies.proposal import Remedy, add, delete_pod, importance, plain, put, remedy, remove
+from .situation import Situation
+
+MOST_WAYS = 3
+MOST_PODS = 4
+MOST_AHEAD = 3
+WEIGHTS = (1, 10, 100)
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def find_runner_up(
+    view: ClusterView, pod: Pod, scores: Sequence[ScoredNode], node_name: str
+) -> RunnerUp | None:
+    """How `node_name`, which can run `pod` and is not the best, could win; None when it is not behind."""
+    totals = {node.name: node.total for node in scores}
+    if node_name not in totals:
+        return None
+    gap = max(totals.values()) - totals[node_name]
+    if gap <= 0:
+        return None
+    found = RunnerUp(node=node_name, gap=gap)
+    contest = _Contest(view, pod, node_name)
+    ahead = [node.name for node in scores if node.total >= totals[node_name]]
+    for way in _ways(contest, [name for name in ahead if name != node_name]):
+        changes = contest.least(way.changes)
+        if changes:
+            whole = len(changes) == len(way.changes)
+            goal = way.goal if whole else "; ".join(change.text for change in changes)
+            found.ways.append(Alternative(goal=goal, changes=changes))
+        if len(found.ways) == MOST_WAYS:
+            break
+    return found
+
+
+class _Contest:
+    """Judges the pod again and again, and looks whether the node wins."""
+
+    def __init__(self, view: ClusterView, pod: Pod, node_name: str) -> None:
+        self.view = view
+        self.pod = pod
+        self.situation = Situation(view, pod, node_name)
+        self.node_name = node_name
+
+    def wins(self, changes: Sequence[Change]) -> bool:
+        """Whether the node has more points than any other once `changes` are made."""
+        with self.situation.changed(changes) as pod:
+            told = self.view.judge(pod).explanation
+        totals = told.totals if told is not None else {}
+        mine = totals.get(self.node_name)
+        return mine is not None and all(
+            mine > total for name, total in totals.items() if name != self.node_name
+        )
+
+    def least(self, changes: Sequence[Change]) -> list[Change]:
+        """What is needed of `changes` for the node to win; nothing when they are not enough."""
+        if not self.wins(changes):
+            return []
+        needed = list(changes)
+        for change in reversed(changes):
+            rest = [other for other in needed if other is not change]
+            if rest and self.wins(rest):
+                needed = rest
+        return needed
+
+
+def _ways(contest: _Contest, ahead: Sequence[str]) -> Iterator[Remedy]:
+    node = contest.situation.node
+    yield from _without_soft_taints(contest.pod, node)
+    yield from _emptier(contest, node)
+    yield from _with_images(contest.pod, node)
+    yield from _preferred(contest, node)
+    if len(ahead) <= MOST_AHEAD:
+        nodes = [contest.view.cluster.get("Node", "", name) for name in ahead]
+        yield remedy(
+            f"cordon {', '.join(ahead)}",
+            *[
+                put(rival, pointer("spec", "unschedulable"), None, True, f"cordon {rival.name}")
+                for rival in nodes
+                if rival is not None
+            ],
+        )
+
+
+def _without_soft_taints(pod: Pod, node: Node) -> Iterator[Remedy]:
+    taints = [
+        (i, taint)
+        for i, taint in enumerate(node.taints)
+        if taint.effect == PREFER_NO_SCHEDULE and not tolerated(taint, pod.tolerations)
+    ]
+    if taints:
+        names = ", ".join(taint.key for _, taint in taints)
+        yield remedy(
+            f"remove the taints {names} from {node.name}",
+            *[
+                remove(
+                    node,
+                    pointer("spec", "taints", i),
+                    plain(taint),
+                    f"remove taint {taint.key} from {node.name}",
+                )
+                for i, taint in reversed(taints)
+            ],
+        )
+
+
+def _emptier(contest: _Contest, node: Node) -> Iterator[Remedy]:
+    """A few pods leave the node, those that take most."""
+    view = contest.view
+    pods = list(view.table.pods[view.table.row_of[node.name]].values())
+    size = {name: amount or 1 for name, amount in node.allocatable.items()}
+
+    def share(pod: Pod) -> float:
+        return sum(amount / size.get(name, 1) for name, amount in pod.usage.items())
+
+    pods.sort(key=lambda pod: (-share(pod), importance(pod)))
+    if pods:
+        chosen = pods[:MOST_PODS]
+        yield remedy(f"an emptier {node.name}", *[delete_pod(pod) for pod in chosen])
+
+
+def _with_images(pod: Pod, node: Node) -> Iterator[Remedy]:
+    """The images of the pod are on the node."""
+    known = {name for image in node.images for name in image.names or ()}
+    missing = [name for name in dict.fromkeys(pod.spec.images) if name and name not in known]
+    changes = [
+        add(
+            node,
+            pointer("status", "images", "-"),
+            {
+                "names": [name if ":" in name.rpartition("/")[2] else f"{name}:latest"],
+                "sizeBytes": 1 << 30,
+            },
+            f"image {name} (1Gi) on {node.name}",
+        )
+        for name in missing
+    ]
+    if changes:
+        yield remedy(f"the images of the pod on {node.name}", *changes)
+
+
+def _preferred(contest: _Contest, node: Node) -> Iterator[Remedy]:
+    """The pod prefers the node by its host name."""
+    host = node.labels.get(HOSTNAME)
+    if host is None:
+        return
+    for weight in WEIGHTS:
+        term = {
+            "weight": weight,
+            "preference": {
+                "matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [host]}]
+            },
+        }
+        path = pointer("spec", "affinity", "nodeAffinity", PREFERRED, "-")
+        text = f"prefer {HOSTNAME}={host} with weight {weight}"
+        change = add(contest.pod, path, term, text)
+        if contest.wins([change]):
+            yield remedy(text, change)
+            return

@@ -1,0 +1,438 @@
+"""Counterfactuals: for each kind of refusal the change that is named, that it helps, and that none of it is spare."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.answers import ClusterView, Counterfactual, explain, find_counterfactual
+from mooring.api.decode import decode_object
+from mooring.api.pod import Pod
+from mooring.config import default_config
+from mooring.framework import SUCCESS, CycleState, FilterPlugin, NodeInfo, Status, unschedulable
+from mooring.testing.conformance_counterfactuals import fits
+
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+WEB = {"matchLabels": {"app": "web"}}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def make(kind: str, name: str, api_version: str = "v1", **fields: Any) -> dict[str, Any]:
+    metadata = {"name": name, "uid": name, **fields.pop("metadata", {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
+
+
+def make_node(name: str = "n", zone: str = "a", cpu: str = "4", **spec: Any) -> dict[str, Any]:
+    labels = {HOST: name, ZONE: zone, **spec.pop("labels", {})}
+    amounts = {"cpu": cpu, "memory": "8Gi", "pods": spec.pop("pods", "10")}
+    status = {"allocatable": amounts, "capacity": amounts}
+    return make("Node", name, metadata={"labels": labels}, spec=spec, status=status)
+
+
+def make_pod(name: str = "p", cpu: str = "1", node: str = "", **spec: Any) -> dict[str, Any]:
+    labels = spec.pop("labels", {"app": "web"})
+    metadata = {"namespace": "default", "labels": labels}
+    status = spec.pop("status", {})
+    container: dict[str, Any] = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    if "port" in spec:
+        container["ports"] = [{"hostPort": spec.pop("port"), "protocol": "TCP"}]
+    spec = {"containers": [container], **({"nodeName": node} if node else {}), **spec}
+    return make("Pod", name, metadata=metadata, spec=spec, status=status)
+
+
+def make_view(*manifests: dict[str, Any], **more: Any) -> tuple[ClusterView, Pod]:
+    view = ClusterView([decode_object(manifest) for manifest in manifests], **more)
+    pod = view.cluster.get("Pod", "default", "p")
+    assert isinstance(pod, Pod)
+    return view, pod
+
+
+def check(found: Counterfactual, manifests: list[dict[str, Any]], pod: Pod) -> None:
+    """The changes help, and none is spare; judged by a scheduler that is built from the changed manifests."""
+    assert found.fits, found.unknown
+    config, changes = default_config(), found.changes
+    assert fits(config, manifests, pod, found.node, changes), [c.text for c in changes]
+    for change in changes:
+        rest = [other for other in changes if other is not change]
+        assert not fits(config, manifests, pod, found.node, rest), change.text
+
+
+def claim(**fields: Any) -> dict[str, Any]:
+    metadata = {"namespace": "default", **fields.pop("metadata", {})}
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return make(
+        "PersistentVolumeClaim",
+        "c",
+        metadata=metadata,
+        spec=spec | fields.pop("spec", {}),
+        **fields,
+    )
+
+
+def with_claim(**spec: Any) -> dict[str, Any]:
+    return make_pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}], **spec)
+
+
+def spread(**fields: Any) -> list[dict[str, Any]]:
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": WEB,
+    }
+    return [constraint | fields]
+
+
+BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
+TAINTS = [
+    {"key": "gpu", "value": "yes", "effect": "NoSchedule"},
+    {"key": "old", "effect": "NoExecute"},
+]
+FAR_VOLUME = make(
+    "PersistentVolume",
+    "pv",
+    spec={
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "claimRef": {"namespace": "default", "name": "c", "uid": "c"},
+        "nodeAffinity": {
+            "required": {
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["far"]}]}
+                ]
+            }
+        },
+    },
+)
+CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
+
+
+@pytest.mark.parametrize(
+    ("manifests", "expected"),
+    [
+        pytest.param(
+            [make_node(), make_pod("other", "2", "n"), make_pod(cpu="3")],
+            ["delete Pod/other "],
+            id="room that a pod can give",
+        ),
+        pytest.param(
+            [make_node(cpu="2"), make_pod(cpu="3")],
+            ["replace Node/n /status/allocatable/cpu"],
+            id="a node that is too small however empty",
+        ),
+        pytest.param(
+            [make_node(pods="1"), make_pod("other", "1", "n"), make_pod()],
+            ["delete Pod/other "],
+            id="too many pods",
+        ),
+        pytest.param(
+            [make_node(taints=TAINTS), make_pod()],
+            ["add Pod/p /spec/tolerations/-", "add Pod/p /spec/tolerations/-"],
+            id="taints, each to be tolerated",
+        ),
+        pytest.param(
+            [make_node(unschedulable=True), make_pod()],
+            ["remove Node/n /spec/unschedulable"],
+            id="a cordoned node",
+        ),
+        pytest.param(
+            [make_node(), make_pod(nodeSelector={"disk": "ssd"})],
+            ["add Node/n /metadata/labels/disk"],
+            id="a label that the node lacks",
+        ),
+        pytest.param(
+            [make_node(), make_pod(nodeSelector={ZONE: "b"})],
+            ["replace Pod/p /spec/nodeSelector/topology.kubernetes.io~1zone"],
+            id="a zone is not changed for the sake of a pod",
+        ),
+        pytest.param(
+            [make_node(), make_pod("other", port=80, node="n"), make_pod(port=80)],
+            ["delete Pod/other "],
+            id="a host port",
+        ),
+        pytest.param(
+            [make_node(), make_pod(schedulingGates=[{"name": "a"}, {"name": "b"}])],
+            ["remove Pod/p /spec/schedulingGates/0", "remove Pod/p /spec/schedulingGates/1"],
+            id="scheduling gates",
+        ),
+        pytest.param(
+            [
+                make_node(),
+                make_node("m", "b"),
+                make_pod("w1", node="n"),
+                make_pod("w2", node="n"),
+                make_pod(topologySpreadConstraints=spread()),
+            ],
+            ["replace Pod/p /spec/topologySpreadConstraints/0/maxSkew"],
+            id="as much skew as need be",
+        ),
+        pytest.param(
+            [
+                make_node(),
+                make_node("m", "b", labels={"rack": "1"}),
+                make_pod(topologySpreadConstraints=spread(topologyKey="rack")),
+            ],
+            ["add Node/n /metadata/labels/rack"],
+            id="a topology key that the node lacks",
+        ),
+        pytest.param(
+            [
+                make_node(),
+                make_pod("other", node="n"),
+                make_pod(
+                    affinity={
+                        "podAntiAffinity": {REQUIRED: [{"labelSelector": WEB, "topologyKey": HOST}]}
+                    }
+                ),
+            ],
+            ["delete Pod/other "],
+            id="a pod that this one avoids",
+        ),
+        pytest.param(
+            [
+                make_node(),
+                make_pod(
+                    "other",
+                    node="n",
+                    affinity={
+                        "podAntiAffinity": {REQUIRED: [{"labelSelector": WEB, "topologyKey": HOST}]}
+                    },
+                ),
+                make_pod(),
+            ],
+            ["delete Pod/other "],
+            id="a pod that avoids this one",
+        ),
+        pytest.param(
+            [
+                make_node(),
+                make_pod(
+                    labels={},
+                    affinity={
+                        "podAffinity": {REQUIRED: [{"labelSelector": WEB, "topologyKey": ZONE}]}
+                    },
+                ),
+            ],
+            ["create Pod/p-partner "],
+            id="a pod that this one wants to be near",
+        ),
+        pytest.param(
+            [make_node(), with_claim()],
+            ["create PersistentVolume/default-c-on-n ", "create PersistentVolumeClaim/c "],
+            id="a claim that is not there",
+        ),
+        pytest.param(
+            [
+                make_node(),
+                CLAIM_CLASS | {"volumeBindingMode": "Immediate"},
+                claim(spec={"storageClassName": "slow"}),
+                with_claim(),
+            ],
+            [
+                "create PersistentVolume/default-c-on-n ",
+                "add PersistentVolumeClaim/c /spec/volumeName",
+                "add PersistentVolumeClaim/c /metadata/annotations/pv.kubernetes.io~1bind-completed",
+            ],
+            id="a claim that waits for its volume",
+        ),
+        pytest.param(
+            [
+                make_node(),
+                FAR_VOLUME,
+                claim(spec={"volumeName": "pv"}, metadata={"annotations": BOUND}),
+                with_claim(),
+            ],
+            ["remove PersistentVolume/pv /spec/nodeAffinity"],
+            id="a volume in another zone",
+        ),
+        pytest.param(
+            [
+                make_node(),
+                make_pod("rival", "3", priority=9, status={"nominatedNodeName": "n"}),
+                make_pod(cpu="2"),
+            ],
+            ["remove Pod/rival /status/nominatedNodeName"],
+            id="a place that is kept for another",
+        ),
+        pytest.param(
+            [
+                make_node(taints=TAINTS[:1], unschedulable=True),
+                make_pod("other", "2", "n"),
+                make_pod(cpu="3", nodeSelector={"disk": "ssd"}),
+            ],
+            [
+                "remove Node/n /spec/unschedulable",
+                "add Pod/p /spec/tolerations/-",
+                "add Node/n /metadata/labels/disk",
+                "delete Pod/other ",
+            ],
+            id="everything at once",
+        ),
+    ],
+)
+def test_the_change_that_is_named(manifests: list[dict[str, Any]], expected: list[str]) -> None:
+    view, pod = make_view(*manifests)
+
+    found = find_counterfactual(view, pod, "n")
+
+    named = [f"{c.kind} {c.object.kind}/{c.object.name} {c.path}" for c in found.changes]
+    assert sorted(named) == sorted(expected)
+    check(found, manifests, pod)
+
+
+def test_the_skew_is_the_smallest_that_helps() -> None:
+    webs = [make_pod(f"w{i}", node="n", cpu="100m") for i in range(5)]
+    view, pod = make_view(
+        make_node(), make_node("m", "b"), *webs, make_pod(topologySpreadConstraints=spread())
+    )
+
+    [change] = find_counterfactual(view, pod, "n").changes
+
+    assert (change.from_, change.to) == (1, 6)
+
+
+def test_the_pods_that_give_room_are_as_few_and_as_small_as_can_be() -> None:
+    others = [make_pod(f"o{i}", f"{size}m", "n") for i, size in enumerate((300, 900, 700, 500))]
+    view, pod = make_view(make_node(), *others, make_pod(cpu="2200m"))
+
+    found = find_counterfactual(view, pod, "n")
+
+    assert [change.object.name for change in found.changes] == ["o2"]
+
+
+class Grumpy(FilterPlugin):
+    """Refuses everything, and nobody knows why."""
+
+    name = "Grumpy"
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return unschedulable("not today")
+
+
+class Failing(FilterPlugin):
+    """Fails on the node called m."""
+
+    name = "Failing"
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        if node.name == "m":
+            raise ValueError("no idea")
+        return SUCCESS
+
+
+def test_a_plugin_that_nobody_knows_how_to_please_is_named_and_the_others_are_met() -> None:
+    view, pod = make_view(make_node(taints=TAINTS[:1]), make_pod(), plugins=[Grumpy])
+
+    found = find_counterfactual(view, pod, "n")
+
+    assert not found.fits
+    assert [(r.plugin, r.reasons) for r in found.unknown] == [("Grumpy", ["not today"])]
+    assert [change.path for change in found.changes] == ["/spec/tolerations/-"]
+
+
+def test_a_plugin_that_fails_on_another_node_fails_the_pod_on_this_one() -> None:
+    view, pod = make_view(make_node(), make_node("m"), make_pod(), plugins=[Failing])
+
+    found = find_counterfactual(view, pod, "n")
+
+    assert [refusal.plugin for refusal in found.unknown] == ["Failing"]
+
+
+def test_nothing_that_was_asked_leaves_a_trace() -> None:
+    view, pod = make_view(
+        make_node(taints=TAINTS), make_pod("other", "3", "n"), make_pod(cpu="2", priority=5)
+    )
+    first = explain(view, pod).to_dict()
+
+    assert explain(view, pod).to_dict() == first
+
+
+def test_the_nearest_node_comes_first() -> None:
+    view, pod = make_view(
+        make_node("far", taints=TAINTS, unschedulable=True),
+        make_node("near", taints=TAINTS[:1]),
+        make_pod(),
+    )
+
+    told = explain(view, pod)
+
+    assert [found.node for found in told.counterfactuals] == ["near", "far"]
+    assert [group.nodes for group in told.refused] == [["near"], ["far"]]
+
+
+def test_what_would_let_the_next_best_node_win_does() -> None:
+    view, pod = make_view(
+        make_node(), make_node("m"), make_pod("o1", "2", "m"), make_pod(labels={})
+    )
+
+    told = explain(view, pod)
+
+    assert told.choice is not None
+    assert (told.choice.node, told.choice.runner_up) == ("n", "m")
+    assert told.runner_up is not None
+    assert told.runner_up.gap == told.choice.margin > 0
+    assert "o1" not in {way.goal for way in told.runner_up.ways}
+    assert [way.goal for way in told.runner_up.ways][-1] == "cordon n"
+
+
+TAINT = st.sampled_from([*TAINTS, {"key": "soft", "effect": "PreferNoSchedule"}])
+NODES = st.lists(
+    st.builds(
+        lambda zone, cpu, taints, cordoned, disk: {
+            "zone": zone,
+            "cpu": cpu,
+            "taints": taints,
+            "unschedulable": cordoned,
+            "labels": {"disk": disk} if disk else {},
+        },
+        st.sampled_from("ab"),
+        st.sampled_from(["1", "2", "4"]),
+        st.lists(TAINT, max_size=2, unique_by=lambda taint: taint["key"]),
+        st.booleans(),
+        st.sampled_from(["", "ssd", "hdd"]),
+    ),
+    min_size=1,
+    max_size=3,
+)
+TERM = st.builds(
+    lambda key: {"labelSelector": WEB, "topologyKey": key}, st.sampled_from([ZONE, HOST, "rack"])
+)
+WISHES = st.fixed_dictionaries(
+    {},
+    optional={
+        "nodeSelector": st.sampled_from([{"disk": "ssd"}, {ZONE: "b"}, {"disk": "hdd", ZONE: "a"}]),
+        "port": st.just(80),
+        "topologySpreadConstraints": st.sampled_from([spread(), spread(topologyKey="rack")]),
+        "schedulingGates": st.just([{"name": "wait"}]),
+        "affinity": st.builds(
+            lambda kind, term: {kind: {REQUIRED: [term]}},
+            st.sampled_from(["podAffinity", "podAntiAffinity"]),
+            TERM,
+        ),
+    },
+)
+RUNNING = st.lists(
+    st.tuples(
+        st.integers(0, 2),
+        st.sampled_from(["100m", "500m", "1"]),
+        st.sampled_from([{"app": "web"}, {"app": "db"}]),
+        st.sampled_from([{}, {"port": 80}, {"priority": 7}]),
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(nodes=NODES, running=RUNNING, wishes=WISHES, cpu=st.sampled_from(["100m", "2", "5"]))
+def test_what_is_named_helps_and_none_of_it_is_spare(
+    nodes: list[dict[str, Any]], running: list[Any], wishes: dict[str, Any], cpu: str
+) -> None:
+    manifests = [make_node(f"n{i}", **node) for i, node in enumerate(nodes)]
+    for i, (on, size, labels, more) in enumerate(running):
+        manifests.append(make_pod(f"r{i}", size, f"n{on % len(nodes)}", labels=labels, **more))
+    manifests.append(make_pod(cpu=cpu, **wishes))
+    view, pod = make_view(*manifests)
+
+    for name in view.node_names():
+        check(find_counterfactual(view, pod, name), manifests, pod)
