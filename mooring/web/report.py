@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO
+from typing import TYPE_CHECKING
 
 from ..api.pod import Pod
 from ..errors import MooringError
@@ -14,12 +14,15 @@ from .assembly import assemble
 from .history import FORMAT, History, State
 from .numbering import Tree
 
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
 JUDGED_STATES = (State.ACTIVE, State.BACKOFF, State.UNSCHEDULABLE)
 END = "end"
 
 
 def write_report(
-    stream: IO[str],
+    stream: SupportsWrite[str],
     history: History,
     *,
     sources: Iterable[Path | str] = (),
