@@ -28,7 +28,7 @@ ToOption = Annotated[
 ]
 
 
-@import_app.command("openb")
+@import_app.command("openb", short_help="Make manifests of openb, a cluster with GPUs of 2023.")
 @reports_failures
 def import_openb(
     folder: Annotated[Path, typer.Argument(help="The folder with the CSV files of the trace.")],
@@ -65,7 +65,7 @@ def import_openb(
     _write(to, trace.objects(None if demand is None else demand / 100, seed))
 
 
-@import_app.command("csv")
+@import_app.command("csv", short_help="Make manifests of tables of your own.")
 @reports_failures
 def import_csv(
     nodes: Annotated[
