@@ -15,8 +15,9 @@ PACK = "compare/most-allocated.yaml"
 
 @pytest.fixture(autouse=True)
 def examples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """File names are short, wherever the examples lie."""
+    """File names are short, wherever the examples lie, and lines as long as they need to be."""
     monkeypatch.chdir(EXAMPLES)
+    monkeypatch.delenv("COLUMNS", raising=False)
 
 
 def compare(*args: str, code: int = 0) -> tuple[str, str]:
