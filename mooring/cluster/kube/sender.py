@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from ...errors import ApiError
+from .bindings import is_unclear
 from .connection import JSON, MAX_RETRIES, Answer, Connection, UnreachableError, refusal
 from .posting import Done, Post, PostPool
 from .throttle import TokenBucket
@@ -49,6 +50,8 @@ class PostOrder(NamedTuple):
     path: str
     body: bytes
     future: asyncio.Future[Any]
+    confirm: Callable[[Sender, ApiError], Awaitable[Any]] | None = None
+    """Finds out what became of it when the answer does not tell; raises the error if nothing did."""
 
 
 class Sender:
@@ -166,8 +169,18 @@ class Sender:
         task.add_done_callback(self._under_way.discard)
 
     def _post(self, order: PostOrder) -> None:
-        path, body, future = order
-        slowly = Order(lambda sender: sender.request("POST", path, body), future, f"POST {path}")
+        path, body, future, confirm = order
+        what = f"POST {path}"
+
+        async def surely(sender: Sender) -> Any:
+            try:
+                return await sender.request("POST", path, body)
+            except ApiError as error:
+                if confirm is None or not is_unclear(error):
+                    raise
+                return await confirm(sender, error)
+
+        slowly = Order(surely, future, what)
         if self._pool is None:
             self._begin(slowly)
             return
@@ -177,6 +190,8 @@ class Sender:
                 self._answered((future, None, None))
             elif answer.code == 401:  # the token has to be renewed first
                 self._begin(slowly)
+            elif confirm is not None and is_unclear(answer):
+                self._begin(Order(lambda sender: confirm(sender, answer), future, what))
             else:
                 self._answered((future, None, answer))
 

@@ -5,10 +5,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
+from mooring.api.pod import Pod
+from mooring.cluster.kube import bindings
 from mooring.cluster.kube import sender as module
 from mooring.cluster.kube.backoff import Backoff
+from mooring.cluster.kube.bindings import Confirm
 from mooring.cluster.kube.connection import Answer, UnreachableError
 from mooring.cluster.kube.posting import Post
 from mooring.cluster.kube.sender import ClosedError, Order, PostOrder, Sender
@@ -254,3 +258,42 @@ def test_post_that_has_waited_long_enough_goes() -> None:
     asyncio.run(go())
 
     assert pool.posted == ["/first", "/second"]
+
+
+def sure_bind(future: Any) -> PostOrder:
+    return PostOrder("/binding", b"{}", future, Confirm(Pod("p", "n", uid="u"), "a"))
+
+
+def stored(node: str, uid: str = "u") -> bytes:
+    return msgspec.json.encode({"metadata": {"uid": uid}, "spec": {"nodeName": node}})
+
+
+@pytest.mark.parametrize(
+    ("posted", "answers", "code"),
+    [
+        pytest.param(UnreachableError("broke"), [stored("a")], None, id="it had arrived"),
+        pytest.param(Answer(409, b""), [stored("a")], None, id="it had arrived the first time"),
+        pytest.param(Answer(504, b""), [stored("a")], None, id="it took long"),
+        pytest.param(UnreachableError("broke"), [stored("")], 0, id="it had not arrived"),
+        pytest.param(Answer(409, b""), [stored("b")], 409, id="somebody else was first"),
+        pytest.param(Answer(409, b""), [stored("a", "other")], 409, id="another pod of that name"),
+        pytest.param(Answer(409, b""), [ApiError("gone", 404)], 409, id="the pod is gone"),
+        pytest.param(Answer(422, b""), [], 422, id="a refusal is clear"),
+        pytest.param(
+            UnreachableError("broke"),
+            [UnreachableError("away"), ApiError("starting", 503), stored("a")],
+            None,
+            id="the server is away for a while",
+        ),
+    ],
+)
+def test_what_became_of_a_binding_is_found_out(
+    posted: Any, answers: list[Any], code: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bindings, "FIRST_WAIT_S", 0)
+    connection = FakeConnection(*answers)
+
+    (problem,) = send(connection, [sure_bind], FakePool(posted))
+
+    assert (problem.code if isinstance(problem, ApiError) else problem) == code
+    assert connection.sent == [("GET", "/api/v1/namespaces/n/pods/p")] * len(answers)
