@@ -17,7 +17,6 @@ PACK = "compare/most-allocated.yaml"
 def examples(monkeypatch: pytest.MonkeyPatch) -> None:
     """File names are short, wherever the examples lie, and lines as long as they need to be."""
     monkeypatch.chdir(EXAMPLES)
-    monkeypatch.delenv("COLUMNS", raising=False)
 
 
 def compare(*args: str, code: int = 0) -> tuple[str, str]:
