@@ -179,9 +179,10 @@ class PodExplanation(Data, kw_only=True):
     """The nearest first: those with the fewest and smallest refusals."""
     preemption: Preemption | None = None
     counterfactuals: list[Counterfactual] = field(default_factory=list)
-    """For a pod that fits nowhere: what would let it run, on the nearest nodes, the least to change first."""
+    """What would let it run, the least to change first: for a pod that fits nowhere on the nearest nodes, for others on
+    those nodes that were asked about, and on their own, if it would refuse them today."""
     runner_up: RunnerUp | None = None
-    """For a pod that has a node: what would have let the next best one win."""
+    """For a pod that has a node, or would get one: what would let the next best one win."""
     waits_for: dict[str, list[str]] = field(default_factory=dict)
     """For each plugin that refused the pod, the events that may bring it back."""
 

@@ -17,6 +17,7 @@ from ..errors import InputError
 from ..framework import Plugin, Status
 from ..runtime import ProfileRuntime
 from ..scheduler import Attempt, FirstByName, Scheduler, build_scheduler
+from ..scheduler.extender import MakeTransport, make_http_transport
 from ..sim.world import InputObject, PlaceOf, World
 from ..table import NodeTable
 from .still_cluster import StillCluster
@@ -39,6 +40,7 @@ class ClusterView:
         plugins: Sequence[type[Plugin]] = (),
         feature_gates: Mapping[str, bool] | None = None,
         clock: Clock | None = None,
+        extender_transport: MakeTransport = make_http_transport,
     ) -> None:
         config = config or default_config()
         self.config = config
@@ -57,6 +59,7 @@ class ClusterView:
             plugin_files=plugin_files,
             feature_gates=feature_gates,
             explain=True,
+            extender_transport=extender_transport,
         )
         self.cluster.watch(self.scheduler)
         self._versions = count(1)

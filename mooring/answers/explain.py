@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 
 from ..api.pod import Pod
 from ..framework import Code, Status
+from ..framework.events import EXTENDER
 from ..scheduler import Attempt, Explanation
 from .account import (
     Ahead,
@@ -49,10 +50,8 @@ def explain(
         )
     if not pod.node_name:
         _explain_waiting(view, pod, account)
-        if account.verdict in (Verdict.UNSCHEDULABLE, Verdict.GATED, Verdict.ERROR) and nearest:
-            account.counterfactuals = find_counterfactuals(view, pod, nodes, nearest)
-        elif nearest and account.choice is not None and not account.choice.from_nomination:
-            account.runner_up = _runner_up(view, pod, account)
+        if nearest:
+            _note_changes(view, pod, account, nodes, nearest)
         return account
     account.verdict, account.node = Verdict.PLACED, pod.node_name
     if pod.scheduler_name not in view.scheduler.profiles:
@@ -62,8 +61,23 @@ def explain(
         judge(view, waiting, account)
         _remark_on_place(account, pod.node_name)
         if nearest:
-            account.runner_up = _runner_up(view, waiting, account)
+            _note_changes(view, waiting, account, [*nodes, pod.node_name], nearest)
     return account
+
+
+def _note_changes(
+    view: ClusterView, pod: Pod, account: PodExplanation, nodes: Sequence[str], nearest: int
+) -> None:
+    """Write down what would have to change: on the nearest nodes if it fits nowhere, else on `nodes` that refuse it."""
+    if account.verdict in (Verdict.UNSCHEDULABLE, Verdict.GATED, Verdict.ERROR):
+        account.counterfactuals = find_counterfactuals(view, pod, nodes, nearest)
+        return
+    refused = {name for group in account.refused for name in group.nodes}
+    wanted = [name for name in dict.fromkeys(nodes) if name in refused]
+    if wanted:
+        account.counterfactuals = find_counterfactuals(view, pod, wanted)
+    if account.choice is not None and not account.choice.from_nomination:
+        account.runner_up = _runner_up(view, pod, account)
 
 
 def _runner_up(view: ClusterView, pod: Pod, account: PodExplanation) -> RunnerUp | None:
@@ -104,6 +118,10 @@ def _explain_waiting(view: ClusterView, pod: Pod, account: PodExplanation) -> No
             account.message = gate.message
     if pod.is_terminating:
         account.remarks.append("the pod is being deleted: it will not be tried")
+    permits = view.profile_of(pod).committing.permits
+    holding = [plugin.name for plugin in permits if plugin.commits_for(pod.spec)]
+    if holding and attempt.node_name:
+        account.remarks.append(f"{', '.join(holding)} may hold the pod once it has a node (Permit)")
 
 
 def judge(view: ClusterView, pod: Pod, account: PodExplanation) -> Attempt:
@@ -176,7 +194,7 @@ def _note_refused(survey: Survey, told: Explanation, account: PodExplanation) ->
     names, feasible = survey.table.names, survey.feasible
     # Extenders speak after the filters, of those that these left.
     survey.note(
-        (row, status)
+        (row, status if status.plugin else status.by(EXTENDER))
         for row in survey.rows[feasible[survey.rows]].tolist()
         if not (status := told.filter.get(names[row], _FITS)).is_success
     )

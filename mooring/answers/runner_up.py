@@ -88,7 +88,7 @@ def _ways(contest: _Contest, ahead: Sequence[str]) -> Iterator[Remedy]:
     if len(ahead) <= MOST_AHEAD:
         nodes = [contest.view.cluster.get("Node", "", name) for name in ahead]
         yield remedy(
-            f"cordon {', '.join(ahead)}",
+            "cordon the nodes that are not behind it",
             *[
                 put(rival, pointer("spec", "unschedulable"), None, True, f"cordon {rival.name}")
                 for rival in nodes

@@ -10,6 +10,7 @@ from ..api.node import Node
 from ..api.pod import Pod
 from ..errors import ConflictError, InputError
 from ..framework import Code, CycleState, FilterPlugin, NodeInfo, Status
+from ..framework.events import EXTENDER
 from ..runtime import PluginRunError
 from ..table import ALL
 from .changes import Change, ChangeKind, ObjectRef, changed_object, decode
@@ -142,9 +143,12 @@ class Situation:
         """Extenders have a say, too; they are asked in the ordinary way, about all nodes."""
         if not self.view.has_extenders:
             return []
-        told = self.view.judge(pod).explanation
+        attempt = self.view.judge(pod)
+        if attempt.status is not None and not attempt.status.is_rejected:
+            return [Refused(attempt.status.by(EXTENDER))]
+        told = attempt.explanation
         status = told.filter.get(self.node_name) if told is not None else None
-        return [] if status is None or status.is_success else [Refused(status)]
+        return [] if status is None or status.is_success else [Refused(status.by(EXTENDER))]
 
 
 def _ask(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeInfo) -> Status:

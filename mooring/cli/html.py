@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from ..answers import ClusterView
+from ..answers.settings import Settings
 from ..sim import Simulation, SimulationReport
 from .targets import WholeFile, whole_target
 
@@ -13,8 +15,8 @@ from .targets import WholeFile, whole_target
 class NoPage:
     """Nobody asked: nothing is followed and nothing written."""
 
-    def follow(self, simulation: Simulation) -> None:
-        """The run is about to begin."""
+    def follow(self, simulation: Simulation, settings: Settings) -> None:
+        """The run, of a scheduler with these settings, is about to begin."""
 
     def write(self, report: SimulationReport, sources: Sequence[str]) -> None:
         """The run has ended."""
@@ -26,20 +28,41 @@ class Page(NoPage):
     def __init__(self, file: WholeFile) -> None:
         self._file = file
 
-    def follow(self, simulation: Simulation) -> None:
+    def follow(self, simulation: Simulation, settings: Settings) -> None:
         from ..web import History  # whoever wants no page need not wait for it
 
         self._history = History(simulation.clock)
         self._history.scheduler = simulation.scheduler
         simulation.watch(self._history)
+        self._simulation, self._settings = simulation, settings
 
     def write(self, report: SimulationReport, sources: Sequence[str]) -> None:
         from ..web import write_report
 
         for result in report.pods:
             self._history.note(result.attempt)
-        write_report(self._file, self._history, sources=sources, preempted=report.preempted)
+        write_report(
+            self._file,
+            self._history,
+            sources=sources,
+            preempted=report.preempted,
+            make_view=self._view,
+        )
         self._file.keep()  # whatever becomes of what is printed afterwards
+
+    def _view(self) -> ClusterView:
+        """The cluster as it is at the end of the run, for questions."""
+        cluster = self._simulation.cluster
+        objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
+        settings = self._settings
+        return ClusterView(
+            objects,
+            settings.config,
+            plugin_files=[source for source in settings.plugins if isinstance(source, str)],
+            plugins=[source for source in settings.plugins if not isinstance(source, str)],
+            feature_gates=settings.feature_gates,
+            clock=self._simulation.clock,
+        )
 
 
 @contextmanager

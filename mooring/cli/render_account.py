@@ -123,7 +123,9 @@ def _margin(choice: Choice) -> str:
     if choice.runner_up is None:
         return f"{choice.node} is the only node that fits"
     if choice.margin == 0:
-        return f"{choice.node} has {choice.total} points, as have {choice.equals - 1} other nodes: drawn by lot"
+        others = choice.equals - 1
+        equals = "has 1 other node" if others == 1 else f"have {others} other nodes"
+        return f"{choice.node} has {choice.total} points, as {equals}: drawn by lot"
     why = ", ".join(f"{part.plugin} {part.points:+d}" for part in choice.ahead)
     return f"{choice.node} has {choice.total} points, {choice.margin} ahead of {choice.runner_up}: {why}"
 

@@ -124,13 +124,26 @@ async def start_serving(
 
 def _page(driver: KubeDriver) -> list[web.RouteDef]:
     """The live page, for those whom the server lets pass."""
+    from ..answers import ClusterView
     from ..web.live import PageSource, anyone, page_routes
 
+    cluster, options = driver.cluster, driver.options
+
+    def view() -> ClusterView:
+        return ClusterView(
+            [obj for kind in cluster.kinds() for obj in cluster.list(kind)],
+            driver.config,
+            plugin_files=options.plugin_files,
+            feature_gates=options.feature_gates,
+            clock=options.clock,
+        )
+
     source = PageSource(
-        driver.cluster,
-        driver.options.clock,
+        cluster,
+        options.clock,
         lambda: driver.scheduler,
         run=driver.call,
+        make_view=view,
         is_ready=driver.is_ready,
     )
     return page_routes(source, anyone, PAGE)

@@ -121,7 +121,7 @@ def simulate(
                 place_of=manifests.place_of,
                 trace=writer,
             )
-            page.follow(simulation)
+            page.follow(simulation, settings)
             report = _run(simulation, writer, until_s)
         page.write(report, question.sources)
         print_report(report, output, explain, everything)

@@ -28,6 +28,7 @@ from .failures import reports_failures
 
 if TYPE_CHECKING:
     from ..cluster.apiserver import ApiServer
+    from ..web.live import PageSource
 
 DEFAULT_NODES = 3
 
@@ -109,7 +110,6 @@ def up(
             "aiohttp: expected it to be installed; got nothing. Try: pip install 'mooring[kube]'"
         )
     from ..cluster.apiserver import ApiServer
-    from ..web.live import PageSource
     from ..web.page_server import PageServer
 
     configuration = read_configuration(config, None, {}).config if scheduler else None
@@ -128,8 +128,7 @@ def up(
             running = start_scheduler(server, configuration)
             path = write_kubeconfig(server, kubeconfig, folder)
             if page:
-                source = PageSource(server.plane.cluster, server.clock, lambda: running)
-                shown = PageServer(source)
+                shown = PageServer(page_source(server, running, configuration))
                 await shown.start(page_port, server.ssl_context())
             announce(server, path, shown.url if shown is not None else "")
             await until_told()
@@ -153,6 +152,22 @@ def start_scheduler(
     plane.also_run(driver.run)
     plane.wake()
     return driver.scheduler
+
+
+def page_source(
+    server: ApiServer, scheduler: Scheduler | None, configuration: SchedulerConfiguration | None
+) -> PageSource:
+    """What the page shows."""
+    from ..answers import ClusterView
+    from ..web.live import PageSource
+
+    cluster = server.plane.cluster
+
+    def view() -> ClusterView:
+        objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
+        return ClusterView(objects, configuration, clock=server.clock)
+
+    return PageSource(cluster, server.clock, lambda: scheduler, make_view=view)
 
 
 def load(server: ApiServer, paths: list[Path], nodes: int | None) -> None:

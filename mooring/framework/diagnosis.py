@@ -158,9 +158,9 @@ class Diagnosis:
             for row in np.flatnonzero(self.table.live).tolist():
                 judged.put(row, self.status_of(row))
         else:
-            refusals = [
+            refusals = [  # the first to refuse a row has the last word
                 (self.table.numbers(judgement.rows), judgement.verdict, judgement.plugin)
-                for judgement in self.judgements
+                for judgement in reversed(self.judgements)
             ]
             judged.put_rows(np.zeros(0, dtype=np.int64), refusals)
         return judged.statuses, judged.said

@@ -29,6 +29,9 @@ SLICE_S = 0.005
 PATIENCE_S = 0.002
 """How long what comes in may wait for more."""
 
+CATCH_UP_TURNS = 5
+"""How many turns it takes at most until an answer was handed through coroutines to whoever waits for it."""
+CATCH_UP_S = 5.0
 MAX_THREADS = 64
 """How many plugins may block at the same time."""
 
@@ -105,15 +108,20 @@ class CoreThread:
 
         self.inbox.put(do)
 
-    async def stop(self, timeout_s: float) -> None:
-        """Schedule no more, wait a while for what is under way, and end the thread."""
+    async def catch_up(self) -> None:
+        """Come back when all that has come in was seen, and what came of it has gone out, or it takes too long."""
         if not self._thread.is_alive():
             return
-        self.allow(False)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CATCH_UP_S):
+                for _ in range(CATCH_UP_TURNS):
+                    await self.call(lambda: None)
+
+    async def stop(self, timeout_s: float) -> None:
+        """Schedule no more, and end the thread."""
+        if not self._thread.is_alive():
+            return
         loop = asyncio.get_running_loop()
-        end = loop.time() + timeout_s
-        while loop.time() < end and await self.call(lambda: self.executor.under_way > 0):
-            await asyncio.sleep(0.01)
         self._helpers.shutdown(wait=False, cancel_futures=True)
         self.loop.call_soon_threadsafe(self.loop.stop)
         await loop.run_in_executor(None, self._thread.join, timeout_s)

@@ -36,8 +36,11 @@ log = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 300.0
 """How often to look whether the server has begun to serve a kind that it did not."""
+FORBIDDEN = 403
 DRAIN_S = 10.0
 """How long what is under way may take at the end."""
+EVENTS_S = 1.0
+"""How long the last events may take."""
 
 Result = TypeVar("Result")
 
@@ -93,6 +96,7 @@ class KubeDriver:
         """What is driven, once it was started; for its own thread only."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting_for: set[str] = set()
+        self._forbidden: list[str] = []
         self._synced = asyncio.Event()
         self._leads = False
         self._is_running = False
@@ -121,6 +125,7 @@ class KubeDriver:
         """Another may hold the lease from now on: nothing more is sent."""
         self._leads = False
         self.core.allow(False)
+        self._sender.refuse_waiting()
 
     def _may_send(self) -> bool:
         return self._leads and self.options.is_leading()
@@ -172,9 +177,13 @@ class KubeDriver:
         if self._is_stopped:
             return
         self._is_stopped, self._is_running = True, False
-        await self.core.stop(DRAIN_S)
+        self.core.allow(False)
+        await self.core.catch_up()  # what was decided has gone out
+        self._sender.end()
         await self._sender.finish(DRAIN_S)
-        await self._events.finish(1.0)
+        await self.core.catch_up()  # what came of it is told
+        await self._events.finish(EVENTS_S)
+        await self.core.stop(DRAIN_S)
         self._sender.close()
         self._event_sender.close()
         for task in self._tasks:
@@ -213,12 +222,29 @@ class KubeDriver:
         reflector = Reflector(
             resource, self.connection, self.core.inbox.put, lambda: self._kind_synced(name)
         )
-        self._begin(reflector.run())
+        self._begin(self._reflect(reflector))
+
+    async def _reflect(self, reflector: Reflector) -> None:
+        """Run a reflector; if it may not look, that is told together with what others may not."""
+        try:
+            await reflector.run()
+        except ApiError as error:
+            if error.code != FORBIDDEN:
+                raise
+            name = reflector.resource.kind.name
+            if name in self._waiting_for:
+                self._forbidden.append(str(error))
+                self._kind_synced(name)
+            else:  # a kind that was not served before: go on without it, as before
+                log.warning("%s", error)
 
     def _kind_synced(self, name: str) -> None:
         self._waiting_for.discard(name)
-        if not self._waiting_for:
-            self._synced.set()
+        if self._waiting_for:
+            return
+        if self._forbidden:
+            self._fail(ApiError("\n".join(self._forbidden), FORBIDDEN))
+        self._synced.set()
 
     async def _look_for(self, missing: list[Resource]) -> None:
         """Follow kinds, too, that the server serves later."""

@@ -26,6 +26,7 @@ from .accounts import account_of_judged
 from .assembly import assemble, policy_of
 from .history import FORMAT, History
 from .numbering import Tree
+from .remedies import MakeView, remedies_of
 
 PAUSE_S = 0.4
 """How long changes are gathered before they are told."""
@@ -35,6 +36,8 @@ MOST_EVENTS = 100_000
 """A longer history is forgotten; it begins anew when a page asks, and so do the pages that follow it."""
 IDLE_S = 300.0
 """How long nobody may ask before the history is forgotten."""
+MOST_VIEWED = 5_000
+"""In a cluster of more nodes and pods it would take too long to find out what would let a pod run."""
 COUNTS = ("texts", "resources", "nodes", "kinds", "rows", "pods", "events")
 HEADERS = {
     "Cache-Control": "no-store",
@@ -94,6 +97,8 @@ class PageSource:
     clock: Clock
     scheduler: Callable[[], Scheduler | None] = nobody
     run: RunsWork = run_here
+    make_view: MakeView | None = None
+    """Makes the cluster that can be asked what would let a pod run; None: that is not told."""
     is_ready: Callable[[], bool] = always
 
 
@@ -221,7 +226,12 @@ class Feed:
             judged = judge_pod(scheduler, asked)
         except MooringError as error:
             return {"when": when, "error": str(error)}
-        return account_of_judged(judged, history.numbering.nodes.known, when)
+        account = account_of_judged(judged, history.numbering.nodes.known, when)
+        is_small = judged.evaluated_nodes + len(history.now.state) <= MOST_VIEWED
+        if source.make_view is not None and not judged.feasible_nodes and is_small:
+            view = source.make_view()
+            account["remedies"] = remedies_of(view, asked, history.numbering.nodes.known)
+        return account
 
     def _up_to_date(self) -> History:
         """The history, begun when it is asked for first, or anew when it was forgotten."""

@@ -5,13 +5,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mooring.answers import ClusterView, Counterfactual, explain, find_counterfactual
 from mooring.api.decode import decode_object
 from mooring.api.pod import Pod
-from mooring.config import default_config
+from mooring.config import default_config, parse_config
+from mooring.config.types import Extender, SchedulerConfiguration
 from mooring.framework import SUCCESS, CycleState, FilterPlugin, NodeInfo, Status, unschedulable
 from mooring.testing.conformance_counterfactuals import fits
+from mooring.testing.extenders import FakeExtender
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 WEB = {"matchLabels": {"app": "web"}}
@@ -118,8 +121,13 @@ CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
         ),
         pytest.param(
             [make_node(cpu="2"), make_pod(cpu="3")],
-            ["replace Node/n /status/allocatable/cpu"],
+            ["replace Node/n /status/allocatable"],
             id="a node that is too small however empty",
+        ),
+        pytest.param(
+            [make("Node", "n", status={"capacity": {"cpu": "2", "pods": "9"}}), make_pod(cpu="3")],
+            ["replace Node/n /status/allocatable"],
+            id="a node that says what it has but not what of it can be used",
         ),
         pytest.param(
             [make_node(pods="1"), make_pod("other", "1", "n"), make_pod()],
@@ -339,6 +347,56 @@ def test_a_plugin_that_fails_on_another_node_fails_the_pod_on_this_one() -> None
     assert [refusal.plugin for refusal in found.unknown] == ["Failing"]
 
 
+def test_an_extender_that_refuses_a_node_is_named() -> None:
+    service = FakeExtender(
+        filter=lambda asked: {"nodenames": [], "failedNodes": {"n": "not this one"}}
+    )
+    settings = Extender(url_prefix="http://e", filter_verb="filter", node_cache_capable=True)
+    view, pod = make_view(
+        make_node(),
+        make_pod(),
+        config=replace(default_config(), extenders=(settings,)),
+        extender_transport=lambda config: service,
+    )
+
+    told = explain(view, pod)
+
+    [group] = told.refused
+    assert [(r.plugin, r.reasons) for r in group.refusals] == [("Extender", ["not this one"])]
+    assert [r.reasons for r in told.counterfactuals[0].unknown] == [["not this one"]]
+
+
+def test_a_member_of_a_gang_is_told_who_may_hold_it_and_what_it_waits_for() -> None:
+    gang = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    group = make(
+        "PodGroup", "g", "scheduling.k8s.io/v1alpha2", metadata={"namespace": "default"}, spec=gang
+    )
+    member = make_pod(schedulingGroup={"podGroupName": "g"})
+    config = enable_gangs()
+    view, pod = make_view(make_node(), group, member, config=config)
+
+    told = explain(view, pod)
+
+    assert told.gate is not None
+    assert told.gate.plugin == "GangScheduling"
+    assert [change.path for change in told.counterfactuals[0].changes] == [
+        "/spec/schedulingPolicy/gang/minCount"
+    ]
+    assert "GangScheduling may hold the pod once it has a node (Permit)" in told.remarks
+
+
+def enable_gangs() -> SchedulerConfiguration:
+    """The configuration of those who have gangs."""
+    plugins = {"multiPoint": {"enabled": [{"name": "GangScheduling"}]}}
+    profile = {"schedulerName": "default-scheduler", "plugins": plugins}
+    tree = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
+    }
+    return parse_config(tree, "config")
+
+
 def test_nothing_that_was_asked_leaves_a_trace() -> None:
     view, pod = make_view(
         make_node(taints=TAINTS), make_pod("other", "3", "n"), make_pod(cpu="2", priority=5)
@@ -361,6 +419,16 @@ def test_the_nearest_node_comes_first() -> None:
     assert [group.nodes for group in told.refused] == [["near"], ["far"]]
 
 
+def test_a_placed_pod_that_its_node_would_refuse_today_is_told_what_would_change_that() -> None:
+    view, pod = make_view(make_node(unschedulable=True), make_node("m"), make_pod(node="n"))
+
+    told = explain(view, pod)
+
+    assert told.remarks[0].startswith("today n would refuse the pod")
+    [found] = told.counterfactuals
+    assert [change.path for change in found.changes] == ["/spec/unschedulable"]
+
+
 def test_what_would_let_the_next_best_node_win_does() -> None:
     view, pod = make_view(
         make_node(), make_node("m"), make_pod("o1", "2", "m"), make_pod(labels={})
@@ -372,8 +440,8 @@ def test_what_would_let_the_next_best_node_win_does() -> None:
     assert (told.choice.node, told.choice.runner_up) == ("n", "m")
     assert told.runner_up is not None
     assert told.runner_up.gap == told.choice.margin > 0
-    assert "o1" not in {way.goal for way in told.runner_up.ways}
-    assert [way.goal for way in told.runner_up.ways][-1] == "cordon n"
+    last = told.runner_up.ways[-1]
+    assert [change.text for change in last.changes] == ["cordon n"]
 
 
 TAINT = st.sampled_from([*TAINTS, {"key": "soft", "effect": "PreferNoSchedule"}])

@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from typer.testing import CliRunner
 
+from mooring.answers import PodExplanation, Step, apply_changes
 from mooring.cli.main import app
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -36,7 +38,6 @@ def make_pod(name: str, cpu: str = "1", namespace: str = "default", **spec: Any)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory; output is as wide as it likes."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("COLUMNS", raising=False)
     return tmp_path
 
 
@@ -159,6 +160,7 @@ def test_nodes_can_be_picked(folder: Path) -> None:
 
     assert [node["name"] for node in told["scores"]] == ["b"]
     assert [group["nodes"] for group in told["refused"]] == [["c"]]
+    assert [found["node"] for found in told["counterfactuals"]] == ["c"]
 
 
 @pytest.mark.parametrize("target", ["p", "pod/p", "here/p", "pod/here/p", "po/p"])
@@ -199,3 +201,70 @@ def test_wrong_input_is_one_line_and_status_2(
     assert err.startswith("error: ")
     assert complaint in err
     assert len(err.splitlines()) == 1
+
+
+def test_what_would_let_a_pending_pod_run_is_told_for_the_nearest_nodes() -> None:
+    out, _ = explain("pod/web-7", "-f", str(EXAMPLES / "explain" / "pending.yaml"), code=1)
+
+    table = out.partition("WHAT WOULD LET IT RUN THERE\n")[2].splitlines()
+    assert [line.strip() for line in table] == [
+        "node-1  free 300m cpu on node-1: move or delete pod shop/web-3 on node-1 (gives 500m cpu)",
+        "or request 300m cpu less: request 700m cpu instead of 1",
+        "or 300m cpu more on node-1: raise cpu on node-1 to 4300m",
+        "node-2  tolerate taint gpu=yes:NoSchedule",
+        "or remove taint gpu=yes:NoSchedule from node node-2",
+        "node-3  uncordon node node-3",
+        "or tolerate cordoned nodes",
+        "free 500m cpu on node-3: move or delete pod shop/db-1 on node-3 (gives 3500m cpu)",
+        "or request 500m cpu less: request 500m cpu instead of 1",
+        "or 500m cpu more on node-3: raise cpu on node-3 to 4500m",
+    ]
+
+
+def test_changes_from_json_can_be_made_in_the_manifests_and_the_pod_fits(folder: Path) -> None:
+    source = EXAMPLES / "explain" / "pending.yaml"
+    told = explain_json("web-7", "-f", str(source), "--nearest", "2", code=1)
+    assert [found["node"] for found in told["counterfactuals"]] == ["node-1", "node-2"]
+    manifests = list(yaml.safe_load_all(source.read_text()))
+
+    for found in told["counterfactuals"]:
+        steps = msgspec.convert(found["steps"], list[Step])
+        changed = apply_changes(manifests, [change for step in steps for change in step.changes])
+        again = explain_json("web-7", "-f", write(*changed))
+
+        assert (again["verdict"], again["node"]) == ("fits", found["node"])
+
+
+def test_the_schema_in_the_documentation_is_that_of_the_answer() -> None:
+    file = EXAMPLES.parent / "docs" / "explain.schema.json"
+    documented = json.loads(file.read_text())
+    head = {"$schema": documented["$schema"], "title": documented["title"]}
+
+    assert documented == head | msgspec.json.schema(PodExplanation), (
+        "write docs/explain.schema.json anew from msgspec.json.schema(PodExplanation)"
+    )
+
+
+def test_the_answer_can_be_read_back() -> None:
+    out, _ = explain(
+        "pod/web-7", "-f", str(EXAMPLES / "explain" / "pending.yaml"), "-o", "json", code=1
+    )
+
+    read = msgspec.json.decode(out, type=PodExplanation)
+
+    assert read.to_dict() == json.loads(out)
+
+
+def test_a_plugin_nobody_knows_how_to_please_is_named(folder: Path) -> None:
+    Path("grumpy.py").write_text(
+        "from mooring.framework import FilterPlugin, unschedulable\n"
+        "class Grumpy(FilterPlugin):\n"
+        "    name = 'Grumpy'\n"
+        "    def filter_node(self, state, pod, node):\n"
+        "        return unschedulable('not today')\n"
+    )
+    file = write(make_node("a"), make_pod("p"))
+
+    out, _ = explain("p", "-f", file, "--plugins", "grumpy.py", code=1)
+
+    assert "nothing is known that would change the mind of Grumpy: not today" in out

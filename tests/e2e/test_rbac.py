@@ -38,6 +38,8 @@ START_S = 60.0
 SELDOM = {
     # Checked by the API server itself when the status of a claim is written: not a request.
     Asked("patch", "resource.k8s.io", "resourceclaims/binding"),
+    # When the connection is lost while a pod is being bound.
+    Asked("get", "", "pods"),
     # When the claim for the extended resources of a pod was made, and then the pod could not be bound.
     Asked("delete", "resource.k8s.io", "resourceclaims"),
 }

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.framework import (
     SUCCESS,
@@ -15,6 +17,7 @@ from mooring.framework import (
     unresolvable,
     unschedulable,
 )
+from mooring.framework.row_statuses import RowStatuses
 from mooring.table import ALL, NodeTable, Rows
 from mooring.table.writer import TableWriter
 from mooring.testing.builders import make_node, make_table
@@ -172,3 +175,45 @@ def test_rejectors_are_those_whose_refusal_counted() -> None:
 
     assert diagnosis.unschedulable_plugins == {"First", "Third", "Alone"}
     assert diagnosis.pending_plugins == {"Third"}
+
+
+STATUSES = st.sampled_from(
+    [SUCCESS, unschedulable(CPU), unschedulable(CPU, MEMORY), unresolvable(MEMORY)]
+)
+ROWS = 6
+
+
+@given(
+    said=st.lists(st.lists(STATUSES, min_size=ROWS, max_size=ROWS), max_size=3),
+    alone=st.dictionaries(st.integers(0, ROWS - 1), STATUSES, max_size=2),
+    inside=st.none() | st.sets(st.integers(0, ROWS - 1)),
+    every_reason=st.booleans(),
+    is_kept=st.booleans(),
+)
+def test_groups_by_status_are_what_each_row_says(
+    said: list[list[Status]],
+    alone: dict[int, Status],
+    inside: set[int] | None,
+    every_reason: bool,
+    is_kept: bool,
+) -> None:
+    table = nodes(ROWS)
+    TableWriter(table).remove_node("n02")
+    judgements = [judged(f"P{i}", *statuses) for i, statuses in enumerate(said)]
+    diagnosis = diagnosed(table, *([] if is_kept else judgements))
+    diagnosis.alone, diagnosis.every_reason = alone, every_reason
+    if is_kept:
+        diagnosis.kept = RowStatuses()
+        diagnosis.kept.clear(ROWS)
+        for row, status in enumerate(said[0] if said else ()):
+            diagnosis.kept.put(row, status)
+    if inside is not None:
+        diagnosis.inside = np.array(sorted(inside), dtype=np.int64)
+
+    expected: dict[Status, list[int]] = {}
+    for row in np.flatnonzero(table.live).tolist():
+        status = diagnosis.status_of(row)
+        if not status.is_success:
+            expected.setdefault(status, []).append(row)
+
+    assert {status: rows.tolist() for status, rows in diagnosis.by_status()} == expected

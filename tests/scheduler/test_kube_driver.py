@@ -14,6 +14,7 @@ from mooring.cluster.apiserver import make_kubeconfig
 from mooring.cluster.kube.connection import Connection
 from mooring.cluster.kube.credentials import load_credentials
 from mooring.config import default_config
+from mooring.errors import ApiError
 from mooring.framework import SUCCESS, CycleState, PreBindPlugin, Status
 from mooring.scheduler.kube_driver import DriverOptions, KubeDriver
 from mooring.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
@@ -275,6 +276,34 @@ def test_asynchronous_plugin_runs_on_the_schedulers_thread(
     drive(work, options=DriverOptions(plugins=[Waits]))
 
     assert threads == ["scheduler"]
+
+
+def test_everything_that_is_forbidden_is_named(server: ServerInThread, tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(make_kubeconfig(server.server.url)))
+
+    class Guarded(Connection):
+        async def request(self, method: str, path: str, *args: Any, **options: Any) -> bytes:
+            plural = path.rpartition("/")[2]
+            if plural in ("pods", "nodes"):
+                raise ApiError(f"{plural} is forbidden", 403)
+            return await super().request(method, path, *args, **options)
+
+    async def go() -> None:
+        connection = Guarded(await load_credentials(path))
+        driver = KubeDriver(connection, default_config())
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                await driver.start()
+        finally:
+            await driver.stop()
+            await connection.close()
+
+    with pytest.raises(ApiError) as caught:
+        asyncio.run(go())
+
+    lines = sorted(str(caught.value).splitlines())
+    assert lines == ["nodes is forbidden", "pods is forbidden"]
 
 
 def test_work_on_the_schedulers_thread_returns_or_raises(

@@ -210,11 +210,11 @@ class Tab:
         self.click_at(*place)
 
     def click_at(self, x: float, y: float) -> None:
-        """Press the mouse at a place."""
+        """Press the mouse at a place, as long as people do: the page may be drawn meanwhile."""
         for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
             button = "none" if kind == "mouseMoved" else "left"
             self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=1)
-        self.settle()
+            self.settle()
 
     def move_to(self, x: float, y: float) -> None:
         """Move the mouse to a place."""

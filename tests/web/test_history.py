@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.cluster.memory import MemoryCluster
+from mooring.framework import wait
 from mooring.testing.builders import make_node, make_pod
-from mooring.testing.scenarios import Scenario
+from mooring.testing.scenarios import Scenario, Scripted
 from mooring.web.history import TEXTED, History, Moment, State
 from mooring.web.numbering import NONE
 
@@ -102,6 +103,18 @@ def test_a_pod_that_backs_off_and_is_ready_again_is_shown_so() -> None:
 
     assert waits == {"a": "BACKOFF"}
     assert states(history) == {"a": "ACTIVE"}
+
+
+def test_a_pod_that_waits_on_permit_says_for_whom_and_where() -> None:
+    scenario = Scenario(make_node("n"), make_pod("a"), plugins=[Scripted])
+    scenario.plugin(Scripted).answers["permit"] = (wait(), 30)
+    history = watched(scenario)
+
+    scenario.run()
+    history.sync()
+
+    assert states(history) == {"a": "HELD"}
+    assert message(history, "a") == "waits on Permit: Scripted; n is kept"
 
 
 def test_what_changes_about_pods_and_nodes_is_noted() -> None:

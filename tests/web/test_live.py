@@ -8,6 +8,7 @@ import pytest
 from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
+from mooring.answers import ClusterView
 from mooring.cluster.memory import MemoryCluster, WatchHandler
 from mooring.testing.builders import make_node, make_pod
 from mooring.testing.scenarios import Scenario
@@ -161,6 +162,29 @@ def test_a_pod_is_judged_when_somebody_asks(name: str, when: str, feasible: int)
         assert bool(account["refusals"]) is not bool(account["scores"])
 
     serve(small(), ask)
+
+
+@pytest.mark.parametrize(
+    ("most", "is_told"),
+    [pytest.param(3, True, id="a small cluster"), pytest.param(2, False, id="a large one")],
+)
+def test_what_would_let_a_pod_run_is_told_where_it_is_quick(
+    most: int, is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "MOST_VIEWED", most)
+    scenario = small()
+
+    def view() -> ClusterView:
+        every = [obj for kind in ("Node", "Pod") for obj in scenario.cluster.list(kind)]
+        return ClusterView(every, clock=scenario.clock)
+
+    async def ask(client: Client) -> None:
+        query = {"namespace": "default", "name": "huge"}
+        account = await told(await client.get("/pod", params=query, headers=TOKEN))
+
+        assert bool(account.get("remedies")) is is_told
+
+    serve(scenario, ask, make_view=view)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_a_click_asks_the_scheduler_and_the_slider_goes_back(up: Up, open_page: 
 
     tab.run("mooring.openPod(mooring.data.pods.name.indexOf('huge'))")
     tab.wait_for("document.querySelector('.verdicts')")
-    refused = tab.text(".verdicts tbody tr")
+    refused, remedies = tab.text(".verdicts tbody tr"), tab.text(".remedies")
     tab.run("mooring.openPod(mooring.data.pods.name.indexOf('web'))")
     tab.wait_for("document.querySelector('.scores')")
     scores = tab.texts(".scores tr")
@@ -106,6 +106,7 @@ def test_a_click_asks_the_scheduler_and_the_slider_goes_back(up: Up, open_page: 
     tab.click("#now")
 
     assert "Insufficient cpu" in refused
+    assert "56 cpu more on node-" in remedies
     assert len(scores) == 2  # two nodes are empty, and equal
     assert in_the_past == 0
     assert tab.run("mooring.model.onNodes") == 1

@@ -133,6 +133,14 @@ def test_a_click_on_a_pod_shows_who_refused_it_and_why(open_page: Open, example:
     assert tab.run("document.activeElement.id") == "details-title"
 
 
+def test_a_click_of_somebody_who_has_no_mouse_opens_a_pod(open_page: Open, example: Path) -> None:
+    tab = open_page(example)
+
+    tab.run(f"document.querySelector('{ROW}').click()")
+
+    assert tab.text("#details h2") == "in-memory-index"
+
+
 def test_the_nodes_of_a_refusal_stand_out(open_page: Open, example: Path) -> None:
     tab = open_page(example)
     tab.click(ROW)

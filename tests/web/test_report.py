@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.answers import ClusterView
 from mooring.testing.builders import make_node, make_pod
 from mooring.web.accounts import MOST_SCORED, ranges
 from mooring.web.report import report_data
@@ -16,8 +17,14 @@ from .conftest import follow
 
 def data_of(*objects: Any, **options: Any) -> dict[str, Any]:
     """What is written, as a browser reads it."""
-    _, history, report = follow(*objects, **options)
-    told = report_data(history, ["a.yaml"], report.preempted)
+    simulation, history, report = follow(*objects, **options)
+
+    def view() -> ClusterView:
+        cluster = simulation.cluster
+        every = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
+        return ClusterView(every, clock=simulation.clock)
+
+    told = report_data(history, ["a.yaml"], report.preempted, view)
     return dict(msgspec.json.decode(msgspec.json.encode(told)))
 
 
@@ -69,6 +76,31 @@ def test_with_explanations_the_scores_of_the_best_are_told() -> None:
     assert scores["totals"] == sorted(scores["totals"], reverse=True)
     level = sum(plugin["points"][0] for plugin in scores["plugins"])
     assert level == scores["totals"][0]
+
+
+@pytest.mark.parametrize("explain", [False, True], ids=["judged at the end", "explained"])
+def test_what_would_let_a_pod_run_is_told(explain: bool) -> None:
+    data = data_of(
+        make_node("a", cpu="4"),
+        make_node("b", cpu="8", taints=["gpu=yes:NoSchedule"]),
+        make_pod("fits", cpu="1"),
+        make_pod("large", cpu="6"),
+        explain=explain,
+    )
+
+    account = account_of(data, "large")
+    assert account is not None
+    by_node = {
+        data["nodes"][remedy["node"]]: [step["goal"] for step in remedy["steps"]]
+        for remedy in account["remedies"]
+        if remedy["fits"]
+    }
+    assert by_node == {
+        "b": ["tolerate taint gpu=yes:NoSchedule"],
+        "a": ["3 cpu more on a"],
+    }
+    fits = account_of(data, "fits")
+    assert fits is None or "remedies" not in fits
 
 
 def test_pods_that_are_alike_share_an_account() -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ...api.node import HOSTNAME, REGION, ZONE, Node
+from ...api.node import Node
 from ...api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement, parse_integer
 from ...api.taints import HARD_EFFECTS, Taint, tolerated
 from ..changes import Change, pointer
 from .proposal import Ask, Remedy, add, last_resort, plain, put, remedy, remove, replace
 
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
-FIXED_LABELS = frozenset({HOSTNAME, ZONE, REGION})
-"""Labels that say what a node is: one does not change them for a pod's sake."""
+PLACES = frozenset({"hostname", "region", "zone"})
+"""Labels with such names say where a node is: they are not changed for the sake of a pod."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 FEATURES = ("UserNamespacesHostNetworkSupport", "RestartAllContainersOnContainerExits")
 
@@ -108,14 +108,20 @@ def meet_affinity(ask: Ask) -> Iterator[Remedy]:
     """The node gets the labels that are asked for; or the pod asks for less."""
     labelled = list(_label_node(ask))
     on_pod = list(_change_pod(ask))
-    fixed = any(
-        change.path == pointer("metadata", "labels", key)
-        for found in labelled
-        for change in found.changes
-        for key in FIXED_LABELS
-    )
-    yield from (*on_pod, *labelled) if fixed else (*labelled, *on_pod)
+    moved = [found for found in labelled if any(map(_moves_node, found.changes))]
+    yield from (found for found in labelled if found not in moved)
+    yield from on_pod
+    yield from moved
     yield from _drop_affinity(ask)
+
+
+def is_place(key: str) -> bool:
+    """Whether a label says where a node is."""
+    return key.rpartition("/")[2] in PLACES
+
+
+def _moves_node(change: Change) -> bool:
+    return is_place(change.path.replace("~1", "/"))
 
 
 def _label_node(ask: Ask) -> Iterator[Remedy]:

@@ -108,16 +108,17 @@ def pods_giving(pods: Sequence[Pod], missing: Mapping[str, int]) -> list[Pod] | 
 def _larger_node(ask: Ask, missing: Mapping[str, int]) -> Remedy:
     node, changes = ask.node, list[Change]()
     goal = f"{written(missing)} more on {node.name}"
-    if node.allocatable is node.capacity:  # the manifest has no allocatable of its own
-        amounts = {n: a + missing.get(n, 0) for n, a in node.allocatable.items()}
-        amounts |= {n: a for n, a in missing.items() if n not in amounts}
-        quantities = {n: _amount(a, n) for n, a in amounts.items()}
-        return remedy(goal, put(node, pointer("status", "allocatable"), None, quantities, goal))
+    if node.allocatable == node.capacity:  # the manifest may have no allocatable of its own
+        before = {n: _amount(a, n) for n, a in node.allocatable.items()}
+        to = {n: _amount(node.allocatable.get(n, 0) + a, n) for n, a in missing.items()}
+        text = " and ".join(f"raise {name} on {node.name} to {much}" for name, much in to.items())
+        path = pointer("status", "allocatable")
+        return remedy(goal, replace(node, path, before, before | to, text))
     for name, amount in missing.items():
         have = node.allocatable.get(name)
-        path, to = pointer("status", "allocatable", name), _amount((have or 0) + amount, name)
-        before = None if have is None else _amount(have, name)
-        changes.append(put(node, path, before, to, f"raise {name} on {node.name} to {to}"))
+        path, much = pointer("status", "allocatable", name), _amount((have or 0) + amount, name)
+        known = None if have is None else _amount(have, name)
+        changes.append(put(node, path, known, much, f"raise {name} on {node.name} to {much}"))
     return remedy(goal, *changes)
 
 

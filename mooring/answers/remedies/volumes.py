@@ -11,7 +11,7 @@ from ...api.selectors import Requirement
 from ...api.storage import BIND_COMPLETED, LOST, CSINode, PersistentVolume, PersistentVolumeClaim
 from ...api.volumes import claim_name_of
 from ..changes import Change, decode, pointer
-from .node import label_changes, labels_meeting
+from .node import is_place, label_changes, labels_meeting
 from .proposal import (
     Ask,
     Remedy,
@@ -167,7 +167,7 @@ def _label_node(ask: Ask) -> Iterator[Remedy]:
             terms = affinity.required.usable_terms
             requirements += terms[0].expressions if terms else ()
     labels = labels_meeting(requirements, ask.node.labels)
-    if labels and not any(key in ZONE_LABELS for key in labels):
+    if labels and not any(map(is_place, labels)):
         changes = label_changes(ask.node, labels)
         yield remedy(", ".join(change.text for change in changes), *changes)
 

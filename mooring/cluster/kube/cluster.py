@@ -21,6 +21,7 @@ from ...errors import ApiError, ConflictError, DecodeError, NotFoundError
 from ...framework import PodEvent
 from ..memory import pod_life
 from ..memory.object_index import ClusterObject, ObjectIndex
+from .bindings import Confirm, path_and_body
 from .connection import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from .patches import object_patch, status_patch
 from .pod_statuses import PodStatuses
@@ -85,15 +86,9 @@ class KubeCluster(ObjectIndex):
 
     def bind(self, pod: Pod, node_name: str) -> Awaitable[None]:
         """Put the pod on a node; the answer raises ApiError when the cluster refuses."""
-        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding"
-        # Names and uids are made of letters, digits, dots and hyphens: nothing to escape.
-        body = (
-            f'{{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"{pod.name}",'
-            f'"namespace":"{pod.namespace}","uid":"{pod.uid}"}},'
-            f'"target":{{"kind":"Node","name":"{node_name}"}}}}'
-        ).encode()
+        path, body = path_and_body(pod, node_name)
         future = self._loop.create_future()
-        self._order(PostOrder(path, body, future))
+        self._order(PostOrder(path, body, future, Confirm(pod, node_name)))
         return future
 
     def evict(self, victim: Pod, preemptor: Pod) -> Awaitable[None] | None:

@@ -64,7 +64,15 @@ class PatientCrossing(Crossing[Item]):
         self._patience_s = patience_s
 
     def _announce(self) -> None:
-        if self._patience_s:
+        if not self._is_on_source():
+            super()._announce()
+        elif self._patience_s:
             self._source.call_later(self._patience_s, super()._announce)
         else:
             self._source.call_soon(super()._announce)
+
+    def _is_on_source(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._source
+        except RuntimeError:
+            return False

@@ -32,6 +32,8 @@ RETRY_S = 10.0
 FINISH_S = 6 * 60.0
 REFRESH_S = 30 * 60.0
 DROP_NOTE_S = 60.0
+ONCE = "Scheduled"
+"""What is said once about a pod, and so need not be remembered: there may be a thousand in a second."""
 
 Key = tuple[str, ...]
 
@@ -151,6 +153,8 @@ class EventRecorder:
 
     def _to_send(self, said: PodEvent) -> Event | None:
         """The event to send; None if it is only counted."""
+        if said.reason == ONCE:
+            return self._make(said)
         regarding = said.regarding
         controller = said.reporting_controller
         related = said.related.uid if said.related is not None else ""

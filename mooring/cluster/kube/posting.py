@@ -198,6 +198,7 @@ class PostPool:
         self._host = address.hostname or ""
         self._port = address.port or (443 if address.scheme == "https" else 80)
         self._prefix = address.path
+        self._authority = address.netloc
         self._head_for: tuple[str | None, bytes] = (None, b"")
 
     @property
@@ -211,6 +212,10 @@ class PostPool:
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self.pump)
+
+    def forget_waiting(self) -> None:
+        """What has not been sent is not sent any more, and nobody is told."""
+        self._waiting.clear()
 
     def close(self) -> None:
         """End all connections."""
@@ -297,7 +302,7 @@ class PostPool:
         authorization = self._credentials.authorization
         if self._head_for[0] != (authorization or "") or not self._head_for[1]:
             lines = [
-                f"Host: {self._host}:{self._port}",
+                f"Host: {self._authority}",
                 f"User-Agent: mooring/{__version__}",
                 f"Accept: {JSON}",
                 f"Content-Type: {JSON}",

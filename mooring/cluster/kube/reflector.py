@@ -144,14 +144,14 @@ class Reflector:
                 if not self._version:
                     await self.read_all()
                 await self.watch()
-            except ExpiredError as error:
-                log.info("%s: listing again: %s", self.resource.plural, error)
-                self._version = ""
             except ApiError as error:
                 if not self.is_synced and error.code in (401, 403, 404):
                     raise
+                if isinstance(error, ExpiredError):
+                    self._version = ""
+                level = logging.INFO if isinstance(error, ExpiredError) else logging.WARNING
                 wait_s = self._backoff.next_s()
-                log.warning("%s: %s; next try in %.1f s", self.resource.plural, error, wait_s)
+                log.log(level, "%s: %s; next try in %.1f s", self.resource.plural, error, wait_s)
                 await self._reader.pause(wait_s)
 
     # Listing

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from ...errors import ApiError
+from .bindings import is_unclear
 from .connection import JSON, MAX_RETRIES, Answer, Connection, UnreachableError, refusal
 from .posting import Done, Post, PostPool
 from .throttle import TokenBucket
@@ -49,6 +50,8 @@ class PostOrder(NamedTuple):
     path: str
     body: bytes
     future: asyncio.Future[Any]
+    confirm: Callable[[Sender, ApiError], Awaitable[Any]] | None = None
+    """Finds out what became of it when the answer does not tell; raises the error if nothing did."""
 
 
 class Sender:
@@ -64,12 +67,17 @@ class Sender:
         self._connection = connection
         self._bucket = bucket
         self._answered = answered
-        self._may_send = may_send
+        self._is_ending = False
+        self._may_send: Callable[[], bool] = lambda: not self._is_ending and may_send()
         self._slots = asyncio.Semaphore(MAX_AT_ONCE)
         self._pool: PostPool | None = None
         if connection.credentials.proxy is None:
-            self._pool = PostPool(connection.credentials, may_send, _not_sent)
+            self._pool = PostPool(connection.credentials, self._may_send, _not_sent)
         self._under_way: set[asyncio.Task[None]] = set()
+        self._sending: set[asyncio.Task[Any] | None] = set()
+        self._delayed: deque[tuple[float, Post]] = deque()
+        """Posts that must wait, and until when: the first that came is the first to go."""
+        self._alarm: asyncio.TimerHandle | None = None
 
     def take(self, orders: deque[Order | PostOrder]) -> None:
         """Begin with all orders."""
@@ -94,16 +102,35 @@ class Sender:
 
         wait_s = self._bucket.take()
         assert self._pool is not None, "whoever posts has looked whether there is a way"
+        post = Post(path, body, answered)
         if wait_s:
-            later = Post(path, body, answered)
-            asyncio.get_running_loop().call_later(wait_s, self._pool.post, later)
+            self._delayed.append((asyncio.get_running_loop().time() + wait_s, post))
+            self._post_delayed()
         else:
-            self._pool.post(Post(path, body, answered))
+            self._pool.post(post)
 
     @property
     def can_post(self) -> bool:
         """Whether there is the short way."""
         return self._pool is not None
+
+    def refuse_waiting(self) -> None:
+        """Nothing more may be sent: tell whoever waits."""
+        delayed = [post for _, post in self._delayed]
+        self._delayed.clear()
+        for post in delayed:
+            post.done(_not_sent(post.path))
+        if self._pool is not None:
+            self._pool.pump()
+
+    def end(self) -> None:
+        """Send nothing more. What is under way goes on, the rest is forgotten: who waits for it ends, too."""
+        self._is_ending = True
+        self._delayed.clear()
+        if self._pool is not None:
+            self._pool.forget_waiting()
+        for task in self._under_way - self._sending:
+            task.cancel()
 
     async def finish(self, timeout_s: float) -> None:
         """Wait until all that was begun has ended, or the time is over."""
@@ -121,7 +148,20 @@ class Sender:
     @property
     def is_busy(self) -> bool:
         """Whether something is under way."""
-        return bool(self._under_way or (self._pool is not None and self._pool.under_way))
+        posting = self._pool is not None and self._pool.under_way
+        return bool(self._under_way or self._delayed or posting)
+
+    def _post_delayed(self) -> None:
+        """Post what has waited long enough, and come back for the rest."""
+        loop = asyncio.get_running_loop()
+        while self._delayed and self._delayed[0][0] <= loop.time() and self._pool is not None:
+            self._pool.post(self._delayed.popleft()[1])
+        if self._delayed and self._alarm is None:
+            self._alarm = loop.call_at(self._delayed[0][0], self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._alarm = None
+        self._post_delayed()
 
     def _begin(self, order: Order) -> None:
         task = asyncio.get_running_loop().create_task(self._do(order))
@@ -129,8 +169,18 @@ class Sender:
         task.add_done_callback(self._under_way.discard)
 
     def _post(self, order: PostOrder) -> None:
-        path, body, future = order
-        slowly = Order(lambda sender: sender.request("POST", path, body), future, f"POST {path}")
+        path, body, future, confirm = order
+        what = f"POST {path}"
+
+        async def surely(sender: Sender) -> Any:
+            try:
+                return await sender.request("POST", path, body)
+            except ApiError as error:
+                if confirm is None or not is_unclear(error):
+                    raise
+                return await confirm(sender, error)
+
+        slowly = Order(surely, future, what)
         if self._pool is None:
             self._begin(slowly)
             return
@@ -140,6 +190,8 @@ class Sender:
                 self._answered((future, None, None))
             elif answer.code == 401:  # the token has to be renewed first
                 self._begin(slowly)
+            elif confirm is not None and is_unclear(answer):
+                self._begin(Order(lambda sender: confirm(sender, answer), future, what))
             else:
                 self._answered((future, None, answer))
 
@@ -155,7 +207,12 @@ class Sender:
         async with self._slots:
             if not self._may_send():
                 raise _not_sent(path)
-            return await self._connection.request(method, path, body, content_type=content_type)
+            task = asyncio.current_task()
+            self._sending.add(task)
+            try:
+                return await self._connection.request(method, path, body, content_type=content_type)
+            finally:
+                self._sending.discard(task)
 
     async def patch(self, path: str, body: bytes, content_type: str) -> bytes:
         """Send a patch, and again when the server is in trouble."""

@@ -17,6 +17,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=5000)
+    parser.add_argument("--running", type=int, default=0, help="pods that have a node already")
     parser.add_argument(
         "--repeat", type=int, default=1, help="rounds; each contestant's best counts"
     )

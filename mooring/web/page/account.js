@@ -18,6 +18,7 @@ class Account {
     if (account.error) return [h("h3", {}, "Verdict"), h("p", { class: "said" }, account.error)];
     const parts = [];
     if (account.scores) parts.push(...this.scores(account));
+    if (account.remedies && account.remedies.length) parts.push(...this.remedies(account.remedies));
     parts.push(...this.verdict(account));
     const waits = Object.entries(account.waitsFor || {});
     if (waits.length) {
@@ -38,6 +39,19 @@ class Account {
     if (app.live) words = app.live.isAsking ? "Asking the scheduler…" : "";
     else if (isOnNode(state) || state === FINISHED) words = "Scores of pods that found a node are in the report when the run was made with --explain.";
     return words ? h("p", { class: "note" }, words) : "";
+  }
+
+  /** What would let the pod run, node by node. */
+  remedies(remedies) {
+    const { tiles, details } = this.app;
+    const lines = remedies.map((remedy) => {
+      const steps = remedy.steps.map((step) => h("li", {}, step.goal, step.or.length ? h("span", { class: "or" }, ` or ${step.or.join(", or ")}`) : ""));
+      const rest = remedy.unknown.map((refusal) => h("li", { class: "or" }, `${refusal}: nothing is known that would help`));
+      const mark = () => tiles.mark(new Set([remedy.node]));
+      return h("tr", { onmouseenter: mark, onmouseleave: () => tiles.mark(null) },
+        h("th", { scope: "row" }, details.nodeLink(remedy.node)), h("td", {}, h("ul", {}, steps, rest)));
+    });
+    return [h("h3", {}, "What would let it run"), h("table", { class: "remedies" }, h("tbody", {}, lines))];
   }
 
   verdict(account) {

@@ -59,13 +59,19 @@ class LongList {
     this.onOpen = onOpen;
     this.items = [];
     this.active = 0;
+    this.pressed = NONE;
     this.inner = h("div", { class: "inner" });
     element.replaceChildren(this.inner);
     this.draw = perFrame(() => this.drawNow());
     element.addEventListener("scroll", this.draw, { passive: true });
     element.addEventListener("keydown", (event) => this.onKey(event));
     element.addEventListener("focus", this.draw);
-    element.addEventListener("click", (event) => this.onClick(event));
+    element.addEventListener("mousedown", (event) => { this.pressed = this.rowAt(event); });
+    element.addEventListener("mouseup", (event) => this.onRelease(event));
+    element.addEventListener("click", (event) => {
+      const row = event.target.closest(".row");
+      if (event.detail === 0 && row) this.open(Number(row.dataset.at)); // not by a mouse
+    });
     new ResizeObserver(this.draw).observe(element);
   }
 
@@ -84,6 +90,7 @@ class LongList {
     for (let i = first; i < last; i += 1) {
       const row = this.makeRow(items[i], i);
       row.id = `${element.id}-${i}`;
+      row.dataset.at = i;
       row.setAttribute("role", "option");
       row.setAttribute("aria-setsize", items.length);
       row.setAttribute("aria-posinset", i + 1);
@@ -97,11 +104,20 @@ class LongList {
     else element.removeAttribute("aria-activedescendant");
   }
 
-  /** The row is found by its place: its element may have been made anew while the button was down. */
-  onClick(event) {
-    const top = this.inner.getBoundingClientRect().top;
-    const at = Math.floor((event.clientY - top) / this.rowHeight);
-    if (at < 0 || at >= this.items.length) return;
+  /** Which row is at a place of the screen; NONE: none is. */
+  rowAt(event) {
+    const at = Math.floor((event.clientY - this.inner.getBoundingClientRect().top) / this.rowHeight);
+    return at >= 0 && at < this.items.length ? at : NONE;
+  }
+
+  /** Rows may be made anew while the button is down, and then there is no click: what counts is the place. */
+  onRelease(event) {
+    const at = this.rowAt(event);
+    if (event.button === 0 && at !== NONE && at === this.pressed) this.open(at);
+    this.pressed = NONE;
+  }
+
+  open(at) {
     this.active = at;
     this.onOpen(this.items[at]);
   }

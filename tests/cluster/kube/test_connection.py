@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from mooring.cluster.apiserver import make_kubeconfig
+from mooring.cluster.certificates import make_certificate
 from mooring.cluster.kube import connection as module
 from mooring.cluster.kube.connection import Answer, Connection, UnreachableError, retried
 from mooring.cluster.kube.credentials import load_credentials
@@ -231,3 +232,75 @@ def test_wait_ends_when_a_server_that_was_away_is_back(
             await waiting
 
     run(server.server.url, tmp_path, work)
+
+
+def https_config(server: ServerInThread, token: str) -> dict[str, Any]:
+    certificate = server.server.certificate
+    assert certificate is not None
+    return make_kubeconfig(server.server.url, certificate.cert, token)
+
+
+@pytest.mark.parametrize("token", ["right", "wrong"])
+def test_server_with_tls_is_believed_and_believes_the_token(tmp_path: Path, token: str) -> None:
+    path = tmp_path / "kubeconfig"
+
+    async def ask() -> Any:
+        connection = Connection(await load_credentials(path))
+        try:
+            return await connection.get("/api/v1/namespaces/default")
+        finally:
+            await connection.close()
+
+    with api_server(token="right", certificate=make_certificate()) as server:
+        path.write_text(yaml.safe_dump(https_config(server, token)))
+        if token == "right":
+            assert asyncio.run(ask())["metadata"]["name"] == "default"
+            return
+        with pytest.raises(ApiError, match="expected credentials that it knows") as caught:
+            asyncio.run(ask())
+        assert caught.value.code == 401
+
+
+def test_server_with_another_certificate_is_not_believed(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+
+    async def ask() -> Any:
+        connection = Connection(await load_credentials(path))
+        try:
+            return await connection.get("/version")
+        finally:
+            await connection.close()
+
+    with api_server(token="t", certificate=make_certificate()) as server:
+        config = make_kubeconfig(server.server.url, make_certificate().cert, "t")
+        path.write_text(yaml.safe_dump(config))
+        with pytest.raises(UnreachableError, match="certificate"):
+            asyncio.run(ask())
+
+
+def test_pod_uses_its_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "token").write_text("of-the-account\n")
+    (tmp_path / "ca.crt").write_bytes(make_certificate().cert)
+    place = "kubernetes_asyncio.config.incluster_config"
+    monkeypatch.setattr(f"{place}.SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(f"{place}.SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+
+    credentials = asyncio.run(load_credentials())
+
+    assert credentials.server == "https://10.0.0.1:443"
+    assert credentials.authorization == "Bearer of-the-account"
+
+
+def test_without_any_cluster_it_is_said_where_one_was_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+
+    with pytest.raises(InputError, match="expected --kubeconfig, KUBECONFIG"):
+        asyncio.run(load_credentials())

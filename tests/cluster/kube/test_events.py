@@ -110,6 +110,15 @@ def test_other_pods_and_reasons_are_other_events() -> None:
     assert [method for method, _, _ in sent] == ["POST"] * 3
 
 
+def test_what_is_said_once_is_not_remembered() -> None:
+    def check(recorder: EventRecorder) -> None:
+        assert not recorder._known
+
+    sent = record(FakeSender(), said(reason="Scheduled"), then=check)
+
+    assert [method for method, _, _ in sent] == ["POST"]
+
+
 def test_end_of_a_series_writes_how_often_it_was_said() -> None:
     sent = record(FakeSender(), *[said()] * 5, then=lambda r: r.finish_series(1.0))
 

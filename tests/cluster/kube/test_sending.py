@@ -2,12 +2,17 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
+from mooring.api.pod import Pod
+from mooring.cluster.kube import bindings
 from mooring.cluster.kube import sender as module
 from mooring.cluster.kube.backoff import Backoff
+from mooring.cluster.kube.bindings import Confirm
 from mooring.cluster.kube.connection import Answer, UnreachableError
 from mooring.cluster.kube.posting import Post
 from mooring.cluster.kube.sender import ClosedError, Order, PostOrder, Sender
@@ -86,6 +91,12 @@ class FakePool:
     def __init__(self, *answers: Answer | ApiError) -> None:
         self._answers = list(answers)
         self.posted: list[str] = []
+
+    def pump(self) -> None:
+        pass
+
+    def forget_waiting(self) -> None:
+        pass
 
     def post(self, post: Post) -> None:
         self.posted.append(post.path)
@@ -188,3 +199,101 @@ def test_nothing_is_sent_without_the_lease() -> None:
 
     assert [type(answer) for answer in answers] == [ClosedError, ClosedError]
     assert connection.sent == []
+
+
+def with_a_post_that_waits(
+    then: Callable[[Sender], None],
+) -> tuple[FakePool, list[Any], bool]:
+    """Post twice where one is allowed; returns what was posted, the answers, whether something is left to do."""
+    pool, answers = FakePool(Answer(201, b""), Answer(201, b"")), []
+
+    async def go() -> bool:
+        sender = Sender(FakeConnection(), TokenBucket(0.001, 1), lambda result: None)  # type: ignore[arg-type]
+        sender._pool = pool  # type: ignore[assignment]
+        for path in ("/first", "/second"):
+            sender.post(path, b"", answers.append)
+        assert sender.is_busy
+        then(sender)
+        return sender.is_busy
+
+    return pool, answers, asyncio.run(go())
+
+
+def test_post_beyond_the_burst_waits() -> None:
+    pool, answers, is_busy = with_a_post_that_waits(lambda sender: None)
+
+    assert pool.posted == ["/first"]
+    assert answers == [Answer(201, b"")]
+    assert is_busy
+
+
+def test_whoever_waits_is_told_when_the_lease_is_lost() -> None:
+    pool, answers, is_busy = with_a_post_that_waits(Sender.refuse_waiting)
+
+    assert pool.posted == ["/first"]
+    assert isinstance(answers[1], ClosedError)
+    assert not is_busy
+
+
+def test_what_waits_at_the_end_is_forgotten() -> None:
+    pool, answers, is_busy = with_a_post_that_waits(Sender.end)
+
+    assert pool.posted == ["/first"]
+    assert len(answers) == 1
+    assert not is_busy
+
+
+def test_post_that_has_waited_long_enough_goes() -> None:
+    pool = FakePool(Answer(201, b""), Answer(201, b""))
+
+    async def go() -> None:
+        done = asyncio.Event()
+        sender = Sender(FakeConnection(), TokenBucket(1000, 1), lambda result: None)  # type: ignore[arg-type]
+        sender._pool = pool  # type: ignore[assignment]
+        sender.post("/first", b"", lambda answer: None)
+        sender.post("/second", b"", lambda answer: done.set())
+        async with asyncio.timeout(20):
+            await done.wait()
+
+    asyncio.run(go())
+
+    assert pool.posted == ["/first", "/second"]
+
+
+def sure_bind(future: Any) -> PostOrder:
+    return PostOrder("/binding", b"{}", future, Confirm(Pod("p", "n", uid="u"), "a"))
+
+
+def stored(node: str, uid: str = "u") -> bytes:
+    return msgspec.json.encode({"metadata": {"uid": uid}, "spec": {"nodeName": node}})
+
+
+@pytest.mark.parametrize(
+    ("posted", "answers", "code"),
+    [
+        pytest.param(UnreachableError("broke"), [stored("a")], None, id="it had arrived"),
+        pytest.param(Answer(409, b""), [stored("a")], None, id="it had arrived the first time"),
+        pytest.param(Answer(504, b""), [stored("a")], None, id="it took long"),
+        pytest.param(UnreachableError("broke"), [stored("")], 0, id="it had not arrived"),
+        pytest.param(Answer(409, b""), [stored("b")], 409, id="somebody else was first"),
+        pytest.param(Answer(409, b""), [stored("a", "other")], 409, id="another pod of that name"),
+        pytest.param(Answer(409, b""), [ApiError("gone", 404)], 409, id="the pod is gone"),
+        pytest.param(Answer(422, b""), [], 422, id="a refusal is clear"),
+        pytest.param(
+            UnreachableError("broke"),
+            [UnreachableError("away"), ApiError("starting", 503), stored("a")],
+            None,
+            id="the server is away for a while",
+        ),
+    ],
+)
+def test_what_became_of_a_binding_is_found_out(
+    posted: Any, answers: list[Any], code: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bindings, "FIRST_WAIT_S", 0)
+    connection = FakeConnection(*answers)
+
+    (problem,) = send(connection, [sure_bind], FakePool(posted))
+
+    assert (problem.code if isinstance(problem, ApiError) else problem) == code
+    assert connection.sent == [("GET", "/api/v1/namespaces/n/pods/p")] * len(answers)

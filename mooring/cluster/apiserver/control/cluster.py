@@ -50,6 +50,10 @@ class LiveCluster:
         """All objects of `kind`, in `namespace` when given; what is written meanwhile is not in it."""
         return list(self._mirror.list(kind, namespace))
 
+    def kinds(self) -> Iterable[str]:
+        """The kinds of the objects that are, or were, there."""
+        return self._mirror.kinds()
+
     def get(self, kind: str, namespace: str, name: str) -> Any | None:
         """One object, or None."""
         return self._mirror.get(kind, namespace, name)

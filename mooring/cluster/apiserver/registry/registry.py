@@ -29,7 +29,7 @@ from .errors import (
     stale,
 )
 from .resources import BY_STORAGE, Resource
-from .validation import create_causes, update_causes
+from .validation import create_causes, status_causes, update_causes
 
 Tree = dict[str, Any]
 Edit = Callable[[Tree], Tree]
@@ -142,6 +142,9 @@ class Registry:
         preparing.keep_server_set(tree, old)
         if subresource == "status":
             tree = preparing.only_status(resource, tree, old)
+            causes = list(status_causes(resource, tree))
+            if causes:
+                raise invalid(resource, name, causes)
         elif subresource == "finalize":
             tree = {**old, "spec": tree.get("spec") or {}}
         else:

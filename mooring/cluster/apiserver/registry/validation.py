@@ -12,7 +12,9 @@ from typing import Any
 
 from ....api.names import is_label_value, is_qualified_name
 from ....api.quantity import parse_quantity
+from ....api.resources import is_extended, is_hugepages
 from .errors import Cause, forbidden_field, invalid_value, required, unsupported_value
+from .events import event_causes
 from .resources import Resource
 
 Tree = Mapping[str, Any]
@@ -109,6 +111,8 @@ def _owner_causes(owners: Iterable[Tree]) -> Iterator[Cause]:
 def create_causes(resource: Resource, tree: Tree) -> Iterator[Cause]:
     """Yield what is wrong with a new object."""
     yield from metadata_causes(resource, tree["metadata"])
+    if resource.stored_as:
+        yield from event_causes(tree)
     check = _CHECKS.get(resource.storage)
     if check is not None:
         yield from check(tree)
@@ -124,6 +128,15 @@ def update_causes(resource: Resource, tree: Tree, old: Tree) -> Iterator[Cause]:
     check = _UPDATE_CHECKS.get(resource.storage)
     if check is not None:
         yield from check(tree, old)
+
+
+def status_causes(resource: Resource, tree: Tree) -> Iterator[Cause]:
+    """Yield what is wrong with a status that a client wrote."""
+    status = tree.get("status") or {}
+    is_claim = resource.storage == "resourceclaims.resource.k8s.io"
+    if is_claim and status.get("reservedFor") and not status.get("allocation"):
+        problem = "may not be specified when `allocated` is not set"
+        yield forbidden_field("status.reservedFor", problem)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -194,6 +207,8 @@ def _container_causes(container: Tree, path: str, names: set[str]) -> Iterator[C
 def _resource_causes(resources: Tree, path: str) -> Iterator[Cause]:
     limits = resources.get("limits") or {}
     for name, wanted in (resources.get("requests") or {}).items():
+        if name not in limits and (is_extended(name) or is_hugepages(name)):
+            yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
         if name not in limits or wanted == limits[name]:
             continue
         try:

@@ -13,6 +13,8 @@ from ..registry.errors import (
     Cause,
     StatusError,
     bad_request,
+    invalid,
+    invalid_value,
     method_not_allowed,
     unsupported_media_type,
 )
@@ -143,6 +145,7 @@ class Writing:
                 check_types(patched, SCALE)
             else:
                 warnings.update(check_fields(resource, patched, options.field_validation))
+            _check_same_object(resource, patched, tree)
             return patched
 
         if is_scale:
@@ -300,6 +303,15 @@ def _namespace_of(target: Target, tree: Mapping[str, Any]) -> str:
             "the namespace of the provided object does not match the namespace sent on the request"
         )
     return target.namespace
+
+
+def _check_same_object(resource: Resource, patched: Tree, tree: Tree) -> None:
+    """A patch may name the uid, so that it changes no other object of that name."""
+    metadata, before = patched.get("metadata") or {}, tree.get("metadata") or {}
+    uid = metadata.get("uid")
+    if uid and uid != before.get("uid"):
+        cause = invalid_value("metadata.uid", uid, "field is immutable")
+        raise invalid(resource, str(before.get("name")), [cause])
 
 
 def _through_version(resource: Resource, edit: Edit) -> Edit:

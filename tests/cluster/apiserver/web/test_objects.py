@@ -349,6 +349,10 @@ def test_events_are_one_thing_in_two_versions(api: ServerInThread) -> None:
         "regarding": {"kind": "Pod", "name": "web"},
         "note": "hello",
         "reportingController": "me",
+        "reportingInstance": "me-1",
+        "action": "Waving",
+        "reason": "Greeting",
+        "type": "Normal",
         "eventTime": "2026-01-01T00:00:00.000000Z",
     }
 

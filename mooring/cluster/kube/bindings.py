@@ -1,0 +1,84 @@
+"""Bindings: the binding of a pod, and what became of it when the answer was lost.
+
+A connection that breaks leaves open whether a binding arrived, and one that is sent again is refused if it had. Whoever
+took that for a failure would give the room on the node to another pod until a watch shows better. So the pod is looked
+at, if need be when the server is back, and until then it keeps its place. kube-scheduler does not do this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ...api.pod import Pod
+from ...errors import ApiError
+from .backoff import Backoff
+from .connection import UnreachableError
+
+if TYPE_CHECKING:
+    from .sender import Sender
+
+FIRST_WAIT_S, MAX_WAIT_S = 0.5, 5.0
+
+
+class _Spec(msgspec.Struct):
+    node_name: str = msgspec.field(default="", name="nodeName")
+
+
+class _Metadata(msgspec.Struct):
+    uid: str = ""
+
+
+class _BoundPod(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec
+
+
+_PODS = msgspec.json.Decoder(_BoundPod)
+
+
+def path_and_body(pod: Pod, node_name: str) -> tuple[str, bytes]:
+    """Where a binding is posted, and what."""
+    # Names and uids are made of letters, digits, dots and hyphens: nothing to escape.
+    body = (
+        f'{{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"{pod.name}",'
+        f'"namespace":"{pod.namespace}","uid":"{pod.uid}"}},'
+        f'"target":{{"kind":"Node","name":"{node_name}"}}}}'
+    )
+    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding", body.encode()
+
+
+def is_unclear(error: ApiError) -> bool:
+    """Whether the pod may have been bound all the same: there was no answer, none to rely on, or another was first."""
+    return isinstance(error, UnreachableError) or error.code == 409 or error.code >= 500
+
+
+class Confirm:
+    """Finds out whether a pod was bound to the node that was meant for it."""
+
+    __slots__ = ("_node_name", "_pod")
+
+    def __init__(self, pod: Pod, node_name: str) -> None:
+        self._pod = pod
+        self._node_name = node_name
+
+    async def __call__(self, sender: Sender, error: ApiError) -> None:
+        """Return if it was; raise `error`, why it seemed to have failed, if it was not."""
+        path = f"/api/v1/namespaces/{self._pod.namespace}/pods/{self._pod.name}"
+        backoff = Backoff(FIRST_WAIT_S, MAX_WAIT_S)
+        while True:
+            try:
+                answer = await sender.request("GET", path)
+                break
+            except ApiError as problem:
+                if not isinstance(problem, UnreachableError) and problem.code < 500:
+                    raise error from None
+            await asyncio.sleep(backoff.next_s())
+        try:
+            stored = _PODS.decode(answer)
+        except msgspec.MsgspecError:
+            raise error from None
+        if (stored.metadata.uid, stored.spec.node_name) != (self._pod.uid, self._node_name):
+            raise error
