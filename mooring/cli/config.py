@@ -96,7 +96,7 @@ class Effective(NamedTuple):
     expanded: tuple[ExpandedPlugins, ...]
 
 
-@app.command()
+@app.command(short_help="Show the effective configuration, with every default.")
 @reports_failures
 def show(
     config: Annotated[
@@ -134,7 +134,7 @@ def show(
     _print_notes(effective.reading.notes)
 
 
-@app.command()
+@app.command(short_help="Name all problems of configuration files.")
 @reports_failures
 def check(
     files: Annotated[
@@ -170,7 +170,7 @@ def check(
         raise typer.Exit(BAD_INPUT)
 
 
-@app.command()
+@app.command(short_help="Write a configuration in the current format.")
 @reports_failures
 def convert(
     file: Annotated[

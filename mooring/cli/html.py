@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from ..answers import ClusterView
 from ..answers.settings import Settings
 from ..sim import Simulation, SimulationReport
-from .targets import open_target
+from .targets import WholeFile, whole_target
 
 
 class NoPage:
@@ -24,10 +23,10 @@ class NoPage:
 
 
 class Page(NoPage):
-    """Follows a run, and writes its page to `stream`."""
+    """Follows a run, and writes its page to `file`."""
 
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
+    def __init__(self, file: WholeFile) -> None:
+        self._file = file
 
     def follow(self, simulation: Simulation, settings: Settings) -> None:
         from ..web import History  # whoever wants no page need not wait for it
@@ -43,12 +42,13 @@ class Page(NoPage):
         for result in report.pods:
             self._history.note(result.attempt)
         write_report(
-            self._stream,
+            self._file,
             self._history,
             sources=sources,
             preempted=report.preempted,
             make_view=self._view,
         )
+        self._file.keep()  # whatever becomes of what is printed afterwards
 
     def _view(self) -> ClusterView:
         """The cluster as it is at the end of the run, for questions."""
@@ -67,9 +67,12 @@ class Page(NoPage):
 
 @contextmanager
 def html_to(path: Path | None) -> Iterator[NoPage]:
-    """What follows a run and writes its page to the file, which is opened at once; InputError when it cannot be."""
+    """What follows a run and writes its page to the file; InputError, at once, when it cannot be written.
+
+    A run that fails leaves the file that was there.
+    """
     if path is None:
         yield NoPage()
         return
-    with open_target("--html", str(path)) as stream:
-        yield Page(stream)
+    with whole_target("--html", path) as file:
+        yield Page(file)

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..sim.traces import find_openb, parse_columns, read_own_tables, write_list
 from .consoles import stderr_console
 from .failures import reports_failures
-from .targets import STDOUT, open_target
+from .targets import STDOUT, whole_target
 
 HELP = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(name="trace", help="Bring traces of real clusters in.", context_settings=HELP)
@@ -28,7 +28,7 @@ ToOption = Annotated[
 ]
 
 
-@import_app.command("openb")
+@import_app.command("openb", short_help="Make manifests of openb, a cluster with GPUs of 2023.")
 @reports_failures
 def import_openb(
     folder: Annotated[Path, typer.Argument(help="The folder with the CSV files of the trace.")],
@@ -65,7 +65,7 @@ def import_openb(
     _write(to, trace.objects(None if demand is None else demand / 100, seed))
 
 
-@import_app.command("csv")
+@import_app.command("csv", short_help="Make manifests of tables of your own.")
 @reports_failures
 def import_csv(
     nodes: Annotated[
@@ -109,6 +109,6 @@ def _write(to: str, objects: Iterable[dict[str, Any]]) -> None:
     if to == STDOUT:
         write_list(sys.stdout, whole)
         return
-    with open_target("--to", to) as stream:
-        count = write_list(stream, whole)
+    with whole_target("--to", Path(to)) as file:
+        count = write_list(file, whole)
     stderr_console().print(f"{to}: {count:,} objects", style="dim", markup=False, soft_wrap=True)

@@ -5,24 +5,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeAlias
 
 from ..observe import SchedulerMetrics
-from .targets import STDOUT, open_target
+from .targets import STDOUT, whole_target
 
 WriteMetrics: TypeAlias = Callable[[SchedulerMetrics], None]
 
 
 @contextmanager
 def metrics_to(target: str | None) -> Iterator[WriteMetrics]:
-    """What writes metrics to a file, which is opened at once, or to standard output for `-`; nowhere for None."""
+    """What writes metrics to a file, or to standard output for `-`; nowhere for None.
+
+    A file that cannot be written is said at once; a run that fails leaves what was there.
+    """
     if target is None:
         yield lambda metrics: None
     elif target == STDOUT:
         yield lambda metrics: _write(sys.stdout.write, metrics)
     else:
-        with open_target("--metrics", target) as stream:
-            yield lambda metrics: _write(stream.write, metrics)
+        with whole_target("--metrics", Path(target)) as file:
+            yield lambda metrics: _write(file.write, metrics)
 
 
 def _write(write: Callable[[str], int], metrics: SchedulerMetrics) -> None:

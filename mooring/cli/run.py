@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import logging
 import signal
 from pathlib import Path
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from ..cluster.live import need_packages
 from ..config import SchedulerConfiguration, parse_feature_gates
-from ..errors import InputError
 from ..observe.logs import set_up_logging
 from .config import FeatureGatesOption, PluginFilesOption, read_configuration
 from .electing import (
@@ -109,11 +108,7 @@ def run(
 
     Example: mooring run --kubeconfig ~/.kube/config --config scheduler.yaml
     """
-    for package in ("aiohttp", "kubernetes_asyncio"):
-        if importlib.util.find_spec(package) is None:
-            raise InputError(
-                f"{package}: expected it to be installed; got nothing. Try: pip install 'mooring[kube]'"
-            )
+    need_packages()
     from ..cluster.kube.patience import make_loop
     from ..scheduler.kube_driver import DriverOptions
 

@@ -32,7 +32,7 @@ BindAddressOption = Annotated[
     str,
     typer.Option(
         metavar="ADDRESS",
-        help="Where probes, metrics and the configuration are served. Beyond the loopback, "
+        help="Where probes, metrics, the configuration and the page are served. Beyond the loopback, "
         "tokens are asked for and checked with the API server.",
     ),
 ]

@@ -45,7 +45,7 @@ NodesArgument = Annotated[
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Name of a node.")]
 
 
-@app.command()
+@app.command(short_help="Evict the pods of nodes, as kubectl drain does.")
 @takes_question
 def drain(
     question: Question,
@@ -68,12 +68,12 @@ def drain(
     _answer(question, [Drain(tuple(nodes), force)], output, everything)
 
 
-@app.command("add-nodes")
+@app.command("add-nodes", short_help="Add nodes like one that is there.")
 @takes_question
 def add_nodes(
     question: Question,
     number: Annotated[
-        int | None, typer.Argument(metavar="[NUMBER]", min=0, help="How many nodes; 1 if not said.")
+        int | None, typer.Argument(metavar="NUMBER", min=0, help="How many nodes; 1 if not said.")
     ] = None,
     like: Annotated[
         str,
@@ -141,7 +141,7 @@ def uncordon(
     _answer(question, [Uncordon(tuple(nodes))], output, everything)
 
 
-@app.command("add-taint")
+@app.command("add-taint", short_help="Put taints on a node.")
 @takes_question
 def add_taint(
     question: Question,
@@ -183,7 +183,7 @@ def remove_taint(
     _answer(question, [RemoveTaint(node, tuple(taints))], output, everything)
 
 
-@app.command()
+@app.command(short_help="Change what a node offers, or what pods ask for.")
 @takes_question
 def resize(
     question: Question,
@@ -243,7 +243,7 @@ def delete(
     _answer(question, [Delete(tuple(objects))], output, everything)
 
 
-@app.command()
+@app.command(short_help="Make the changes in a file, in order.")
 @takes_question
 def apply(
     question: Question,

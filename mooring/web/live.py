@@ -33,7 +33,9 @@ PAUSE_S = 0.4
 PATIENCE_S = 25.0
 """How long nothing may happen before the page is told just that."""
 MOST_EVENTS = 100_000
-"""A longer history begins anew, and so do the pages that follow it."""
+"""A longer history is forgotten; it begins anew when a page asks, and so do the pages that follow it."""
+IDLE_S = 300.0
+"""How long nobody may ask before the history is forgotten."""
 MOST_VIEWED = 5_000
 """In a cluster of more nodes and pods it would take too long to find out what would let a pod run."""
 COUNTS = ("texts", "resources", "nodes", "kinds", "rows", "pods", "events")
@@ -160,6 +162,8 @@ class Feed:
         self._source = source
         self._history: History | None = None
         self._epoch = 0
+        self._asked_at_s = 0.0
+        self._is_watching = False
 
     # What is asked
 
@@ -230,8 +234,10 @@ class Feed:
         return account
 
     def _up_to_date(self) -> History:
-        """The history, begun when it is asked for first, or when it has become too long."""
-        if self._history is None:
+        """The history, begun when it is asked for first, or anew when it was forgotten."""
+        self._asked_at_s = self._source.clock.monotonic()
+        if not self._is_watching:
+            self._is_watching = True
             self._source.cluster.watch(_Follower(self), replay=False)
         if self._history is None or len(self._history.events) > MOST_EVENTS:
             self._history = self._begin()
@@ -249,10 +255,14 @@ class Feed:
         history.begin()
         return history
 
-    @property
-    def history(self) -> History | None:
-        """What is followed now."""
-        return self._history
+    def followed(self) -> History | None:
+        """The history that is to hear of a change; one that nobody asks for any more is forgotten here."""
+        history = self._history
+        if history is not None:
+            idle_s = self._source.clock.monotonic() - self._asked_at_s
+            if idle_s > IDLE_S or len(history.events) > MOST_EVENTS:
+                history = self._history = None
+        return history
 
 
 class _Follower:
@@ -262,16 +272,19 @@ class _Follower:
         self._feed = feed
 
     def on_add(self, obj: Any) -> None:
-        if self._feed.history is not None:
-            self._feed.history.on_add(obj)
+        history = self._feed.followed()
+        if history is not None:
+            history.on_add(obj)
 
     def on_update(self, old: Any, new: Any) -> None:
-        if self._feed.history is not None:
-            self._feed.history.on_update(old, new)
+        history = self._feed.followed()
+        if history is not None:
+            history.on_update(old, new)
 
     def on_delete(self, obj: Any) -> None:
-        if self._feed.history is not None:
-            self._feed.history.on_delete(obj)
+        history = self._feed.followed()
+        if history is not None:
+            history.on_delete(obj)
 
 
 def _count(text: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import TYPE_CHECKING
 
 from ..api.pod import Pod
 from ..errors import MooringError
@@ -16,6 +16,9 @@ from .history import FORMAT, History, State
 from .numbering import Tree
 from .remedies import MakeView, remedies_of
 
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
 JUDGED_STATES = (State.ACTIVE, State.BACKOFF, State.UNSCHEDULABLE)
 END = "end"
 MOST_REMEDIES = 200
@@ -23,7 +26,7 @@ MOST_REMEDIES = 200
 
 
 def write_report(
-    stream: IO[str],
+    stream: SupportsWrite[str],
     history: History,
     *,
     sources: Iterable[Path | str] = (),

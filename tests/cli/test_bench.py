@@ -22,11 +22,6 @@ WORKLOADS = """
 """
 
 
-@pytest.fixture(autouse=True)
-def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-
-
 def bench(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["bench", *map(str, arguments)])
 

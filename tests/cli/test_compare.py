@@ -15,7 +15,7 @@ PACK = "compare/most-allocated.yaml"
 
 @pytest.fixture(autouse=True)
 def examples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """File names are short, wherever the examples lie."""
+    """File names are short, wherever the examples lie, and lines as long as they need to be."""
     monkeypatch.chdir(EXAMPLES)
 
 

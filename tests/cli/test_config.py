@@ -18,7 +18,6 @@ GROUP = "kubescheduler.config.k8s.io"
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory; output is as wide as it likes."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("COLUMNS", raising=False)
     return tmp_path
 
 

@@ -31,7 +31,6 @@ def run(*args: str, code: int = 0) -> str:
 
 
 def test_the_table_has_a_line_for_each_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
     lines = run().splitlines()
 
     assert len(lines) == len(IN_TREE) + 1
@@ -42,7 +41,6 @@ def test_the_table_has_a_line_for_each_plugin(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_wide_has_the_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
     lines = run("-o", "wide").splitlines()
 
     volumes = next(line for line in lines if line.startswith("VolumeBinding "))

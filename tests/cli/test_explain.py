@@ -38,7 +38,6 @@ def make_pod(name: str, cpu: str = "1", namespace: str = "default", **spec: Any)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory; output is as wide as it likes."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("COLUMNS", raising=False)
     return tmp_path
 
 
@@ -205,7 +204,7 @@ def test_wrong_input_is_one_line_and_status_2(
 
 
 def test_what_would_let_a_pending_pod_run_is_told_for_the_nearest_nodes() -> None:
-    out, _ = explain("pod/web-7", "-f", str(EXAMPLES / "pending.yaml"), code=1)
+    out, _ = explain("pod/web-7", "-f", str(EXAMPLES / "explain" / "pending.yaml"), code=1)
 
     table = out.partition("WHAT WOULD LET IT RUN THERE\n")[2].splitlines()
     assert [line.strip() for line in table] == [
@@ -223,7 +222,7 @@ def test_what_would_let_a_pending_pod_run_is_told_for_the_nearest_nodes() -> Non
 
 
 def test_changes_from_json_can_be_made_in_the_manifests_and_the_pod_fits(folder: Path) -> None:
-    source = EXAMPLES / "pending.yaml"
+    source = EXAMPLES / "explain" / "pending.yaml"
     told = explain_json("web-7", "-f", str(source), "--nearest", "2", code=1)
     assert [found["node"] for found in told["counterfactuals"]] == ["node-1", "node-2"]
     manifests = list(yaml.safe_load_all(source.read_text()))
@@ -247,7 +246,9 @@ def test_the_schema_in_the_documentation_is_that_of_the_answer() -> None:
 
 
 def test_the_answer_can_be_read_back() -> None:
-    out, _ = explain("pod/web-7", "-f", str(EXAMPLES / "pending.yaml"), "-o", "json", code=1)
+    out, _ = explain(
+        "pod/web-7", "-f", str(EXAMPLES / "explain" / "pending.yaml"), "-o", "json", code=1
+    )
 
     read = msgspec.json.decode(out, type=PodExplanation)
 

@@ -27,7 +27,6 @@ none,500,512,0,0,,BE,Pending,30,90,
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small trace in the form of openb, in the current folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("COLUMNS", raising=False)
     Path("openb_node_list_gpu_node.csv").write_text(NODES)
     Path("openb_pod_list_default.csv").write_text(PODS)
     return tmp_path

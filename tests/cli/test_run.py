@@ -17,6 +17,7 @@ import pytest
 
 from mooring.cluster.apiserver import make_kubeconfig
 from mooring.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
+from mooring.web.history import State
 
 TIMEOUT_S = 60.0
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
@@ -39,7 +40,7 @@ class Running:
 
     def __init__(self, api: ServerInThread, folder: Path, *arguments: str) -> None:
         kubeconfig, config = folder / "kubeconfig", folder / "config.yaml"
-        kubeconfig.write_text(json.dumps(make_kubeconfig(api.server.url)))
+        kubeconfig.write_text(json.dumps(make_kubeconfig(api.server.url, token=api.server.token)))
         config.write_text(CONFIG)
         self.port = free_port()
         command = [sys.executable, "-m", "mooring.cli.main", "run", "--kubeconfig", str(kubeconfig)]
@@ -236,15 +237,80 @@ def test_wrong_options(
     assert "Traceback" not in err
 
 
-def test_beyond_the_loopback_tokens_are_asked_for(tmp_path: Path) -> None:
-    with api_server(runs_pods=False) as api:
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[Running]:
+    """One that can be reached from elsewhere, of a cluster whose server asks for a token."""
+    with api_server(runs_pods=False, token="secret") as api:
         running = Running(api, tmp_path, "--bind-address=0.0.0.0")
-        try:
-            running.until_ready()  # probes need none
-            # The embedded server knows one user, who may everything; whoever has no token is asked about.
-            assert running.get("/metrics", Authorization="Bearer any")[0] == 200
-            assert running.get("/page/")[0] == 200  # which a browser asks for without
-            assert running.get("/page/state", Authorization="Bearer any")[0] == 200
-        finally:
-            running.process.kill()
-            running.process.communicate()
+        running.until_ready()  # probes need none
+        yield running
+        running.process.kill()
+        running.process.communicate()
+
+
+def test_beyond_the_loopback_tokens_are_asked_for(guarded: Running) -> None:
+    for path in ("/metrics", "/configz", "/page/state", "/page/changes", "/page/pod"):
+        assert guarded.get(path, Authorization="Bearer secret")[0] == 200
+        assert guarded.get(path, Authorization="Bearer other")[0] == 401
+        code, text = guarded.get(path)
+        assert code == 403
+        assert f'User "system:anonymous" cannot get path "{path}"' in json.loads(text)["message"]
+    # The page itself says nothing of the cluster, and browsers have no token to show when they open it.
+    code, text = guarded.get("/page")
+    assert code == 200
+    assert '{"isLive":true}' in text
+
+
+class Page:
+    """What a browser that shows the page knows."""
+
+    def __init__(self, running: Running) -> None:
+        self._running = running
+        self._state: Any = self._ask("/page/state")
+
+    def _ask(self, path: str) -> Any:
+        code, text = self._running.get(path)
+        assert code == 200, text
+        return json.loads(text)
+
+    def until_on(self, node: str, pod: str) -> None:
+        """Follow what changes until the pod is told to run on the node."""
+        state, names = self._state, list(self._state["pods"]["name"])
+        told = len(state["events"]["t"])
+        for _ in attempts(self._running.process):
+            tale = self._ask(
+                f"/page/changes?epoch={state['epoch']}&events={told}&pods={len(names)}"
+            )
+            assert tale["epoch"] == state["epoch"]
+            names += tale["pods"]["name"]
+            events = tale["events"]
+            told += len(events["t"])
+            for what, which, value in zip(
+                events["what"], events["which"], events["value"], strict=True
+            ):
+                is_placed = what == State.RUNNING and names[which] == pod
+                if is_placed and tale["nodes"][value] == node:
+                    return
+
+    def judge(self, pod: str) -> Any:
+        """What a click on the pod shows."""
+        return self._ask(f"/page/pod?namespace=default&name={pod}")
+
+
+def test_the_page_follows_the_cluster_and_explains_a_pod(
+    api: ServerInThread, running: Running
+) -> None:
+    assert "<title>" in running.get("/page/")[1]
+    page = Page(running)
+    api.make(PODS, pod_tree("p"), pod_tree("nowhere", nodeSelector={"no": "where"}))
+
+    page.until_on("a", "p")
+
+    assert page.judge("p")["feasible"] == 1
+    refused = page.judge("nowhere")
+    assert (refused["evaluated"], refused["feasible"]) == (1, 0)
+    assert "node affinity/selector" in json.dumps(refused["refusals"])
+    assert page.judge("gone") == {"when": "now", "error": "The pod is not there any more."}
+    running.process.send_signal(signal.SIGTERM)
+    code, err = running.end()
+    assert (code, "Traceback" in err) == (0, False)

@@ -34,7 +34,6 @@ def make_pod(name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory; output is as wide as it likes."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("COLUMNS", raising=False)
     return tmp_path
 
 
@@ -191,7 +190,6 @@ def test_the_explanation_for_machines(folder: Path) -> None:
 
 
 def test_the_explanation_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
 
     out, _ = simulate(*FILES, "--explain", code=1)
 

@@ -39,7 +39,6 @@ def make_pod(name: str, cpu: str = "1", **annotations: str) -> dict[str, Any]:
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A cluster with a pod that ends and one that comes later and waits for that."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("COLUMNS", raising=False)
     objects = [
         NODE,
         make_pod("a", "3", duration="10m"),

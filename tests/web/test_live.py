@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientResponse, web
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
 from mooring.answers import ClusterView
+from mooring.cluster.memory import MemoryCluster, WatchHandler
 from mooring.testing.builders import make_node, make_pod
 from mooring.testing.scenarios import Scenario
 from mooring.web import live
@@ -235,3 +236,55 @@ def test_nothing_is_watched_before_somebody_asks() -> None:
         assert len(scenario.cluster._handlers) == watchers + 1
 
     serve(scenario, ask)
+
+
+class WatchedCluster:
+    """A cluster that knows who watches it."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+        self.get, self.list = cluster.get, cluster.list
+        self.watchers: list[WatchHandler] = []
+
+    def watch(self, handler: WatchHandler, replay: bool = True) -> None:
+        self.watchers.append(handler)
+        self._cluster.watch(handler, replay)
+
+
+@pytest.mark.parametrize(
+    ("idle_s", "is_forgotten"),
+    [
+        pytest.param(live.IDLE_S - 1, False, id="asked lately"),
+        pytest.param(live.IDLE_S + 1, True, id="long not asked"),
+    ],
+)
+def test_nothing_is_watched_for_those_who_do_not_ask(idle_s: float, is_forgotten: bool) -> None:
+    scenario = small()
+    cluster = WatchedCluster(scenario.cluster)
+    feed = live.Feed(PageSource(cluster, scenario.clock, lambda: scenario.scheduler))
+    assert cluster.watchers == []
+
+    before = asyncio.run(feed.state(make_mocked_request("GET", "/state")))
+    scenario.clock.advance(idle_s)
+    scenario.cluster.add(make_pod("late", cpu="1"))
+
+    assert len(cluster.watchers) == 1
+    assert (feed.followed() is None) == is_forgotten
+    after = asyncio.run(feed.state(make_mocked_request("GET", "/state")))
+    assert (after["epoch"] != before["epoch"]) == is_forgotten
+    assert [*after["pods"]["name"]] == ["runs", "huge", "late"]
+    assert len(cluster.watchers) == 1
+
+
+def test_a_history_that_nobody_asks_for_does_not_grow_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live, "MOST_EVENTS", 3)
+    scenario = small()
+    feed = live.Feed(PageSource(scenario.cluster, scenario.clock, lambda: scenario.scheduler))
+    asyncio.run(feed.state(make_mocked_request("GET", "/state")))
+
+    for i in range(9):
+        scenario.cluster.add(make_pod(f"late-{i}", cpu="100m"))
+
+    assert feed.followed() is None

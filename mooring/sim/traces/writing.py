@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import IO, Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
-def write_list(stream: IO[str], objects: Iterable[dict[str, Any]]) -> int:
+
+def write_list(stream: SupportsWrite[str], objects: Iterable[dict[str, Any]]) -> int:
     """Write the objects to `stream`; returns how many there were."""
     count = 0
     stream.write('{"apiVersion":"v1","kind":"List","items":[')

@@ -32,5 +32,6 @@ def answer(resource: Resource, tree: Tree, token: str) -> Tree:
                 "incomplete": False,
             }
         case _:
-            status = {"allowed": True}
+            is_nobody = token and spec.get("user") == "system:anonymous"
+            status = {"allowed": not is_nobody}
     return {**tree, "metadata": tree.get("metadata") or {}, "status": status}

@@ -1,0 +1,59 @@
+"""Audit: what somebody asked of a real API server, and what became of it, from the server's own log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from .client import Tree
+
+FORBIDDEN = 403
+
+
+class Asked(NamedTuple):
+    """One request, as RBAC sees it: `resource` is `pods` or `pods/status`; for other paths it is the path."""
+
+    verb: str
+    group: str
+    resource: str
+
+
+class Audit:
+    """The log of the requests of `users`. Give `arguments` to the API server before it is started."""
+
+    def __init__(self, folder: Path, *users: str) -> None:
+        self._log = folder / "audit.log"
+        policy = folder / "audit-policy.yaml"
+        head = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy"}
+        rules = [{"level": "Metadata", "users": list(users)}, {"level": "None"}]
+        policy.write_text(
+            yaml.safe_dump({**head, "omitStages": ["RequestReceived"], "rules": rules})
+        )
+        self.arguments = (f"--audit-policy-file={policy}", f"--audit-log-path={self._log}")
+
+    def asked(self) -> set[Asked]:
+        """What was asked for."""
+        return {_asked(entry) for entry in self._entries()}
+
+    def refused(self) -> dict[Asked, str]:
+        """What was not allowed, and in which words."""
+        return {
+            _asked(entry): entry["responseStatus"].get("message", "")
+            for entry in self._entries()
+            if entry["responseStatus"]["code"] == FORBIDDEN
+        }
+
+    def _entries(self) -> list[Tree]:
+        lines = self._log.read_text().splitlines() if self._log.exists() else []
+        return [json.loads(line) for line in lines]
+
+
+def _asked(entry: Tree) -> Asked:
+    about = entry.get("objectRef")
+    if about is None:
+        return Asked(entry["verb"], "", entry["requestURI"].partition("?")[0])
+    resource = "/".join(about[part] for part in ("resource", "subresource") if part in about)
+    return Asked(entry["verb"], about.get("apiGroup", ""), resource)

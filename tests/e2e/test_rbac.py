@@ -1,0 +1,298 @@
+"""What deploy/ grants is what the scheduler needs, no less and no more: by the authorizer of a real kube-apiserver."""
+
+import ssl
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mooring.testing.live.audit import Asked, Audit
+from mooring.testing.live.client import Client, Tree
+from mooring.testing.live.cluster import Cluster
+from mooring.testing.live.control_plane import ControlPlane, assets_folder, missing_assets
+from mooring.testing.live.follower import Key
+from mooring.testing.live.processes import Process, free_port
+from mooring.testing.live.schedulers import MOORING, start_scheduler
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+NAME, NAMESPACE = "mooring-scheduler", "kube-system"
+USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ACCOUNTS = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
+FOLDERS = {
+    "ServiceAccount": ACCOUNTS,
+    "ClusterRole": f"{RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
+    "Role": f"{RBAC}/namespaces/{NAMESPACE}/roles",
+    "RoleBinding": f"{RBAC}/namespaces/{NAMESPACE}/rolebindings",
+}
+GPU = "gpu.example.com"
+START_S = 60.0
+
+SELDOM = {
+    # Checked by the API server itself when the status of a claim is written: not a request.
+    Asked("patch", "resource.k8s.io", "resourceclaims/binding"),
+    # When the connection is lost while a pod is being bound.
+    Asked("get", "", "pods"),
+    # When the claim for the extended resources of a pod was made, and then the pod could not be bound.
+    Asked("delete", "resource.k8s.io", "resourceclaims"),
+}
+"""Granted and needed, but not seen here."""
+NOT_SERVED = {Asked(verb, "scheduling.k8s.io", "podgroups") for verb in ("list", "watch")}
+"""Unless it is switched on."""
+WAITING = ("one", "other", "third")
+
+
+@pytest.fixture(scope="module")
+def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
+    return Audit(tmp_path_factory.mktemp("audit"), USER)
+
+
+@pytest.fixture(scope="module")
+def plane(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A real control plane with what deploy/10-rbac.yaml makes."""
+    if missing_assets():
+        missing = ", ".join(missing_assets())
+        pytest.skip(f"NOT RUN against a real kube-apiserver: no {missing} in {assets_folder()}")
+    plane = ControlPlane(tmp_path_factory.mktemp("plane"), *audit.arguments)
+    client = Client(plane.kubeconfig)
+    plane.api_server.wait_until(
+        lambda: client.find(f"/api/v1/namespaces/{NAMESPACE}") is not None, "complete", START_S
+    )
+    for tree in roles():
+        client.create(FOLDERS[tree["kind"]], tree)
+    yield plane
+    plane.stop()
+
+
+@pytest.fixture
+def cluster(plane: ControlPlane, tmp_path: Path) -> Iterator[Cluster]:
+    made = Cluster(plane, tmp_path)
+    yield made
+    made.close()
+
+
+def roles() -> list[Tree]:
+    return list(yaml.safe_load_all((DEPLOY / "10-rbac.yaml").read_text()))
+
+
+def make_token(client: Client, account: str) -> str:
+    head = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    token: str = client.create(f"{ACCOUNTS}/{account}/token", head)["status"]["token"]
+    return token
+
+
+def kubeconfig_of(plane: ControlPlane, account: str, folder: Path) -> Path:
+    """The way to the server for a service account."""
+    config = yaml.safe_load(plane.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": make_token(Client(plane.kubeconfig), account)}
+    path = folder / f"{account}.kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+class Running:
+    """`mooring run` as deploy/ has it, with the service account's token."""
+
+    def __init__(self, plane: ControlPlane, folder: Path) -> None:
+        config_map = yaml.safe_load((DEPLOY / "20-config.yaml").read_text())
+        config = yaml.safe_load(config_map["data"]["config.yaml"])
+        self.kubeconfig = kubeconfig_of(plane, NAME, folder)
+        config["clientConnection"] = {"kubeconfig": str(self.kubeconfig)}
+        config |= {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 1}
+        self.port = free_port()
+        serving = (f"--secure-port={self.port}", "--bind-address=0.0.0.0")
+        self.process: Process = start_scheduler(MOORING, config, folder / "run", *serving)
+        self.process.wait_until(self._is_ready, "ready", START_S)
+
+    def get(self, path: str, token: str | None = None) -> int:
+        """The status of the answer."""
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}", headers=headers)
+        try:
+            with urllib.request.urlopen(request, context=context, timeout=START_S) as answer:
+                status: int = answer.status
+                return status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    def _is_ready(self) -> bool:
+        try:
+            return self.get("/readyz") == 200
+        except urllib.error.URLError:
+            return False
+
+
+@pytest.fixture
+def running(plane: ControlPlane, tmp_path: Path) -> Iterator[Running]:
+    running = Running(plane, tmp_path)
+    yield running
+    running.process.kill()
+
+
+def make_storage(cluster: Cluster) -> None:
+    """A claim for which a volume has to be made, and one for which there is one."""
+    wants = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    wait = {"volumeBindingMode": "WaitForFirstConsumer"}
+    for name, provisioner in {
+        "made": "test.mooring.dev",
+        "found": "kubernetes.io/no-provisioner",
+    }.items():
+        cluster.make("StorageClass", f"{cluster.namespace}-{name}", provisioner=provisioner, **wait)
+        spec = {**wants, "storageClassName": f"{cluster.namespace}-{name}"}
+        cluster.make("PersistentVolumeClaim", name, spec=spec)
+    term = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["a"]}
+    cluster.make(
+        "PersistentVolume",
+        f"{cluster.namespace}-found",
+        spec={
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": f"{cluster.namespace}-found",
+            "persistentVolumeReclaimPolicy": "Retain",
+            "hostPath": {"path": "/volumes/found"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}},
+        },
+    )
+
+
+def make_devices(cluster: Cluster) -> None:
+    """Two devices, a claim for one, and a class that serves an extended resource."""
+    selectors = [{"cel": {"expression": f'device.driver == "{GPU}"'}}]
+    spec = {"selectors": selectors, "extendedResourceName": "example.com/gpu"}
+    cluster.make("DeviceClass", cluster.namespace, spec=spec)
+    pool = {"name": "a", "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": "gpu-0"}, {"name": "gpu-1"}]
+    slice_spec = {"driver": GPU, "nodeName": "a", "pool": pool, "devices": devices}
+    cluster.make("ResourceSlice", f"{cluster.namespace}-a", spec=slice_spec)
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": cluster.namespace}}]
+    cluster.make("ResourceClaim", "gpu", spec={"devices": {"requests": requests}})
+
+
+def uses_volume(claim: str) -> dict[str, Any]:
+    return {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]}
+
+
+def granted() -> set[Asked]:
+    """What deploy/10-rbac.yaml lets the scheduler do."""
+    return {
+        Asked(verb, group, resource)
+        for tree in roles()
+        for rule in tree.get("rules", ())
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_nothing_is_forbidden_and_nothing_is_granted_in_vain(
+    plane: ControlPlane, cluster: Cluster, running: Running, audit: Audit, tmp_path: Path
+) -> None:
+    cluster.node("a", room={"cpu": "4"})
+    make_storage(cluster)
+    make_devices(cluster)
+    cluster.make("PriorityClass", f"{cluster.namespace}-high", value=1000)
+    mine = {"schedulerName": NAME}
+
+    cluster.pod("plain", {"cpu": "100m"}, **mine)
+    cluster.pod("makes-volume", **mine, **uses_volume("made"))
+    cluster.pod("finds-volume", **mine, **uses_volume("found"))
+    claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
+    cluster.pod("has-claim", resourceClaims=claims, **mine)
+    cluster.pod("has-gpu", {"example.com/gpu": "1"}, **mine)
+    cluster.wait_all_bound(5)
+    cluster.pod("victim", {"cpu": "3"}, **mine)
+    assert cluster.wait_bound("victim") == "a"
+    cluster.pod("vip", {"cpu": "3"}, priorityClassName=f"{cluster.namespace}-high", **mine)
+    assert cluster.wait_bound("vip") == "a"
+    # All want the room that is given back; what is said of a pod for the second time is counted, not repeated.
+    for name in WAITING:
+        cluster.pod(name, {"cpu": "3"}, **mine)
+        cluster.wait_refused(name, "Insufficient cpu")
+    winner = pass_on(cluster, "vip")
+    pass_on(cluster, winner)
+    counted = Asked("patch", "events.k8s.io", "events")
+    running.process.wait_until(lambda: counted in audit.asked(), "said twice", START_S)
+    snapshot = take_snapshot(running.kubeconfig, tmp_path / "cluster.yaml")
+    assert running.get("/metrics", make_token(Client(plane.kubeconfig), NAME)) == 403
+    assert running.process.stop() == 0
+
+    assert audit.refused() == {}
+    assert granted() - audit.asked() == SELDOM | NOT_SERVED
+    assert "WARNING" not in running.process.log.read_text()
+    assert {"PriorityClass", "Node", "Pod", "ResourceClaim"} <= snapshot
+
+
+def pass_on(cluster: Cluster, holder: str) -> str:
+    """Take the pod away that has the room; returns the name of the one that has it then."""
+    cluster.client.delete(cluster.path("Pod", holder), gracePeriodSeconds=0)
+    cluster.wait_gone(holder)
+
+    def look(pods: dict[Key, Tree]) -> str:
+        found = (name for namespace, name in pods if namespace == cluster.namespace)
+        return next((name for name in found if name in WAITING and cluster.node_of(name)), "")
+
+    return cluster.pods.wait(look, "another pod has the room")
+
+
+def take_snapshot(kubeconfig: Path, file: Path) -> set[str]:
+    """The kinds in a snapshot that was taken with the rights of the scheduler."""
+    command = [sys.executable, "-m", "mooring.cli.main", "snapshot"]
+    given = ["--kubeconfig", str(kubeconfig), "--to", str(file)]
+    done = subprocess.run([*command, *given], capture_output=True, text=True, timeout=START_S)
+    assert done.returncode == 0, done.stderr
+    return {tree["kind"] for tree in yaml.safe_load_all(file.read_text())}
+
+
+def test_who_may_see_the_metrics_is_what_the_api_server_says(
+    plane: ControlPlane, running: Running
+) -> None:
+    client = Client(plane.kubeconfig)
+    for name in ("stranger", "prometheus"):
+        client.create(ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount"} | named(name))
+    head = {"apiVersion": "rbac.authorization.k8s.io/v1", **named("read-metrics")}
+    rule = {"nonResourceURLs": ["/metrics", "/page/*"], "verbs": ["get"]}
+    client.create(f"{RBAC}/clusterroles", {**head, "kind": "ClusterRole", "rules": [rule]})
+    client.create(
+        f"{RBAC}/clusterrolebindings",
+        {
+            **head,
+            "kind": "ClusterRoleBinding",
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "read-metrics",
+            },
+            "subjects": [{"kind": "ServiceAccount", "name": "prometheus", "namespace": NAMESPACE}],
+        },
+    )
+    stranger, prometheus = make_token(client, "stranger"), make_token(client, "prometheus")
+    admin = client.headers["Authorization"].removeprefix("Bearer ")
+
+    statuses = {
+        path: [
+            running.get(path, token) for token in (None, "nonsense", stranger, prometheus, admin)
+        ]
+        for path in ("/metrics", "/configz", "/page/state", "/readyz", "/page/")
+    }
+
+    # Whoever shows no token is system:anonymous, as for kube-scheduler: known, but not allowed.
+    assert statuses == {
+        "/metrics": [403, 401, 403, 200, 200],
+        "/configz": [403, 401, 403, 403, 200],
+        "/page/state": [403, 401, 403, 200, 200],
+        "/readyz": [200, 200, 200, 200, 200],
+        "/page/": [200, 200, 200, 200, 200],
+    }
+
+
+def named(name: str) -> Tree:
+    return {"metadata": {"name": name}}
