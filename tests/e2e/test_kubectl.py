@@ -158,9 +158,7 @@ def test_cordon_taint_label(kubectl: Kubectl) -> None:
 
 
 def test_pods_avoid_what_they_cannot_have(kubectl: Kubectl) -> None:
-    kubectl(
-        "run", "solo", "--image=app:1", "--overrides", '{"spec":{"nodeSelector":{"disk":"odd"}}}'
-    )
+    run_pod(kubectl, "solo", nodeSelector={"disk": "odd"})
 
     kubectl("wait", "--for=condition=PodScheduled=False", "pod/solo", "--timeout=30s")
     described = kubectl("describe", "pod", "solo")
