@@ -10,13 +10,14 @@ from itertools import product
 from msgspec import structs
 
 from ..api.affinity import Affinity, NodeAffinity
-from ..api.pod import EMPTY_STATUS, Pod
+from ..api.pod import Pod
 from ..api.pod_spec import PodSpec
 from ..api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement
 from ..api.workloads import PodTemplateSpec
 from ..errors import InputError
 from ..sim import read_manifests
 from ..sim.world import InputObject
+from .owners import successor_of
 
 _RATIO = re.compile(r"(?P<path>.+):(?P<ratio>[0-9]+)")
 
@@ -49,15 +50,8 @@ def read_pod_kinds(texts: Sequence[str]) -> list[PodKind]:
 def pod_of(obj: InputObject) -> Pod | None:
     """The pod, or a pod of the workload, as if it had yet to come; None for anything else."""
     if isinstance(obj, Pod):
-        return obj.replace(
-            name=obj.name or obj.generate_name.rstrip("-") or "pod",
-            uid="",
-            resource_version="",
-            creation_timestamp=None,
-            deletion_timestamp=None,
-            node_name="",
-            status=EMPTY_STATUS,
-        )
+        name = obj.name or obj.generate_name.rstrip("-") or "pod"
+        return successor_of(obj).replace(name=name)
     template = getattr(getattr(obj, "spec", None), "template", None)
     if not isinstance(template, PodTemplateSpec):
         return None

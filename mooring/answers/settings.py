@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..config import SchedulerConfiguration
 from ..scheduler import PluginSource
@@ -29,9 +29,9 @@ class Settings:
         self,
         objects: Sequence[InputObject],
         place_of: Callable[[InputObject], str] | None = None,
-        pods_end: bool = True,
+        **more: Any,
     ) -> Simulation:
-        """A simulation of `objects` with this scheduler."""
+        """A simulation of `objects` with this scheduler; `more` is what else `Simulation` takes."""
         return Simulation(
             objects,
             self.config,
@@ -39,7 +39,7 @@ class Settings:
             feature_gates=self.feature_gates,
             plugins=self.plugins,
             place_of=place_of,
-            pods_end=pods_end,
+            **more,
         )
 
 

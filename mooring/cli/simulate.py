@@ -111,15 +111,8 @@ def simulate(
     settings, manifests = question.settings, question.manifests
     with metrics_to(metrics) as write_metrics, html_to(html) as page:
         with trace_to(trace, output is Output.JSON) as writer:
-            simulation = Simulation(
-                manifests.objects,
-                settings.config,
-                seed=settings.seed,
-                feature_gates=settings.feature_gates,
-                plugins=settings.plugins,
-                explain=explain,
-                place_of=manifests.place_of,
-                trace=writer,
+            simulation = settings.simulation(
+                manifests.objects, manifests.place_of, explain=explain, trace=writer
             )
             page.follow(simulation, settings)
             report = _run(simulation, writer, until_s)

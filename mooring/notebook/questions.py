@@ -19,7 +19,7 @@ from ..api.durations import EXPECTED, parse_duration
 from ..config import SchedulerConfiguration, load_config, parse_config, parse_feature_gates
 from ..errors import InputError
 from ..scheduler import PluginSource
-from ..sim import Simulation, SimulationReport
+from ..sim import SimulationReport
 from .cluster import Cluster
 
 ConfigSource: TypeAlias = SchedulerConfiguration | Mapping[str, Any] | str | Path | None
@@ -44,15 +44,7 @@ def simulate(
     what every plugin said.
     """
     settings = _settings(config, plugins, feature_gates, seed)
-    simulation = Simulation(
-        cluster.objects,
-        settings.config,
-        seed=settings.seed,
-        feature_gates=settings.feature_gates,
-        plugins=settings.plugins,
-        explain=explain,
-        place_of=cluster.place_of,
-    )
+    simulation = settings.simulation(cluster.objects, cluster.place_of, explain=explain)
     return simulation.run(until_s=_seconds(until))
 
 

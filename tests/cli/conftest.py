@@ -1,9 +1,31 @@
 """Settings for the tests of commands."""
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
+
+from mooring.cluster.apiserver import make_kubeconfig
+from mooring.testing.api_server import ServerInThread, api_server
 
 
 @pytest.fixture(autouse=True)
 def free_width(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines are as long as they need to be, however wide the terminal of whoever runs the tests is."""
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture
+def api() -> Iterator[ServerInThread]:
+    """A server whose pods do not run, without nodes."""
+    with api_server(runs_pods=False) as server:
+        yield server
+
+
+@pytest.fixture
+def kubeconfig(api: ServerInThread, tmp_path: Path) -> Path:
+    """How to reach it."""
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(make_kubeconfig(api.server.url)))
+    return path

@@ -56,11 +56,6 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerInThread]:
         yield server
 
 
-@pytest.fixture
-def kubeconfig(api: ServerInThread, tmp_path: Path) -> Path:
-    return write_kubeconfig(tmp_path, api.server.url)
-
-
 def write_kubeconfig(folder: Path, url: str) -> Path:
     path = folder / "kubeconfig"
     path.write_text(json.dumps(make_kubeconfig(url)))

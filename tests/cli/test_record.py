@@ -5,7 +5,6 @@ import gzip
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from mooring.cluster.kube.connection import Connection
 from mooring.cluster.kube.credentials import load_credentials
 from mooring.config import default_config
 from mooring.scheduler.kube_driver import KubeDriver
-from mooring.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
+from mooring.testing.api_server import PODS, ServerInThread, node_tree, pod_tree
 
 MOST_ALLOCATED = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -33,19 +32,6 @@ profiles:
 """
 TIMEOUT_S = 60.0
 runner = CliRunner()
-
-
-@pytest.fixture
-def api() -> Iterator[ServerInThread]:
-    with api_server(runs_pods=False) as server:
-        yield server
-
-
-@pytest.fixture
-def kubeconfig(api: ServerInThread, tmp_path: Path) -> Path:
-    path = tmp_path / "kubeconfig"
-    path.write_text(json.dumps(make_kubeconfig(api.server.url)))
-    return path
 
 
 def cpu_pod(name: str, cpu: str) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +20,10 @@ from mooring.config import default_config
 from mooring.errors import ApiError, NotFoundError
 from mooring.scheduler.kube_driver import KubeDriver
 from mooring.sim import Simulation, read_manifests
-from mooring.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
+from mooring.testing.api_server import PODS, ServerInThread, node_tree, pod_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 runner = CliRunner()
-
-
-@pytest.fixture
-def api() -> Iterator[ServerInThread]:
-    with api_server(runs_pods=False) as server:
-        yield server
-
-
-@pytest.fixture
-def kubeconfig(api: ServerInThread, tmp_path: Path) -> Path:
-    path = tmp_path / "kubeconfig"
-    path.write_text(json.dumps(make_kubeconfig(api.server.url)))
-    return path
 
 
 def load_examples(api: ServerInThread) -> None:
