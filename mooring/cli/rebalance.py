@@ -25,6 +25,13 @@ def rebalance(
     max_moves: Annotated[
         int, typer.Option(metavar="NUMBER", min=1, help="At most so many moves.")
     ] = DEFAULT_MOVES,
+    by_eviction: Annotated[
+        bool,
+        typer.Option(
+            "--by-eviction",
+            help="Only moves that evicting the pod brings about: the scheduler is sure to choose that node.",
+        ),
+    ] = False,
     output: AnswerOption = AnswerForm.TABLE,
     everything: AllOption = False,
 ) -> None:
@@ -45,6 +52,7 @@ def rebalance(
             objective,
             question.settings,
             max_moves=max_moves,
+            by_eviction=by_eviction,
             place_of=question.manifests.place_of,
             on_progress=on_moves,
         )

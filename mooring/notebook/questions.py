@@ -141,12 +141,16 @@ def rebalance(
     objective: str = Objective.SPREAD,
     *,
     max_moves: int = DEFAULT_MOVES,
+    by_eviction: bool = False,
     config: ConfigSource = None,
     plugins: Iterable[PluginLike] = (),
     feature_gates: Gates = "",
     seed: int | None = None,
 ) -> RebalancePlan:
-    """Moves of pods that make the cluster better at `spread`, `pack`, `cost` or `constraints`; nothing is moved."""
+    """Moves of pods that make the cluster better at `spread`, `pack`, `cost` or `constraints`; nothing is moved.
+
+    With `by_eviction` only moves that evicting the pod brings about by itself.
+    """
     if objective not in tuple(Objective):
         raise InputError(f'objective: expected one of {", ".join(Objective)}; got "{objective}"')
     settings = _settings(config, plugins, feature_gates, seed)
@@ -155,6 +159,7 @@ def rebalance(
         Objective(objective),
         settings,
         max_moves=max_moves,
+        by_eviction=by_eviction,
         place_of=cluster.place_of,
     )
 

@@ -254,3 +254,30 @@ def test_a_plan_can_be_carried_out_and_gains_what_it_says(
         assert all(move.gain > 0 for move in plan.moves)
     assert len(plan.moves) == len({move.pod for move in plan.moves}) <= 6
     assert not any(use.is_violated for use in plan.budgets)
+
+
+@pytest.mark.parametrize("objective", [Objective.SPREAD, Objective.PACK])
+@given(objects=clusters())
+@settings(max_examples=25)
+def test_by_eviction_every_pod_comes_to_its_target_by_itself(
+    objective: Objective, objects: list[Any]
+) -> None:
+    plan = plan_rebalance(objects, objective, max_moves=6, by_eviction=True)
+
+    for move in plan.moves:
+        (pod,) = [obj for obj in objects if obj.kind == "Pod" and obj.key == move.pod]
+        others = [obj for obj in objects if obj is not pod]
+        evicted = pod.replace(node_name="", uid="new")
+        for seed in range(3):
+            waiting = [obj for obj in others if obj.kind != "Pod" or obj.node_name]
+            placed = Simulation([*waiting, evicted], seed=seed).run().placed
+            assert [result.attempt.node_name for result in placed] == [move.target]
+        objects = [*others, pod.with_node(move.target)]
+
+
+def test_by_eviction_leaves_out_what_the_scheduler_would_undo() -> None:
+    nodes = [make_node("a"), make_node("b")]
+    pods = [make_owned("p", "a", cpu="1"), make_owned("q", "b", cpu="1")]
+
+    assert plan_rebalance([*nodes, *pods], Objective.PACK).moves
+    assert not plan_rebalance([*nodes, *pods], Objective.PACK, by_eviction=True).moves

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
+
 from ...api.pod import Pod
 from ...table import Ints, NodeTable
 from ..budgets import Budgets
@@ -20,8 +22,10 @@ WHY = "rebalance"
 class Mover:
     """Moves pods on a stage, keeps to the budgets and remembers who was moved: nobody is moved twice."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, by_eviction: bool = False) -> None:
         self.stage = stage
+        self._by_eviction = by_eviction
+        """A pod lands only where the scheduler is sure to put it."""
         self.scheduler = stage.simulation.scheduler
         self.budgets = Budgets(stage.cluster)
         self._moved: set[str] = set()
@@ -68,8 +72,12 @@ class Mover:
                 self.stage.cluster.bind(waiting, pod.node_name)
 
     def landing_rows(self, waiting: Pod, source: int) -> Ints:
-        """The rows of the nodes, other than the source, that take the pod."""
-        rows = self.table.numbers(judge(self.scheduler, waiting).rows)
+        """The rows of the nodes, other than the source, that take the pod, or the one that it is sure to come to."""
+        if self._by_eviction:
+            best = self.favourites(waiting)
+            rows = np.array(sorted(best) if len(best) == 1 else [], dtype=np.int64)
+        else:
+            rows = self.table.numbers(judge(self.scheduler, waiting).rows)
         others: Ints = rows[rows != source]
         return others
 

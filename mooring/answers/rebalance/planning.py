@@ -22,17 +22,19 @@ def plan_rebalance(
     settings: Settings = DEFAULT_SETTINGS,
     *,
     max_moves: int = DEFAULT_MOVES,
+    by_eviction: bool = False,
     place_of: PlaceOf | None = None,
     on_progress: OnProgress | None = None,
 ) -> RebalancePlan:
     """At most `max_moves` moves that improve the objective, in order. Each is good when those before it were made.
 
     First the pods that wait are tried. A move is as if the pod was deleted and came anew: its landing place is one that
-    the filters accept then. Over the whole plan no disruption budget is overdrawn.
+    the filters accept then; with `by_eviction` the one that the scheduler is sure to choose. Over the whole plan no
+    disruption budget is overdrawn.
     """
     stage = Stage(objects, settings, place_of)
     stage.settle()
-    mover = Mover(stage)
+    mover = Mover(stage, by_eviction)
     plan = RebalancePlan(objective, _value(mover, objective), movable=len(mover.movable_pods()))
     for move in _moves(mover, objective, max_moves):
         plan.moves.append(move)
