@@ -7,6 +7,7 @@ was, unless our scheduler pushes it out, or its node goes from under it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -31,6 +32,15 @@ PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 PREEMPTED = "PreemptionByScheduler"
 DECIDED_KINDS = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)
 """What is written about these follows from where pods go, so it is done anew."""
+
+
+HEARD_EVERY_S = 0.02
+"""What happens in so short a time is heard of together: a scheduler decides in no time here, a real one does not."""
+
+
+def heard_at(moment_s: float) -> float:
+    """When a scheduler hears of what happened at a moment."""
+    return math.ceil(round(moment_s / HEARD_EVERY_S, 6)) * HEARD_EVERY_S
 
 
 class Verdict(StrEnum):
@@ -129,13 +139,13 @@ class Replay:
             if isinstance(obj, Pod) and not obj.node_name:
                 self._compare(obj, 0.0)
         for event in recording.events:
-            self._simulation.expect(event.at_s, self._happening(event))
+            self._simulation.expect(heard_at(event.at_s), self._happening(event))
 
     def run(self, on_progress: OnProgress | None = None) -> ReplayReport:
         """Let it all happen."""
         self._simulation.begin()
         self._cluster.watch(_Bindings(self._bound), replay=False)
-        report = self._simulation.run(on_progress, until_s=self._recording.duration_s)
+        report = self._simulation.run(on_progress, until_s=heard_at(self._recording.duration_s))
         return ReplayReport(
             list(self._compared.values()), report.preempted, report.time_s, report.seconds
         )

@@ -28,6 +28,7 @@ def verdicts(report: ReplayReport) -> dict[str, Verdict]:
     return {one.pod.name: one.verdict for one in report.pods}
 
 
+NEVER_PREEMPTS = {"preemptionPolicy": "Never"}
 SMALL, LARGE = make_node("small", cpu="2"), make_node("large", cpu="8")
 
 
@@ -53,6 +54,21 @@ def test_every_verdict() -> None:
         "forgotten": Verdict.PENDING_THEN,
     }
     assert [one.pod.name for one in report.differing] == ["elsewhere", "squeezed", "forgotten"]
+
+
+@pytest.mark.parametrize(
+    ("later_s", "first"),
+    [
+        pytest.param(0.005, "vip", id="heard of together: the more important one is first"),
+        pytest.param(0.5, "plain", id="heard of later: the other has the room by then"),
+    ],
+)
+def test_what_happens_within_a_moment_is_heard_of_together(later_s: float, first: str) -> None:
+    plain, vip = pod("plain", cpu="2"), pod("vip", cpu="2", priority=9, spec=NEVER_PREEMPTS)
+
+    report = replay([SMALL], [(1.001, "ADDED", plain), (1.001 + later_s, "ADDED", vip)])
+
+    assert [one.pod.name for one in report.pods if one.replayed is not None] == [first]
 
 
 def test_pods_leave_when_they_left() -> None:
