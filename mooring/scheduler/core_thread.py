@@ -51,7 +51,7 @@ class CoreThread:
         source = asyncio.get_running_loop()
         self.inbox: Crossing[Item] = PatientCrossing(source, self.loop, self._take, PATIENCE_S)
         self.executor = LoopExecutor(self.wake)
-        self._helpers = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="plugin")
+        self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="plugin")
         self._apply: Callable[[Any], None] = lambda batch: None
         self._answer: Callable[[Any], None] = lambda result: None
         self._scheduler: Scheduler | None = None
@@ -92,7 +92,7 @@ class CoreThread:
 
     async def run_blocking(self, work: Callable[[], Status | Awaitable[Status]]) -> Status:
         """Do work of a plugin that may block, away from the scheduler's thread."""
-        answer = await self.loop.run_in_executor(self._helpers, work)
+        answer = await self.loop.run_in_executor(self._pool, work)
         return answer if isinstance(answer, Status) else await answer
 
     def drive(self, scheduler: Scheduler) -> None:
@@ -122,7 +122,7 @@ class CoreThread:
         if not self._thread.is_alive():
             return
         loop = asyncio.get_running_loop()
-        self._helpers.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
         self.loop.call_soon_threadsafe(self.loop.stop)
         await loop.run_in_executor(None, self._thread.join, timeout_s)
 
