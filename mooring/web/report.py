@@ -124,7 +124,7 @@ def _add_remedies(
 
 def _alike(number: int, pod: Pod) -> object:
     """Equal for pods of which the same is said; a nominated one is judged differently on its node."""
-    return number if pod.nominated_node_name else pod.pod_class
+    return number if pod.nominated_node_name else (pod.pod_class, pod.spec.pin)
 
 
 def _judge(history: History, pod: Pod) -> Tree | None:

@@ -256,6 +256,19 @@ def test_a_plan_can_be_carried_out_and_gains_what_it_says(
     assert not any(use.is_violated for use in plan.budgets)
 
 
+def test_pods_that_differ_in_the_node_they_name_are_judged_each_for_itself() -> None:
+    def pinned(name: str, node: str, wanted: str) -> Pod:
+        field = {"key": "metadata.name", "operator": "In", "values": [wanted]}
+        required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+        affinity = {"requiredDuringSchedulingIgnoredDuringExecution": required}
+        return make_owned(name, node, cpu="1", node_affinity=affinity)
+
+    nodes = [make_node("a"), make_node("b")]
+    pods = [pinned("right", "a", "a"), pinned("wrong", "a", "b")]
+
+    assert targets(plan_rebalance([*nodes, *pods], Objective.CONSTRAINTS)) == {"wrong": ("a", "b")}
+
+
 @pytest.mark.parametrize("objective", [Objective.SPREAD, Objective.PACK])
 @given(objects=clusters())
 @settings(max_examples=25)

@@ -85,13 +85,14 @@ def _suspects(mover: Mover) -> list[Pod]:
             continue
         if pod.scheduler_name not in mover.scheduler.profiles:
             continue
-        if pod.pod_class not in refusing:
+        kind = pod.pod_class, pod.spec.pin
+        if kind not in refusing:
             probe = pod.replace(uid="rebalance/probe", name="probe", node_name="")
             accepted = judge(mover.scheduler, probe.with_spec(_light(pod.spec))).rows
             everywhere = set(table.numbers(table.live_rows).tolist())
-            refusing[pod.pod_class] = everywhere - set(table.numbers(accepted).tolist())
+            refusing[kind] = everywhere - set(table.numbers(accepted).tolist())
         row = table.row_of[pod.node_name]
-        if row in overfull or row in refusing[pod.pod_class]:
+        if row in overfull or row in refusing[kind]:
             found.append(pod)
     return found
 
