@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from ..clock import Clock
+from ..cluster.memory import ClusterObject
 from ..config import SchedulerConfiguration
+from ..framework import Plugin
 from ..scheduler import PluginSource
 from ..sim import Simulation
 from ..sim.world import InputObject
+from .cluster_view import ClusterView
 
 OnProgress: TypeAlias = Callable[[int, int], None]
 """Called with what is done and what there is to do."""
@@ -24,6 +28,16 @@ class Settings:
     plugins: tuple[PluginSource, ...] = ()
     """Plugins, or Python files with some."""
     seed: int | None = None
+
+    @property
+    def files(self) -> list[str]:
+        """The files among the plugins."""
+        return [plugin for plugin in self.plugins if isinstance(plugin, str)]
+
+    @property
+    def classes(self) -> list[type[Plugin]]:
+        """The plugins that are not in files."""
+        return [plugin for plugin in self.plugins if not isinstance(plugin, str)]
 
     def simulation(
         self,
@@ -41,6 +55,27 @@ class Settings:
             place_of=place_of,
             **more,
         )
+
+    def view(self, objects: Iterable[ClusterObject], clock: Clock | None = None) -> ClusterView:
+        """The cluster of `objects` as this scheduler sees it, for whoever only asks."""
+        return ClusterView(objects, self.config, clock=clock, **self._plugged())
+
+    def view_of_manifests(
+        self,
+        objects: Sequence[InputObject],
+        place_of: Callable[[InputObject], str] | None = None,
+    ) -> ClusterView:
+        """The same for the cluster that a simulation of `objects` begins with."""
+        return ClusterView.from_manifests(
+            objects, self.config, place_of=place_of, **self._plugged()
+        )
+
+    def _plugged(self) -> dict[str, Any]:
+        return {
+            "plugins": self.classes,
+            "plugin_files": self.files,
+            "feature_gates": self.feature_gates,
+        }
 
 
 DEFAULT_SETTINGS = Settings()

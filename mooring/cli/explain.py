@@ -95,13 +95,7 @@ def explain_command(
     """
     settings = read_settings(config, algorithm_provider, feature_gates, plugins, seed=None)
     manifests = read_cluster(filename, kubeconfig, context).manifests
-    view = ClusterView.from_manifests(
-        manifests.objects,
-        settings.config,
-        place_of=manifests.place_of,
-        plugin_files=[str(path) for path in plugins or ()],
-        feature_gates=settings.feature_gates,
-    )
+    view = settings.view_of_manifests(manifests.objects, manifests.place_of)
     nodes = _known_nodes(view, node or [])
     accounts = [explain(view, found, nodes, nearest) for found in find_pods(view, pod, namespace)]
     for account in accounts:

@@ -54,15 +54,7 @@ class Page(NoPage):
         """The cluster as it is at the end of the run, for questions."""
         cluster = self._simulation.cluster
         objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
-        settings = self._settings
-        return ClusterView(
-            objects,
-            settings.config,
-            plugin_files=[source for source in settings.plugins if isinstance(source, str)],
-            plugins=[source for source in settings.plugins if not isinstance(source, str)],
-            feature_gates=settings.feature_gates,
-            clock=self._simulation.clock,
-        )
+        return self._settings.view(objects, self._simulation.clock)
 
 
 @contextmanager

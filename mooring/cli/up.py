@@ -10,21 +10,23 @@ import signal
 import tempfile
 from pathlib import Path
 from secrets import token_urlsafe
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
 
+from ..answers.settings import DEFAULT_SETTINGS, Settings
 from ..cluster.certificates import make_certificate
-from ..config import SchedulerConfiguration
+from ..config import default_config
 from ..errors import InputError
 from ..scheduler import Scheduler
 from ..scheduler.loop_driver import LoopDriver
 from ..sim.sources import find_files, open_source
 from ..sim.yaml_tree import YamlError, iter_trees
-from .config import read_configuration
+from .config import FeatureGatesOption, PluginFilesOption
 from .consoles import stderr_console
 from .failures import reports_failures
+from .options import ConfigOption, read_settings
 
 if TYPE_CHECKING:
     from ..cluster.apiserver import ApiServer
@@ -78,10 +80,9 @@ def up(
             show_default=False,
         ),
     ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration file.", show_default=False),
-    ] = None,
+    config: ConfigOption = None,
+    feature_gates: FeatureGatesOption = "",
+    plugins: PluginFilesOption = None,
     scheduler: Annotated[
         bool, typer.Option(help="Whether pods are scheduled, or wait for a scheduler of yours.")
     ] = True,
@@ -103,7 +104,9 @@ def up(
 ) -> None:
     """Run a cluster on this machine: an API server, controllers, a scheduler, nodes that only pretend.
 
-    Example: mooring up --nodes 5
+    Ends with 0 when told to, with 2 when the input is wrong.
+
+    Example: mooring up --nodes 5 --plugins my_policy.py
     """
     if importlib.util.find_spec("aiohttp") is None:
         raise InputError(
@@ -112,7 +115,7 @@ def up(
     from ..cluster.apiserver import ApiServer
     from ..web.page_server import PageServer
 
-    configuration = read_configuration(config, None, {}).config if scheduler else None
+    settings = read_settings(config, None, feature_gates, plugins, None) if scheduler else None
     folder = data_dir.resolve() if data_dir is not None else None
     server = ApiServer(
         folder,
@@ -125,10 +128,10 @@ def up(
         await server.start(port)
         try:
             load(server, filename or [], nodes)
-            running = start_scheduler(server, configuration)
+            running = start_scheduler(server, settings)
             path = write_kubeconfig(server, kubeconfig, folder)
             if page:
-                shown = PageServer(page_source(server, running, configuration))
+                shown = PageServer(page_source(server, running, settings or DEFAULT_SETTINGS))
                 await shown.start(page_port, server.ssl_context())
             announce(server, path, shown.url if shown is not None else "")
             await until_told()
@@ -141,22 +144,26 @@ def up(
     asyncio.run(run())
 
 
-def start_scheduler(
-    server: ApiServer, configuration: SchedulerConfiguration | None
-) -> Scheduler | None:
-    """Let a scheduler work beside the controllers; None without a configuration."""
-    if configuration is None:
+def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler | None:
+    """Let a scheduler work beside the controllers; None without settings."""
+    if settings is None:
         return None
     plane = server.plane
-    driver = LoopDriver(configuration, plane.cluster, server.clock, plane.timers, plane.wake)
+    driver = LoopDriver(
+        settings.config or default_config(),
+        plane.cluster,
+        server.clock,
+        plane.timers,
+        plane.wake,
+        plugin_files=settings.files,
+        feature_gates=settings.feature_gates,
+    )
     plane.also_run(driver.run)
     plane.wake()
     return driver.scheduler
 
 
-def page_source(
-    server: ApiServer, scheduler: Scheduler | None, configuration: SchedulerConfiguration | None
-) -> PageSource:
+def page_source(server: ApiServer, scheduler: Scheduler | None, settings: Settings) -> PageSource:
     """What the page shows."""
     from ..answers import ClusterView
     from ..web.live import PageSource
@@ -165,7 +172,7 @@ def page_source(
 
     def view() -> ClusterView:
         objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
-        return ClusterView(objects, configuration, clock=server.clock)
+        return settings.view(objects, server.clock)
 
     return PageSource(cluster, server.clock, lambda: scheduler, make_view=view)
 
@@ -203,6 +210,9 @@ def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path | None) 
 
     if path is None:
         path = (folder or Path(tempfile.mkdtemp(prefix="mooring-"))) / "kubeconfig"
+    if not is_ours(path):
+        expected = "expected a new file, or one that mooring up wrote"
+        raise InputError(f"--kubeconfig: {path}: {expected}; got one that holds something else")
     certificate = server.certificate.cert if server.certificate is not None else None
     text = yaml.safe_dump(make_kubeconfig(server.url, certificate, server.token), sort_keys=False)
     try:
@@ -213,6 +223,29 @@ def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path | None) 
     except OSError as error:
         raise InputError(f"{path}: expected a file to write; got {error.strerror}") from None
     return path.absolute()
+
+
+def is_ours(path: Path) -> bool:
+    """Whether nothing is lost when the kubeconfig is written there: there is none, or none but ours."""
+    from ..cluster.apiserver import make_kubeconfig
+
+    try:
+        found = yaml.safe_load(path.read_text())
+    except OSError:
+        return True  # whether it can be written shows when it is
+    except (UnicodeDecodeError, yaml.YAMLError):
+        return False
+    ours = make_kubeconfig("")
+    return found is None or (
+        isinstance(found, dict)
+        and all(_names(found, key) == _names(ours, key) for key in ("clusters", "contexts"))
+    )
+
+
+def _names(kubeconfig: dict[str, Any], key: str) -> list[Any]:
+    entries = kubeconfig.get(key)
+    known = entries if isinstance(entries, list) else []
+    return [entry.get("name") if isinstance(entry, dict) else entry for entry in known]
 
 
 def announce(server: ApiServer, kubeconfig: Path, page: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ..answers import ClusterView, PodExplanation, find_pods
+from ..answers import PodExplanation, find_pods
 from ..answers import explain as explain_pod
 from ..answers.capacity import DEFAULT_LIMIT, Capacity, find_capacity
 from ..answers.compare import Comparison
@@ -62,14 +62,7 @@ def explain(
     InputError when the name stands for no pod, or for several.
     """
     settings = _settings(config, plugins, feature_gates, None)
-    view = ClusterView.from_manifests(
-        cluster.objects,
-        settings.config,
-        place_of=cluster.place_of,
-        plugins=[plugin for plugin in settings.plugins if not isinstance(plugin, str)],
-        plugin_files=[plugin for plugin in settings.plugins if isinstance(plugin, str)],
-        feature_gates=settings.feature_gates,
-    )
+    view = settings.view_of_manifests(cluster.objects, cluster.place_of)
     found = find_pods(view, pod, namespace)
     if len(found) != 1:
         names = ", ".join(one.key for one in found)

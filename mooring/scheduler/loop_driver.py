@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from ..clock import Clock, Timers
@@ -77,11 +77,20 @@ class LoopDriver:
         clock: Clock,
         timers: Timers,
         wake: Callable[[], None],
+        *,
+        plugin_files: Iterable[str] = (),
+        feature_gates: Mapping[str, bool] | None = None,
     ) -> None:
         self._clock = clock
         self._wake = wake
         self.scheduler = build_scheduler(
-            config, cluster, clock=clock, timers=timers, executor=LoopExecutor(wake)
+            config,
+            cluster,
+            clock=clock,
+            timers=timers,
+            executor=LoopExecutor(wake),
+            plugin_files=plugin_files,
+            feature_gates=feature_gates,
         )
         self._alarm: asyncio.TimerHandle | None = None
         cluster.watch(self.scheduler)

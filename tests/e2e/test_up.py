@@ -165,3 +165,58 @@ def test_a_manifest_that_makes_no_sense_is_named(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "bad.yaml: document 1:" in done.stderr
     assert "spec.containers: Required value" in done.stderr
+
+
+PLUGIN = """
+from mooring.framework import SUCCESS, FilterPlugin, unschedulable
+
+class OnlyLast(FilterPlugin):
+    name = "OnlyLast"
+
+    def filter_node(self, state, pod, node):
+        return SUCCESS if node.name == "node-2" else unschedulable("not the last")
+"""
+
+
+def test_plugins_of_a_file_take_part(tmp_path: Path) -> None:
+    plugin = tmp_path / "only_last.py"
+    plugin.write_text(PLUGIN)
+    pod = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "a", "image": "x"}]}}
+    path = "/api/v1/namespaces/default/pods"
+
+    with up("--plugins", str(plugin)) as (_, port):
+        assert ask(port, "POST", path, pod)[0] == 201
+        watch = f"{path}?watch=true&fieldSelector=status.phase%3DRunning"
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+        connection.request("GET", watch)
+        event = json.loads(connection.getresponse().readline())
+        connection.close()
+
+    assert event["object"]["spec"]["nodeName"] == "node-2"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("clusters: [{name: prod}]\ncontexts: [{name: prod}]\n", id="of another"),
+        pytest.param("- a list\n", id="no kubeconfig"),
+        pytest.param("{", id="no YAML"),
+    ],
+)
+def test_a_file_of_somebody_else_is_not_overwritten(text: str, tmp_path: Path) -> None:
+    precious = tmp_path / "config"
+    precious.write_text(text)
+    command = [sys.executable, "-m", "mooring.cli.main", "up", "--kubeconfig", str(precious)]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+
+    assert done.returncode == 2
+    assert "expected a new file, or one that mooring up wrote" in done.stderr
+    assert precious.read_text() == text
+
+
+def test_a_kubeconfig_of_its_own_is_written_anew(tmp_path: Path) -> None:
+    path = str(tmp_path / "kubeconfig")
+    for _ in range(2):
+        with up("--kubeconfig", path) as (_, port):
+            assert ask(port, "GET", "/api/v1/nodes")[0] == 200
