@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from rich.console import Console
 from rich.table import Table
@@ -32,6 +34,11 @@ from .render_explain import (
 MAX_GROUPS = 8
 MAX_VICTIMS = 5
 MAX_CHANGES = 4
+SHORTEST_NAME = 4
+"""A node whose name is shorter is always named: it may be a word that means something else."""
+
+Line: TypeAlias = tuple[str, str]
+"""A text and its style."""
 
 
 def render_account(
@@ -66,7 +73,7 @@ def render_account(
         indent(console, Text(account.message, style="yellow"))
     if account.counterfactuals:
         console.print()
-        indent(console, _counterfactual_table(account.counterfactuals))
+        indent(console, _counterfactual_table(account.counterfactuals, everything))
     _render_runner_up(console, account.runner_up)
     if wide:
         indent(console, wait_table(account.waits_for))
@@ -159,25 +166,40 @@ def _render_preemption(console: Console, account: PodExplanation) -> None:
     indent(console, Text(f"it would push out {shown}{more} on {found.node}{broken}"))
 
 
-def _counterfactual_table(found: Sequence[Counterfactual]) -> Table:
-    """For each node what would let the pod run there, a line for each thing to do and each other way."""
-    table = new_table()
-    table.add_column("NODE")
-    table.add_column("WHAT WOULD LET IT RUN THERE", overflow="fold")
+def _counterfactual_table(found: Sequence[Counterfactual], everything: bool) -> Table:
+    """What would let the pod run on each node, a line for each thing to do; nodes that need the same are in one row."""
+    groups: dict[tuple[Line, ...], list[Counterfactual]] = {}
     for one in found:
-        lines = Text()
-        for step in one.steps:
-            lines.append(f"{_what_to_do(step.goal, step.changes)}\n")
-            for other in step.alternatives:
-                lines.append(f"  or {_what_to_do(other.goal, other.changes)}\n", style="dim")
-        for refusal in one.unknown:
-            said = f"{refusal.plugin}: {', '.join(refusal.reasons)}"
-            lines.append(f"nothing is known that would change the mind of {said}\n", style="yellow")
-        if not one.steps and not one.unknown:
-            lines.append("nothing: it fits\n")
-        lines.right_crop(1)
-        table.add_row(Text(one.node), lines)
+        lines = tuple((_of_any_node(text, one.node), style) for text, style in _lines(one))
+        groups.setdefault(lines, []).append(one)
+    table = new_table()
+    table.add_column("NODE", overflow="fold")
+    table.add_column("WHAT WOULD LET IT RUN THERE", overflow="fold")
+    for shared, alike in groups.items():
+        lines = shared if len(alike) > 1 else tuple(_lines(alike[0]))
+        names = name_some([one.node for one in alike], everything)
+        table.add_row(Text(names), Text("\n").join(Text(text, style) for text, style in lines))
     return table
+
+
+def _lines(found: Counterfactual) -> Iterator[Line]:
+    for step in found.steps:
+        yield _what_to_do(step.goal, step.changes), ""
+        for other in step.alternatives:
+            yield f"  or {_what_to_do(other.goal, other.changes)}", "dim"
+    for refusal in found.unknown:
+        said = f"{refusal.plugin}: {', '.join(refusal.reasons)}"
+        yield f"nothing is known that would change the mind of {said}", "yellow"
+    if not found.steps and not found.unknown:
+        yield "nothing: it fits", ""
+
+
+def _of_any_node(text: str, node: str) -> str:
+    """What is said of a node, without its name. A name that could be a word of ours is left in."""
+    if len(node) < SHORTEST_NAME:
+        return text
+    named = re.compile(rf"(?:\bnode )?(?<![\w.-]){re.escape(node)}(?![\w.-])")
+    return named.sub("the node", text)
 
 
 def _what_to_do(goal: str, changes: Sequence[Change]) -> str:

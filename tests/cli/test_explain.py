@@ -221,6 +221,19 @@ def test_what_would_let_a_pending_pod_run_is_told_for_the_nearest_nodes() -> Non
     ]
 
 
+def test_nodes_that_need_the_same_are_told_together() -> None:
+    files = [part for name in ("cluster", "workload") for part in ("-f", f"{EXAMPLES}/{name}.yaml")]
+    out, _ = explain("shop/edge-proxy", *files, code=1)
+
+    table = out.partition("WHAT WOULD LET IT RUN THERE\n")[2].splitlines()
+    assert [" ".join(line.split()) for line in table] == [
+        "worker-a1, worker-a2, worker-b1 and 2 more select the node by its labels: "
+        "select topology.kubernetes.io/region=north instead of south",
+        "or label the node with topology.kubernetes.io/region=south",
+        "or drop what the pod asks of nodes: no longer select topology.kubernetes.io/region=south",
+    ]
+
+
 def test_changes_from_json_can_be_made_in_the_manifests_and_the_pod_fits(folder: Path) -> None:
     source = EXAMPLES / "explain" / "pending.yaml"
     told = explain_json("web-7", "-f", str(source), "--nearest", "2", code=1)
