@@ -14,9 +14,9 @@ from ..clock import Clock, ManualClock
 from ..cluster.memory import ClusterObject
 from ..config import SchedulerConfiguration, default_config
 from ..errors import InputError
-from ..framework import Plugin, Status
+from ..framework import Status
 from ..runtime import ProfileRuntime
-from ..scheduler import Attempt, FirstByName, Scheduler, build_scheduler
+from ..scheduler import Attempt, FirstByName, PluginSource, Scheduler, build_scheduler
 from ..scheduler.extender import MakeTransport, make_http_transport
 from ..sim.world import InputObject, PlaceOf, World
 from ..table import NodeTable
@@ -36,8 +36,7 @@ class ClusterView:
         objects: Iterable[ClusterObject],
         config: SchedulerConfiguration | None = None,
         *,
-        plugin_files: Sequence[str] = (),
-        plugins: Sequence[type[Plugin]] = (),
+        plugins: Iterable[PluginSource] = (),
         feature_gates: Mapping[str, bool] | None = None,
         clock: Clock | None = None,
         extender_transport: MakeTransport = make_http_transport,
@@ -56,7 +55,6 @@ class ClusterView:
             clock=clock or ManualClock(),
             ties=FirstByName(),
             plugins=plugins,
-            plugin_files=plugin_files,
             feature_gates=feature_gates,
             explain=True,
             extender_transport=extender_transport,

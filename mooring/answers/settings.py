@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 from ..clock import Clock
 from ..cluster.memory import ClusterObject
 from ..config import SchedulerConfiguration
-from ..framework import Plugin
 from ..scheduler import PluginSource
 from ..sim import Simulation
 from ..sim.world import InputObject
@@ -28,16 +27,6 @@ class Settings:
     plugins: tuple[PluginSource, ...] = ()
     """Plugins, or Python files with some."""
     seed: int | None = None
-
-    @property
-    def files(self) -> list[str]:
-        """The files among the plugins."""
-        return [plugin for plugin in self.plugins if isinstance(plugin, str)]
-
-    @property
-    def classes(self) -> list[type[Plugin]]:
-        """The plugins that are not in files."""
-        return [plugin for plugin in self.plugins if not isinstance(plugin, str)]
 
     def simulation(
         self,
@@ -58,7 +47,13 @@ class Settings:
 
     def view(self, objects: Iterable[ClusterObject], clock: Clock | None = None) -> ClusterView:
         """The cluster of `objects` as this scheduler sees it, for whoever only asks."""
-        return ClusterView(objects, self.config, clock=clock, **self._plugged())
+        return ClusterView(
+            objects,
+            self.config,
+            plugins=self.plugins,
+            feature_gates=self.feature_gates,
+            clock=clock,
+        )
 
     def view_of_manifests(
         self,
@@ -67,15 +62,12 @@ class Settings:
     ) -> ClusterView:
         """The same for the cluster that a simulation of `objects` begins with."""
         return ClusterView.from_manifests(
-            objects, self.config, place_of=place_of, **self._plugged()
+            objects,
+            self.config,
+            place_of=place_of,
+            plugins=self.plugins,
+            feature_gates=self.feature_gates,
         )
-
-    def _plugged(self) -> dict[str, Any]:
-        return {
-            "plugins": self.classes,
-            "plugin_files": self.files,
-            "feature_gates": self.feature_gates,
-        }
 
 
 DEFAULT_SETTINGS = Settings()

@@ -130,7 +130,7 @@ def run(
         resource_name=leader_elect_resource_name,
         resource_namespace=leader_elect_resource_namespace,
     )
-    options = DriverOptions(plugin_files=[str(path) for path in plugins or ()], feature_gates=gates)
+    options = DriverOptions(plugins=[str(path) for path in plugins or ()], feature_gates=gates)
     source = kubeconfig or settings.client_connection.kubeconfig or None
     place = ClusterPlace(source, context)
     with asyncio.Runner(loop_factory=make_loop) as runner:

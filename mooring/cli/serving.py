@@ -89,9 +89,8 @@ async def start_serving(
     driver: KubeDriver,
     elector: LeaderElector | None,
     is_ending: Callable[[], bool],
-    more_routes: Sequence[web.AbstractRouteDef] = (),
 ) -> WebServer | None:
-    """Serve what a scheduler shows, and `more_routes` under the same access; None when that is switched off.
+    """Serve what a scheduler shows; None when that is switched off.
 
     InputError when the address, the port or the certificate is no good.
     """
@@ -109,7 +108,7 @@ async def start_serving(
         allowed = [*options.always_allowed, PAGE, f"{PAGE}/"]
         access = DelegatedAccess(reviews, driver.options.clock, allowed)
     server = WebServer(
-        [*_routes(driver, elector, is_ending), *_page(driver), *more_routes],
+        [*_routes(driver, elector, is_ending), *_page(driver)],
         host=options.address,
         access=access,
         certificate=ServerCertificate(options.cert_file, options.key_file),
@@ -133,7 +132,7 @@ def _page(driver: KubeDriver) -> list[web.RouteDef]:
         return ClusterView(
             [obj for kind in cluster.kinds() for obj in cluster.list(kind)],
             driver.config,
-            plugin_files=options.plugin_files,
+            plugins=options.plugins,
             feature_gates=options.feature_gates,
             clock=options.clock,
         )

@@ -155,7 +155,7 @@ def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler |
         server.clock,
         plane.timers,
         plane.wake,
-        plugin_files=settings.files,
+        plugins=settings.plugins,
         feature_gates=settings.feature_gates,
     )
     plane.also_run(driver.run)

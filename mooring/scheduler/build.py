@@ -45,8 +45,7 @@ def build_scheduler(
     executor: Executor | None = None,
     seed: int | None = None,
     ties: TieBreak | None = None,
-    plugins: Iterable[type[Plugin]] = (),
-    plugin_files: Iterable[str] = (),
+    plugins: Iterable[PluginSource] = (),
     feature_gates: Mapping[str, bool] | None = None,
     explain: bool = False,
     observer: Observer = unobserved,
@@ -69,7 +68,7 @@ def build_scheduler(
     waiting_pods, pre_binding = WaitingPods(), PreBindingPods()
     metrics = metrics or SchedulerMetrics()
     executor = executor or InlineExecutor(clock, timers)
-    registry, given = _make_registry(plugins, plugin_files)
+    registry, given = _make_registry(plugins)
     nominator = PodNominator(lambda namespace, name: cluster.get("Pod", namespace, name))
     extenders = None
     if config.extenders:
@@ -130,16 +129,17 @@ def _read_when_shown(metrics: SchedulerMetrics, cache: Cache, queue: SchedulingQ
     metrics.cache_size.source = lambda: {(what,): size for what, size in cache.sizes().items()}
 
 
-def _make_registry(
-    plugins: Iterable[type[Plugin]], plugin_files: Iterable[str]
-) -> tuple[Registry, list[str]]:
+def _make_registry(plugins: Iterable[PluginSource]) -> tuple[Registry, list[str]]:
     """All plugins there are, and the names of those that were handed over."""
     registry = Registry(IN_TREE)
     registry.load_entry_points()
-    given = [name for path in plugin_files for name in registry.load_file(path)]
+    given: list[str] = []
     for plugin in plugins:
-        registry.register(plugin)
-        given.append(plugin.name)
+        if isinstance(plugin, str):
+            given += registry.load_file(plugin)
+        else:
+            registry.register(plugin)
+            given.append(plugin.name)
     return registry, given
 
 

@@ -25,10 +25,10 @@ from ..cluster.kube.sender import Order, PostOrder, Sender
 from ..cluster.kube.throttle import TokenBucket
 from ..config import SchedulerConfiguration
 from ..errors import ApiError
-from ..framework import Plugin, PodEvent
+from ..framework import PodEvent
 from ..observe import SchedulerMetrics
 from .attempt import Attempt, Outcome
-from .build import build_scheduler
+from .build import PluginSource, build_scheduler
 from .core_thread import CoreThread
 from .cycle import Scheduler
 
@@ -49,8 +49,7 @@ Result = TypeVar("Result")
 class DriverOptions:
     """What a driver does otherwise than by default."""
 
-    plugins: Sequence[type[Plugin]] = ()
-    plugin_files: Sequence[str] = ()
+    plugins: Sequence[PluginSource] = ()
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     seed: int | None = None
     clock: Clock = field(default_factory=SystemClock)
@@ -199,7 +198,6 @@ class KubeDriver:
             executor=self.core.executor,
             seed=options.seed,
             plugins=options.plugins,
-            plugin_files=options.plugin_files,
             feature_gates=options.feature_gates,
             metrics=options.metrics,
             run_blocking=self.core.run_blocking,

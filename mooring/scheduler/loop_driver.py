@@ -13,7 +13,7 @@ from typing import Any
 from ..clock import Clock, Timers
 from ..config import SchedulerConfiguration
 from ..framework import Status, failure
-from .build import build_scheduler
+from .build import PluginSource, build_scheduler
 
 SLICE_S = 0.02
 """How long pods are scheduled before others have their turn."""
@@ -78,7 +78,7 @@ class LoopDriver:
         timers: Timers,
         wake: Callable[[], None],
         *,
-        plugin_files: Iterable[str] = (),
+        plugins: Iterable[PluginSource] = (),
         feature_gates: Mapping[str, bool] | None = None,
     ) -> None:
         self._clock = clock
@@ -89,7 +89,7 @@ class LoopDriver:
             clock=clock,
             timers=timers,
             executor=LoopExecutor(wake),
-            plugin_files=plugin_files,
+            plugins=plugins,
             feature_gates=feature_gates,
         )
         self._alarm: asyncio.TimerHandle | None = None

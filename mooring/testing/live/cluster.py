@@ -210,9 +210,6 @@ class Cluster:
     def _key(self, name: str) -> Key:
         return self.namespace, name
 
-    def _last_words(self) -> str:
-        return "\n".join(f"\n{p.name}: {p.last_words()}" for p in self._schedulers)
-
     def _remove(self, path: str) -> None:
         """Delete an object, whoever wants to hold it back."""
         self.client.delete(path, gracePeriodSeconds=0)
