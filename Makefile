@@ -30,7 +30,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 run: $(STAMP) ## Schedule the example workload on the example cluster
 	@# simulate ends with 1 when pods stay pending, which the example shows on purpose
-	@$(BIN)/mooring simulate -f examples/cluster.yaml -f examples/workload.yaml || [ $$? -eq 1 ]
+	@$(BIN)/bayplan simulate -f examples/cluster.yaml -f examples/workload.yaml || [ $$? -eq 1 ]
 
 test: lint types unit ## Lint, check types, run the tests
 
@@ -46,25 +46,25 @@ unit: $(STAMP) ## Run the tests alone (PYTEST_ARGS=...)
 
 test-page: $(STAMP) ## Test the page in Chromium, which is installed if it is not there (Debian)
 	@command -v chromium >/dev/null || { $(APT) -q update && $(APT) -qy install --no-install-recommends chromium; }
-	MOORING_NEEDS_CHROMIUM=1 $(BIN)/python -m pytest -q tests/web $(ARGS)
+	BAYPLAN_NEEDS_CHROMIUM=1 $(BIN)/python -m pytest -q tests/web $(ARGS)
 
 life: $(STAMP) ## Follow pods through random histories, for minutes (HISTORIES=..., ARGS=--hypothesis-seed=...)
-	MOORING_LIFE_EXAMPLES=$(HISTORIES) $(BIN)/python -m pytest -q tests/life $(ARGS)
+	BAYPLAN_LIFE_EXAMPLES=$(HISTORIES) $(BIN)/python -m pytest -q tests/life $(ARGS)
 
 e2e: $(STAMP) ## Run the end-to-end tests, on a real control plane, too, if KUBEBUILDER_ASSETS has one
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS) tests/e2e $(ARGS)
 
 conformance: $(STAMP) ## Compare with recorded decisions of kube-scheduler (CASES="files or folders")
-	$(BIN)/python -m mooring.testing.conformance_cli $(CASES)
+	$(BIN)/python -m bayplan.testing.conformance_cli $(CASES)
 
 counterfactuals: $(STAMP) ## Make every change that explain names, and see that the pod fits (CASES="files or folders")
-	$(BIN)/python -m mooring.testing.conformance_counterfactuals $(CASES)
+	$(BIN)/python -m bayplan.testing.conformance_counterfactuals $(CASES)
 
 bench: $(STAMP) ## Measure speed (ARGS=...)
-	$(BIN)/mooring bench $(ARGS)
+	$(BIN)/bayplan bench $(ARGS)
 
 bench-apiserver: $(STAMP) ## Measure speed on a real API server; needs KUBEBUILDER_ASSETS (ARGS=...)
-	$(BIN)/python -m mooring.testing.live.bench_cli $(ARGS)
+	$(BIN)/python -m bayplan.testing.live.bench_cli $(ARGS)
 
 format: $(STAMP) ## Rewrite the source in house style
 	$(BIN)/ruff check --fix .

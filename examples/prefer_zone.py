@@ -1,6 +1,6 @@
 """A policy in ten lines: favour the nodes of one zone."""
 
-from mooring.framework import MAX_SCORE, NODE_OBJECT, ScorePlugin
+from bayplan.framework import MAX_SCORE, NODE_OBJECT, ScorePlugin
 
 
 class PreferZone(ScorePlugin):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parent.parent / "mooring"
+PACKAGE = Path(__file__).resolve().parent.parent / "bayplan"
 
 SHARED = {"errors", "clock", "observe"}
 BELOW_SCHEDULER = {
@@ -91,7 +91,7 @@ def imported_modules(file: str, source: str) -> Iterator[tuple[int, str]]:
 
     `from a import b` gives `a.b`, since `b` may be a module.
     """
-    package = ["mooring", *Path(file).parts[:-1]]
+    package = ["bayplan", *Path(file).parts[:-1]]
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -104,19 +104,19 @@ def imported_modules(file: str, source: str) -> Iterator[tuple[int, str]]:
 
 
 def violations(file: str, source: str) -> list[str]:
-    """Returns what is wrong with the imports of `file`, a path below mooring/."""
+    """Returns what is wrong with the imports of `file`, a path below bayplan/."""
     room = Path(file).parts[0].removesuffix(".py")
     if room in {"__init__", "__main__"}:
         return []  # the package's front may show anything
     found = []
     for line, module in imported_modules(file, source):
         parts = module.split(".")
-        if parts[0] == "mooring":
+        if parts[0] == "bayplan":
             problem = inside_problem(file, room, parts[1:])
         else:
             problem = outside_problem(room, parts[0])
         if problem:
-            found.append(f"mooring/{file}:{line}: {problem}")
+            found.append(f"bayplan/{file}:{line}: {problem}")
     return found
 
 
@@ -128,12 +128,12 @@ def outside_problem(room: str, package: str) -> str | None:
 
 
 def inside_problem(file: str, room: str, target: list[str]) -> str | None:
-    """Returns why `file` of `room` must not import mooring.`target`."""
+    """Returns why `file` of `room` must not import bayplan.`target`."""
     dotted = ".".join(target)
     if target == ["__version__"]:
         return None
     if not target or target[0] not in ALLOWED:
-        return f"{room} must not import the package's front (mooring.{dotted})"
+        return f"{room} must not import the package's front (bayplan.{dotted})"
     if target[:2] == ["table", "writer"] and room not in TABLE_WRITERS:
         return f"{room} must not import table.writer; only cache writes the table"
     if target[0] == room:
@@ -202,11 +202,11 @@ def test_every_folder_says_what_lives_there() -> None:
         pytest.param("api/pod.py", "from ..table import NodeTable", id="api imports upwards"),
         pytest.param("table/labels.py", "from ..plugins import registry", id="table, a plugin"),
         pytest.param("config/load.py", "from .. import plugins", id="room named after the dots"),
-        pytest.param("queue/heap.py", "import mooring.cache", id="queue imports cache"),
+        pytest.param("queue/heap.py", "import bayplan.cache", id="queue imports cache"),
         pytest.param("queue/heap.py", "from ..table import Rows", id="queue imports table"),
         pytest.param(
             "runtime/scoring.py",
-            "def f():\n    from mooring.plugins.node_name import NodeName",
+            "def f():\n    from bayplan.plugins.node_name import NodeName",
             id="runtime imports a plugin inside a function",
         ),
         pytest.param(
@@ -227,7 +227,7 @@ def test_every_folder_says_what_lives_there() -> None:
         pytest.param("testing/builders.py", "from ..cluster.kube import client", id="kube"),
         pytest.param("cluster/memory/store.py", "from ..apiserver import server", id="apiserver"),
         pytest.param("errors.py", "from .api.pod import Pod", id="errors imports a room"),
-        pytest.param("sim/run.py", "from mooring import Scheduler", id="the package's front"),
+        pytest.param("sim/run.py", "from bayplan import Scheduler", id="the package's front"),
     ],
 )
 def test_forbidden_import_is_found(file: str, source: str) -> None:
@@ -244,7 +244,7 @@ def test_forbidden_import_is_found(file: str, source: str) -> None:
         pytest.param("plugins/registry.py", "from .node_name import NodeName", id="registry"),
         pytest.param("testing/scenarios.py", "from ..cluster.memory import Store", id="memory"),
         pytest.param("testing/conformance_cli.py", "from ..scheduler import build", id="replay"),
-        pytest.param("cli/main.py", "from mooring import __version__", id="version"),
+        pytest.param("cli/main.py", "from bayplan import __version__", id="version"),
     ],
 )
 def test_allowed_import_is_not_reported(file: str, source: str) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from mooring.clock import ManualClock, SystemClock
+from bayplan.clock import ManualClock, SystemClock
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from mooring.cli.main import app
+from bayplan.cli.main import app
 
 ROOT = Path(__file__).resolve().parent.parent
-PROMPT = "$ mooring "
+PROMPT = "$ bayplan "
 LEFT_OUT = "..."
 
 

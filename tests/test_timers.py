@@ -2,7 +2,7 @@
 
 import pytest
 
-from mooring.clock import ManualClock, Timers
+from bayplan.clock import ManualClock, Timers
 
 
 class Bell:

@@ -2,7 +2,7 @@
 
     python extender.py --port 8099
 
-kube-scheduler and Mooring ask it alike (see config.yaml beside this file):
+kube-scheduler and Bayplan ask it alike (see config.yaml beside this file):
 
 - filter: a pod with the annotation `licence.example.com/product` goes only to nodes whose label
   `licence.example.com/products` names the product; products are joined by dots.

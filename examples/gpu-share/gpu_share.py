@@ -1,16 +1,16 @@
 """GpuShare: a share of a GPU lies on one GPU, and small shares are put together.
 
-A GPU is 1,000 of the resource mooring.dev/gpu-milli. NodeResourcesFit adds the shares of a node up; this plugin looks
+A GPU is 1,000 of the resource bayplan.dev/gpu-milli. NodeResourcesFit adds the shares of a node up; this plugin looks
 at each GPU: 600 free on one and 600 on the other do not take a pod of 1,000. Below 1,000 a pod asks for a share of one
 GPU, otherwise for whole ones.
 
-    mooring trace import openb traces/openb --demand 130 --to openb.json
-    mooring simulate -f openb.json --plugins examples/gpu-share/gpu_share.py --config examples/gpu-share/config.yaml
+    bayplan trace import openb traces/openb --demand 130 --to openb.json
+    bayplan simulate -f openb.json --plugins examples/gpu-share/gpu_share.py --config examples/gpu-share/config.yaml
 """
 
 import numpy as np
 
-from mooring.framework import (
+from bayplan.framework import (
     MAX_SCORE,
     NODE_ROW,
     SUCCESS,
@@ -21,7 +21,7 @@ from mooring.framework import (
     unschedulable,
 )
 
-GPU_MILLI = "mooring.dev/gpu-milli"
+GPU_MILLI = "bayplan.dev/gpu-milli"
 WHOLE = 1000
 REASON = "no GPU has so much left"
 

@@ -1,14 +1,14 @@
 # %% [markdown]
 # # Where do my pods go, and would another policy be better?
 # Each `# %%` is a cell: editors and Jupyter (with jupytext) open this file as a notebook; `python placement.py` runs it
-# from top to bottom. It needs `pip install 'mooring[notebook]'`.
+# from top to bottom. It needs `pip install 'bayplan[notebook]'`.
 
 # %%
 from pathlib import Path
 
-from mooring import Cluster, capacity, compare, explain, plot, simulate, what_if
-from mooring.answers.what_if import Drain
-from mooring.framework import MAX_SCORE, NODE_OBJECT, ScorePlugin
+from bayplan import Cluster, capacity, compare, explain, plot, simulate, what_if
+from bayplan.answers.what_if import Drain
+from bayplan.framework import MAX_SCORE, NODE_OBJECT, ScorePlugin
 
 examples = Path(__file__).resolve().parent.parent
 cluster = Cluster.read(examples / "cluster.yaml", examples / "workload.yaml")

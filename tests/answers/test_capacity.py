@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.answers.capacity import Capacity, find_capacity
-from mooring.answers.pod_kinds import PodKind, read_pod_kinds
-from mooring.errors import InputError
-from mooring.sim import Simulation
-from mooring.testing.builders import make_node, make_pod
+from bayplan.answers.capacity import Capacity, find_capacity
+from bayplan.answers.pod_kinds import PodKind, read_pod_kinds
+from bayplan.errors import InputError
+from bayplan.sim import Simulation
+from bayplan.testing.builders import make_node, make_pod
 
 
 def capacity(objects: list[Any], *pods: Any, **options: Any) -> Capacity:

@@ -5,9 +5,9 @@ from textwrap import dedent
 
 import pytest
 
-from mooring.answers.what_if import ask_what_if, read_change_file
-from mooring.errors import InputError
-from mooring.testing.builders import make_node, make_pod
+from bayplan.answers.what_if import ask_what_if, read_change_file
+from bayplan.errors import InputError
+from bayplan.testing.builders import make_node, make_pod
 
 
 def write(folder: Path, text: str) -> Path:
@@ -16,7 +16,7 @@ def write(folder: Path, text: str) -> Path:
     return file
 
 
-HEAD = "apiVersion: mooring.dev/v1\nkind: WhatIf\n"
+HEAD = "apiVersion: bayplan.dev/v1\nkind: WhatIf\n"
 
 
 def test_every_word_is_read_and_happens_in_order(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_every_word_is_read_and_happens_in_order(tmp_path: Path) -> None:
         ),
         pytest.param(
             "kind: WhatIf\napiVersion: v1",
-            'document 1: apiVersion: expected mooring.dev/v1; got "v1"',
+            'document 1: apiVersion: expected bayplan.dev/v1; got "v1"',
             id="another version",
         ),
         pytest.param(HEAD, "document 1: changes: expected a list; got none", id="no changes"),

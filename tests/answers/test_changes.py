@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from mooring.answers import Change, ChangeKind, ObjectRef, apply_changes
-from mooring.answers.changes import pointer
-from mooring.errors import InputError
+from bayplan.answers import Change, ChangeKind, ObjectRef, apply_changes
+from bayplan.answers.changes import pointer
+from bayplan.errors import InputError
 
 POD = ObjectRef(kind="Pod", namespace="default", name="p")
 MANIFEST: dict[str, Any] = {

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.answers.compare import Comparison, compare, fragmentation, typical_request
-from mooring.answers.settings import Settings
-from mooring.config import parse_config
-from mooring.errors import InputError
-from mooring.testing.builders import make_node, make_pod, make_table
+from bayplan.answers.compare import Comparison, compare, fragmentation, typical_request
+from bayplan.answers.settings import Settings
+from bayplan.config import parse_config
+from bayplan.errors import InputError
+from bayplan.testing.builders import make_node, make_pod, make_table
 
 PACK = parse_config(
     {
@@ -57,7 +57,7 @@ def test_spreading_and_packing_differ_in_what_they_leave() -> None:
 
 
 def test_time_that_pods_wait_is_counted() -> None:
-    short = {"mooring.dev/duration": "10s"}
+    short = {"bayplan.dev/duration": "10s"}
     objects = [
         make_node("a", cpu="1"),
         make_pod("first", cpu="1", annotations=short),

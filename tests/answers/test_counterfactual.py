@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.answers import ClusterView, Counterfactual, explain, find_counterfactual
-from mooring.api.decode import decode_object
-from mooring.api.pod import Pod
-from mooring.config import default_config, parse_config
-from mooring.config.types import Extender, SchedulerConfiguration
-from mooring.framework import SUCCESS, CycleState, FilterPlugin, NodeInfo, Status, unschedulable
-from mooring.testing.conformance_counterfactuals import fits
-from mooring.testing.extenders import FakeExtender
+from bayplan.answers import ClusterView, Counterfactual, explain, find_counterfactual
+from bayplan.api.decode import decode_object
+from bayplan.api.pod import Pod
+from bayplan.config import default_config, parse_config
+from bayplan.config.types import Extender, SchedulerConfiguration
+from bayplan.framework import SUCCESS, CycleState, FilterPlugin, NodeInfo, Status, unschedulable
+from bayplan.testing.conformance_counterfactuals import fits
+from bayplan.testing.extenders import FakeExtender
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 WEB = {"matchLabels": {"app": "web"}}

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.answers.judging import judge
-from mooring.answers.rebalance import Objective, RebalancePlan, plan_rebalance
-from mooring.api.meta import OwnerReference
-from mooring.api.pod import Pod
-from mooring.errors import InputError
-from mooring.sim import Simulation
-from mooring.testing.builders import make_node, make_object, make_pod
+from bayplan.answers.judging import judge
+from bayplan.answers.rebalance import Objective, RebalancePlan, plan_rebalance
+from bayplan.api.meta import OwnerReference
+from bayplan.api.pod import Pod
+from bayplan.errors import InputError
+from bayplan.sim import Simulation
+from bayplan.testing.builders import make_node, make_object, make_pod
 
 LABELS = {"app": "web"}
 
@@ -67,9 +67,9 @@ def test_pack_empties_a_node_or_leaves_it_alone() -> None:
 
 def test_cost_empties_the_node_that_costs_most() -> None:
     objects = [
-        make_node("cheap", annotations={"mooring.dev/cost": "1"}),
-        make_node("dear", annotations={"mooring.dev/cost": "9.5"}),
-        make_node("roomy", annotations={"mooring.dev/cost": "2"}),
+        make_node("cheap", annotations={"bayplan.dev/cost": "1"}),
+        make_node("dear", annotations={"bayplan.dev/cost": "9.5"}),
+        make_node("roomy", annotations={"bayplan.dev/cost": "2"}),
         make_owned("c", "cheap", cpu="3"),
         make_owned("d", "dear", cpu="3"),
         make_owned("r", "roomy", cpu="1"),
@@ -151,13 +151,13 @@ def test_a_plan_is_not_longer_than_asked_for() -> None:
 
 
 def test_a_cost_that_is_no_number_is_named() -> None:
-    objects = [make_node("a", annotations={"mooring.dev/cost": "dear"}), make_owned("p", "a")]
+    objects = [make_node("a", annotations={"bayplan.dev/cost": "dear"}), make_owned("p", "a")]
 
     with pytest.raises(InputError) as caught:
         plan_rebalance(objects, Objective.COST)
 
     assert str(caught.value) == (
-        "node a: metadata.annotations[mooring.dev/cost]: expected a number that is not negative; "
+        "node a: metadata.annotations[bayplan.dev/cost]: expected a number that is not negative; "
         'got "dear"'
     )
 

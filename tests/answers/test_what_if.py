@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.answers.what_if import (
+from bayplan.answers.what_if import (
     AddNodes,
     AddTaint,
     ClusterChange,
@@ -21,10 +21,10 @@ from mooring.answers.what_if import (
     ask_what_if,
     fit_with_nodes,
 )
-from mooring.api.meta import OwnerReference
-from mooring.api.pod import Pod
-from mooring.errors import InputError
-from mooring.testing.builders import make_node, make_object, make_pod
+from bayplan.api.meta import OwnerReference
+from bayplan.api.pod import Pod
+from bayplan.errors import InputError
+from bayplan.testing.builders import make_node, make_object, make_pod
 
 BY_SET = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web-1", controller=True)
 BY_DAEMON = OwnerReference(api_version="apps/v1", kind="DaemonSet", name="logs", controller=True)

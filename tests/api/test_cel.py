@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api import cel
-from mooring.api.cel import CelError, SeenDevice, compile_expression, names_in
-from mooring.api.devices import Device
-from mooring.testing.devices import DRIVER, make_device
+from bayplan.api import cel
+from bayplan.api.cel import CelError, SeenDevice, compile_expression, names_in
+from bayplan.api.devices import Device
+from bayplan.testing.devices import DRIVER, make_device
 
 OWN = f'device.attributes["{DRIVER}"]'
 CAPACITY = f'device.capacity["{DRIVER}"]'
@@ -136,7 +136,7 @@ def test_without_the_library_one_is_told_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setitem(__import__("sys").modules, "cel_expr_python", None)
     cel._environment.cache_clear()
     try:
-        with pytest.raises(CelError, match=r"install mooring\[dra\]"):
+        with pytest.raises(CelError, match=r"install bayplan\[dra\]"):
             cel.Expression("true")
     finally:
         monkeypatch.undo()

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from mooring.api.clipping import clipped_tree
-from mooring.api.decode import decode_object
+from bayplan.api.clipping import clipped_tree
+from bayplan.api.decode import decode_object
 
 SECRET = "hunter2"
 

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.decode import UnknownObject, decode, decode_items, decode_object, iter_objects
-from mooring.api.kinds import KINDS
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.api.workloads import PodDisruptionBudget, PodGroup, PriorityClass, Service
-from mooring.errors import DecodeError
+from bayplan.api.decode import UnknownObject, decode, decode_items, decode_object, iter_objects
+from bayplan.api.kinds import KINDS
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod
+from bayplan.api.workloads import PodDisruptionBudget, PodGroup, PriorityClass, Service
+from bayplan.errors import DecodeError
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from mooring.errors import DecodeError
-from mooring.testing.builders import make_object
-from mooring.testing.devices import make_claim, make_device, make_request, make_slice
+from bayplan.errors import DecodeError
+from bayplan.testing.builders import make_object
+from bayplan.testing.devices import make_claim, make_device, make_request, make_slice
 
 
 def claim(**request: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mooring.api.durations import format_duration, parse_duration
+from bayplan.api.durations import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

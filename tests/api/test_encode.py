@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from mooring.api.decode import decode_object
-from mooring.api.encode import to_dict
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.api.workloads import Service
+from bayplan.api.decode import decode_object
+from bayplan.api.encode import to_dict
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod
+from bayplan.api.workloads import Service
 
 POD: dict[str, Any] = {
     "apiVersion": "v1",

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from mooring.api.equality import is_equal
-from mooring.api.storage import (
+from bayplan.api.equality import is_equal
+from bayplan.api.storage import (
     CSINodeAllocatable,
     TopologySelectorRequirement,
     TopologySelectorTerm,

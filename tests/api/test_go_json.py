@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.go_json import (
+from bayplan.api.go_json import (
     decode_json,
     find,
     int_member,
@@ -13,7 +13,7 @@ from mooring.api.go_json import (
     text_member,
     texts_by_name,
 )
-from mooring.errors import DecodeError
+from bayplan.errors import DecodeError
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.migration import (
+from bayplan.api.migration import (
     PLUGIN_NAMED,
     inline_csi_driver,
     inline_handle,
@@ -10,10 +10,10 @@ from mooring.api.migration import (
     migrated_node_selector,
     volume_handle,
 )
-from mooring.api.volumes import Volume
-from mooring.errors import InputError
-from mooring.testing.builders import make_pod
-from mooring.testing.storage import make_volume
+from bayplan.api.volumes import Volume
+from bayplan.errors import InputError
+from bayplan.testing.builders import make_pod
+from bayplan.testing.storage import make_volume
 
 
 def volume(**source: Any) -> Volume:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.decode import decode_object
-from mooring.api.node import BETA_REGION, BETA_ZONE, REGION, ZONE, ContainerImage, Node
-from mooring.api.taints import Taint
+from bayplan.api.decode import decode_object
+from bayplan.api.node import BETA_REGION, BETA_ZONE, REGION, ZONE, ContainerImage, Node
+from bayplan.api.taints import Taint
 
 
 def make_node(**parts: Any) -> Node:

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.containers import HostPort
-from mooring.api.decode import decode_object
-from mooring.api.meta import OwnerReference
-from mooring.api.pod import EMPTY_STATUS, Pod, PodSpec, PodStatus, intern_spec
+from bayplan.api.containers import HostPort
+from bayplan.api.decode import decode_object
+from bayplan.api.meta import OwnerReference
+from bayplan.api.pod import EMPTY_STATUS, Pod, PodSpec, PodStatus, intern_spec
 
 
 def make_pod(name: str = "p", **spec: Any) -> Pod:

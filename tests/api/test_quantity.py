@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.quantity import (
+from bayplan.api.quantity import (
     MAX_INT64,
     NANO,
     Quantity,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.decode import decode_object
-from mooring.api.pod import Container, Pod, PodSpec, ResourceRequirements, intern_spec
-from mooring.api.resources import (
+from bayplan.api.decode import decode_object
+from bayplan.api.pod import Container, Pod, PodSpec, ResourceRequirements, intern_spec
+from bayplan.api.resources import (
     DEFAULT_MEMORY_REQUEST,
     allocatable_units,
     is_extended,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mooring.api.selectors import (
+from bayplan.api.selectors import (
     NAME_FIELD,
     LabelSelector,
     NodeSelector,
@@ -10,7 +10,7 @@ from mooring.api.selectors import (
     Requirement,
     matches_map,
 )
-from mooring.errors import InputError
+from bayplan.errors import InputError
 
 
 def make_requirement(operator: str, *values: str, key: str = "k") -> Requirement:

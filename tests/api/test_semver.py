@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from mooring.api.semver import parse_semver
+from bayplan.api.semver import parse_semver
 
 IN_ORDER = [
     "0.9.9",

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mooring.api.meta import NO_STRINGS
-from mooring.api.sharing import shared, shared_map
-from mooring.api.taints import Taint
+from bayplan.api.meta import NO_STRINGS
+from bayplan.api.sharing import shared, shared_map
+from bayplan.api.taints import Taint
 
 
 def test_equal_values_become_one() -> None:

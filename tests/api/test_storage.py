@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from mooring.api.decode import decode_object
-from mooring.api.kinds import KINDS
-from mooring.api.storage import (
+from bayplan.api.decode import decode_object
+from bayplan.api.kinds import KINDS
+from bayplan.api.storage import (
     CSINode,
     CSIStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
 )
-from mooring.api.volumes import EphemeralVolume, PersistentVolumeClaimVolume, Volume, claim_name_of
+from bayplan.api.volumes import EphemeralVolume, PersistentVolumeClaimVolume, Volume, claim_name_of
 
 BETA_CLASS = {"volume.beta.kubernetes.io/storage-class": "old"}
 GIB = 2**30

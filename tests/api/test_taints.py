@@ -2,7 +2,7 @@
 
 import pytest
 
-from mooring.api.taints import Taint, Toleration, find_untolerated, tolerated, tolerates
+from bayplan.api.taints import Taint, Toleration, find_untolerated, tolerated, tolerates
 
 GPU = Taint(key="gpu", value="yes", effect="NoSchedule")
 

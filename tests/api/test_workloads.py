@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from mooring.api.decode import decode_object
-from mooring.api.kinds import KINDS
-from mooring.api.workloads import (
+from bayplan.api.decode import decode_object
+from bayplan.api.kinds import KINDS
+from bayplan.api.workloads import (
     Deployment,
     Job,
     PodTemplateSpec,

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from mooring.cache import Cache, CacheError
-from mooring.clock import ManualClock
-from mooring.testing.builders import make_node, make_pod
+from bayplan.cache import Cache, CacheError
+from bayplan.clock import ManualClock
+from bayplan.testing.builders import make_node, make_pod
 
 POD = make_pod("p", uid="u", node_name="a", cpu="1")
 MOVED = POD.with_node("b")

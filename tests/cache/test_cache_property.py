@@ -7,13 +7,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.api.selectors import LabelSelector, Requirement
-from mooring.cache import Cache
-from mooring.clock import ManualClock
-from mooring.table import ABSENT, ALL, DomainCounts, NodeTable, PodTerm, ResourceColumns
-from mooring.testing.builders import make_node, make_pod
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod
+from bayplan.api.selectors import LabelSelector, Requirement
+from bayplan.cache import Cache
+from bayplan.clock import ManualClock
+from bayplan.table import ABSENT, ALL, DomainCounts, NodeTable, PodTerm, ResourceColumns
+from bayplan.testing.builders import make_node, make_pod
 
 NODE_NAMES = ["a", "b", "c", "d"]
 NAMESPACES = ["n1", "n2"]

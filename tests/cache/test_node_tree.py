@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.node import BETA_REGION, BETA_ZONE, REGION, ZONE, Node
-from mooring.cache import Cache, NodeTree
-from mooring.testing.builders import make_node
+from bayplan.api.node import BETA_REGION, BETA_ZONE, REGION, ZONE, Node
+from bayplan.cache import Cache, NodeTree
+from bayplan.testing.builders import make_node
 
 
 def order(cache: Cache) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cluster.apiserver import make_kubeconfig
-from mooring.testing.api_server import ServerInThread, api_server
+from bayplan.cluster.apiserver import make_kubeconfig
+from bayplan.testing.api_server import ServerInThread, api_server
 
 
 @pytest.fixture(autouse=True)

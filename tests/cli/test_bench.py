@@ -1,4 +1,4 @@
-"""mooring bench: what it prints, what it writes, and how it ends."""
+"""bayplan bench: what it prints, what it writes, and how it ends."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from mooring.cli.main import app
-from mooring.sim.bench import PodRun, own_cases, write_report
+from bayplan.cli.main import app
+from bayplan.sim.bench import PodRun, own_cases, write_report
 
 WORKLOADS = """
 - name: tiny

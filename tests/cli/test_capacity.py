@@ -1,4 +1,4 @@
-"""`mooring capacity`: what is printed, and how it ends."""
+"""`bayplan capacity`: what is printed, and how it ends."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from mooring.cli.main import app
+from bayplan.cli.main import app
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FILES = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.yaml")]

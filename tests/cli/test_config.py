@@ -1,4 +1,4 @@
-"""`mooring config`: what is printed where, and how it ends."""
+"""`bayplan config`: what is printed where, and how it ends."""
 
 import json
 from pathlib import Path
@@ -8,8 +8,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from mooring.cli.config import complete_providers
-from mooring.cli.main import app
+from bayplan.cli.config import complete_providers
+from bayplan.cli.main import app
 
 GROUP = "kubescheduler.config.k8s.io"
 
@@ -36,7 +36,7 @@ def policy(**fields: Any) -> dict[str, Any]:
 
 
 MINE = """
-from mooring.framework import SUCCESS, FilterPlugin
+from bayplan.framework import SUCCESS, FilterPlugin
 
 
 class Mine(FilterPlugin):
@@ -284,7 +284,7 @@ def test_the_converted_file_shows_the_same_plugins(name: str, data: dict[str, An
 def test_help_has_an_example(command: list[str]) -> None:
     out, _ = run(*command, "--help")
 
-    assert "Example: mooring config" in out
+    assert "Example: bayplan config" in out
 
 
 def test_providers_are_completed() -> None:

@@ -1,4 +1,4 @@
-"""`mooring plugins`: every plugin with its points, arguments and origin."""
+"""`bayplan plugins`: every plugin with its points, arguments and origin."""
 
 import json
 from pathlib import Path
@@ -7,11 +7,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from mooring.cli.main import app
-from mooring.plugins.registry import IN_TREE
+from bayplan.cli.main import app
+from bayplan.plugins.registry import IN_TREE
 
 MINE = '''
-from mooring.framework import FilterPlugin, SUCCESS
+from bayplan.framework import FilterPlugin, SUCCESS
 
 
 class Mine(FilterPlugin):
@@ -93,4 +93,4 @@ def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
 
 
 def test_help_has_an_example() -> None:
-    assert "Example: mooring plugins" in run("--help")
+    assert "Example: bayplan plugins" in run("--help")

@@ -1,4 +1,4 @@
-"""`mooring explain`: what is said about a pod, and how it ends."""
+"""`bayplan explain`: what is said about a pod, and how it ends."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from mooring.answers import PodExplanation, Step, apply_changes
-from mooring.cli.main import app
+from bayplan.answers import PodExplanation, Step, apply_changes
+from bayplan.cli.main import app
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FILES = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.yaml")]
@@ -270,7 +270,7 @@ def test_the_answer_can_be_read_back() -> None:
 
 def test_a_plugin_nobody_knows_how_to_please_is_named(folder: Path) -> None:
     Path("grumpy.py").write_text(
-        "from mooring.framework import FilterPlugin, unschedulable\n"
+        "from bayplan.framework import FilterPlugin, unschedulable\n"
         "class Grumpy(FilterPlugin):\n"
         "    name = 'Grumpy'\n"
         "    def filter_node(self, state, pod, node):\n"

@@ -7,7 +7,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from mooring.cli.main import app
+from bayplan.cli.main import app
 
 WIDTH = 80
 
@@ -20,7 +20,7 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
 
 
 ALL = [
-    pytest.param(path, found, id=" ".join(("mooring", *path)))
+    pytest.param(path, found, id=" ".join(("bayplan", *path)))
     for path, found in commands(get_command(app))
 ]
 

@@ -1,4 +1,4 @@
-"""`mooring simulate --html`: the page beside the result."""
+"""`bayplan simulate --html`: the page beside the result."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from mooring.cli.main import app
+from bayplan.cli.main import app
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FILES = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.yaml")]
@@ -49,9 +49,9 @@ def test_a_path_that_cannot_be_written_is_told_before_the_run(path: str, problem
 
 def test_whoever_wants_no_page_does_not_pay_for_it() -> None:
     code = (
-        "import sys; from typer.testing import CliRunner; from mooring.cli.main import app;"
+        "import sys; from typer.testing import CliRunner; from bayplan.cli.main import app;"
         f"CliRunner().invoke(app, ['simulate', *{FILES!r}]);"
-        "sys.exit(any(name.startswith('mooring.web') for name in sys.modules))"
+        "sys.exit(any(name.startswith('bayplan.web') for name in sys.modules))"
     )
 
     ended = subprocess.run([sys.executable, "-c", code], env=os.environ, check=False)

@@ -1,4 +1,4 @@
-"""`mooring trace import`: tables become manifests that `mooring simulate` reads."""
+"""`bayplan trace import`: tables become manifests that `bayplan simulate` reads."""
 
 import gzip
 import json
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from mooring.cli.main import app
+from bayplan.cli.main import app
 
 NODES = """\
 sn,cpu_milli,memory_mib,gpu,model
@@ -56,17 +56,17 @@ def test_openb_nodes_carry_their_gpus_in_thousandths() -> None:
         "cpu": "64000m",
         "memory": "262144Mi",
         "pods": "110",
-        "mooring.dev/gpu-milli": "2000",
+        "bayplan.dev/gpu-milli": "2000",
     }
-    assert nodes["node-0"]["metadata"]["labels"]["mooring.dev/gpu-model"] == "P100"
-    assert "mooring.dev/gpu-milli" not in nodes["node-1"]["status"]["allocatable"]
+    assert nodes["node-0"]["metadata"]["labels"]["bayplan.dev/gpu-model"] == "P100"
+    assert "bayplan.dev/gpu-milli" not in nodes["node-1"]["status"]["allocatable"]
 
 
 def test_openb_pods_ask_for_what_the_trace_says() -> None:
     pods = imported("openb", ".")
 
-    assert requests(pods["share"])["mooring.dev/gpu-milli"] == "460"
-    assert requests(pods["whole"])["mooring.dev/gpu-milli"] == "2000"
+    assert requests(pods["share"])["bayplan.dev/gpu-milli"] == "460"
+    assert requests(pods["whole"])["bayplan.dev/gpu-milli"] == "2000"
     assert requests(pods["none"]) == {"cpu": "500m", "memory": "512Mi"}
     affinity = json.dumps(pods["whole"]["spec"]["affinity"])
     assert '"values": ["V100", "P100"]' in affinity
@@ -77,18 +77,18 @@ def test_openb_pods_come_and_go_at_their_own_times() -> None:
     pods = imported("openb", ".")
 
     assert pods["share"]["metadata"]["annotations"] == {
-        "mooring.dev/created-at": "1m30s",
-        "mooring.dev/duration": "59m50s",
+        "bayplan.dev/created-at": "1m30s",
+        "bayplan.dev/duration": "59m50s",
     }
-    assert pods["whole"]["metadata"]["annotations"] == {"mooring.dev/duration": "1m"}
-    assert pods["none"]["metadata"]["annotations"]["mooring.dev/duration"] == "1m"
+    assert pods["whole"]["metadata"]["annotations"] == {"bayplan.dev/duration": "1m"}
+    assert pods["none"]["metadata"]["annotations"]["bayplan.dev/duration"] == "1m"
 
 
 def test_openb_demand_draws_pods_until_the_gpus_are_asked_for_so_often() -> None:
     drawn = [
         item for item in imported("openb", ".", "--demand", "400").values() if item["kind"] == "Pod"
     ]
-    asked = [int(requests(pod).get("mooring.dev/gpu-milli", 0)) for pod in drawn]
+    asked = [int(requests(pod).get("bayplan.dev/gpu-milli", 0)) for pod in drawn]
 
     assert sum(asked) >= 8000
     assert sum(asked[:-1]) < 8000
@@ -159,8 +159,8 @@ def test_own_tables_of_pods_are_read_by_their_columns() -> None:
     train, serve = pods["train-1"], pods["serve"]
     assert requests(train) == {"cpu": "2", "memory": "4096M", "example.com/card": "1"}
     assert train["metadata"]["annotations"] == {
-        "mooring.dev/created-at": "60s",
-        "mooring.dev/duration": "600s",
+        "bayplan.dev/created-at": "60s",
+        "bayplan.dev/duration": "600s",
     }
     assert train["spec"]["priority"] == 10
     assert '"values": ["north", "south"]' in json.dumps(train["spec"]["affinity"])

@@ -12,14 +12,14 @@ import yaml
 from aiohttp import web
 from typer.testing import CliRunner, Result
 
-import mooring.cluster.apiserver.server
-from mooring import Cluster, explain, simulate
-from mooring.cli.main import app
-from mooring.cluster.apiserver import make_kubeconfig
-from mooring.cluster.apiserver.registry.errors import StatusError
-from mooring.cluster.apiserver.web.api import Api
-from mooring.errors import InputError
-from mooring.testing.api_server import ServerInThread, api_server, node_tree, pod_tree
+import bayplan.cluster.apiserver.server
+from bayplan import Cluster, explain, simulate
+from bayplan.cli.main import app
+from bayplan.cluster.apiserver import make_kubeconfig
+from bayplan.cluster.apiserver.registry.errors import StatusError
+from bayplan.cluster.apiserver.web.api import Api
+from bayplan.errors import InputError
+from bayplan.testing.api_server import ServerInThread, api_server, node_tree, pod_tree
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -45,7 +45,7 @@ class WatchedApi(Api):
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerInThread]:
     """A server with the example cluster and the pods that controllers make of the example workload."""
-    monkeypatch.setattr(mooring.cluster.apiserver.server, "Api", WatchedApi)
+    monkeypatch.setattr(bayplan.cluster.apiserver.server, "Api", WatchedApi)
     monkeypatch.setattr(WatchedApi, "requests", [])
     monkeypatch.setattr(WatchedApi, "refused", set())
     with api_server(runs_pods=False) as server:
@@ -219,8 +219,8 @@ def test_without_the_extra_the_advice_is_to_install_it(
     answer = ask("explain", "web", "--kubeconfig", tmp_path / "any")
 
     assert answer.exit_code == 2
-    assert "pip install 'mooring[kube]'" in answer.stderr
-    with pytest.raises(InputError, match=r"mooring\[kube\]"):
+    assert "pip install 'bayplan[kube]'" in answer.stderr
+    with pytest.raises(InputError, match=r"bayplan\[kube\]"):
         Cluster.live(tmp_path / "any")
 
 

@@ -1,4 +1,4 @@
-"""`mooring simulate --metrics`: what the scheduler counted, beside the result."""
+"""`bayplan simulate --metrics`: what the scheduler counted, beside the result."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
-from mooring.cli.main import app
+from bayplan.cli.main import app
 
 NODE = {
     "apiVersion": "v1",

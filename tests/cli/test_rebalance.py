@@ -1,4 +1,4 @@
-"""`mooring rebalance`: what is printed, and how it ends."""
+"""`bayplan rebalance`: what is printed, and how it ends."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from mooring.cli.main import app
+from bayplan.cli.main import app
 
 
 def make_node(name: str) -> dict[str, Any]:

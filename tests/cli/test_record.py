@@ -1,4 +1,4 @@
-"""`mooring record` of a live scheduler at work, and `mooring replay` of it: the same decisions."""
+"""`bayplan record` of a live scheduler at work, and `bayplan replay` of it: the same decisions."""
 
 import asyncio
 import gzip
@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from mooring.api.clipping import KEPT_ANNOTATIONS
-from mooring.cli.main import app
-from mooring.cli.record import Recorder
-from mooring.clock import SystemClock
-from mooring.cluster.apiserver import make_kubeconfig
-from mooring.cluster.kube.connection import Connection
-from mooring.cluster.kube.credentials import load_credentials
-from mooring.config import default_config
-from mooring.scheduler.kube_driver import KubeDriver
-from mooring.testing.api_server import PODS, ServerInThread, node_tree, pod_tree
+from bayplan.api.clipping import KEPT_ANNOTATIONS
+from bayplan.cli.main import app
+from bayplan.cli.record import Recorder
+from bayplan.clock import SystemClock
+from bayplan.cluster.apiserver import make_kubeconfig
+from bayplan.cluster.kube.connection import Connection
+from bayplan.cluster.kube.credentials import load_credentials
+from bayplan.config import default_config
+from bayplan.scheduler.kube_driver import KubeDriver
+from bayplan.testing.api_server import PODS, ServerInThread, node_tree, pod_tree
 
 MOST_ALLOCATED = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -125,7 +125,7 @@ def test_nothing_else_is_recorded(recording: Path) -> None:
 def test_the_command(api: ServerInThread, kubeconfig: Path, tmp_path: Path) -> None:
     api.make("/api/v1/nodes", node_tree("a"))
     file = tmp_path / "run.jsonl.gz"
-    command = [sys.executable, "-m", "mooring.cli.main", "record", "--kubeconfig", str(kubeconfig)]
+    command = [sys.executable, "-m", "bayplan.cli.main", "record", "--kubeconfig", str(kubeconfig)]
 
     done = subprocess.run([*command, "--for", "1s"], capture_output=True, timeout=TIMEOUT_S)
     file.write_bytes(done.stdout)

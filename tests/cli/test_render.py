@@ -7,10 +7,10 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from mooring.api.decode import decode_object
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.cli.render import (
+from bayplan.api.decode import decode_object
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod
+from bayplan.cli.render import (
     MAX_NODES,
     MAX_PODS,
     duration,
@@ -19,10 +19,10 @@ from mooring.cli.render import (
     plain_lines,
     render_report,
 )
-from mooring.cli.render_explain import render_explanation
-from mooring.framework import SUCCESS, unschedulable
-from mooring.scheduler import Attempt, Explanation, Outcome, PluginScore
-from mooring.sim import NodeUse, PodResult, SimulationReport
+from bayplan.cli.render_explain import render_explanation
+from bayplan.framework import SUCCESS, unschedulable
+from bayplan.scheduler import Attempt, Explanation, Outcome, PluginScore
+from bayplan.sim import NodeUse, PodResult, SimulationReport
 
 
 def make_console(width: int = 80) -> Console:

@@ -1,4 +1,4 @@
-"""`mooring run` as a process, against an API server: what it serves, its lease, its signals and its exit status."""
+"""`bayplan run` as a process, against an API server: what it serves, its lease, its signals and its exit status."""
 
 import json
 import signal
@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster.apiserver import make_kubeconfig
-from mooring.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
-from mooring.web.history import State
+from bayplan.cluster.apiserver import make_kubeconfig
+from bayplan.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
+from bayplan.web.history import State
 
 TIMEOUT_S = 60.0
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
@@ -36,14 +36,14 @@ def api() -> Iterator[ServerInThread]:
 
 
 class Running:
-    """A process of `mooring run`."""
+    """A process of `bayplan run`."""
 
     def __init__(self, api: ServerInThread, folder: Path, *arguments: str) -> None:
         kubeconfig, config = folder / "kubeconfig", folder / "config.yaml"
         kubeconfig.write_text(json.dumps(make_kubeconfig(api.server.url, token=api.server.token)))
         config.write_text(CONFIG)
         self.port = free_port()
-        command = [sys.executable, "-m", "mooring.cli.main", "run", "--kubeconfig", str(kubeconfig)]
+        command = [sys.executable, "-m", "bayplan.cli.main", "run", "--kubeconfig", str(kubeconfig)]
         given = ["--config", str(config), f"--secure-port={self.port}", *arguments]
         self.process = subprocess.Popen(
             [*command, *given], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""`mooring simulate`: what is printed where, and how it ends."""
+"""`bayplan simulate`: what is printed where, and how it ends."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from mooring.cli.main import app
+from bayplan.cli.main import app
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FILES = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.yaml")]
@@ -113,7 +113,7 @@ def test_the_document_for_machines(folder: Path, form: str) -> None:
     message = document["pods"][1].pop("message")
     assert message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
     assert document == {
-        "apiVersion": "mooring/v1alpha1",
+        "apiVersion": "bayplan.dev/v1",
         "kind": "SimulationReport",
         "summary": {
             "pods": 2,
@@ -277,7 +277,7 @@ def test_a_configuration_is_used(folder: Path) -> None:
 
 def test_a_plugin_file_is_used(folder: Path) -> None:
     Path("policy.py").write_text(
-        "from mooring.framework import SUCCESS, FilterPlugin, unschedulable\n"
+        "from bayplan.framework import SUCCESS, FilterPlugin, unschedulable\n"
         "class NotHere(FilterPlugin):\n"
         "    name = 'NotHere'\n"
         "    def filter_node(self, state, pod, node):\n"
@@ -294,7 +294,7 @@ def test_a_plugin_file_is_used(folder: Path) -> None:
 def run_process(
     *args: str, env: dict[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "mooring.cli.main", *args]
+    command = [sys.executable, "-m", "bayplan.cli.main", *args]
     root = str(EXAMPLES.parent)
     variables = {**os.environ, "PYTHONPATH": root, "PYTHONIOENCODING": "utf-8", **(env or {})}
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=variables)
@@ -328,7 +328,7 @@ def test_a_reader_that_goes_away_gets_no_traceback(folder: Path) -> None:
     pods = [make_pod(f"pod-{i}", "1m") for i in range(3000)]
     node = {**NODE, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "5000"}}}
     file = write("all.yaml", node, *pods)
-    command = [sys.executable, "-m", "mooring.cli.main", "simulate", "-f", file, "-o", "json"]
+    command = [sys.executable, "-m", "bayplan.cli.main", "simulate", "-f", file, "-o", "json"]
     variables = {**os.environ, "PYTHONPATH": str(EXAMPLES.parent)}
 
     with subprocess.Popen(
@@ -347,7 +347,7 @@ def test_a_reader_that_goes_away_gets_no_traceback(folder: Path) -> None:
 def test_the_version() -> None:
     done = run_process("--version")
 
-    assert done.stdout.startswith("mooring ")
+    assert done.stdout.startswith("bayplan ")
     assert done.returncode == 0
 
 
@@ -356,4 +356,4 @@ def test_help_has_an_example(args: list[str]) -> None:
     result = CliRunner().invoke(app, args)
 
     assert result.exit_code == 0
-    assert "Example: mooring simulate -f cluster.yaml -f workload.yaml" in result.output
+    assert "Example: bayplan simulate -f cluster.yaml -f workload.yaml" in result.output

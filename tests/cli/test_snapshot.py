@@ -1,4 +1,4 @@
-"""`mooring snapshot`: a live cluster as a file, which the simulator opens and decides about in the same way."""
+"""`bayplan snapshot`: a live cluster as a file, which the simulator opens and decides about in the same way."""
 
 import asyncio
 import json
@@ -10,17 +10,17 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from mooring.api.decode import decode_object
-from mooring.cli.main import app
-from mooring.cluster.apiserver import make_kubeconfig
-from mooring.cluster.kube.connection import Connection
-from mooring.cluster.kube.credentials import load_credentials
-from mooring.cluster.kube.snapshot import KINDS_READ, read_snapshot
-from mooring.config import default_config
-from mooring.errors import ApiError, NotFoundError
-from mooring.scheduler.kube_driver import KubeDriver
-from mooring.sim import Simulation, read_manifests
-from mooring.testing.api_server import PODS, ServerInThread, node_tree, pod_tree
+from bayplan.api.decode import decode_object
+from bayplan.cli.main import app
+from bayplan.cluster.apiserver import make_kubeconfig
+from bayplan.cluster.kube.connection import Connection
+from bayplan.cluster.kube.credentials import load_credentials
+from bayplan.cluster.kube.snapshot import KINDS_READ, read_snapshot
+from bayplan.config import default_config
+from bayplan.errors import ApiError, NotFoundError
+from bayplan.scheduler.kube_driver import KubeDriver
+from bayplan.sim import Simulation, read_manifests
+from bayplan.testing.api_server import PODS, ServerInThread, node_tree, pod_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 runner = CliRunner()

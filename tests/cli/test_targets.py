@@ -10,9 +10,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from mooring.cli.main import app
-from mooring.cli.targets import whole_target, write_whole
-from mooring.errors import InputError
+from bayplan.cli.main import app
+from bayplan.cli.targets import whole_target, write_whole
+from bayplan.errors import InputError
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FILES = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.yaml")]

@@ -1,4 +1,4 @@
-"""`mooring simulate` in time: `--until`, `--trace`, and what is said about pods that wait."""
+"""`bayplan simulate` in time: `--until`, `--trace`, and what is said about pods that wait."""
 
 import json
 import os
@@ -11,8 +11,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from mooring.cli.main import app
-from mooring.cli.trace import clock_time
+from bayplan.cli.main import app
+from bayplan.cli.trace import clock_time
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NODE = {
@@ -25,7 +25,7 @@ NODE = {
 
 def make_pod(name: str, cpu: str = "1", **annotations: str) -> dict[str, Any]:
     container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
-    marks = {f"mooring.dev/{key.replace('_', '-')}": text for key, text in annotations.items()}
+    marks = {f"bayplan.dev/{key.replace('_', '-')}": text for key, text in annotations.items()}
     metadata = {"name": name, "annotations": marks}
     return {
         "apiVersion": "v1",
@@ -161,7 +161,7 @@ def test_the_same_input_gives_the_same_output(file: str) -> None:
     ],
 )
 def test_bad_input_is_one_line_and_status_2(file: str, args: list[str], expected: str) -> None:
-    head = {"apiVersion": "mooring.dev/v1", "kind": "Timeline"}
+    head = {"apiVersion": "bayplan.dev/v1", "kind": "Timeline"}
     good, bad = {"at": "1s", "remove": ["node/n"]}, {"at": "2s", "remove": ["n"]}
     other = {**NODE, "metadata": {"name": "other"}}
     Path("bad.yaml").write_text(yaml.safe_dump_all([other, {**head, "events": [good, bad]}]))
@@ -206,7 +206,7 @@ def test_times(seconds: float, text: str) -> None:
 
 def test_the_gangs_of_the_example_as_a_process() -> None:
     gang = EXAMPLES / "gang"
-    command = [sys.executable, "-m", "mooring.cli.main", "simulate", "-f", str(gang / "gangs.yaml")]
+    command = [sys.executable, "-m", "bayplan.cli.main", "simulate", "-f", str(gang / "gangs.yaml")]
     command += ["--config", str(gang / "config.yaml"), "--trace"]
     variables = {**os.environ, "PYTHONPATH": str(EXAMPLES.parent), "PYTHONIOENCODING": "utf-8"}
 

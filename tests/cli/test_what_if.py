@@ -1,4 +1,4 @@
-"""`mooring what-if`: what is printed, and how it ends."""
+"""`bayplan what-if`: what is printed, and how it ends."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from mooring.cli.main import app
+from bayplan.cli.main import app
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FILES = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.yaml")]
@@ -41,7 +41,7 @@ def test_the_document_for_machines(form: str) -> None:
     out, _ = what_if("drain", "worker-a1", "-o", form, code=1)
 
     document = json.loads(out) if form == "json" else yaml.safe_load(out)
-    assert (document["apiVersion"], document["kind"]) == ("mooring/v1alpha1", "WhatIf")
+    assert (document["apiVersion"], document["kind"]) == ("bayplan.dev/v1", "WhatIf")
     assert document["changes"] == ["drain worker-a1"]
     assert document["summary"]["lost"] == 1
     assert document["pods"][0] == {

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.decode import decode_object
-from mooring.api.encode import to_dict
-from mooring.api.pod import Pod
-from mooring.api.workloads import Namespace
-from mooring.cluster.memory import Admission, AdmissionError, MemoryCluster, admit_namespace
+from bayplan.api.decode import decode_object
+from bayplan.api.encode import to_dict
+from bayplan.api.pod import Pod
+from bayplan.api.workloads import Namespace
+from bayplan.cluster.memory import Admission, AdmissionError, MemoryCluster, admit_namespace
 
 PATIENCE = [
     {

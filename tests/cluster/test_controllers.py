@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.decode import decode_object
-from mooring.api.pod import Pod
-from mooring.cluster.memory import Admission, AdmissionError, Controllers, MemoryCluster
-from mooring.cluster.memory import run_controllers as run
-from mooring.cluster.memory.names import ALPHABET
+from bayplan.api.decode import decode_object
+from bayplan.api.pod import Pod
+from bayplan.cluster.memory import Admission, AdmissionError, Controllers, MemoryCluster
+from bayplan.cluster.memory import run_controllers as run
+from bayplan.cluster.memory.names import ALPHABET
 
 SAFE = f"[{ALPHABET}]"
 LABELS = {"app": "web"}

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.decode import decode_object
-from mooring.api.pod import Pod, PodStatus
-from mooring.cluster.memory import Admission, Controllers, MemoryCluster
-from mooring.cluster.memory.scaling import first_to_go
+from bayplan.api.decode import decode_object
+from bayplan.api.pod import Pod, PodStatus
+from bayplan.cluster.memory import Admission, Controllers, MemoryCluster
+from bayplan.cluster.memory.scaling import first_to_go
 
 LABELS = {"app": "web"}
 SELECTOR = {"matchLabels": LABELS}

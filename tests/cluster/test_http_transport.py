@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster.http_transport import HttpTransport, TlsOptions
-from mooring.errors import ApiError
-from mooring.testing.certificates import Certificate, make_certificate
+from bayplan.cluster.http_transport import HttpTransport, TlsOptions
+from bayplan.errors import ApiError
+from bayplan.testing.certificates import Certificate, make_certificate
 
 SHORT_S = 0.05
 LONG_S = 30.0

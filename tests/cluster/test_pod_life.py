@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.decode import decode_object
-from mooring.api.pod import Pod
-from mooring.clock import ManualClock, Timers
-from mooring.cluster.memory import Kubelets, MemoryCluster
+from bayplan.api.decode import decode_object
+from bayplan.api.pod import Pod
+from bayplan.clock import ManualClock, Timers
+from bayplan.cluster.memory import Kubelets, MemoryCluster
 
 
 class Bench:
@@ -134,7 +134,7 @@ def test_a_pod_of_the_same_name_outlives_the_grace_of_the_old_one() -> None:
 
 def test_a_pod_finishes_its_duration_after_it_was_bound() -> None:
     bench = Bench()
-    pod = bench.add("a", annotations={"mooring.dev/duration": "1m30s"})
+    pod = bench.add("a", annotations={"bayplan.dev/duration": "1m30s"})
     bench.pass_time(600)
     bench.cluster.bind(pod, "n")
 
@@ -146,7 +146,7 @@ def test_a_pod_finishes_its_duration_after_it_was_bound() -> None:
 
 def test_a_pod_that_ends_while_it_is_terminating_is_gone() -> None:
     bench = Bench()
-    bench.cluster.bind(bench.add("a", annotations={"mooring.dev/duration": "10s"}), "n")
+    bench.cluster.bind(bench.add("a", annotations={"bayplan.dev/duration": "10s"}), "n")
     bench.cluster.delete(bench.get("a"), 30)
 
     bench.pass_time(10)

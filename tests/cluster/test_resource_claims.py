@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.dra import FINALIZER, POD_CLAIM_NAME
-from mooring.cluster.memory import AdmissionError, ClaimController, MemoryCluster, admit_devices
-from mooring.testing.builders import make_pod
-from mooring.testing.devices import (
+from bayplan.api.dra import FINALIZER, POD_CLAIM_NAME
+from bayplan.cluster.memory import AdmissionError, ClaimController, MemoryCluster, admit_devices
+from bayplan.testing.builders import make_pod
+from bayplan.testing.devices import (
     claiming,
     make_choice,
     make_claim,

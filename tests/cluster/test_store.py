@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.decode import decode_object
-from mooring.api.pod import Pod
-from mooring.cluster.memory import MemoryCluster
-from mooring.errors import ConflictError, NotFoundError
+from bayplan.api.decode import decode_object
+from bayplan.api.pod import Pod
+from bayplan.cluster.memory import MemoryCluster
+from bayplan.errors import ConflictError, NotFoundError
 
 
 class Recorder:

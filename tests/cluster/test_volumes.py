@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.storage import (
+from bayplan.api.storage import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,
@@ -14,11 +14,11 @@ from mooring.api.storage import (
     PersistentVolumeClaim,
     with_annotation,
 )
-from mooring.clock import ManualClock, Timers
-from mooring.cluster.memory import MemoryCluster, Provisioning, VolumeController, admit_storage
-from mooring.cluster.memory.provisioning import parse_failures, provisioning_problems
-from mooring.testing.builders import make_node, make_object, make_pod
-from mooring.testing.storage import (
+from bayplan.clock import ManualClock, Timers
+from bayplan.cluster.memory import MemoryCluster, Provisioning, VolumeController, admit_storage
+from bayplan.cluster.memory.provisioning import parse_failures, provisioning_problems
+from bayplan.testing.builders import make_node, make_object, make_pod
+from bayplan.testing.storage import (
     claim_volume,
     make_capacity,
     make_claim,
@@ -88,7 +88,7 @@ def now_class(**fields: Any) -> Any:
 
 def late_class(**annotations: str) -> Any:
     made = make_storage_class("late", provisioner=DRIVER)
-    notes = {f"mooring.dev/provision-{key.replace('_', '-')}": v for key, v in annotations.items()}
+    notes = {f"bayplan.dev/provision-{key.replace('_', '-')}": v for key, v in annotations.items()}
     return admit_storage(replace(made, metadata=replace(made.metadata, annotations=notes)))
 
 
@@ -476,7 +476,7 @@ def test_failures_are_a_number_or_a_share(text: str, meaning: tuple[int, float] 
 
 def test_annotations_that_cannot_be_understood_are_named() -> None:
     notes = {"delay": "soon", "failures": "often", "on-failure": "cry"}
-    said = {f"mooring.dev/provision-{name}": text for name, text in notes.items()}
+    said = {f"bayplan.dev/provision-{name}": text for name, text in notes.items()}
 
     assert [name for name, _ in provisioning_problems(said)] == list(said)
 

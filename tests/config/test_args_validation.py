@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from mooring.config import parse_config
-from mooring.errors import ConfigError
+from bayplan.config import parse_config
+from bayplan.errors import ConfigError
 
 V1 = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 

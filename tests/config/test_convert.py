@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mooring.config import (
+from bayplan.config import (
     ExpandedPlugins,
     Profile,
     Reading,
@@ -14,10 +14,10 @@ from mooring.config import (
     parse_reading,
     provider_reading,
 )
-from mooring.config.convert import LEGACY_PLUGINS
-from mooring.config.validation import REMOVED_PLUGINS
-from mooring.plugins.registry import IN_TREE
-from mooring.runtime import Registry
+from bayplan.config.convert import LEGACY_PLUGINS
+from bayplan.config.validation import REMOVED_PLUGINS
+from bayplan.plugins.registry import IN_TREE
+from bayplan.runtime import Registry
 
 GROUP = "kubescheduler.config.k8s.io"
 LEGACY_POINTS = {

@@ -1,6 +1,6 @@
 import pytest
 
-from mooring.config import (
+from bayplan.config import (
     ARGS_TYPES,
     DEFAULT_PLUGINS,
     NodeResourcesFitArgs,
@@ -11,7 +11,7 @@ from mooring.config import (
     default_config,
     parse_config,
 )
-from mooring.config.defaults import merge_plugin_set
+from bayplan.config.defaults import merge_plugin_set
 
 V1 = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 

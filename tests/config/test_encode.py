@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.config import (
+from bayplan.config import (
     Extender,
     ExtenderTLS,
     ManagedResource,
@@ -18,11 +18,11 @@ from mooring.config import (
     parse_reading,
     with_ignored_resources,
 )
-from mooring.config.durations import format_go_duration
-from mooring.config.generations import V1
-from mooring.config.problems import Problems
-from mooring.config.reading import read_component
-from mooring.errors import ConfigError
+from bayplan.config.durations import format_go_duration
+from bayplan.config.generations import V1
+from bayplan.config.problems import Problems
+from bayplan.config.reading import read_component
+from bayplan.errors import ConfigError
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 PEM = b"-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n"

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from mooring.config import (
+from bayplan.config import (
     PluginRef,
     Plugins,
     PluginSet,
@@ -10,7 +10,7 @@ from mooring.config import (
     check_same_queue_sort,
     expand_plugins,
 )
-from mooring.errors import ConfigError
+from bayplan.errors import ConfigError
 
 # A small registry: plugin to the points it takes part in.
 REGISTERED = {

@@ -8,15 +8,15 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.config import (
+from bayplan.config import (
     ARGS_TYPES,
     LEGACY_ARGS_TYPES,
     POINT_NAMES,
     SchedulerConfiguration,
     parse_config,
 )
-from mooring.config.policy_plugins import PREDICATES, PRIORITIES
-from mooring.errors import ConfigError
+from bayplan.config.policy_plugins import PREDICATES, PRIORITIES
+from bayplan.errors import ConfigError
 
 GROUP = "kubescheduler.config.k8s.io"
 ARGUMENTS = {**ARGS_TYPES, **LEGACY_ARGS_TYPES}

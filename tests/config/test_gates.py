@@ -2,8 +2,8 @@
 
 import pytest
 
-from mooring.config import GATES, is_gate_on, parse_config, parse_feature_gates
-from mooring.errors import ConfigError
+from bayplan.config import GATES, is_gate_on, parse_config, parse_feature_gates
+from bayplan.errors import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mooring.config import (
+from bayplan.config import (
     POINT_NAMES,
     DefaultPreemptionArgs,
     NodeLabelArgs,
@@ -15,9 +15,9 @@ from mooring.config import (
     parse_reading,
     provider_config,
 )
-from mooring.config.generations import V1, V1BETA1, V1BETA2, V1BETA3
-from mooring.config.policy import PROVIDERS
-from mooring.errors import ConfigError
+from bayplan.config.generations import V1, V1BETA1, V1BETA2, V1BETA3
+from bayplan.config.policy import PROVIDERS
+from bayplan.errors import ConfigError
 
 GROUP = "kubescheduler.config.k8s.io"
 OLDER = ("v1beta1", "v1beta2", "v1beta3")

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from mooring.api.affinity import TopologySpreadConstraint
-from mooring.config import (
+from bayplan.api.affinity import TopologySpreadConstraint
+from bayplan.config import (
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     NodeAffinityArgs,
@@ -15,7 +15,7 @@ from mooring.config import (
     load_config,
     parse_config,
 )
-from mooring.errors import ConfigError
+from bayplan.errors import ConfigError
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 VERSIONS = (

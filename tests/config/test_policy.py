@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.config import (
+from bayplan.config import (
     POINT_NAMES,
     Extender,
     InterPodAffinityArgs,
@@ -20,8 +20,8 @@ from mooring.config import (
     parse_config,
     parse_reading,
 )
-from mooring.config.policy_plugins import DEFAULT_PREDICATES, PREDICATES
-from mooring.errors import ConfigError
+from bayplan.config.policy_plugins import DEFAULT_PREDICATES, PREDICATES
+from bayplan.errors import ConfigError
 
 HEAD = {"kind": "Policy", "apiVersion": "v1"}
 MANDATORY = ["NodeUnschedulable", "TaintToleration"]

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from mooring.config import parse_config
-from mooring.config.policy_plugins import PREDICATES, PRIORITIES
-from mooring.errors import ConfigError
+from bayplan.config import parse_config
+from bayplan.config.policy_plugins import PREDICATES, PRIORITIES
+from bayplan.errors import ConfigError
 
 HEAD = {"kind": "Policy", "apiVersion": "v1"}
 SHAPE = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from mooring.config import (
+from bayplan.config import (
     LeaderElection,
     Plugins,
     Problem,
@@ -15,7 +15,7 @@ from mooring.config import (
     parse_config,
     validate_config,
 )
-from mooring.errors import ConfigError
+from bayplan.errors import ConfigError
 
 V1 = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 

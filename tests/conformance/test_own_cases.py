@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from mooring.testing.conformance_cases import run_case
-from mooring.testing.conformance_cli import is_placement, main, read_cases
-from mooring.testing.conformance_long_run import is_long_run, run_long_run
+from bayplan.testing.conformance_cases import run_case
+from bayplan.testing.conformance_cli import is_placement, main, read_cases
+from bayplan.testing.conformance_long_run import is_long_run, run_long_run
 
 FOLDER = Path(__file__).parent / "cases"
 ALL = [case for file in sorted(FOLDER.glob("*.jsonl")) for case in read_cases(file)]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.testing.conformance_cases import run_case
-from mooring.testing.conformance_cli import is_placement, main, read_cases
+from bayplan.testing.conformance_cases import run_case
+from bayplan.testing.conformance_cli import is_placement, main, read_cases
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "conformance"
 SUFFIX = ".jsonl.gz"

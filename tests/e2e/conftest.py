@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mooring.testing.live.cluster import Cluster, Server
-from mooring.testing.live.control_plane import ControlPlane, assets_folder, missing_assets
-from mooring.testing.live.embedded import EmbeddedServer
+from bayplan.testing.live.cluster import Cluster, Server
+from bayplan.testing.live.control_plane import ControlPlane, assets_folder, missing_assets
+from bayplan.testing.live.embedded import EmbeddedServer
 
 SERVERS = {"embedded": EmbeddedServer, "kube-apiserver": ControlPlane}
 NOT_RUN = "NOT RUN against a real kube-apiserver"

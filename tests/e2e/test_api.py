@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from mooring.testing.live.client import PATCH_TYPES, Answer
-from mooring.testing.live.cluster import Cluster, pod_tree
-from mooring.testing.live.kinds import with_head
+from bayplan.testing.live.client import PATCH_TYPES, Answer
+from bayplan.testing.live.cluster import Cluster, pod_tree
+from bayplan.testing.live.kinds import with_head
 
 OTHER_UID = "00000000-0000-0000-0000-000000000000"
 EVENT: dict[str, Any] = {

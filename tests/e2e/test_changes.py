@@ -1,6 +1,6 @@
 """Changes: what happens to nodes and pods while others wait."""
 
-from mooring.testing.live.cluster import Cluster
+from bayplan.testing.live.cluster import Cluster
 
 TAINT = {"key": "broken", "value": "yes", "effect": "NoSchedule"}
 

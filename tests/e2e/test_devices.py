@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from mooring.testing.live.client import Tree
-from mooring.testing.live.cluster import Cluster
-from mooring.testing.live.follower import Follower
+from bayplan.testing.live.client import Tree
+from bayplan.testing.live.cluster import Cluster
+from bayplan.testing.live.follower import Follower
 
 DRIVER = "gpu.example.com"
 

@@ -12,11 +12,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from mooring.cli.main import app
-from mooring.scheduler import Outcome
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.certificates import make_certificate
-from mooring.testing.scenarios import Scenario
+from bayplan.cli.main import app
+from bayplan.scheduler import Outcome
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.certificates import make_certificate
+from bayplan.testing.scenarios import Scenario
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "extender"
 PRODUCTS = "licence.example.com/products"

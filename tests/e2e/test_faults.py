@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from mooring.testing.live.client import Tree
-from mooring.testing.live.cluster import Cluster, pod_tree
-from mooring.testing.live.follower import Key
+from bayplan.testing.live.client import Tree
+from bayplan.testing.live.cluster import Cluster, pod_tree
+from bayplan.testing.live.follower import Key
 
 AWAY_S = 20
 RECOVERY_S = 120

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mooring.testing.live.cluster import Cluster
-from mooring.testing.live.schedulers import MOORING, scheduler_under_test
+from bayplan.testing.live.cluster import Cluster
+from bayplan.testing.live.schedulers import BAYPLAN, scheduler_under_test
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gang" / "config.yaml"
 
 pytestmark = pytest.mark.skipif(
-    scheduler_under_test() != MOORING, reason="Coscheduling is a plugin of Mooring's"
+    scheduler_under_test() != BAYPLAN, reason="Coscheduling is a plugin of Bayplan's"
 )
 
 

@@ -1,7 +1,7 @@
-"""The real kubectl against `mooring up`.
+"""The real kubectl against `bayplan up`.
 
 Runs with the kubectl on the path, with the one beside the binaries of the control plane (KUBEBUILDER_ASSETS), and with
-those that MOORING_KUBECTL names besides (separated by colons). Without any the tests are skipped, and say so.
+those that BAYPLAN_KUBECTL names besides (separated by colons). Without any the tests are skipped, and say so.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from mooring.testing.live.control_plane import find_asset
+from bayplan.testing.live.control_plane import find_asset
 
 DEPLOYMENT = """
 apiVersion: apps/v1
@@ -45,7 +45,7 @@ TIMEOUT_S = 60
 
 def kubectls() -> list[str]:
     """The kubectls to try."""
-    named = [path for path in os.environ.get("MOORING_KUBECTL", "").split(":") if path]
+    named = [path for path in os.environ.get("BAYPLAN_KUBECTL", "").split(":") if path]
     found = [shutil.which("kubectl"), find_asset("kubectl")]
     return list(dict.fromkeys([*named, *(str(path) for path in found if path is not None)]))
 
@@ -77,9 +77,9 @@ class Kubectl:
 
 @pytest.fixture(scope="module")
 def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The kubeconfig of a running `mooring up`, over HTTPS with a token."""
+    """The kubeconfig of a running `bayplan up`, over HTTPS with a token."""
     path = tmp_path_factory.mktemp("up") / "kubeconfig"
-    command = [sys.executable, "-m", "mooring.cli.main", "up", "--https"]
+    command = [sys.executable, "-m", "bayplan.cli.main", "up", "--https"]
     process = subprocess.Popen(
         [*command, "--nodes", "3", "--kubeconfig", str(path)], stdout=subprocess.PIPE, text=True
     )

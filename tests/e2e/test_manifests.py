@@ -1,4 +1,4 @@
-"""What the project ships as manifests, applied with the real kubectl to a fresh `mooring up`."""
+"""What the project ships as manifests, applied with the real kubectl to a fresh `bayplan up`."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mooring.config import parse_config
+from bayplan.config import parse_config
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 60
@@ -22,7 +22,7 @@ KUBECTL = shutil.which("kubectl")
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "kubeconfig"
-    command = [sys.executable, "-m", "mooring.cli.main", "up", "--kubeconfig", str(path)]
+    command = [sys.executable, "-m", "bayplan.cli.main", "up", "--kubeconfig", str(path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == f"export KUBECONFIG={path}\n"
@@ -61,7 +61,7 @@ def test_the_deployment_comes_up(kubeconfig: Path) -> None:
 
     done = kubectl(
         kubeconfig,
-        *("-n", "kube-system", "rollout", "status", "deployment/mooring-scheduler"),
+        *("-n", "kube-system", "rollout", "status", "deployment/bayplan-scheduler"),
         "--timeout=30s",
     )
     pods = json.loads(kubectl(kubeconfig, "-n", "kube-system", "get", "pods", "-o", "json"))
@@ -86,7 +86,7 @@ def test_the_shipped_configuration_is_valid_and_names_the_lease_that_may_be_writ
 
     election = config.leader_election
     assert election.leader_elect
-    assert config.profiles[0].scheduler_name == "mooring-scheduler"
+    assert config.profiles[0].scheduler_name == "bayplan-scheduler"
     named = [rule.get("resourceNames") for rule in role["rules"]]  # type: ignore[attr-defined]
     assert [election.resource_name] in named
     assert role["metadata"]["namespace"] == election.resource_namespace  # type: ignore[index]

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from mooring.testing.live.cluster import Cluster
+from bayplan.testing.live.cluster import Cluster
 
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"

@@ -11,11 +11,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from mooring.cli.main import app
+from bayplan.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "examples" / "plugin-package"
-COMMAND = [sys.executable, "-c", "from mooring.cli.main import main; main()"]
+COMMAND = [sys.executable, "-c", "from bayplan.cli.main import main; main()"]
 
 
 def node(name: str, price: str) -> dict[str, object]:
@@ -95,7 +95,7 @@ def offer(folder: Path, module: str, source: str | None) -> None:
     info = folder / "broken_package-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-package\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[mooring.plugins]\nBroken = {module}:Broken\n")
+    (info / "entry_points.txt").write_text(f"[bayplan.plugins]\nBroken = {module}:Broken\n")
 
 
 @pytest.mark.parametrize(

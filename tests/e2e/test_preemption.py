@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from mooring.testing.live.client import Tree
-from mooring.testing.live.cluster import Cluster, condition
-from mooring.testing.live.follower import Key
+from bayplan.testing.live.client import Tree
+from bayplan.testing.live.cluster import Cluster, condition
+from bayplan.testing.live.follower import Key
 
 GRACE_S = 3
 

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.testing.live.audit import Asked, Audit
-from mooring.testing.live.client import Client, Tree
-from mooring.testing.live.cluster import Cluster
-from mooring.testing.live.control_plane import ControlPlane, assets_folder, missing_assets
-from mooring.testing.live.follower import Key
-from mooring.testing.live.processes import Process, free_port
-from mooring.testing.live.schedulers import MOORING, start_scheduler
+from bayplan.testing.live.audit import Asked, Audit
+from bayplan.testing.live.client import Client, Tree
+from bayplan.testing.live.cluster import Cluster
+from bayplan.testing.live.control_plane import ControlPlane, assets_folder, missing_assets
+from bayplan.testing.live.follower import Key
+from bayplan.testing.live.processes import Process, free_port
+from bayplan.testing.live.schedulers import BAYPLAN, start_scheduler
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-NAME, NAMESPACE = "mooring-scheduler", "kube-system"
+NAME, NAMESPACE = "bayplan-scheduler", "kube-system"
 USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ACCOUNTS = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
@@ -98,7 +98,7 @@ def kubeconfig_of(plane: ControlPlane, account: str, folder: Path) -> Path:
 
 
 class Running:
-    """`mooring run` as deploy/ has it, with the service account's token."""
+    """`bayplan run` as deploy/ has it, with the service account's token."""
 
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         config_map = yaml.safe_load((DEPLOY / "20-config.yaml").read_text())
@@ -108,7 +108,7 @@ class Running:
         config |= {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 1}
         self.port = free_port()
         serving = (f"--secure-port={self.port}", "--bind-address=0.0.0.0")
-        self.process: Process = start_scheduler(MOORING, config, folder / "run", *serving)
+        self.process: Process = start_scheduler(BAYPLAN, config, folder / "run", *serving)
         self.process.wait_until(self._is_ready, "ready", START_S)
 
     def get(self, path: str, token: str | None = None) -> int:
@@ -143,7 +143,7 @@ def make_storage(cluster: Cluster) -> None:
     wants = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     wait = {"volumeBindingMode": "WaitForFirstConsumer"}
     for name, provisioner in {
-        "made": "test.mooring.dev",
+        "made": "test.bayplan.dev",
         "found": "kubernetes.io/no-provisioner",
     }.items():
         cluster.make("StorageClass", f"{cluster.namespace}-{name}", provisioner=provisioner, **wait)
@@ -245,7 +245,7 @@ def pass_on(cluster: Cluster, holder: str) -> str:
 
 def take_snapshot(kubeconfig: Path, file: Path) -> set[str]:
     """The kinds in a snapshot that was taken with the rights of the scheduler."""
-    command = [sys.executable, "-m", "mooring.cli.main", "snapshot"]
+    command = [sys.executable, "-m", "bayplan.cli.main", "snapshot"]
     given = ["--kubeconfig", str(kubeconfig), "--to", str(file)]
     done = subprocess.run([*command, *given], capture_output=True, text=True, timeout=START_S)
     assert done.returncode == 0, done.stderr

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from mooring.testing.live.client import Tree
-from mooring.testing.live.cluster import Cluster, pod_tree
-from mooring.testing.live.follower import Follower, Key
-from mooring.testing.live.kinds import path_of
-from mooring.testing.live.processes import Process
+from bayplan.testing.live.client import Tree
+from bayplan.testing.live.cluster import Cluster, pod_tree
+from bayplan.testing.live.follower import Follower, Key
+from bayplan.testing.live.kinds import path_of
+from bayplan.testing.live.processes import Process
 
 LEASE_S, RETRY_S = 5, 1
 SLOW_S = 5

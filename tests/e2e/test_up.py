@@ -1,4 +1,4 @@
-"""`mooring up` as a process: what it says, how it ends, and what is left when it is killed."""
+"""`bayplan up` as a process: what it says, how it ends, and what is left when it is killed."""
 
 import http.client
 import json
@@ -22,8 +22,8 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 @contextmanager
 def up(*arguments: str) -> Iterator[tuple["subprocess.Popen[str]", int]]:
-    """A running `mooring up`, and its port."""
-    command = [sys.executable, "-m", "mooring.cli.main", "up", *arguments]
+    """A running `bayplan up`, and its port."""
+    command = [sys.executable, "-m", "bayplan.cli.main", "up", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -132,7 +132,7 @@ def test_what_was_acknowledged_is_there_after_kill_9(tmp_path: Path) -> None:
     ],
 )
 def test_faults_are_one_line(arguments: list[str], words: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mooring.cli.main", "up", *arguments]
+    command = [sys.executable, "-m", "bayplan.cli.main", "up", *arguments]
 
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=TIMEOUT_S, cwd=tmp_path, check=False
@@ -146,7 +146,7 @@ def test_faults_are_one_line(arguments: list[str], words: str, tmp_path: Path) -
 def test_a_port_that_is_taken_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        command = [sys.executable, "-m", "mooring.cli.main", "up", "--port", port]
+        command = [sys.executable, "-m", "bayplan.cli.main", "up", "--port", port]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
@@ -158,7 +158,7 @@ def test_a_port_that_is_taken_is_named() -> None:
 def test_a_manifest_that_makes_no_sense_is_named(tmp_path: Path) -> None:
     manifest = tmp_path / "bad.yaml"
     manifest.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: []}\n")
-    command = [sys.executable, "-m", "mooring.cli.main", "up", "-f", str(manifest)]
+    command = [sys.executable, "-m", "bayplan.cli.main", "up", "-f", str(manifest)]
 
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
 
@@ -168,7 +168,7 @@ def test_a_manifest_that_makes_no_sense_is_named(tmp_path: Path) -> None:
 
 
 PLUGIN = """
-from mooring.framework import SUCCESS, FilterPlugin, unschedulable
+from bayplan.framework import SUCCESS, FilterPlugin, unschedulable
 
 class OnlyLast(FilterPlugin):
     name = "OnlyLast"
@@ -206,12 +206,12 @@ def test_plugins_of_a_file_take_part(tmp_path: Path) -> None:
 def test_a_file_of_somebody_else_is_not_overwritten(text: str, tmp_path: Path) -> None:
     precious = tmp_path / "config"
     precious.write_text(text)
-    command = [sys.executable, "-m", "mooring.cli.main", "up", "--kubeconfig", str(precious)]
+    command = [sys.executable, "-m", "bayplan.cli.main", "up", "--kubeconfig", str(precious)]
 
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
 
     assert done.returncode == 2
-    assert "expected a new file, or one that mooring up wrote" in done.stderr
+    assert "expected a new file, or one that bayplan up wrote" in done.stderr
     assert precious.read_text() == text
 
 

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from mooring.testing.live.cluster import Cluster
+from bayplan.testing.live.cluster import Cluster
 
 HOSTNAME = "kubernetes.io/hostname"
 WAIT = "WaitForFirstConsumer"
 
 
-def make_class(cluster: Cluster, mode: str = WAIT, provisioner: str = "test.mooring.dev") -> str:
+def make_class(cluster: Cluster, mode: str = WAIT, provisioner: str = "test.bayplan.dev") -> str:
     name = f"{cluster.namespace}-{mode.lower()}"
     cluster.make("StorageClass", name, provisioner=provisioner, volumeBindingMode=mode)
     return name
@@ -98,7 +98,7 @@ def test_a_volume_is_chosen_with_the_node(cluster: Cluster) -> None:
 
 def test_a_node_takes_only_so_many_volumes(cluster: Cluster) -> None:
     cluster.node("a")
-    driver = {"name": "test.mooring.dev", "nodeID": "a", "allocatable": {"count": 1}}
+    driver = {"name": "test.bayplan.dev", "nodeID": "a", "allocatable": {"count": 1}}
     cluster.make("CSINode", "a", spec={"drivers": [{**driver, "topologyKeys": [HOSTNAME]}]})
     storage_class = make_class(cluster)
     make_claim(cluster, "one", storage_class)

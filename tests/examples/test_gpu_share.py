@@ -9,13 +9,13 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from mooring.config import load_config
-from mooring.sim import Simulation
-from mooring.testing.builders import make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance
+from bayplan.config import load_config
+from bayplan.sim import Simulation
+from bayplan.testing.builders import make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "gpu-share"
-GPU_MILLI = "mooring.dev/gpu-milli"
+GPU_MILLI = "bayplan.dev/gpu-milli"
 
 
 def load_plugin() -> Any:

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.node import NodeCondition
-from mooring.framework import node_update_events, pod_update_events
-from mooring.testing.builders import make_node, make_pod
+from bayplan.api.node import NodeCondition
+from bayplan.framework import node_update_events, pod_update_events
+from bayplan.testing.builders import make_node, make_pod
 
 
 def claim(name: str | None) -> dict[str, Any]:

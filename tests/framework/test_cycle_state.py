@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework import CycleState, StateData
+from bayplan.framework import CycleState, StateData
 
 
 class Counted:

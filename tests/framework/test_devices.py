@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.devices import ResourceSlice
-from mooring.framework.devices import Devices, PoolView
-from mooring.table import NodeTable
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import ObjectLister, make_node
-from mooring.testing.devices import (
+from bayplan.api.devices import ResourceSlice
+from bayplan.framework.devices import Devices, PoolView
+from bayplan.table import NodeTable
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import ObjectLister, make_node
+from bayplan.testing.devices import (
     DRIVER,
     make_claim,
     make_class,

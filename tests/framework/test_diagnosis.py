@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.framework import (
+from bayplan.framework import (
     SUCCESS,
     Code,
     Diagnosis,
@@ -17,10 +17,10 @@ from mooring.framework import (
     unresolvable,
     unschedulable,
 )
-from mooring.framework.row_statuses import RowStatuses
-from mooring.table import ALL, NodeTable, Rows
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_node, make_table
+from bayplan.framework.row_statuses import RowStatuses
+from bayplan.table import ALL, NodeTable, Rows
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_node, make_table
 
 CPU, MEMORY = "Insufficient cpu", "Insufficient memory"
 

@@ -1,9 +1,9 @@
 import pytest
 
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.errors import InputError
-from mooring.framework.events import (
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod
+from bayplan.errors import InputError
+from bayplan.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_UPDATE,
     FORCE_ACTIVATE,
@@ -16,7 +16,7 @@ from mooring.framework.events import (
     required,
     typed,
 )
-from mooring.testing.builders import make_node, make_pod
+from bayplan.testing.builders import make_node, make_pod
 
 
 def event(text: str) -> ClusterEvent:

@@ -1,9 +1,9 @@
 """Following: what changed in a lister since one last looked."""
 
-from mooring.framework import EmptyLister, Follower, ObjectKey, ObjectLog
-from mooring.framework.following import KEEP
-from mooring.testing.builders import ObjectLister
-from mooring.testing.storage import make_claim, make_volume
+from bayplan.framework import EmptyLister, Follower, ObjectKey, ObjectLog
+from bayplan.framework.following import KEEP
+from bayplan.testing.builders import ObjectLister
+from bayplan.testing.storage import make_claim, make_volume
 
 
 def test_the_first_look_is_at_everything_and_the_next_at_what_changed() -> None:

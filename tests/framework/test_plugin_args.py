@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from mooring.config.plugin_args import NodeLabelArgs
-from mooring.errors import InputError
-from mooring.framework import typed_args
+from bayplan.config.plugin_args import NodeLabelArgs
+from bayplan.errors import InputError
+from bayplan.framework import typed_args
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 
-from mooring.api.pod import Pod
-from mooring.framework import (
+from bayplan.api.pod import Pod
+from bayplan.framework import (
     SUCCESS,
     ActionType,
     CycleState,
@@ -16,8 +16,8 @@ from mooring.framework import (
     registered_events,
     wait_for,
 )
-from mooring.framework.events import NODE, POD, Hint
-from mooring.testing.builders import make_handle
+from bayplan.framework.events import NODE, POD, Hint
+from bayplan.testing.builders import make_handle
 
 
 class Listening(FilterPlugin):

@@ -1,10 +1,10 @@
 """Reserved: what nominated pods will use, row by row."""
 
-from mooring.api.pod import Pod
-from mooring.framework.reserved import Reserved
-from mooring.queue import PodNominator
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_node, make_pod, make_table
+from bayplan.api.pod import Pod
+from bayplan.framework.reserved import Reserved
+from bayplan.queue import PodNominator
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_node, make_pod, make_table
 
 
 def rival(name: str, cpu: str = "1", priority: int = 5) -> Pod:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from mooring.framework import SUCCESS, Code, Status, Verdict, pending, unresolvable, unschedulable
-from mooring.framework.row_statuses import MOST_REASONS, RowStatuses
+from bayplan.framework import SUCCESS, Code, Status, Verdict, pending, unresolvable, unschedulable
+from bayplan.framework.row_statuses import MOST_REASONS, RowStatuses
 
 CPU, MEMORY = unschedulable("cpu").by("Fit"), unschedulable("memory").by("Fit")
 

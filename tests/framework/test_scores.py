@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mooring.framework import divide, scale_to_max
+from bayplan.framework import divide, scale_to_max
 
 
 def ints(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

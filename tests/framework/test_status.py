@@ -2,7 +2,7 @@
 
 import pytest
 
-from mooring.framework import (
+from bayplan.framework import (
     SKIP,
     SUCCESS,
     Code,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mooring.framework import (
+from bayplan.framework import (
     SKIP,
     SUCCESS,
     Code,
@@ -14,8 +14,8 @@ from mooring.framework import (
     unresolvable,
     unschedulable,
 )
-from mooring.table import ALL, Bools
-from mooring.testing.builders import make_node, make_table
+from bayplan.table import ALL, Bools
+from bayplan.testing.builders import make_node, make_table
 
 U, UU = int(Code.Unschedulable), int(Code.UnschedulableAndUnresolvable)
 

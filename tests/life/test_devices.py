@@ -16,18 +16,18 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from mooring.api.dra import ResourceClaim
-from mooring.api.pod import Pod
-from mooring.api.quantity import parse_quantity
-from mooring.clock import ManualClock, Timers
-from mooring.cluster.memory import ClaimController, MemoryCluster, admit_devices
-from mooring.errors import ApiError, ConflictError
-from mooring.framework import SUCCESS, failure, unschedulable, wait
-from mooring.framework.devices import Devices
-from mooring.runtime.executor import InlineExecutor
-from mooring.scheduler import FirstByName, Scheduler, build_scheduler
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.devices import (
+from bayplan.api.dra import ResourceClaim
+from bayplan.api.pod import Pod
+from bayplan.api.quantity import parse_quantity
+from bayplan.clock import ManualClock, Timers
+from bayplan.cluster.memory import ClaimController, MemoryCluster, admit_devices
+from bayplan.errors import ApiError, ConflictError
+from bayplan.framework import SUCCESS, failure, unschedulable, wait
+from bayplan.framework.devices import Devices
+from bayplan.runtime.executor import InlineExecutor
+from bayplan.scheduler import FirstByName, Scheduler, build_scheduler
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.devices import (
     DRIVER,
     claiming,
     make_choice,
@@ -38,9 +38,9 @@ from mooring.testing.devices import (
     make_slice,
     make_template,
 )
-from mooring.testing.scenarios import Later, Scripted, make_config, places_of
+from bayplan.testing.scenarios import Later, Scripted, make_config, places_of
 
-EXAMPLES = int(os.environ.get("MOORING_LIFE_EXAMPLES", "0"))
+EXAMPLES = int(os.environ.get("BAYPLAN_LIFE_EXAMPLES", "0"))
 NODES = ["a", "b", "c"]
 MAX_PODS = 16
 RESOURCE = "example.com/gpu"

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mooring.api.pod import Pod
-from mooring.api.pod_groups import MIN_AVAILABLE_LABEL, NAME_LABEL, labelled_group_of, min_available
-from mooring.framework import SUCCESS, failure
-from mooring.scheduler import Attempt
-from mooring.testing.builders import make_node, make_object, make_pod
-from mooring.testing.scenarios import Scenario, Scripted
+from bayplan.api.pod import Pod
+from bayplan.api.pod_groups import MIN_AVAILABLE_LABEL, NAME_LABEL, labelled_group_of, min_available
+from bayplan.framework import SUCCESS, failure
+from bayplan.scheduler import Attempt
+from bayplan.testing.builders import make_node, make_object, make_pod
+from bayplan.testing.scenarios import Scenario, Scripted
 
 COSCHEDULING = {"plugins": {"multiPoint": {"enabled": [{"name": "Coscheduling"}]}}}
 GANG_SCHEDULING = {"plugins": {"multiPoint": {"enabled": [{"name": "GangScheduling"}]}}}
@@ -343,7 +343,7 @@ GROUPS = st.lists(
     min_size=1,
     max_size=6,
 )
-EXAMPLES = int(os.environ.get("MOORING_LIFE_EXAMPLES", "0"))  # see test_life_of_a_pod.py
+EXAMPLES = int(os.environ.get("BAYPLAN_LIFE_EXAMPLES", "0"))  # see test_life_of_a_pod.py
 ANYTHING = settings(
     max_examples=EXAMPLES or 150,
     derandomize=not EXAMPLES,

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
-from mooring.api.pod import Pod
-from mooring.cache import Cache
-from mooring.clock import ManualClock, Timers
-from mooring.cluster.memory import MemoryCluster
-from mooring.errors import ApiError
-from mooring.framework import (
+from bayplan.api.pod import Pod
+from bayplan.cache import Cache
+from bayplan.clock import ManualClock, Timers
+from bayplan.cluster.memory import MemoryCluster
+from bayplan.errors import ApiError
+from bayplan.framework import (
     SKIP,
     SUCCESS,
     CycleState,
@@ -34,13 +34,13 @@ from mooring.framework import (
     unschedulable,
     wait,
 )
-from mooring.runtime.executor import InlineExecutor
-from mooring.scheduler import FirstByName, Scheduler, build_scheduler
-from mooring.table import NodeTable
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.scenarios import Later, Scripted, make_config, places_of
+from bayplan.runtime.executor import InlineExecutor
+from bayplan.scheduler import FirstByName, Scheduler, build_scheduler
+from bayplan.table import NodeTable
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.scenarios import Later, Scripted, make_config, places_of
 
-EXAMPLES = int(os.environ.get("MOORING_LIFE_EXAMPLES", "0"))
+EXAMPLES = int(os.environ.get("BAYPLAN_LIFE_EXAMPLES", "0"))
 """How many histories to draw; without a number a few hundred, and always the same ones."""
 STEPS = 50
 

@@ -18,17 +18,17 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.pod import Pod
-from mooring.clock import ManualClock, Timers
-from mooring.cluster.memory import MemoryCluster
-from mooring.framework import CycleState, Preemption
-from mooring.queue import QueuedPodInfo
-from mooring.runtime.executor import Finished, InlineExecutor, Work
-from mooring.scheduler import Attempt, FirstByName, Scheduler, build_scheduler
-from mooring.testing.builders import make_object, make_pod
-from mooring.testing.conformance_cases import CaseCluster, NoBinding, case_config
-from mooring.testing.conformance_witness import Totals, Witness
-from mooring.testing.mixed_cluster import (
+from bayplan.api.pod import Pod
+from bayplan.clock import ManualClock, Timers
+from bayplan.cluster.memory import MemoryCluster
+from bayplan.framework import CycleState, Preemption
+from bayplan.queue import QueuedPodInfo
+from bayplan.runtime.executor import Finished, InlineExecutor, Work
+from bayplan.scheduler import Attempt, FirstByName, Scheduler, build_scheduler
+from bayplan.testing.builders import make_object, make_pod
+from bayplan.testing.conformance_cases import CaseCluster, NoBinding, case_config
+from bayplan.testing.conformance_witness import Totals, Witness
+from bayplan.testing.mixed_cluster import (
     APPS,
     HUMBLE,
     NODES,
@@ -42,7 +42,7 @@ from mooring.testing.mixed_cluster import (
     make_variant,
 )
 
-EXAMPLES = int(os.environ.get("MOORING_LIFE_EXAMPLES", "0"))
+EXAMPLES = int(os.environ.get("BAYPLAN_LIFE_EXAMPLES", "0"))
 CONFIG = case_config(PROFILES)
 PODS_PER_NODE = 4
 DELETED = "2000-01-01T00:00:00Z"

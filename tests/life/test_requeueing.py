@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from mooring.testing.builders import make_node, make_object, make_pod
-from mooring.testing.scenarios import Scenario
+from bayplan.testing.builders import make_node, make_object, make_pod
+from bayplan.testing.scenarios import Scenario
 
 GPU = "example.com/gpu"
 MANY = 10_000

@@ -7,20 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.api.pod import Pod
-from mooring.api.storage import (
+from bayplan.api.pod import Pod
+from bayplan.api.storage import (
     BIND_COMPLETED,
     SELECTED_NODE,
     PersistentVolume,
     PersistentVolumeClaim,
     with_annotation,
 )
-from mooring.cluster.memory import admit_storage
-from mooring.errors import ConflictError
-from mooring.plugins.volume_binding import VolumeBinding
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.scenarios_storage import StorageScenario as Life
-from mooring.testing.storage import (
+from bayplan.cluster.memory import admit_storage
+from bayplan.errors import ConflictError
+from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.scenarios_storage import StorageScenario as Life
+from bayplan.testing.storage import (
     claim_volume,
     ephemeral_volume,
     make_claim,
@@ -66,7 +66,7 @@ def claim_names(pod: Pod) -> list[str]:
 
 def make_class(name: str = "late", waits: bool = True, **notes: str) -> Any:
     made = make_storage_class(name, provisioner=DRIVER, waits=waits)
-    said = {f"mooring.dev/provision-{key.replace('_', '-')}": v for key, v in notes.items()}
+    said = {f"bayplan.dev/provision-{key.replace('_', '-')}": v for key, v in notes.items()}
     return admit_storage(replace(made, metadata=replace(made.metadata, annotations=said)))
 
 

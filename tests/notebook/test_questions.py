@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import mooring
-from mooring import Cluster, capacity, compare, explain, plot, rebalance, simulate, what_if
-from mooring.answers.what_if import Drain
-from mooring.cli.main import app
-from mooring.errors import InputError
-from mooring.framework import MAX_SCORE, ScorePlugin
+import bayplan
+from bayplan import Cluster, capacity, compare, explain, plot, rebalance, simulate, what_if
+from bayplan.answers.what_if import Drain
+from bayplan.cli.main import app
+from bayplan.errors import InputError
+from bayplan.framework import MAX_SCORE, ScorePlugin
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FILES = [EXAMPLES / "cluster.yaml", EXAMPLES / "workload.yaml"]
@@ -289,7 +289,7 @@ def test_what_is_not_installed_is_named(
 
 
 def test_the_front_is_loaded_when_it_is_asked_for() -> None:
-    program = "import sys, mooring; assert 'numpy' not in sys.modules; mooring.simulate"
+    program = "import sys, bayplan; assert 'numpy' not in sys.modules; bayplan.simulate"
 
     subprocess.run([sys.executable, "-c", program], check=True)
-    assert set(mooring.__all__) <= set(dir(mooring))
+    assert set(bayplan.__all__) <= set(dir(bayplan))

@@ -1,6 +1,6 @@
 import pytest
 
-from mooring.observe.families import CounterFamily, GaugeFamily, HistogramFamily, ReadCounter
+from bayplan.observe.families import CounterFamily, GaugeFamily, HistogramFamily, ReadCounter
 
 
 def make_counters() -> CounterFamily:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from mooring.observe.logs import set_up_logging
+from bayplan.observe.logs import set_up_logging
 
-log = logging.getLogger("mooring.somewhere")
+log = logging.getLogger("bayplan.somewhere")
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def test_text_says_when_where_and_what() -> None:
     moment, rest = write()[0].split(maxsplit=1)
 
     assert moment.endswith("Z")
-    assert rest == "WARNING mooring.somewhere: pod shop/web: odd"
+    assert rest == "WARNING bayplan.somewhere: pod shop/web: odd"
 
 
 def test_json_is_one_object_per_line() -> None:
@@ -57,7 +57,7 @@ def test_json_is_one_object_per_line() -> None:
     assert lines[1] | {"ts": ""} == {
         "ts": "",
         "level": "info",
-        "logger": "mooring.somewhere",
+        "logger": "bayplan.somewhere",
         "msg": "pod shop/web came",
     }
 

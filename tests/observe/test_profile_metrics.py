@@ -2,10 +2,10 @@ import math
 
 import pytest
 
-from mooring.observe import ERROR, UNSCHEDULABLE, ProfileMetrics, SchedulerMetrics
-from mooring.observe.profile_metrics import FOLD_AFTER
-from mooring.observe.series import Distribution
-from mooring.observe.times import (
+from bayplan.observe import ERROR, UNSCHEDULABLE, ProfileMetrics, SchedulerMetrics
+from bayplan.observe.profile_metrics import FOLD_AFTER
+from bayplan.observe.series import Distribution
+from bayplan.observe.times import (
     BINDING,
     DECIDED,
     ENDED,

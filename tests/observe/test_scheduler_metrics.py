@@ -7,10 +7,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from mooring.observe import UNSCHEDULABLE, SchedulerMetrics
-from mooring.observe.families import CounterFamily
-from mooring.observe.scheduler_metrics import SAMPLES
-from mooring.observe.times import DECIDED, ENDED, NEVER, STARTED
+from bayplan.observe import UNSCHEDULABLE, SchedulerMetrics
+from bayplan.observe.families import CounterFamily
+from bayplan.observe.scheduler_metrics import SAMPLES
+from bayplan.observe.times import DECIDED, ENDED, NEVER, STARTED
 
 COUNTERS = {
     "schedule_attempts_total": ("result", "profile"),
@@ -201,7 +201,7 @@ def test_a_tenth_is_sampled_and_not_every_tenth() -> None:
 def test_prometheus_client_is_loaded_by_those_who_look() -> None:
     code = """
 import sys
-from mooring.observe import SchedulerMetrics
+from bayplan.observe import SchedulerMetrics
 metrics = SchedulerMetrics()
 assert "prometheus_client" not in sys.modules
 metrics.render()

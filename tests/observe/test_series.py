@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.observe.series import Distribution, Histogram, exponential_buckets
+from bayplan.observe.series import Distribution, Histogram, exponential_buckets
 
 BOUNDS = [1.0, 2.0, 4.0]
 numbers = st.lists(st.floats(min_value=0, max_value=8) | st.sampled_from([1.0, 2.0, 4.0]))

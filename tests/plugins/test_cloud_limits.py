@@ -4,21 +4,21 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.framework import SUCCESS, Code, CycleState, Status
-from mooring.plugins.node_volume_limits import REASON
-from mooring.plugins.node_volume_limits.clouds import (
+from bayplan.api.pod import Pod
+from bayplan.framework import SUCCESS, Code, CycleState, Status
+from bayplan.plugins.node_volume_limits import REASON
+from bayplan.plugins.node_volume_limits.clouds import (
     AzureDiskLimits,
     CinderLimits,
     CloudLimits,
     EBSLimits,
     GCEPDLimits,
 )
-from mooring.plugins.registry import IN_TREE
-from mooring.table import ALL
-from mooring.testing.builders import make_handle, make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance
-from mooring.testing.storage import (
+from bayplan.plugins.registry import IN_TREE
+from bayplan.table import ALL
+from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance
+from bayplan.testing.storage import (
     claim_volume,
     ephemeral_volume,
     make_claim,

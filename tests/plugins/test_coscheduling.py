@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.api.pod_groups import MIN_AVAILABLE_LABEL, NAME_LABEL
-from mooring.framework import Code, Hint
-from mooring.plugins.coscheduling import Coscheduling
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.scenarios import Scenario
+from bayplan.api.pod import Pod
+from bayplan.api.pod_groups import MIN_AVAILABLE_LABEL, NAME_LABEL
+from bayplan.framework import Code, Hint
+from bayplan.plugins.coscheduling import Coscheduling
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.scenarios import Scenario
 
 PROFILE = {"plugins": {"multiPoint": {"enabled": [{"name": "Coscheduling"}]}}}
 GPU = "example.com/gpu"

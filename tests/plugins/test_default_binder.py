@@ -2,11 +2,11 @@
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.errors import ApiError, ConflictError
-from mooring.framework import SUCCESS, Code, CycleState
-from mooring.plugins.default_binder import DefaultBinder
-from mooring.testing.builders import RecordingClient, make_handle, make_pod
+from bayplan.api.pod import Pod
+from bayplan.errors import ApiError, ConflictError
+from bayplan.framework import SUCCESS, Code, CycleState
+from bayplan.plugins.default_binder import DefaultBinder
+from bayplan.testing.builders import RecordingClient, make_handle, make_pod
 
 
 class RefusingClient(RecordingClient):

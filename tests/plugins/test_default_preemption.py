@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.api.workloads import PodDisruptionBudget
-from mooring.config.plugin_args import DefaultPreemptionArgs
-from mooring.framework import (
+from bayplan.api.pod import Pod
+from bayplan.api.workloads import PodDisruptionBudget
+from bayplan.config.plugin_args import DefaultPreemptionArgs
+from bayplan.framework import (
     SUCCESS,
     Code,
     CycleState,
@@ -25,14 +25,14 @@ from mooring.framework import (
     Status,
     failure,
 )
-from mooring.plugins.default_preemption import DefaultPreemption
-from mooring.plugins.inter_pod_affinity import InterPodAffinity
-from mooring.plugins.node_ports import NodePorts
-from mooring.plugins.node_resources_fit import NodeResourcesFit
-from mooring.plugins.taint_toleration import TaintToleration
-from mooring.runtime.filtering import Filtering
-from mooring.table import ALL, NodeTable
-from mooring.testing.builders import make_handle, make_node, make_object, make_pod, make_table
+from bayplan.plugins.default_preemption import DefaultPreemption
+from bayplan.plugins.inter_pod_affinity import InterPodAffinity
+from bayplan.plugins.node_ports import NodePorts
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.taint_toleration import TaintToleration
+from bayplan.runtime.filtering import Filtering
+from bayplan.table import ALL, NodeTable
+from bayplan.testing.builders import make_handle, make_node, make_object, make_pod, make_table
 
 PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 NEW_YEAR = "2024-01-01T00:00:00Z"

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.api.workloads import PodDisruptionBudget
-from mooring.framework import Victims
-from mooring.plugins.default_preemption.budgets import Budgets
-from mooring.plugins.default_preemption.candidates import best_candidate
-from mooring.testing.builders import make_object, make_pod
+from bayplan.api.pod import Pod
+from bayplan.api.workloads import PodDisruptionBudget
+from bayplan.framework import Victims
+from bayplan.plugins.default_preemption.budgets import Budgets
+from bayplan.plugins.default_preemption.candidates import best_candidate
+from bayplan.testing.builders import make_object, make_pod
 
 DB = {"app": "db"}
 NEW_YEAR = "2024-01-01T00:00:00Z"

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from mooring.errors import ApiError
-from mooring.framework import SKIP, Code, CycleState, Diagnosis
-from mooring.plugins.dynamic_resources import DynamicResources
-from mooring.table import ALL
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.conformance import check_conformance, check_rows_agree
-from mooring.testing.device_world import DeviceWorld
-from mooring.testing.devices import (
+from bayplan.errors import ApiError
+from bayplan.framework import SKIP, Code, CycleState, Diagnosis
+from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.table import ALL
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.conformance import check_conformance, check_rows_agree
+from bayplan.testing.device_world import DeviceWorld
+from bayplan.testing.devices import (
     claiming,
     make_choice,
     make_claim,

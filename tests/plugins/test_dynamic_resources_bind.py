@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.dra import FINALIZER, AllocatedDeviceStatus
-from mooring.errors import ApiError, ConflictError
-from mooring.framework import SKIP, SUCCESS, Code
-from mooring.framework.devices import Devices
-from mooring.plugins.dynamic_resources import DynamicResources
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.device_world import DeviceWorld, devices_of
-from mooring.testing.devices import (
+from bayplan.api.dra import FINALIZER, AllocatedDeviceStatus
+from bayplan.errors import ApiError, ConflictError
+from bayplan.framework import SKIP, SUCCESS, Code
+from bayplan.framework.devices import Devices
+from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.device_world import DeviceWorld, devices_of
+from bayplan.testing.devices import (
     claiming,
     make_choice,
     make_claim,

@@ -4,19 +4,19 @@ from typing import Any
 
 import pytest
 
-from mooring.api.dra import EXTENDED_RESOURCE_CLAIM
-from mooring.errors import ApiError
-from mooring.framework import SUCCESS, Code, CycleState, Diagnosis
-from mooring.framework.devices import DeviceClasses
-from mooring.plugins.dynamic_resources import DynamicResources
-from mooring.plugins.dynamic_resources.extended import requests_for
-from mooring.plugins.node_resources_fit import NodeResourcesFit
-from mooring.plugins.node_resources_fit.strategies import LeastAllocated
-from mooring.table import ALL
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.conformance import check_conformance, check_rows_agree
-from mooring.testing.device_world import DeviceWorld, devices_of
-from mooring.testing.devices import make_claim, make_class, make_device, make_slice
+from bayplan.api.dra import EXTENDED_RESOURCE_CLAIM
+from bayplan.errors import ApiError
+from bayplan.framework import SUCCESS, Code, CycleState, Diagnosis
+from bayplan.framework.devices import DeviceClasses
+from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.plugins.dynamic_resources.extended import requests_for
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.node_resources_fit.strategies import LeastAllocated
+from bayplan.table import ALL
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.conformance import check_conformance, check_rows_agree
+from bayplan.testing.device_world import DeviceWorld, devices_of
+from bayplan.testing.devices import make_claim, make_class, make_device, make_slice
 
 GPU = "example.com/gpu"
 OTHER = "example.com/other"

@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
-from mooring.framework import Hint
-from mooring.plugins.dynamic_resources import DynamicResources
-from mooring.testing.builders import make_handle, make_node, make_object, make_pod
-from mooring.testing.hints import ask_plugin
+from bayplan.framework import Hint
+from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.testing.builders import make_handle, make_node, make_object, make_pod
+from bayplan.testing.hints import ask_plugin
 
 QUEUE, SKIP, NEVER = Hint.QUEUE, Hint.SKIP, None
 CLAIM_UPDATE = "resource.k8s.io/ResourceClaim/Update"

@@ -5,13 +5,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.framework import CycleState
-from mooring.framework.handle import Handle
-from mooring.plugins.dynamic_resources import DynamicResources
-from mooring.table import ALL, NodeTable
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import ObjectLister, make_node
-from mooring.testing.devices import (
+from bayplan.framework import CycleState
+from bayplan.framework.handle import Handle
+from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.table import ALL, NodeTable
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import ObjectLister, make_node
+from bayplan.testing.devices import (
     claiming,
     make_choice,
     make_claim,

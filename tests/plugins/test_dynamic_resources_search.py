@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.devices import DeviceCapacity
-from mooring.framework.devices import Devices
-from mooring.plugins.dynamic_resources import DynamicResources
-from mooring.plugins.dynamic_resources.capacity import uses_of
-from mooring.plugins.dynamic_resources.plans import ClaimPlan, plan_claim
-from mooring.plugins.dynamic_resources.search import Search
-from mooring.testing.builders import ObjectLister, make_node, make_table
-from mooring.testing.device_world import DeviceWorld
-from mooring.testing.devices import (
+from bayplan.api.devices import DeviceCapacity
+from bayplan.framework.devices import Devices
+from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.plugins.dynamic_resources.capacity import uses_of
+from bayplan.plugins.dynamic_resources.plans import ClaimPlan, plan_claim
+from bayplan.plugins.dynamic_resources.search import Search
+from bayplan.testing.builders import ObjectLister, make_node, make_table
+from bayplan.testing.device_world import DeviceWorld
+from bayplan.testing.devices import (
     claiming,
     make_choice,
     make_claim,

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from mooring.config.defaults import DEFAULT_PLUGINS
-from mooring.plugins.registry import IN_TREE
-from mooring.scheduler import Outcome
-from mooring.testing.builders import make_node, make_object, make_pod
-from mooring.testing.scenarios import Scenario
+from bayplan.config.defaults import DEFAULT_PLUGINS
+from bayplan.plugins.registry import IN_TREE
+from bayplan.scheduler import Outcome
+from bayplan.testing.builders import make_node, make_object, make_pod
+from bayplan.testing.scenarios import Scenario
 
 EARLIER = (
     "NodeLabel",

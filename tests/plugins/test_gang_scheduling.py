@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.framework import SUCCESS, Code, CycleState
-from mooring.plugins.gang_scheduling import TIMEOUT_S, TOO_FEW, WAITING, GangScheduling
-from mooring.testing.builders import make_node, make_object, make_pod
-from mooring.testing.scenarios import Scenario
+from bayplan.api.pod import Pod
+from bayplan.framework import SUCCESS, Code, CycleState
+from bayplan.plugins.gang_scheduling import TIMEOUT_S, TOO_FEW, WAITING, GangScheduling
+from bayplan.testing.builders import make_node, make_object, make_pod
+from bayplan.testing.scenarios import Scenario
 
 PROFILE = {"plugins": {"multiPoint": {"enabled": [{"name": "GangScheduling"}]}}}
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.framework import CycleState
-from mooring.plugins.image_locality import ImageLocality, normalized_name
-from mooring.table import ALL, NodeTable
-from mooring.testing.builders import make_handle, make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance, check_rows_agree
+from bayplan.api.pod import Pod
+from bayplan.framework import CycleState
+from bayplan.plugins.image_locality import ImageLocality, normalized_name
+from bayplan.table import ALL, NodeTable
+from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance, check_rows_agree
 
 MIB = 1024 * 1024
 APP = "app:v1"

@@ -6,20 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.api.decode import decode_object
-from mooring.api.node import Node
-from mooring.api.pod import Affinity, Pod, PodAffinityTerm, PodAntiAffinity, PodSpec
-from mooring.api.selectors import LabelSelector, Requirement
-from mooring.config.plugin_args import InterPodAffinityArgs
-from mooring.framework import SKIP, CycleState, Handle, Status, unresolvable, unschedulable
-from mooring.plugins.inter_pod_affinity import (
+from bayplan.api.decode import decode_object
+from bayplan.api.node import Node
+from bayplan.api.pod import Affinity, Pod, PodAffinityTerm, PodAntiAffinity, PodSpec
+from bayplan.api.selectors import LabelSelector, Requirement
+from bayplan.config.plugin_args import InterPodAffinityArgs
+from bayplan.framework import SKIP, CycleState, Handle, Status, unresolvable, unschedulable
+from bayplan.plugins.inter_pod_affinity import (
     REASON_AFFINITY,
     REASON_ANTI_AFFINITY,
     REASON_EXISTING_ANTI_AFFINITY,
     InterPodAffinity,
 )
-from mooring.table import ALL, NodeTable
-from mooring.table.writer import TableWriter
+from bayplan.table import ALL, NodeTable
+from bayplan.table.writer import TableWriter
 
 AFFINITY = unresolvable(REASON_AFFINITY)
 ANTI_AFFINITY = unschedulable(REASON_ANTI_AFFINITY)

@@ -7,18 +7,18 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.decode import decode_object
-from mooring.api.node import Node
-from mooring.api.pod import Pod, PodAffinityTerm
-from mooring.framework import SKIP, SUCCESS, CycleState, Status, unresolvable, unschedulable
-from mooring.plugins.inter_pod_affinity import (
+from bayplan.api.decode import decode_object
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod, PodAffinityTerm
+from bayplan.framework import SKIP, SUCCESS, CycleState, Status, unresolvable, unschedulable
+from bayplan.plugins.inter_pod_affinity import (
     REASON_AFFINITY,
     REASON_ANTI_AFFINITY,
     REASON_EXISTING_ANTI_AFFINITY,
     InterPodAffinity,
 )
-from mooring.table import NodeTable
-from mooring.table.writer import TableWriter
+from bayplan.table import NodeTable
+from bayplan.table.writer import TableWriter
 
 NAMESPACES: dict[str, dict[str, str]] = {"n1": {"t": "1"}, "n2": {"t": "2"}, "n3": {}}
 HARD_WEIGHT = 3

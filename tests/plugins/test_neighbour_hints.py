@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from mooring.errors import InputError
-from mooring.framework import Hint
-from mooring.plugins.gang_scheduling import GangScheduling
-from mooring.plugins.inter_pod_affinity import InterPodAffinity
-from mooring.plugins.pod_topology_spread import PodTopologySpread
-from mooring.testing.builders import make_handle, make_node, make_object, make_pod
-from mooring.testing.hints import ask_plugin
+from bayplan.errors import InputError
+from bayplan.framework import Hint
+from bayplan.plugins.gang_scheduling import GangScheduling
+from bayplan.plugins.inter_pod_affinity import InterPodAffinity
+from bayplan.plugins.pod_topology_spread import PodTopologySpread
+from bayplan.testing.builders import make_handle, make_node, make_object, make_pod
+from bayplan.testing.hints import ask_plugin
 
 QUEUE, SKIP, NEVER = Hint.QUEUE, Hint.SKIP, None
 WEB = {"matchLabels": {"app": "web"}}

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import NodeAffinity as Affinity
-from mooring.api.pod import Pod
-from mooring.config.plugin_args import NodeAffinityArgs
-from mooring.framework import (
+from bayplan.api.pod import NodeAffinity as Affinity
+from bayplan.api.pod import Pod
+from bayplan.config.plugin_args import NodeAffinityArgs
+from bayplan.framework import (
     SKIP,
     SUCCESS,
     Code,
@@ -16,10 +16,10 @@ from mooring.framework import (
     Status,
     unresolvable,
 )
-from mooring.plugins.node_affinity import REASON, REASON_ADDED, REASON_CONFLICT, NodeAffinity
-from mooring.table import ALL
-from mooring.testing.builders import make_handle, make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance, check_rows_agree
+from bayplan.plugins.node_affinity import REASON, REASON_ADDED, REASON_CONFLICT, NodeAffinity
+from bayplan.table import ALL
+from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance, check_rows_agree
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

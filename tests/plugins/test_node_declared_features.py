@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from mooring.framework import SKIP, SUCCESS, CycleState, unresolvable
-from mooring.plugins.node_declared_features import (
+from bayplan.framework import SKIP, SUCCESS, CycleState, unresolvable
+from bayplan.plugins.node_declared_features import (
     REASON,
     RESTART_ALL_CONTAINERS,
     USER_NAMESPACES_HOST_NETWORK,
     NodeDeclaredFeatures,
     required_features,
 )
-from mooring.table import ALL
-from mooring.testing.builders import make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance
+from bayplan.table import ALL
+from bayplan.testing.builders import make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance
 
 HOST_NETWORK_IN_USER_NAMESPACE = {"hostNetwork": True, "hostUsers": False}
 RULES = {"restartPolicyRules": [{"action": "RestartAllContainers"}]}

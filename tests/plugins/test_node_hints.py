@@ -4,21 +4,21 @@ from typing import Any
 
 import pytest
 
-from mooring.api.affinity import NodeAffinity as Affinity
-from mooring.api.selectors import NodeSelector, NodeSelectorTerm, Requirement
-from mooring.errors import InputError
-from mooring.framework import Hint, Plugin
-from mooring.plugins.default_preemption import DefaultPreemption
-from mooring.plugins.node_affinity import NodeAffinity
-from mooring.plugins.node_declared_features import NodeDeclaredFeatures
-from mooring.plugins.node_name import NodeName
-from mooring.plugins.node_ports import NodePorts
-from mooring.plugins.node_resources_fit import NodeResourcesFit
-from mooring.plugins.node_unschedulable import NodeUnschedulable
-from mooring.plugins.scheduling_gates import SchedulingGates
-from mooring.plugins.taint_toleration import TaintToleration
-from mooring.testing.builders import make_handle, make_node, make_object, make_pod
-from mooring.testing.hints import ask_plugin
+from bayplan.api.affinity import NodeAffinity as Affinity
+from bayplan.api.selectors import NodeSelector, NodeSelectorTerm, Requirement
+from bayplan.errors import InputError
+from bayplan.framework import Hint, Plugin
+from bayplan.plugins.default_preemption import DefaultPreemption
+from bayplan.plugins.node_affinity import NodeAffinity
+from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
+from bayplan.plugins.node_name import NodeName
+from bayplan.plugins.node_ports import NodePorts
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.node_unschedulable import NodeUnschedulable
+from bayplan.plugins.scheduling_gates import SchedulingGates
+from bayplan.plugins.taint_toleration import TaintToleration
+from bayplan.testing.builders import make_handle, make_node, make_object, make_pod
+from bayplan.testing.hints import ask_plugin
 
 QUEUE, SKIP, NEVER = Hint.QUEUE, Hint.SKIP, None
 POD = make_pod("waiting")

@@ -2,13 +2,13 @@
 
 import pytest
 
-from mooring.config.plugin_args import NodeLabelArgs
-from mooring.errors import InputError
-from mooring.framework import SUCCESS, CycleState, unresolvable
-from mooring.plugins.node_label import REASON, NodeLabel
-from mooring.table import ALL
-from mooring.testing.builders import make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance
+from bayplan.config.plugin_args import NodeLabelArgs
+from bayplan.errors import InputError
+from bayplan.framework import SUCCESS, CycleState, unresolvable
+from bayplan.plugins.node_label import REASON, NodeLabel
+from bayplan.table import ALL
+from bayplan.testing.builders import make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance
 
 POD = make_pod()
 TABLE = make_table(

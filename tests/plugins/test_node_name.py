@@ -2,11 +2,11 @@
 
 import pytest
 
-from mooring.framework import SUCCESS, CycleState, Status, unresolvable
-from mooring.plugins.node_name import REASON, NodeName
-from mooring.table import ALL
-from mooring.testing.builders import make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance
+from bayplan.framework import SUCCESS, CycleState, Status, unresolvable
+from bayplan.plugins.node_name import REASON, NodeName
+from bayplan.table import ALL
+from bayplan.testing.builders import make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance
 
 NO = unresolvable("node(s) didn't match the requested node name")
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from mooring.framework import SKIP, SUCCESS, CycleState, unschedulable
-from mooring.plugins.node_ports import REASON, NodePorts
-from mooring.table import ALL
-from mooring.testing.builders import make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance
+from bayplan.framework import SKIP, SUCCESS, CycleState, unschedulable
+from bayplan.plugins.node_ports import REASON, NodePorts
+from bayplan.table import ALL
+from bayplan.testing.builders import make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance
 
 Ports = list[int | str]
 

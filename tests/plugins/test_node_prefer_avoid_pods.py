@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.framework import CycleState
-from mooring.plugins.node_prefer_avoid_pods import ANNOTATION, NodePreferAvoidPods
-from mooring.table import ALL, NodeTable
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_node, make_object, make_pod, make_table
-from mooring.testing.conformance import check_conformance
+from bayplan.api.pod import Pod
+from bayplan.framework import CycleState
+from bayplan.plugins.node_prefer_avoid_pods import ANNOTATION, NodePreferAvoidPods
+from bayplan.table import ALL, NodeTable
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_node, make_object, make_pod, make_table
+from bayplan.testing.conformance import check_conformance
 
 
 def annotation(*controllers: tuple[str, str]) -> str:

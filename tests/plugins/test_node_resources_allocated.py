@@ -4,25 +4,25 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.config.plugin_args import (
+from bayplan.api.pod import Pod
+from bayplan.config.plugin_args import (
     NodeResourcesLeastAllocatedArgs,
     NodeResourcesMostAllocatedArgs,
     RequestedToCapacityRatioArgs,
     ResourceSpec,
     UtilizationShapePoint,
 )
-from mooring.errors import InputError
-from mooring.framework import CycleState
-from mooring.plugins.node_resources_allocated import (
+from bayplan.errors import InputError
+from bayplan.framework import CycleState
+from bayplan.plugins.node_resources_allocated import (
     AllocationScorer,
     NodeResourcesLeastAllocated,
     NodeResourcesMostAllocated,
     RequestedToCapacityRatio,
 )
-from mooring.table import ALL, NodeTable
-from mooring.testing.builders import make_handle, make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance
+from bayplan.table import ALL, NodeTable
+from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance
 
 GPU = "example.com/gpu"
 RISING = ((0, 0), (100, 10))

@@ -5,17 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.config.plugin_args import NodeResourcesBalancedAllocationArgs, ResourceSpec
-from mooring.framework import SKIP, SUCCESS, CycleState
-from mooring.plugins.node_resources_balanced_allocation import (
+from bayplan.api.pod import Pod
+from bayplan.config.plugin_args import NodeResourcesBalancedAllocationArgs, ResourceSpec
+from bayplan.framework import SKIP, SUCCESS, CycleState
+from bayplan.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
     balance,
     balance_of_one,
 )
-from mooring.table import ALL
-from mooring.testing.builders import make_handle, make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance, check_rows_agree
+from bayplan.table import ALL
+from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance, check_rows_agree
 
 GPU = "example.com/gpu"
 CPU_MEMORY_GPU = NodeResourcesBalancedAllocation(["cpu", "memory", GPU])

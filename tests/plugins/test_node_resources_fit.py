@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.config.plugin_args import NodeResourcesFitArgs
-from mooring.framework import SUCCESS, CycleState, Status, unresolvable, unschedulable
-from mooring.plugins.node_resources_fit import NodeResourcesFit
-from mooring.table import ALL
-from mooring.testing.builders import make_handle, make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance, check_rows_agree
+from bayplan.api.pod import Pod
+from bayplan.config.plugin_args import NodeResourcesFitArgs
+from bayplan.framework import SUCCESS, CycleState, Status, unresolvable, unschedulable
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.table import ALL
+from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance, check_rows_agree
 
 GPU, NIC, PAGES = "example.com/gpu", "other.org/nic", "hugepages-2Mi"
 

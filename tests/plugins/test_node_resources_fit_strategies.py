@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.pod import Pod
-from mooring.config.plugin_args import (
+from bayplan.api.pod import Pod
+from bayplan.config.plugin_args import (
     LEAST_ALLOCATED,
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
@@ -16,13 +16,13 @@ from mooring.config.plugin_args import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from mooring.framework import SUCCESS, CycleState, broken_line
-from mooring.plugins.node_resources_fit import NodeResourcesFit
-from mooring.plugins.node_resources_fit.strategies import LeastAllocated, MostAllocated
-from mooring.table import ALL, NodeTable
-from mooring.table.node_table import MAX_OFFERED
-from mooring.testing.builders import make_handle, make_node, make_pod, make_table
-from mooring.testing.conformance import check_rows_agree
+from bayplan.framework import SUCCESS, CycleState, broken_line
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.node_resources_fit.strategies import LeastAllocated, MostAllocated
+from bayplan.table import ALL, NodeTable
+from bayplan.table.node_table import MAX_OFFERED
+from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
+from bayplan.testing.conformance import check_rows_agree
 
 GPU = "example.com/gpu"
 Shape = list[tuple[int, int]]

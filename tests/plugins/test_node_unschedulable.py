@@ -2,11 +2,11 @@
 
 import pytest
 
-from mooring.framework import SUCCESS, CycleState, unresolvable
-from mooring.plugins.node_unschedulable import REASON, NodeUnschedulable
-from mooring.table import ALL
-from mooring.testing.builders import make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance
+from bayplan.framework import SUCCESS, CycleState, unresolvable
+from bayplan.plugins.node_unschedulable import REASON, NodeUnschedulable
+from bayplan.table import ALL
+from bayplan.testing.builders import make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance
 
 CORDON = "node.kubernetes.io/unschedulable"
 

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.framework import SKIP, SUCCESS, Code, CycleState, Handle, Status
-from mooring.plugins.node_volume_limits import REASON, NodeVolumeLimits
-from mooring.table import ALL
-from mooring.table.what_if import WhatIf
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import ObjectLister, make_handle, make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance
-from mooring.testing.storage import (
+from bayplan.api.pod import Pod
+from bayplan.framework import SKIP, SUCCESS, Code, CycleState, Handle, Status
+from bayplan.plugins.node_volume_limits import REASON, NodeVolumeLimits
+from bayplan.table import ALL
+from bayplan.table.what_if import WhatIf
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import ObjectLister, make_handle, make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance
+from bayplan.testing.storage import (
     claim_volume,
     ephemeral_volume,
     make_attachment,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mooring.framework import (
+from bayplan.framework import (
     SKIP,
     Code,
     CycleState,
@@ -13,14 +13,14 @@ from mooring.framework import (
     PreFilterPlugin,
     ScorePlugin,
 )
-from mooring.plugins.dynamic_resources import DynamicResources
-from mooring.plugins.node_volume_limits import NodeVolumeLimits
-from mooring.plugins.volume_binding import VolumeBinding
-from mooring.plugins.volume_restrictions import VolumeRestrictions
-from mooring.plugins.volume_zone import VolumeZone
-from mooring.table import ALL
-from mooring.testing.builders import make_handle, make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance
+from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.plugins.node_volume_limits import NodeVolumeLimits
+from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.plugins.volume_restrictions import VolumeRestrictions
+from bayplan.plugins.volume_zone import VolumeZone
+from bayplan.table import ALL
+from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance
 
 ALL_OF_THEM: list[type[PreFilterPlugin]] = [
     VolumeRestrictions,

@@ -6,21 +6,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.api.affinity import TopologySpreadConstraint
-from mooring.api.decode import decode_object
-from mooring.api.node import Node
-from mooring.api.pod import Pod, PodSpec
-from mooring.api.selectors import LabelSelector, Requirement
-from mooring.config.plugin_args import LIST_DEFAULTING, PodTopologySpreadArgs
-from mooring.framework import SKIP, Code, CycleState, Handle, Status, unresolvable, unschedulable
-from mooring.plugins.pod_topology_spread import (
+from bayplan.api.affinity import TopologySpreadConstraint
+from bayplan.api.decode import decode_object
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod, PodSpec
+from bayplan.api.selectors import LabelSelector, Requirement
+from bayplan.config.plugin_args import LIST_DEFAULTING, PodTopologySpreadArgs
+from bayplan.framework import SKIP, Code, CycleState, Handle, Status, unresolvable, unschedulable
+from bayplan.plugins.pod_topology_spread import (
     IGNORED,
     REASON,
     REASON_MISSING_LABEL,
     PodTopologySpread,
 )
-from mooring.table import ALL, NodeTable
-from mooring.table.writer import TableWriter
+from bayplan.table import ALL, NodeTable
+from bayplan.table.writer import TableWriter
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 FITS, UNEVEN, LACKING = Status(), unschedulable(REASON), unresolvable(REASON_MISSING_LABEL)

@@ -7,12 +7,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.decode import decode_object
-from mooring.api.node import Node
-from mooring.api.pod import Pod, TopologySpreadConstraint
-from mooring.api.selectors import LabelSelector
-from mooring.api.taints import Taint, find_untolerated
-from mooring.framework import (
+from bayplan.api.decode import decode_object
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod, TopologySpreadConstraint
+from bayplan.api.selectors import LabelSelector
+from bayplan.api.taints import Taint, find_untolerated
+from bayplan.framework import (
     SKIP,
     SUCCESS,
     CycleState,
@@ -21,9 +21,9 @@ from mooring.framework import (
     unresolvable,
     unschedulable,
 )
-from mooring.plugins.pod_topology_spread import REASON, REASON_MISSING_LABEL, PodTopologySpread
-from mooring.table import NodeTable, Rows
-from mooring.table.writer import TableWriter
+from bayplan.plugins.pod_topology_spread import REASON, REASON_MISSING_LABEL, PodTopologySpread
+from bayplan.table import NodeTable, Rows
+from bayplan.table.writer import TableWriter
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 SERVICE = decode_object(

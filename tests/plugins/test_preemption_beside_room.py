@@ -8,16 +8,16 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.pod import Pod
-from mooring.cache import Cache
-from mooring.config import default_config
-from mooring.framework import CycleState, Diagnosis, Handle
-from mooring.plugins.default_preemption import DefaultPreemption
-from mooring.plugins.registry import IN_TREE
-from mooring.queue import PodNominator
-from mooring.runtime import ProfileRuntime, Registry
-from mooring.table import ALL
-from mooring.testing.builders import (
+from bayplan.api.pod import Pod
+from bayplan.cache import Cache
+from bayplan.config import default_config
+from bayplan.framework import CycleState, Diagnosis, Handle
+from bayplan.plugins.default_preemption import DefaultPreemption
+from bayplan.plugins.registry import IN_TREE
+from bayplan.queue import PodNominator
+from bayplan.runtime import ProfileRuntime, Registry
+from bayplan.table import ALL
+from bayplan.testing.builders import (
     ObjectLister,
     RecordingClient,
     make_node,
@@ -139,7 +139,7 @@ def test_the_search_needs_no_what_if_where_filters_look_at_nobody() -> None:
     world = (cache, PodNominator(), ObjectLister(), make_pod(priority=9, cpu="3", host_ports=[80]))
 
     with patch(
-        "mooring.plugins.default_preemption.victims.select_victims", side_effect=AssertionError
+        "bayplan.plugins.default_preemption.victims.select_victims", side_effect=AssertionError
     ):
         decided = preempt(world, by_what_ifs=False)
 

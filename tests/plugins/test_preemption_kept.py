@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.pod import Pod
-from mooring.cache import Cache
-from mooring.framework import CycleState, Diagnosis, Handle, PreFilterPlugin
-from mooring.plugins.default_preemption import DefaultPreemption, kept_run
-from mooring.plugins.node_resources_fit import NodeResourcesFit
-from mooring.plugins.taint_toleration import TaintToleration
-from mooring.queue import PodNominator
-from mooring.runtime.filtering import Filtering
-from mooring.table import ALL
-from mooring.testing.builders import (
+from bayplan.api.pod import Pod
+from bayplan.cache import Cache
+from bayplan.framework import CycleState, Diagnosis, Handle, PreFilterPlugin
+from bayplan.plugins.default_preemption import DefaultPreemption, kept_run
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.taint_toleration import TaintToleration
+from bayplan.queue import PodNominator
+from bayplan.runtime.filtering import Filtering
+from bayplan.table import ALL
+from bayplan.testing.builders import (
     ObjectLister,
     RecordingClient,
     make_node,

@@ -8,14 +8,14 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.pod import Pod
-from mooring.framework import CycleState, Diagnosis, PreFilterPlugin
-from mooring.plugins.default_preemption import DefaultPreemption
-from mooring.plugins.node_resources_fit import NodeResourcesFit
-from mooring.plugins.taint_toleration import TaintToleration
-from mooring.runtime.filtering import Filtering
-from mooring.table import ALL, NodeTable
-from mooring.testing.builders import make_handle, make_node, make_object, make_pod, make_table
+from bayplan.api.pod import Pod
+from bayplan.framework import CycleState, Diagnosis, PreFilterPlugin
+from bayplan.plugins.default_preemption import DefaultPreemption
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.taint_toleration import TaintToleration
+from bayplan.runtime.filtering import Filtering
+from bayplan.table import ALL, NodeTable
+from bayplan.testing.builders import make_handle, make_node, make_object, make_pod, make_table
 
 PRIORITIES = st.sampled_from([-5, 0, 0, 10, 50, 100])
 APPS = st.sampled_from([None, {"app": "a"}, {"app": "b"}])

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.plugins.priority_sort import PrioritySort
-from mooring.testing.builders import make_pod
+from bayplan.api.pod import Pod
+from bayplan.plugins.priority_sort import PrioritySort
+from bayplan.testing.builders import make_pod
 
 
 @dataclass

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.node import HOSTNAME, ZONE, Node
-from mooring.api.pod import Pod
-from mooring.config.plugin_args import (
+from bayplan.api.node import HOSTNAME, ZONE, Node
+from bayplan.api.pod import Pod
+from bayplan.config.plugin_args import (
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
     InterPodAffinityArgs,
@@ -24,16 +24,16 @@ from mooring.config.plugin_args import (
     ServiceAffinityArgs,
     UtilizationShapePoint,
 )
-from mooring.framework import FilterPlugin, Plugin, ScorePlugin
-from mooring.plugins.inter_pod_affinity import InterPodAffinity
-from mooring.plugins.node_declared_features import RESTART_ALL_CONTAINERS
-from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from mooring.plugins.node_resources_fit import NodeResourcesFit
-from mooring.plugins.registry import IN_TREE
-from mooring.table import NodeTable
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_node, make_object, make_pod, make_table
-from mooring.testing.conformance import check_conformance
+from bayplan.framework import FilterPlugin, Plugin, ScorePlugin
+from bayplan.plugins.inter_pod_affinity import InterPodAffinity
+from bayplan.plugins.node_declared_features import RESTART_ALL_CONTAINERS
+from bayplan.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.registry import IN_TREE
+from bayplan.table import NodeTable
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_node, make_object, make_pod, make_table
+from bayplan.testing.conformance import check_conformance
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

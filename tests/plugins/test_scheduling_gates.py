@@ -2,9 +2,9 @@
 
 import pytest
 
-from mooring.framework import SUCCESS, Status, unresolvable
-from mooring.plugins.scheduling_gates import SchedulingGates
-from mooring.testing.builders import make_pod
+from bayplan.framework import SUCCESS, Status, unresolvable
+from bayplan.plugins.scheduling_gates import SchedulingGates
+from bayplan.testing.builders import make_pod
 
 
 @pytest.mark.parametrize(

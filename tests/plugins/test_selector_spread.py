@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from mooring.api.node import BETA_REGION, BETA_ZONE, REGION, ZONE
-from mooring.api.pod import Pod
-from mooring.framework import SKIP, SUCCESS, CycleState
-from mooring.plugins.selector_spread import SelectorSpread, zone_ids
-from mooring.table import ALL, NodeTable
-from mooring.testing.builders import make_handle, make_node, make_object, make_pod, make_table
-from mooring.testing.conformance import check_conformance, check_rows_agree
+from bayplan.api.node import BETA_REGION, BETA_ZONE, REGION, ZONE
+from bayplan.api.pod import Pod
+from bayplan.framework import SKIP, SUCCESS, CycleState
+from bayplan.plugins.selector_spread import SelectorSpread, zone_ids
+from bayplan.table import ALL, NodeTable
+from bayplan.testing.builders import make_handle, make_node, make_object, make_pod, make_table
+from bayplan.testing.conformance import check_conformance, check_rows_agree
 
 APP = {"app": "web"}
 SERVICE = make_object("Service", "web", namespace="default", spec={"selector": APP})

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.config.plugin_args import ServiceAffinityArgs
-from mooring.framework import SKIP, SUCCESS, CycleState, Status, unschedulable
-from mooring.plugins.service_affinity import NODE_NOT_FOUND, REASON, ServiceAffinity
-from mooring.table import ALL, NodeTable
-from mooring.testing.builders import make_handle, make_node, make_object, make_pod, make_table
-from mooring.testing.conformance import check_conformance, check_rows_agree
-from mooring.testing.scenarios import Scenario
+from bayplan.api.pod import Pod
+from bayplan.config.plugin_args import ServiceAffinityArgs
+from bayplan.framework import SKIP, SUCCESS, CycleState, Status, unschedulable
+from bayplan.plugins.service_affinity import NODE_NOT_FOUND, REASON, ServiceAffinity
+from bayplan.table import ALL, NodeTable
+from bayplan.testing.builders import make_handle, make_node, make_object, make_pod, make_table
+from bayplan.testing.conformance import check_conformance, check_rows_agree
+from bayplan.testing.scenarios import Scenario
 
 APP = {"app": "web"}
 SERVICE = make_object("Service", "web", namespace="default", spec={"selector": APP})

@@ -2,11 +2,11 @@
 
 import pytest
 
-from mooring.framework import SUCCESS, CycleState, unresolvable
-from mooring.plugins.taint_toleration import REASON, TaintToleration
-from mooring.table import ALL
-from mooring.testing.builders import make_handle, make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance, check_rows_agree
+from bayplan.framework import SUCCESS, CycleState, unresolvable
+from bayplan.plugins.taint_toleration import REASON, TaintToleration
+from bayplan.table import ALL
+from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance, check_rows_agree
 
 
 @pytest.mark.parametrize(

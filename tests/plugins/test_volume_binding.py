@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.framework import SKIP, SUCCESS, Code, CycleState, Status, Verdict
-from mooring.plugins.volume_binding import (
+from bayplan.api.pod import Pod
+from bayplan.framework import SKIP, SUCCESS, Code, CycleState, Status, Verdict
+from bayplan.plugins.volume_binding import (
     REASON_BIND_CONFLICT,
     REASON_NODE_CONFLICT,
     REASON_VOLUME_MISSING,
     VolumeBinding,
 )
-from mooring.table import ALL, NodeTable
-from mooring.testing.builders import make_handle, make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance
-from mooring.testing.storage import (
+from bayplan.table import ALL, NodeTable
+from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance
+from bayplan.testing.storage import (
     claim_volume,
     ephemeral_volume,
     make_claim,

@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.api.storage import (
+from bayplan.api.pod import Pod
+from bayplan.api.storage import (
     BIND_COMPLETED,
     SELECTED_NODE,
     PersistentVolume,
     PersistentVolumeClaim,
     with_annotation,
 )
-from mooring.cluster.memory import MemoryCluster
-from mooring.errors import ConflictError
-from mooring.plugins.volume_binding import VolumeBinding
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.scenarios import Scenario
-from mooring.testing.storage import claim_volume, make_claim, make_storage_class, make_volume
+from bayplan.cluster.memory import MemoryCluster
+from bayplan.errors import ConflictError
+from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.scenarios import Scenario
+from bayplan.testing.storage import claim_volume, make_claim, make_storage_class, make_volume
 
 CSI = "csi.example.com"
 ZONES = {"n1": "z1", "n2": "z2", "n3": "z3"}

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from mooring.api.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
-from mooring.cluster.memory import MemoryCluster
-from mooring.errors import ApiError, ConflictError
-from mooring.framework import SUCCESS, Code
-from mooring.plugins.volume_binding import VolumeBinding
-from mooring.testing.storage import make_claim, make_storage_class, make_volume
-from mooring.testing.storage_world import CLAIM, VOLUME, StorageWorld
+from bayplan.api.storage import BOUND_BY_CONTROLLER, SELECTED_NODE
+from bayplan.cluster.memory import MemoryCluster
+from bayplan.errors import ApiError, ConflictError
+from bayplan.framework import SUCCESS, Code
+from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.testing.storage import make_claim, make_storage_class, make_volume
+from bayplan.testing.storage_world import CLAIM, VOLUME, StorageWorld
 
 CSI = "csi.example.com"
 

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.framework import SUCCESS, CycleState, Verdict
-from mooring.plugins.volume_binding import (
+from bayplan.api.pod import Pod
+from bayplan.framework import SUCCESS, CycleState, Verdict
+from bayplan.plugins.volume_binding import (
     REASON_BIND_CONFLICT,
     REASON_NODE_CONFLICT,
     REASON_NOT_ENOUGH_SPACE,
     VolumeBinding,
 )
-from mooring.table import ALL, NodeTable
-from mooring.testing.builders import make_handle, make_node, make_pod, make_table
-from mooring.testing.storage import (
+from bayplan.table import ALL, NodeTable
+from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
+from bayplan.testing.storage import (
     claim_volume,
     make_capacity,
     make_claim,

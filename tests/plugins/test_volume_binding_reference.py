@@ -5,15 +5,15 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.node import Node
-from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.framework import SUCCESS, CycleState
-from mooring.plugins.node_volume_limits import NodeVolumeLimits
-from mooring.plugins.volume_binding import VolumeBinding
-from mooring.table import ALL
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_handle, make_node, make_pod, make_table
-from mooring.testing.storage import (
+from bayplan.api.node import Node
+from bayplan.api.storage import PersistentVolume, PersistentVolumeClaim
+from bayplan.framework import SUCCESS, CycleState
+from bayplan.plugins.node_volume_limits import NodeVolumeLimits
+from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.table import ALL
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
+from bayplan.testing.storage import (
     claim_volume,
     make_attachment,
     make_claim,

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.errors import ConflictError
-from mooring.framework import SKIP, SUCCESS, Code, CycleState
-from mooring.plugins.volume_binding import VolumeBinding
-from mooring.plugins.volume_binding.assumed import AssumedObjects, OutOfSyncError
-from mooring.table import ALL
-from mooring.testing.builders import make_pod
-from mooring.testing.storage import make_claim, make_storage_class, make_volume
-from mooring.testing.storage_world import VOLUME, StorageWorld
+from bayplan.errors import ConflictError
+from bayplan.framework import SKIP, SUCCESS, Code, CycleState
+from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.plugins.volume_binding.assumed import AssumedObjects, OutOfSyncError
+from bayplan.table import ALL
+from bayplan.testing.builders import make_pod
+from bayplan.testing.storage import make_claim, make_storage_class, make_volume
+from bayplan.testing.storage_world import VOLUME, StorageWorld
 
 CSI = "csi.example.com"
 

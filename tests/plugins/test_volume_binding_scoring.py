@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from mooring.api.pod import Pod
-from mooring.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
-from mooring.framework import SKIP, SUCCESS, CycleState
-from mooring.plugins.volume_binding import VolumeBinding
-from mooring.table import ALL
-from mooring.testing.builders import make_handle, make_node, make_pod, make_table
-from mooring.testing.conformance import check_rows_agree
-from mooring.testing.storage import (
+from bayplan.api.pod import Pod
+from bayplan.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
+from bayplan.framework import SKIP, SUCCESS, CycleState
+from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.table import ALL
+from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
+from bayplan.testing.conformance import check_rows_agree
+from bayplan.testing.storage import (
     claim_volume,
     make_capacity,
     make_claim,

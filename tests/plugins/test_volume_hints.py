@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from mooring.errors import InputError
-from mooring.framework import Hint, Plugin
-from mooring.plugins.node_volume_limits import NodeVolumeLimits
-from mooring.plugins.volume_binding import VolumeBinding
-from mooring.plugins.volume_restrictions import VolumeRestrictions
-from mooring.plugins.volume_zone import VolumeZone
-from mooring.testing.builders import make_node, make_object, make_pod
-from mooring.testing.hints import ask_plugin
+from bayplan.errors import InputError
+from bayplan.framework import Hint, Plugin
+from bayplan.plugins.node_volume_limits import NodeVolumeLimits
+from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.plugins.volume_restrictions import VolumeRestrictions
+from bayplan.plugins.volume_zone import VolumeZone
+from bayplan.testing.builders import make_node, make_object, make_pod
+from bayplan.testing.hints import ask_plugin
 
 QUEUE, SKIP, NEVER = Hint.QUEUE, Hint.SKIP, None
 CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "claim"}}

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.framework import SKIP, SUCCESS, Code, CycleState, Status
-from mooring.plugins.volume_restrictions import REASON_DISK, REASON_ONE_POD, VolumeRestrictions
-from mooring.table import ALL
-from mooring.table.what_if import WhatIf
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_handle, make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance
-from mooring.testing.scenarios import Scenario
-from mooring.testing.storage import claim_volume, make_claim, make_storage_class, make_volume
+from bayplan.api.pod import Pod
+from bayplan.framework import SKIP, SUCCESS, Code, CycleState, Status
+from bayplan.plugins.volume_restrictions import REASON_DISK, REASON_ONE_POD, VolumeRestrictions
+from bayplan.table import ALL
+from bayplan.table.what_if import WhatIf
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance
+from bayplan.testing.scenarios import Scenario
+from bayplan.testing.storage import claim_volume, make_claim, make_storage_class, make_volume
 
 ONE_POD = ("ReadWriteOncePod",)
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from mooring.framework import SKIP, SUCCESS, Code, CycleState, Status
-from mooring.plugins.volume_zone import REASON, VolumeZone
-from mooring.table import ALL
-from mooring.testing.builders import make_handle, make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance
-from mooring.testing.storage import claim_volume, make_claim, make_storage_class, make_volume
+from bayplan.framework import SKIP, SUCCESS, Code, CycleState, Status
+from bayplan.plugins.volume_zone import REASON, VolumeZone
+from bayplan.table import ALL
+from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance
+from bayplan.testing.storage import claim_volume, make_claim, make_storage_class, make_volume
 
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION = "failure-domain.beta.kubernetes.io/region"

@@ -1,8 +1,8 @@
 import pytest
 
-from mooring.queue.backoff import BackoffQueue
-from mooring.queue.queued_pod import NO_BACKOFF, QueuedPodInfo
-from mooring.testing.builders import make_pod
+from bayplan.queue.backoff import BackoffQueue
+from bayplan.queue.queued_pod import NO_BACKOFF, QueuedPodInfo
+from bayplan.testing.builders import make_pod
 
 NOON = 1_700_000_000.0
 

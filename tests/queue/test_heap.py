@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.queue.heap import SLACK, KeyedHeap
+from bayplan.queue.heap import SLACK, KeyedHeap
 
 
 def drain(heap: KeyedHeap[int]) -> list[int]:

@@ -1,7 +1,7 @@
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.framework.events import (
+from bayplan.api.pod import Pod
+from bayplan.framework.events import (
     FORCE_ACTIVATE,
     NODE,
     NODE_ADD,
@@ -13,9 +13,9 @@ from mooring.framework.events import (
     NarrowHint,
     by_spec,
 )
-from mooring.queue.hints import AFTER_BACKOFF, IMMEDIATELY, SKIP, QueueingHints, Strategy
-from mooring.queue.queued_pod import QueuedPodInfo
-from mooring.testing.builders import make_pod
+from bayplan.queue.hints import AFTER_BACKOFF, IMMEDIATELY, SKIP, QueueingHints, Strategy
+from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.testing.builders import make_pod
 
 ADDED = ClusterEvent(NODE, ActionType.Add)
 

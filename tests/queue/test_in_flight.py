@@ -1,7 +1,7 @@
-from mooring.framework.events import NODE_ADD, NODE_DELETE
-from mooring.queue.in_flight import InFlight
-from mooring.queue.queued_pod import QueuedPodInfo
-from mooring.testing.builders import make_pod
+from bayplan.framework.events import NODE_ADD, NODE_DELETE
+from bayplan.queue.in_flight import InFlight
+from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.testing.builders import make_pod
 
 
 def make_info(uid: str) -> QueuedPodInfo:

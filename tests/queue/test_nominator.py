@@ -1,8 +1,8 @@
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.queue import PodNominator
-from mooring.testing.builders import make_pod
+from bayplan.api.pod import Pod
+from bayplan.queue import PodNominator
+from bayplan.testing.builders import make_pod
 
 
 def uids(nominator: PodNominator) -> dict[str, list[str]]:

@@ -4,10 +4,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from mooring.api.pod import Pod
-from mooring.clock import ManualClock
-from mooring.framework import SUCCESS, Status, unresolvable
-from mooring.framework.events import (
+from bayplan.api.pod import Pod
+from bayplan.clock import ManualClock
+from bayplan.framework import SUCCESS, Status, unresolvable
+from bayplan.framework.events import (
     FORCE_ACTIVATE,
     NODE,
     NODE_ADD,
@@ -16,8 +16,8 @@ from mooring.framework.events import (
     ClusterEvent,
     Hint,
 )
-from mooring.queue import QueuedPodInfo, SchedulingQueue
-from mooring.testing.builders import make_pod
+from bayplan.queue import QueuedPodInfo, SchedulingQueue
+from bayplan.testing.builders import make_pod
 
 PLUGINS = st.sets(st.sampled_from(["Nodes", "Pods", "Nobody"]), max_size=2)
 EVENTS = st.sampled_from(

@@ -2,10 +2,10 @@ from collections.abc import Callable
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.clock import ManualClock
-from mooring.framework import SUCCESS, Status, unresolvable
-from mooring.framework.events import (
+from bayplan.api.pod import Pod
+from bayplan.clock import ManualClock
+from bayplan.framework import SUCCESS, Status, unresolvable
+from bayplan.framework.events import (
     ASSIGNED_POD_DELETE,
     FORCE_ACTIVATE,
     NODE,
@@ -17,8 +17,8 @@ from mooring.framework.events import (
     ClusterEvent,
     Hint,
 )
-from mooring.queue import QueuedPodInfo, QueueSettings, SchedulingQueue
-from mooring.testing.builders import make_pod
+from bayplan.queue import QueuedPodInfo, QueueSettings, SchedulingQueue
+from bayplan.testing.builders import make_pod
 
 ALLOCATABLE = ClusterEvent(NODE, ActionType.UpdateNodeAllocatable)
 GATES_GONE = ClusterEvent(POD, ActionType.UpdatePodSchedulingGatesEliminated)

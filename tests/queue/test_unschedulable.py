@@ -1,6 +1,6 @@
-from mooring.queue.queued_pod import QueuedPodInfo
-from mooring.queue.unschedulable import UnschedulablePods
-from mooring.testing.builders import make_pod
+from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.queue.unschedulable import UnschedulablePods
+from bayplan.testing.builders import make_pod
 
 
 def make_info(name: str, *rejectors: str, at: float = 0.0) -> QueuedPodInfo:

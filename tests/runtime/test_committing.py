@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.framework import (
+from bayplan.api.pod import Pod
+from bayplan.framework import (
     SKIP,
     SUCCESS,
     BindPlugin,
@@ -23,9 +23,9 @@ from mooring.framework import (
     unschedulable,
     wait,
 )
-from mooring.runtime import PluginRunError
-from mooring.runtime.committing import Committing
-from mooring.testing.builders import make_pod
+from bayplan.runtime import PluginRunError
+from bayplan.runtime.committing import Committing
+from bayplan.testing.builders import make_pod
 
 POD = make_pod("p", node_name="a")
 BOOM = RuntimeError("boom")

@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from mooring.clock import ManualClock, Timers
-from mooring.framework import SUCCESS, Code, CycleState, PreBindPlugin, Status, unschedulable
-from mooring.runtime.committing import Committing
-from mooring.runtime.executor import InlineExecutor
-from mooring.testing.builders import make_pod
+from bayplan.clock import ManualClock, Timers
+from bayplan.framework import SUCCESS, Code, CycleState, PreBindPlugin, Status, unschedulable
+from bayplan.runtime.committing import Committing
+from bayplan.runtime.executor import InlineExecutor
+from bayplan.testing.builders import make_pod
 
 Work = Callable[[], Status | Awaitable[Status]]
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.framework import (
+from bayplan.api.pod import Pod
+from bayplan.framework import (
     CLUSTER,
     NODE_OBJECT,
     NODE_ROW,
@@ -31,9 +31,9 @@ from mooring.framework import (
     unschedulable,
     wait,
 )
-from mooring.runtime import Filtering, PluginRunError
-from mooring.table import ALL
-from mooring.testing.builders import Nominations, make_node, make_pod, make_table
+from bayplan.runtime import Filtering, PluginRunError
+from bayplan.table import ALL
+from bayplan.testing.builders import Nominations, make_node, make_pod, make_table
 
 NODES = [make_node(name) for name in "abc"]
 BOOM = RuntimeError("boom")

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.cache import Cache
-from mooring.config import default_config
-from mooring.framework import CycleState, Diagnosis, Handle, Status
-from mooring.plugins.registry import IN_TREE
-from mooring.runtime import ProfileRuntime, Registry, kept
-from mooring.runtime.standing import Standing
-from mooring.runtime.survey import Survey
-from mooring.table import ALL
-from mooring.testing.builders import ObjectLister, make_node, make_object, make_pod
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod
+from bayplan.cache import Cache
+from bayplan.config import default_config
+from bayplan.framework import CycleState, Diagnosis, Handle, Status
+from bayplan.plugins.registry import IN_TREE
+from bayplan.runtime import ProfileRuntime, Registry, kept
+from bayplan.runtime.standing import Standing
+from bayplan.runtime.survey import Survey
+from bayplan.table import ALL
+from bayplan.testing.builders import ObjectLister, make_node, make_object, make_pod
 
 (PROFILE,) = default_config().profiles
 REGISTRY = Registry(IN_TREE)

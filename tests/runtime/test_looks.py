@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.runtime.looks import NOWHERE, Looks, _combined
-from mooring.table import Column, Ints, NodeTable
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_node
+from bayplan.runtime.looks import NOWHERE, Looks, _combined
+from bayplan.table import Column, Ints, NodeTable
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_node
 
 
 class World:

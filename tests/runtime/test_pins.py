@@ -6,18 +6,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.clock import ManualClock
-from mooring.cluster.memory import MemoryCluster
-from mooring.config import default_config, parse_config
-from mooring.framework import FilterPlugin, Handle
-from mooring.framework.status import SUCCESS
-from mooring.plugins.registry import IN_TREE
-from mooring.runtime import ProfileRuntime, Registry
-from mooring.scheduler import Attempt, FirstFound, Scheduler, build_scheduler
-from mooring.table import NodeTable
-from mooring.testing.builders import make_node, make_pod, make_table
+from bayplan.api.node import Node
+from bayplan.api.pod import Pod
+from bayplan.clock import ManualClock
+from bayplan.cluster.memory import MemoryCluster
+from bayplan.config import default_config, parse_config
+from bayplan.framework import FilterPlugin, Handle
+from bayplan.framework.status import SUCCESS
+from bayplan.plugins.registry import IN_TREE
+from bayplan.runtime import ProfileRuntime, Registry
+from bayplan.scheduler import Attempt, FirstFound, Scheduler, build_scheduler
+from bayplan.table import NodeTable
+from bayplan.testing.builders import make_node, make_pod, make_table
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 NAMES = [f"n{i}" for i in range(5)]

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.config import PluginRef, Plugins, PluginSet, Profile, default_config, parse_config
-from mooring.errors import ConfigError, InputError
-from mooring.framework import (
+from bayplan.api.pod import Pod
+from bayplan.config import PluginRef, Plugins, PluginSet, Profile, default_config, parse_config
+from bayplan.errors import ConfigError, InputError
+from bayplan.framework import (
     SUCCESS,
     CycleState,
     Handle,
@@ -17,10 +17,10 @@ from mooring.framework import (
     Status,
     unschedulable,
 )
-from mooring.plugins.registry import IN_TREE
-from mooring.runtime import ProfileRuntime, Registry
-from mooring.table import ALL
-from mooring.testing.builders import make_handle, make_node, make_pod, make_table
+from bayplan.plugins.registry import IN_TREE
+from bayplan.runtime import ProfileRuntime, Registry
+from bayplan.table import ALL
+from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
 
 
 class Flat(ScorePlugin):

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.pod import Pod
-from mooring.cache import Cache
-from mooring.config import default_config
-from mooring.framework import CycleState, Diagnosis, Handle, Status
-from mooring.plugins.registry import IN_TREE
-from mooring.queue import PodNominator
-from mooring.runtime import ProfileRuntime, Registry, refusals
-from mooring.table import ALL
-from mooring.testing.builders import make_node, make_pod
+from bayplan.api.pod import Pod
+from bayplan.cache import Cache
+from bayplan.config import default_config
+from bayplan.framework import CycleState, Diagnosis, Handle, Status
+from bayplan.plugins.registry import IN_TREE
+from bayplan.queue import PodNominator
+from bayplan.runtime import ProfileRuntime, Registry, refusals
+from bayplan.table import ALL
+from bayplan.testing.builders import make_node, make_pod
 
 (PROFILE,) = default_config().profiles
 REGISTRY = Registry(IN_TREE)

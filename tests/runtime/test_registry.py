@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.errors import PluginError
-from mooring.framework import (
+from bayplan.api.pod import Pod
+from bayplan.errors import PluginError
+from bayplan.framework import (
     SUCCESS,
     CycleState,
     FilterPlugin,
@@ -20,8 +20,8 @@ from mooring.framework import (
     ScorePlugin,
     Status,
 )
-from mooring.plugins.registry import IN_TREE
-from mooring.runtime import Registry, registry
+from bayplan.plugins.registry import IN_TREE
+from bayplan.runtime import Registry, registry
 
 
 class ByNode(FilterPlugin):
@@ -144,7 +144,7 @@ def test_in_tree_plugins_are_all_fine() -> None:
 
 
 FILE = """
-from mooring.framework import SUCCESS, FilterPlugin
+from bayplan.framework import SUCCESS, FilterPlugin
 
 class Base(FilterPlugin):
     def filter_node(self, state, pod, node):
@@ -172,7 +172,7 @@ def test_load_file_takes_the_named_classes_defined_there(tmp_path: Path) -> None
     ("source", "text"),
     [
         pytest.param(
-            "from mooring.plugins.node_name import NodeName",
+            "from bayplan.plugins.node_name import NodeName",
             "{}: expected at least one Plugin class with a name; got none",
             id="imported classes do not count",
         ),
@@ -238,7 +238,7 @@ def test_entry_points_of_the_group_are_taken(monkeypatch: pytest.MonkeyPatch) ->
 
     known.load_entry_points()
 
-    assert asked == ["mooring.plugins"]
+    assert asked == ["bayplan.plugins"]
     assert list(known) == ["ByNode", "ByRows"]
     assert known.source("ByRows") == "a-package"
 

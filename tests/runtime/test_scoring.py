@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.framework import (
+from bayplan.api.pod import Pod
+from bayplan.framework import (
     CLUSTER,
     NODE_OBJECT,
     NODE_ROW,
@@ -23,9 +23,9 @@ from mooring.framework import (
     pending,
     unschedulable,
 )
-from mooring.runtime import PluginRunError, Scoring
-from mooring.table import ALL, Ints
-from mooring.testing.builders import make_node, make_pod, make_table
+from bayplan.runtime import PluginRunError, Scoring
+from bayplan.table import ALL, Ints
+from bayplan.testing.builders import make_node, make_pod, make_table
 
 TABLE = make_table(*(make_node(name) for name in "abc"))
 BOOM = RuntimeError("boom")

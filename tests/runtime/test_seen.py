@@ -1,6 +1,6 @@
 """Seen: what came up before, within bounds."""
 
-from mooring.runtime.seen import SLOTS, Seen
+from bayplan.runtime.seen import SLOTS, Seen
 
 
 def test_the_second_time_a_thing_was_seen_before() -> None:

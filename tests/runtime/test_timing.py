@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.framework import (
+from bayplan.api.pod import Pod
+from bayplan.framework import (
     SKIP,
     SUCCESS,
     CycleState,
@@ -16,10 +16,10 @@ from mooring.framework import (
     unschedulable,
     wait,
 )
-from mooring.observe import SchedulerMetrics
-from mooring.runtime.timing import Evaluations, timed
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.scenarios import Scenario
+from bayplan.observe import SchedulerMetrics
+from bayplan.runtime.timing import Evaluations, timed
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.scenarios import Scenario
 
 PROFILE = "default-scheduler"
 

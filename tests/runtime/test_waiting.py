@@ -2,10 +2,10 @@
 
 import pytest
 
-from mooring.clock import ManualClock, Timers
-from mooring.framework import SUCCESS, Code, Status
-from mooring.runtime.waiting import WaitingPod, WaitingPods, go_duration
-from mooring.testing.builders import make_pod
+from bayplan.clock import ManualClock, Timers
+from bayplan.framework import SUCCESS, Code, Status
+from bayplan.runtime.waiting import WaitingPod, WaitingPods, go_duration
+from bayplan.testing.builders import make_pod
 
 
 class Wait:

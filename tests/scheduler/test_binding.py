@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.errors import ApiError
-from mooring.framework import (
+from bayplan.api.pod import Pod
+from bayplan.errors import ApiError
+from bayplan.framework import (
     SKIP,
     SUCCESS,
     Status,
@@ -18,10 +18,10 @@ from mooring.framework import (
     unschedulable,
     wait,
 )
-from mooring.framework.events import ActionType, EventWithHint, Hint, wait_for
-from mooring.scheduler import Outcome
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.scenarios import Later, Scenario, Scripted
+from bayplan.framework.events import ActionType, EventWithHint, Hint, wait_for
+from bayplan.scheduler import Outcome
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.scenarios import Later, Scenario, Scripted
 
 UNDONE = [("Second", "unreserve"), ("First", "unreserve")]
 

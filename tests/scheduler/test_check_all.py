@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from mooring.clock import ManualClock
-from mooring.cluster.memory import MemoryCluster
-from mooring.config import parse_config
-from mooring.scheduler import build_scheduler
-from mooring.testing.builders import make_node, make_pod
+from bayplan.clock import ManualClock
+from bayplan.cluster.memory import MemoryCluster
+from bayplan.config import parse_config
+from bayplan.scheduler import build_scheduler
+from bayplan.testing.builders import make_node, make_pod
 
 
 def policy(check_all: bool) -> dict[str, Any]:

@@ -3,7 +3,7 @@ import weakref
 
 import pytest
 
-from mooring.scheduler.collector import YOUNG, rare_collections
+from bayplan.scheduler.collector import YOUNG, rare_collections
 
 
 class Ring:

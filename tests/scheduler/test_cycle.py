@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.clock import ManualClock
-from mooring.cluster.memory import MemoryCluster
-from mooring.config import parse_config
-from mooring.errors import ConflictError
-from mooring.framework import CycleState, PermitPlugin, Plugin, ScorePlugin, Status, wait
-from mooring.scheduler import Attempt, FirstByName, Outcome, Scheduler, build_scheduler
-from mooring.testing.builders import make_node, make_pod
+from bayplan.api.pod import Pod
+from bayplan.clock import ManualClock
+from bayplan.cluster.memory import MemoryCluster
+from bayplan.config import parse_config
+from bayplan.errors import ConflictError
+from bayplan.framework import CycleState, PermitPlugin, Plugin, ScorePlugin, Status, wait
+from bayplan.scheduler import Attempt, FirstByName, Outcome, Scheduler, build_scheduler
+from bayplan.testing.builders import make_node, make_pod
 
 ZONES = {"disk": "ssd"}
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.pod import Pod
-from mooring.framework import SKIP, Status, unresolvable, wait
-from mooring.framework.events import ClusterEvent
-from mooring.framework.interface import PreEnqueuePlugin
-from mooring.plugins.gang_scheduling import GangScheduling
-from mooring.testing.builders import make_node, make_object, make_pod
-from mooring.testing.scenarios import Later, Scenario, Scripted
+from bayplan.api.pod import Pod
+from bayplan.framework import SKIP, Status, unresolvable, wait
+from bayplan.framework.events import ClusterEvent
+from bayplan.framework.interface import PreEnqueuePlugin
+from bayplan.plugins.gang_scheduling import GangScheduling
+from bayplan.testing.builders import make_node, make_object, make_pod
+from bayplan.testing.scenarios import Later, Scenario, Scripted
 
 SCRIPTED = [{"name": "Scripted"}]
 PROFILE = {"plugins": {"multiPoint": {"enabled": SCRIPTED}, "bind": {"enabled": SCRIPTED}}}

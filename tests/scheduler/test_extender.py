@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.config.types import Extender as ExtenderConfig
-from mooring.config.types import ExtenderTLS, ManagedResource
-from mooring.errors import ApiError, ConfigError, ExtenderError
-from mooring.framework import Victims
-from mooring.scheduler.extender import Extender, Filtered, make_http_transport
-from mooring.testing.builders import make_node, make_pod, make_table
-from mooring.testing.extenders import FakeExtender
+from bayplan.api.pod import Pod
+from bayplan.config.types import Extender as ExtenderConfig
+from bayplan.config.types import ExtenderTLS, ManagedResource
+from bayplan.errors import ApiError, ConfigError, ExtenderError
+from bayplan.framework import Victims
+from bayplan.scheduler.extender import Extender, Filtered, make_http_transport
+from bayplan.testing.builders import make_node, make_pod, make_table
+from bayplan.testing.extenders import FakeExtender
 
 URL = "http://127.0.0.1:1"
 NODES = [make_node("a"), make_node("b")]

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster.memory import MemoryCluster
-from mooring.errors import ApiError, ConfigError
-from mooring.framework import Code
-from mooring.scheduler import FirstFound, Outcome
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.extenders import FakeExtender
-from mooring.testing.scenarios import Scenario
+from bayplan.cluster.memory import MemoryCluster
+from bayplan.errors import ApiError, ConfigError
+from bayplan.framework import Code
+from bayplan.scheduler import FirstFound, Outcome
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.extenders import FakeExtender
+from bayplan.testing.scenarios import Scenario
 
 GPU = "example.com/gpu"
 FILTER = {"filterVerb": "filter", "nodeCacheCapable": True}

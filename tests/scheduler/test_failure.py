@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from mooring.errors import ApiError
-from mooring.framework import unschedulable
-from mooring.scheduler.failure import NOTE_LIMIT, shortened
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.scenarios import Later, Scenario, Scripted
+from bayplan.errors import ApiError
+from bayplan.framework import unschedulable
+from bayplan.scheduler.failure import NOTE_LIMIT, shortened
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.scenarios import Later, Scenario, Scripted
 
 
 def make_scenario(*objects: Any) -> Scenario:

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from mooring.clock import ManualClock
-from mooring.cluster.memory import MemoryCluster
-from mooring.config import parse_config
-from mooring.scheduler import Attempt, FirstFound, Scheduler, build_scheduler
-from mooring.scheduler.find_nodes import num_feasible_nodes_to_find
-from mooring.testing.builders import make_node, make_pod
+from bayplan.clock import ManualClock
+from bayplan.cluster.memory import MemoryCluster
+from bayplan.config import parse_config
+from bayplan.scheduler import Attempt, FirstFound, Scheduler, build_scheduler
+from bayplan.scheduler.find_nodes import num_feasible_nodes_to_find
+from bayplan.testing.builders import make_node, make_pod
 
 V1 = {
     1: 1,

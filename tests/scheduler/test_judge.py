@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.pod import Pod
-from mooring.scheduler.judge import judge_pod
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.scenarios import Scenario
+from bayplan.api.pod import Pod
+from bayplan.scheduler.judge import judge_pod
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.scenarios import Scenario
 
 NODES = [
     make_node("a", cpu="2", zone="one"),

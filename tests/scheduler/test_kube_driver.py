@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.api.pod import Pod
-from mooring.cluster.apiserver import make_kubeconfig
-from mooring.cluster.kube.connection import Connection
-from mooring.cluster.kube.credentials import load_credentials
-from mooring.config import default_config
-from mooring.errors import ApiError
-from mooring.framework import SUCCESS, CycleState, PreBindPlugin, Status
-from mooring.scheduler.kube_driver import DriverOptions, KubeDriver
-from mooring.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
+from bayplan.api.pod import Pod
+from bayplan.cluster.apiserver import make_kubeconfig
+from bayplan.cluster.kube.connection import Connection
+from bayplan.cluster.kube.credentials import load_credentials
+from bayplan.config import default_config
+from bayplan.errors import ApiError
+from bayplan.framework import SUCCESS, CycleState, PreBindPlugin, Status
+from bayplan.scheduler.kube_driver import DriverOptions, KubeDriver
+from bayplan.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
 
 DEADLINE_S = 30.0
 NODES = "/api/v1/nodes"

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster.apiserver import ApiServer
-from mooring.config import default_config
-from mooring.scheduler.loop_driver import LoopDriver
-from mooring.testing.api_server import (
+from bayplan.cluster.apiserver import ApiServer
+from bayplan.config import default_config
+from bayplan.scheduler.loop_driver import LoopDriver
+from bayplan.testing.api_server import (
     PODS,
     ServerInThread,
     api_server,

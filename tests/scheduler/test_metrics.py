@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.errors import ApiError
-from mooring.framework import (
+from bayplan.api.pod import Pod
+from bayplan.errors import ApiError
+from bayplan.framework import (
     SKIP,
     FilterPlugin,
     Plugin,
@@ -21,9 +21,9 @@ from mooring.framework import (
     unschedulable,
     wait,
 )
-from mooring.observe import SchedulerMetrics
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.scenarios import Later, Scenario, Scripted
+from bayplan.observe import SchedulerMetrics
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.scenarios import Later, Scenario, Scripted
 
 PROFILE = "default-scheduler"
 SCRIPTED = {

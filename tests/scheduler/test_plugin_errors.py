@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.clock import ManualClock
-from mooring.cluster.memory import MemoryCluster
-from mooring.config import default_config
-from mooring.framework import (
+from bayplan.api.pod import Pod
+from bayplan.clock import ManualClock
+from bayplan.cluster.memory import MemoryCluster
+from bayplan.config import default_config
+from bayplan.framework import (
     SKIP,
     SUCCESS,
     BindPlugin,
@@ -24,8 +24,8 @@ from mooring.framework import (
     ReservePlugin,
     ScorePlugin,
 )
-from mooring.scheduler import Attempt, FirstByName, Outcome, build_scheduler
-from mooring.testing.builders import make_node, make_pod
+from bayplan.scheduler import Attempt, FirstByName, Outcome, build_scheduler
+from bayplan.testing.builders import make_node, make_pod
 
 
 def breaking(point: type[Plugin], method: str, otherwise: Any) -> type[Plugin]:

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.scheduler import FirstByName, FirstFound, RandomTies, TieBreak
-from mooring.scheduler.select_host import best_positions
-from mooring.table import Ints, NodeTable
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_node, make_table
+from bayplan.scheduler import FirstByName, FirstFound, RandomTies, TieBreak
+from bayplan.scheduler.select_host import best_positions
+from bayplan.table import Ints, NodeTable
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_node, make_table
 
 
 @dataclass

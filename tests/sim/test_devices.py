@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from mooring.errors import InputError
-from mooring.sim import Simulation, read_manifests
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.device_world import devices_of
-from mooring.testing.devices import (
+from bayplan.errors import InputError
+from bayplan.sim import Simulation, read_manifests
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.device_world import devices_of
+from bayplan.testing.devices import (
     claiming,
     make_claim,
     make_class,
@@ -50,7 +50,7 @@ def test_pods_get_claims_of_their_own_until_devices_are_out() -> None:
 
 
 def test_a_device_is_used_again_when_its_pod_has_ended() -> None:
-    ends = {"mooring.dev/duration": "60s"}
+    ends = {"bayplan.dev/duration": "60s"}
     first = [claiming(template="one", name=f"p{i}", annotations=ends) for i in range(2)]
 
     done = simulate(*first, claiming(template="one", name="p2"))

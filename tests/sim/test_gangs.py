@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import Any
 
-from mooring.api.decode import decode_object
-from mooring.config import parse_config
-from mooring.sim import Simulation, TraceEntry
+from bayplan.api.decode import decode_object
+from bayplan.config import parse_config
+from bayplan.sim import Simulation, TraceEntry
 
 GROUP = "pod-group.scheduling.sigs.k8s.io"
 WITH_COSCHEDULING = {
@@ -33,7 +33,7 @@ def make_member(gang: str, number: int, size: int, duration: str = "5m") -> Any:
     metadata = {
         "name": f"{gang}-{number}",
         "labels": {f"{GROUP}/name": gang, f"{GROUP}/min-available": str(size)},
-        "annotations": {"mooring.dev/duration": duration},
+        "annotations": {"bayplan.dev/duration": duration},
     }
     return decode_object({"kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}})
 

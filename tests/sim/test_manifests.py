@@ -13,11 +13,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.decode import decode_object
-from mooring.errors import InputError
-from mooring.sim import pieces, read_manifests, reading
-from mooring.sim.manifests import read_source
-from mooring.sim.sources import Source, open_source
+from bayplan.api.decode import decode_object
+from bayplan.errors import InputError
+from bayplan.sim import pieces, read_manifests, reading
+from bayplan.sim.manifests import read_source
+from bayplan.sim.sources import Source, open_source
 
 Write = Callable[[str, str | bytes], Path]
 
@@ -291,7 +291,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists are cut apart however short they are."""
     monkeypatch.setattr(pieces, "LIST_FROM", 0)
     for name in ("YAML_PIECE", "JSON_PIECE"):
-        monkeypatch.setattr(f"mooring.sim.reading.{name}", 1)
+        monkeypatch.setattr(f"bayplan.sim.reading.{name}", 1)
 
 
 PODS = [make("Pod", f"p{i}", spec={"containers": [{"name": "c"}]}) for i in range(5)]
@@ -391,7 +391,7 @@ def test_a_fault_around_the_items_has_its_line(write: Write) -> None:
 def test_a_fault_in_a_piece_of_a_very_long_text_has_its_line(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mooring.sim.reading.REPARSE_UP_TO", 0)
+    monkeypatch.setattr("bayplan.sim.reading.REPARSE_UP_TO", 0)
     text = yaml.safe_dump({"kind": "List", "items": PODS}, sort_keys=False)
     line = text.count("\n") + 1
 

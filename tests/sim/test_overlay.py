@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from mooring.api.decode import decode_object
-from mooring.sim import Manifests, Simulation, lay_over, manifests_of
-from mooring.sim.manifests import Place
+from bayplan.api.decode import decode_object
+from bayplan.sim import Manifests, Simulation, lay_over, manifests_of
+from bayplan.sim.manifests import Place
 
 
 def make(kind: str, name: str, api_version: str = "v1", **fields: Any) -> Any:

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.clipping import clipped_tree
-from mooring.errors import InputError
-from mooring.sim.recording import RecordingWriter, read_recording
-from mooring.testing.builders import make_node, make_pod
+from bayplan.api.clipping import clipped_tree
+from bayplan.errors import InputError
+from bayplan.sim.recording import RecordingWriter, read_recording
+from bayplan.testing.builders import make_node, make_pod
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-HEAD = {"apiVersion": "mooring/v1alpha1", "kind": "Recording", "start": START.isoformat()}
+HEAD = {"apiVersion": "bayplan.dev/v1", "kind": "Recording", "start": START.isoformat()}
 NODE = clipped_tree(make_node("a"))
 SYNCED = {"t": 0, "type": "SYNCED"}
 END = {"t": 9, "type": "END"}
@@ -82,7 +82,7 @@ def test_a_file_that_was_cut_off_anywhere(
         pytest.param(["hello"], "line 1: expected JSON; got", id="no JSON"),
         pytest.param([[1]], "line 1: expected an object", id="a list"),
         pytest.param(
-            [NODE], "line 1: expected the head of a recording, mooring/v1alpha1 Recording; got v1 Node",
+            [NODE], "line 1: expected the head of a recording, bayplan.dev/v1 Recording; got v1 Node",
             id="another file",
         ),
         pytest.param(

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.decode import decode_object
-from mooring.api.pod import Pod
-from mooring.sim.recording import RecordedEvent, Recording
-from mooring.sim.replay import Replay, ReplayReport, Verdict
-from mooring.testing.builders import make_node, make_pod
+from bayplan.api.decode import decode_object
+from bayplan.api.pod import Pod
+from bayplan.sim.recording import RecordedEvent, Recording
+from bayplan.sim.replay import Replay, ReplayReport, Verdict
+from bayplan.testing.builders import make_node, make_pod
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 Happening = tuple[float, str, Any]

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.decode import decode_object
-from mooring.errors import InputError
-from mooring.scheduler import Outcome
-from mooring.sim import Simulation, SimulationReport, read_manifests
+from bayplan.api.decode import decode_object
+from bayplan.errors import InputError
+from bayplan.scheduler import Outcome
+from bayplan.sim import Simulation, SimulationReport, read_manifests
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

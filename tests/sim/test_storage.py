@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster.memory import Provisioning
-from mooring.errors import InputError
-from mooring.sim import Simulation, SimulationReport, TraceEntry, read_manifests
-from mooring.testing.builders import make_node, make_object, make_pod
-from mooring.testing.storage import claim_volume, make_claim, make_storage_class, make_volume
+from bayplan.cluster.memory import Provisioning
+from bayplan.errors import InputError
+from bayplan.sim import Simulation, SimulationReport, TraceEntry, read_manifests
+from bayplan.testing.builders import make_node, make_object, make_pod
+from bayplan.testing.storage import claim_volume, make_claim, make_storage_class, make_volume
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "storage"
 DRIVER = "disk.example.com"
@@ -20,7 +20,7 @@ FAILED = (
 
 def make_class(waits: bool = True, **annotations: str) -> Any:
     mode = "WaitForFirstConsumer" if waits else "Immediate"
-    notes = {f"mooring.dev/provision-{key}": text for key, text in annotations.items()}
+    notes = {f"bayplan.dev/provision-{key}": text for key, text in annotations.items()}
     return make_object(
         "StorageClass",
         "late",
@@ -110,7 +110,7 @@ def test_slow_attempts_are_waited_for() -> None:
 
 
 def test_a_claim_that_is_not_there_yet_is_waited_for() -> None:
-    later = make_claim(annotations={"mooring.dev/created-at": "1m"})
+    later = make_claim(annotations={"bayplan.dev/created-at": "1m"})
 
     (result,) = run(make_class(), later, uses_claim()).placed
 
@@ -132,7 +132,7 @@ def test_annotations_that_cannot_be_understood_are_refused(
         run(make_class(**notes))
 
     (name,) = notes
-    assert f"storageclass late: metadata.annotations[mooring.dev/provision-{name}]" in str(
+    assert f"storageclass late: metadata.annotations[bayplan.dev/provision-{name}]" in str(
         caught.value
     )
     assert problem in str(caught.value)

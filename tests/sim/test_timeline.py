@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from mooring.api.decode import decode_object
-from mooring.errors import DecodeError
-from mooring.sim import Timeline
-from mooring.sim.timeline import ObjectRef, merge_patch
+from bayplan.api.decode import decode_object
+from bayplan.errors import DecodeError
+from bayplan.sim import Timeline
+from bayplan.sim.timeline import ObjectRef, merge_patch
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
 
 
 def read(*events: Any) -> Timeline:
-    tree = {"apiVersion": "mooring.dev/v1", "kind": "Timeline", "events": list(events)}
+    tree = {"apiVersion": "bayplan.dev/v1", "kind": "Timeline", "events": list(events)}
     timeline = decode_object(tree)
     assert isinstance(timeline, Timeline)
     return timeline
@@ -123,7 +123,7 @@ def test_a_timeline_that_is_wrong(event: Any, expected: str) -> None:
 
 def test_a_timeline_without_events() -> None:
     with pytest.raises(DecodeError, match="events: expected a list of events; got none"):
-        decode_object({"apiVersion": "mooring.dev/v1", "kind": "Timeline"})
+        decode_object({"apiVersion": "bayplan.dev/v1", "kind": "Timeline"})
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.decode import decode_object
-from mooring.config import load_config
-from mooring.errors import InputError
-from mooring.scheduler import Outcome
-from mooring.sim import Simulation, SimulationReport, TraceEntry, read_manifests, to_document
+from bayplan.api.decode import decode_object
+from bayplan.config import load_config
+from bayplan.errors import InputError
+from bayplan.scheduler import Outcome
+from bayplan.sim import Simulation, SimulationReport, TraceEntry, read_manifests, to_document
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -43,7 +43,7 @@ def make_pod(name: str, cpu: str = "1", *, annotations: Any = None, **spec: Any)
 
 
 def template(cpu: str, duration: str | None = None, **spec: Any) -> dict[str, Any]:
-    annotations = {"mooring.dev/duration": duration} if duration else {}
+    annotations = {"bayplan.dev/duration": duration} if duration else {}
     return {
         "metadata": {"labels": {"app": "web"}, "annotations": annotations},
         "spec": {"containers": [container(cpu)], **spec},
@@ -65,7 +65,7 @@ def deployment_tree(replicas: int, cpu: str = "1") -> dict[str, Any]:
 
 def make_timeline(*events: Any) -> Any:
     return decode_object(
-        {"apiVersion": "mooring.dev/v1", "kind": "Timeline", "events": list(events)}
+        {"apiVersion": "bayplan.dev/v1", "kind": "Timeline", "events": list(events)}
     )
 
 
@@ -87,7 +87,7 @@ def times(entries: list[tuple[Any, ...]], what: str, subject: str) -> list[float
 
 
 def test_a_pod_comes_when_it_says_and_ends_after_its_duration() -> None:
-    pod = make_pod("a", annotations={"mooring.dev/created-at": "30s", "mooring.dev/duration": "5m"})
+    pod = make_pod("a", annotations={"bayplan.dev/created-at": "30s", "bayplan.dev/duration": "5m"})
 
     report = run(make_node("n"), pod)
 
@@ -99,7 +99,7 @@ def test_a_pod_comes_when_it_says_and_ends_after_its_duration() -> None:
 
 
 def test_a_pod_that_ends_makes_room_for_the_next() -> None:
-    first = make_pod("first", "3", annotations={"mooring.dev/duration": "10m"})
+    first = make_pod("first", "3", annotations={"bayplan.dev/duration": "10m"})
 
     report = run(make_node("n"), first, make_pod("second", "3"))
 
@@ -108,7 +108,7 @@ def test_a_pod_that_ends_makes_room_for_the_next() -> None:
 
 def test_part_of_the_time_of_a_running_pod_may_be_over() -> None:
     status = {"phase": "Running", "startTime": "2026-03-01T12:00:00Z"}
-    annotations = {"mooring.dev/duration": "10m"}
+    annotations = {"bayplan.dev/duration": "10m"}
     old = make(
         "Pod", "old", metadata={"annotations": annotations}, spec={"nodeName": "n"}, status=status
     )
@@ -261,7 +261,7 @@ def test_a_namespace_takes_everything_along() -> None:
 
 
 def test_what_went_before_its_time_is_no_fault() -> None:
-    pod = make_pod("a", annotations={"mooring.dev/duration": "1s"})
+    pod = make_pod("a", annotations={"bayplan.dev/duration": "1s"})
     timeline = make_timeline({"at": "1m", "remove": ["pod/a"]}, {"at": "2m", "remove": ["pod/a"]})
 
     assert run(make_node("n"), pod, timeline).is_complete
@@ -290,25 +290,25 @@ def test_what_went_before_its_time_is_no_fault() -> None:
             id="a change that makes no object",
         ),
         pytest.param(
-            [make_pod("a", annotations={"mooring.dev/duration": "long"})],
-            "pod default/a: metadata.annotations[mooring.dev/duration]: "
+            [make_pod("a", annotations={"bayplan.dev/duration": "long"})],
+            "pod default/a: metadata.annotations[bayplan.dev/duration]: "
             'expected a duration such as 90s, 5m or 1h30m; got "long"',
             id="no duration",
         ),
         pytest.param(
             [make("Job", "j", "batch/v1", spec={"template": template("1", "0s")})],
-            "job default/j: spec.template.metadata.annotations[mooring.dev/duration]: "
+            "job default/j: spec.template.metadata.annotations[bayplan.dev/duration]: "
             'expected a duration such as 90s, 5m or 1h30m; got "0s"',
             id="no duration at all in a template",
         ),
         pytest.param(
-            [make_pod("a", annotations={"mooring.dev/created-at": "noon"})],
-            "pod default/a: metadata.annotations[mooring.dev/created-at]: "
+            [make_pod("a", annotations={"bayplan.dev/created-at": "noon"})],
+            "pod default/a: metadata.annotations[bayplan.dev/created-at]: "
             'expected a duration such as 90s, 5m or 1h30m; got "noon"',
             id="no time of creation",
         ),
         pytest.param(
-            [make_pod("a", annotations={"mooring.dev/created-at": "5s"}, priorityClassName="gold")],
+            [make_pod("a", annotations={"bayplan.dev/created-at": "5s"}, priorityClassName="gold")],
             "pod default/a: spec.priorityClassName: "
             'expected a PriorityClass of the input or a built-in one; got "gold"',
             id="a pod that is refused when it comes",
@@ -327,7 +327,7 @@ def test_faults_have_a_place(objects: list[Any], expected: str) -> None:
 
 def test_a_preempted_pod_has_its_grace_and_the_preemptor_its_node_afterwards() -> None:
     low = make_pod("low", "4", nodeName="n", terminationGracePeriodSeconds=45)
-    high = make_pod("high", "4", priority=10, annotations={"mooring.dev/created-at": "10s"})
+    high = make_pod("high", "4", priority=10, annotations={"bayplan.dev/created-at": "10s"})
 
     entries = trace(make_node("n"), make_node("m", "1"), low, high)
 
@@ -368,7 +368,7 @@ class Raises:
     """The text of a plugin that always fails."""
 
     TEXT = (
-        "from mooring.framework import FilterPlugin\n"
+        "from bayplan.framework import FilterPlugin\n"
         "class Broken(FilterPlugin):\n"
         "    name = 'Broken'\n"
         "    def filter_node(self, state, pod, node):\n"
@@ -392,7 +392,7 @@ def test_a_slow_pre_bind_is_waited_for(tmp_path: Path) -> None:
     plugin = tmp_path / "slow.py"
     plugin.write_text(
         "import asyncio\n"
-        "from mooring.framework import SUCCESS, PreBindPlugin\n"
+        "from bayplan.framework import SUCCESS, PreBindPlugin\n"
         "class Slow(PreBindPlugin):\n"
         "    name = 'Slow'\n"
         "    async def pre_bind(self, state, pod, node_name):\n"
@@ -408,13 +408,13 @@ def test_a_slow_pre_bind_is_waited_for(tmp_path: Path) -> None:
 def test_until_ends_it_and_says_what_is_under_way(tmp_path: Path) -> None:
     plugin = tmp_path / "patient.py"
     plugin.write_text(
-        "from mooring.framework import PermitPlugin, wait\n"
+        "from bayplan.framework import PermitPlugin, wait\n"
         "class Patient(PermitPlugin):\n"
         "    name = 'Patient'\n"
         "    def permit(self, state, pod, node_name):\n"
         "        return wait('not yet'), 300\n"
     )
-    late = make_pod("late", annotations={"mooring.dev/created-at": "1h"})
+    late = make_pod("late", annotations={"bayplan.dev/created-at": "1h"})
 
     report = run(make_node("n"), make_pod("a"), late, plugins=[str(plugin)], until_s=120)
 
@@ -427,7 +427,7 @@ def test_until_ends_it_and_says_what_is_under_way(tmp_path: Path) -> None:
 def test_pods_that_keep_each_other_from_being_placed_do_not_keep_it_going(tmp_path: Path) -> None:
     plugin = tmp_path / "denies.py"
     plugin.write_text(
-        "from mooring.framework import PermitPlugin, unschedulable\n"
+        "from bayplan.framework import PermitPlugin, unschedulable\n"
         "class Denies(PermitPlugin):\n"
         "    name = 'Denies'\n"
         "    def permit(self, state, pod, node_name):\n"
@@ -445,7 +445,7 @@ def make_day() -> list[Any]:
             "Job",
             f"job-{i}",
             "batch/v1",
-            metadata={"annotations": {"mooring.dev/created-at": f"{i}m"}},
+            metadata={"annotations": {"bayplan.dev/created-at": f"{i}m"}},
             spec={
                 "completions": 10,
                 "parallelism": 3,

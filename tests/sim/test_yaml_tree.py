@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mooring.sim.yaml_tree import MAX_ALIASED, YamlError, iter_trees
+from bayplan.sim.yaml_tree import MAX_ALIASED, YamlError, iter_trees
 
 
 def read(text: str | bytes) -> Any:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from mooring.api.pod import Pod
-from mooring.table import NodeTable, TermKind
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_node, make_pod, make_table
+from bayplan.api.pod import Pod
+from bayplan.table import NodeTable, TermKind
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_node, make_pod, make_table
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mooring.table import ChangeLog, changes
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_node, make_pod, make_table
+from bayplan.table import ChangeLog, changes
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_node, make_pod, make_table
 
 
 def test_since_lists_each_changed_row_once_in_order() -> None:

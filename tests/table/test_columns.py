@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from mooring.table import ALL, Column, ResourceColumns, Size
-from mooring.table.writer import FIRST_CAPACITY, TableWriter
-from mooring.testing.builders import make_node, make_pod, make_table
+from bayplan.table import ALL, Column, ResourceColumns, Size
+from bayplan.table.writer import FIRST_CAPACITY, TableWriter
+from bayplan.testing.builders import make_node, make_pod, make_table
 
 
 def test_a_column_made_before_the_table_grew_has_its_fill_in_new_rows() -> None:

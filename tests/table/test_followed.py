@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.table import ALL, Ints, NodeTable, Rows
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_node, make_pod
+from bayplan.table import ALL, Ints, NodeTable, Rows
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_node, make_pod
 
 
 def free_cpu(table: NodeTable) -> Ints:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mooring.table import NodeTable
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_node, make_object, make_pod, make_table
+from bayplan.table import NodeTable
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_node, make_object, make_pod, make_table
 
 MIB = 1024 * 1024
 
@@ -112,7 +112,7 @@ def test_version_changes_with_what_rows_see() -> None:
 
 
 def test_history_is_cut_to_what_some_row_may_still_see(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mooring.table.images.HISTORY_LIMIT", 4)
+    monkeypatch.setattr("bayplan.table.images.HISTORY_LIMIT", 4)
     images = {"i:1": 100}
     table = make_table(make_node("old", images=images), make_node("new"))
     writer = TableWriter(table)

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.selectors import Requirement
-from mooring.table import ABSENT, ALL
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_node, make_table
+from bayplan.api.selectors import Requirement
+from bayplan.table import ABSENT, ALL
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_node, make_table
 
 TIERS = {"a": {"tier": "3"}, "b": {"tier": "10"}, "c": {}, "d": {"tier": "gold"}}
 

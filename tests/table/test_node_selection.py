@@ -5,18 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.pod import Affinity, NodeAffinity, PodSpec
-from mooring.api.selectors import (
+from bayplan.api.pod import Affinity, NodeAffinity, PodSpec
+from bayplan.api.selectors import (
     NODE_OPERATORS,
     NodeSelector,
     NodeSelectorTerm,
     Requirement,
     matches_map,
 )
-from mooring.table import ALL, NodeTable
-from mooring.table.node_selection import match_required
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_node, make_table
+from bayplan.table import ALL, NodeTable
+from bayplan.table.node_selection import match_required
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_node, make_table
 
 KEYS = st.sampled_from(["k", "l", "missing", "not a key!"])
 VALUES = st.sampled_from(["1", "2", "10", "-1", "x", "", "not a value!"])

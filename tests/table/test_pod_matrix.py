@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.table import NodeTable
-from mooring.table.pod_matrix import PodMatrix
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_node, make_pod
+from bayplan.api.pod import Pod
+from bayplan.table import NodeTable
+from bayplan.table.pod_matrix import PodMatrix
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_node, make_pod
 
 NOON, ONE = "2026-01-01T12:00:00Z", "2026-01-01T13:00:00Z"
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mooring.table import ALL
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_node, make_pod, make_table
+from bayplan.table import ALL
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_node, make_pod, make_table
 
 
 @pytest.mark.parametrize(

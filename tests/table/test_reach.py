@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
-from mooring.table import ALL
-from mooring.table.reach import EVERYWHERE, Alternatives, Reach, alternatives_of, match_alternatives
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_node, make_table
+from bayplan.api.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement
+from bayplan.table import ALL
+from bayplan.table.reach import EVERYWHERE, Alternatives, Reach, alternatives_of, match_alternatives
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_node, make_table
 
 NODES = [
     make_node(f"n{i}", labels={"zone": f"z{i % 2}", **({"rack": f"r{i % 3}"} if i else {})})

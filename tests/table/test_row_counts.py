@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.table import row_counts
-from mooring.table.row_counts import RowCounts, Step
+from bayplan.table import row_counts
+from bayplan.table.row_counts import RowCounts, Step
 
 steps = st.lists(st.tuples(st.sampled_from("xy"), st.integers(0, 2)), max_size=20)
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from mooring.api.taints import Taint
-from mooring.table import ALL
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_node, make_table
+from bayplan.api.taints import Taint
+from bayplan.table import ALL
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_node, make_table
 
 RED, BLUE = "red:NoSchedule", "blue:NoSchedule"
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.pod import Pod
-from mooring.api.selectors import LabelSelector, Requirement
-from mooring.table import NodeTable, PodTerm, sum_by_domain, terms
-from mooring.table.terms import NO_POD
-from mooring.table.writer import TableWriter
-from mooring.testing.builders import make_node, make_pod, make_table
+from bayplan.api.pod import Pod
+from bayplan.api.selectors import LabelSelector, Requirement
+from bayplan.table import NodeTable, PodTerm, sum_by_domain, terms
+from bayplan.table.terms import NO_POD
+from bayplan.table.writer import TableWriter
+from bayplan.testing.builders import make_node, make_pod, make_table
 
 ZONE = "zone"
 WEB = LabelSelector.of({"app": "web"})

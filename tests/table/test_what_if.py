@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from mooring.api.selectors import LabelSelector
-from mooring.table import ALL, FIRST_ROW, NodeTable, PodTerm
-from mooring.table.what_if import WhatIf, bare_node
-from mooring.testing.builders import make_node, make_pod, make_table
+from bayplan.api.selectors import LabelSelector
+from bayplan.table import ALL, FIRST_ROW, NodeTable, PodTerm
+from bayplan.table.what_if import WhatIf, bare_node
+from bayplan.testing.builders import make_node, make_pod, make_table
 
 ANYONE = PodTerm(None, LabelSelector())
 PORT = make_pod(host_ports=[80]).spec.host_ports

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from mooring.api.decode import decode_object
-from mooring.api.node import HOSTNAME, ZONE
-from mooring.api.pod import HostPort, Toleration
-from mooring.api.taints import Taint
-from mooring.errors import InputError
-from mooring.testing.builders import make_handle, make_node, make_object, make_pod, make_table
+from bayplan.api.decode import decode_object
+from bayplan.api.node import HOSTNAME, ZONE
+from bayplan.api.pod import HostPort, Toleration
+from bayplan.api.taints import Taint
+from bayplan.errors import InputError
+from bayplan.testing.builders import make_handle, make_node, make_object, make_pod, make_table
 
 GIB = 1024**3
 

@@ -5,9 +5,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from mooring.api.pod import Pod, PodSpec
-from mooring.errors import PluginError
-from mooring.framework import (
+from bayplan.api.pod import Pod, PodSpec
+from bayplan.errors import PluginError
+from bayplan.framework import (
     CLUSTER,
     MAX_SCORE,
     NODE_OBJECT,
@@ -28,9 +28,9 @@ from mooring.framework import (
     unresolvable,
     unschedulable,
 )
-from mooring.table import Ints, NodeTable, Rows
-from mooring.testing.builders import make_node, make_pod, make_table
-from mooring.testing.conformance import (
+from bayplan.table import Ints, NodeTable, Rows
+from bayplan.testing.builders import make_node, make_pod, make_table
+from bayplan.testing.conformance import (
     check_conformance,
     check_pod_key,
     check_rows_agree,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mooring.errors import InputError
-from mooring.testing.conformance_cli import RUNNERS, read_cases
-from mooring.testing.conformance_long_run import digest, is_long_run, run_long_run
+from bayplan.errors import InputError
+from bayplan.testing.conformance_cli import RUNNERS, read_cases
+from bayplan.testing.conformance_long_run import digest, is_long_run, run_long_run
 
 FILE = Path(__file__).parents[1] / "conformance" / "cases" / "long-run.jsonl"
 ROOM, PREEMPTION, NEIGHBOURS = read_cases(FILE)

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from mooring.testing.conformance_cli import RUNNERS
-from mooring.testing.conformance_queue import is_queue_script, run_queue_script
+from bayplan.testing.conformance_cli import RUNNERS
+from bayplan.testing.conformance_queue import is_queue_script, run_queue_script
 
 POD = {
     "metadata": {"name": "p", "namespace": "default", "uid": "p"},

@@ -143,7 +143,7 @@ class Tab:
             features=[{"name": "prefers-color-scheme", "value": scheme}],
         )
         self.send("Page.navigate", url=url)
-        self.wait_for("document.readyState === 'complete' && !!window.mooring")
+        self.wait_for("document.readyState === 'complete' && !!window.bayplan")
 
     def send(self, method: str, **parameters: Any) -> Any:
         return self._browser.send(method, self._session, **parameters)

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from mooring.api.decode import decode_object
-from mooring.sim import Simulation, read_manifests
-from mooring.web import History, write_report
+from bayplan.api.decode import decode_object
+from bayplan.sim import Simulation, read_manifests
+from bayplan.web import History, write_report
 
 from .chromium import Browser, Tab, find_chromium
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-NEEDED = "MOORING_NEEDS_CHROMIUM"
+NEEDED = "BAYPLAN_NEEDS_CHROMIUM"
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.web.assembly import SCRIPTS, assemble, embed
+from bayplan.web.assembly import SCRIPTS, assemble, embed
 
-PAGE = files("mooring.web").joinpath("page")
+PAGE = files("bayplan.web").joinpath("page")
 
 
 class Elements(HTMLParser):

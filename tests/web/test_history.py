@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cluster.memory import MemoryCluster
-from mooring.framework import wait
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.scenarios import Scenario, Scripted
-from mooring.web.history import TEXTED, History, Moment, State
-from mooring.web.numbering import NONE
+from bayplan.cluster.memory import MemoryCluster
+from bayplan.framework import wait
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.scenarios import Scenario, Scripted
+from bayplan.web.history import TEXTED, History, Moment, State
+from bayplan.web.numbering import NONE
 
 
 def watched(scenario: Scenario) -> History:
@@ -215,7 +215,7 @@ def test_the_changes_add_up_to_how_it_is(before: list[Any], after: list[Any]) ->
 def test_a_run_whose_queue_was_looked_at_too_often_is_still_right_at_its_end(
     looks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mooring.web.history.MOST_LOOKS", looks)
+    monkeypatch.setattr("bayplan.web.history.MOST_LOOKS", looks)
     scenario = Scenario(make_node("n", cpu="1"), make_pod("huge", cpu="2"))
     history = watched(scenario)
     scenario.run()

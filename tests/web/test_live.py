@@ -8,12 +8,12 @@ import pytest
 from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
-from mooring.answers import ClusterView
-from mooring.cluster.memory import MemoryCluster, WatchHandler
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.scenarios import Scenario
-from mooring.web import live
-from mooring.web.live import PageSource, page_routes, token_check
+from bayplan.answers import ClusterView
+from bayplan.cluster.memory import MemoryCluster, WatchHandler
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.scenarios import Scenario
+from bayplan.web import live
+from bayplan.web.live import PageSource, page_routes, token_check
 
 TOKEN = {"Authorization": "Bearer secret"}
 Client = TestClient[web.Request, web.Application]

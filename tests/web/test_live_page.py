@@ -1,4 +1,4 @@
-"""The live page of `mooring up` in a real Chromium."""
+"""The live page of `bayplan up` in a real Chromium."""
 
 import http.client
 import json
@@ -20,7 +20,7 @@ TIMEOUT_S = 60
 
 
 class Up(NamedTuple):
-    """A running `mooring up`."""
+    """A running `bayplan up`."""
 
     port: int
     page: str
@@ -44,8 +44,8 @@ class Up(NamedTuple):
 
 @contextmanager
 def process(*arguments: str, lines: int) -> Iterator[list[str]]:
-    """A running `mooring`, and the first so many lines that it says on standard error."""
-    command = [sys.executable, "-m", "mooring.cli.main", *arguments]
+    """A running `bayplan`, and the first so many lines that it says on standard error."""
+    command = [sys.executable, "-m", "bayplan.cli.main", *arguments]
     running = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
@@ -73,46 +73,46 @@ def up(tmp_path: Path) -> Iterator[Up]:
 
 def test_it_changes_when_a_pod_is_scheduled(up: Up, open_page: Open) -> None:
     tab = open_page(up.page)
-    before = tab.run("mooring.model.onNodes")
+    before = tab.run("bayplan.model.onNodes")
 
     up.make_pod("web", "100m")
-    tab.wait_for("mooring.model.onNodes === 1")
+    tab.wait_for("bayplan.model.onNodes === 1")
     up.make_pod("huge", "64")
-    tab.wait_for("mooring.model.counts[3] === 1")
+    tab.wait_for("bayplan.model.counts[3] === 1")
     tab.settle()
 
     assert before == 0
     assert tab.texts("#queue .number") == ["0", "0", "1", "0"]
     assert "huge" in tab.text(".list .row")
     assert up.ask("DELETE", f"{PODS}/huge") == 200
-    tab.wait_for("mooring.model.waitingCount === 0")
+    tab.wait_for("bayplan.model.waitingCount === 0")
 
 
 def test_a_click_asks_the_scheduler_and_the_slider_goes_back(up: Up, open_page: Open) -> None:
     tab = open_page(up.page)
     up.make_pod("web", "100m")
     up.make_pod("huge", "64")
-    tab.wait_for("mooring.model.onNodes === 1 && mooring.model.counts[3] === 1")
+    tab.wait_for("bayplan.model.onNodes === 1 && bayplan.model.counts[3] === 1")
 
-    tab.run("mooring.openPod(mooring.data.pods.name.indexOf('huge'))")
+    tab.run("bayplan.openPod(bayplan.data.pods.name.indexOf('huge'))")
     tab.wait_for("document.querySelector('.verdicts')")
     refused, remedies = tab.text(".verdicts tbody tr"), tab.text(".remedies")
-    tab.run("mooring.openPod(mooring.data.pods.name.indexOf('web'))")
+    tab.run("bayplan.openPod(bayplan.data.pods.name.indexOf('web'))")
     tab.wait_for("document.querySelector('.scores')")
     scores = tab.texts(".scores tr")
-    tab.run("mooring.timeline.slider.focus()")
+    tab.run("bayplan.timeline.slider.focus()")
     tab.press("Home")
-    in_the_past = tab.run("mooring.model.onNodes")
+    in_the_past = tab.run("bayplan.model.onNodes")
     tab.click("#now")
 
     assert "Insufficient cpu" in refused
     assert "56 cpu more on node-" in remedies
     assert len(scores) == 2  # two nodes are empty, and equal
     assert in_the_past == 0
-    assert tab.run("mooring.model.onNodes") == 1
+    assert tab.run("bayplan.model.onNodes") == 1
 
 
-def test_mooring_run_shows_its_cluster(tmp_path: Path, browser: Browser) -> None:
+def test_bayplan_run_shows_its_cluster(tmp_path: Path, browser: Browser) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -121,8 +121,8 @@ def test_mooring_run_shows_its_cluster(tmp_path: Path, browser: Browser) -> None
         with process("run", *options, lines=2):
             tab = browser.open(f"https://127.0.0.1:{port}/page/")
             up.make_pod("web", "100m")
-            tab.wait_for("mooring.model.onNodes === 1")
-            tab.run("mooring.openPod(0)")
+            tab.wait_for("bayplan.model.onNodes === 1")
+            tab.run("bayplan.openPod(0)")
             tab.wait_for("document.querySelector('.scores')")
 
             assert "web" in tab.text("#details h2")
@@ -135,7 +135,7 @@ def test_the_token_is_not_in_any_address_and_nothing_is_told_without_it(
     address, _, token = up.page.partition("#token=")
     tab = open_page(up.page)
     up.make_pod("secret", "100m")
-    tab.wait_for("mooring.model.onNodes === 1")
+    tab.wait_for("bayplan.model.onNodes === 1")
 
     assert token not in " ".join([*tab.requests(), tab.run("location.href")])
     tab.run("sessionStorage.clear()")

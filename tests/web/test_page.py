@@ -54,7 +54,7 @@ def figures(tab: Tab) -> dict[str, str]:
 def place_of(tab: Tab, node: str) -> tuple[float, float]:
     """Where the tile of a node is on the screen."""
     x, y = tab.run(f"""(() => {{
-        const tiles = mooring.tiles, node = mooring.data.nodes.indexOf({json.dumps(node)});
+        const tiles = bayplan.tiles, node = bayplan.data.nodes.indexOf({json.dumps(node)});
         const {{ block, i }} = tiles.find(node);
         const place = tiles.placeOf(block, i), area = tiles.box.getBoundingClientRect();
         return [area.left + place.x + tiles.size.width / 2,
@@ -67,10 +67,10 @@ def colour_at(tab: Tab, x: float, y: float) -> list[int]:
     """The colour of a point of the tiles on the screen."""
     return list(
         tab.run(f"""(() => {{
-        const area = mooring.tiles.canvas.getBoundingClientRect();
+        const area = bayplan.tiles.canvas.getBoundingClientRect();
         const ratio = window.devicePixelRatio;
         const at = [({x} - area.left) * ratio, ({y} - area.top) * ratio];
-        return [...mooring.tiles.context.getImageData(...at, 1, 1).data];
+        return [...bayplan.tiles.context.getImageData(...at, 1, 1).data];
     }})()""")
     )
 
@@ -101,15 +101,15 @@ def test_tiles_show_the_use_of_a_chosen_resource_by_a_chosen_label(
     open_page: Open, example: Path
 ) -> None:
     tab = open_page(example)
-    zones = tab.run("mooring.tiles.blocks.map(b => [b.value, b.nodes.length])")
+    zones = tab.run("bayplan.tiles.blocks.map(b => [b.value, b.nodes.length])")
     x, y = place_of(tab, "gpu-b1")
     by_cpu = colour_at(tab, x, y - 50)
 
-    choose(tab, "resource", "mooring.data.resources.indexOf('example.com/gpu')")
+    choose(tab, "resource", "bayplan.data.resources.indexOf('example.com/gpu')")
     choose(tab, "group", "'node.example.com/disk'")
 
     assert zones == [["north-a", 2], ["north-b", 3], ["north-c", 2]]
-    disks = tab.run("mooring.tiles.blocks.map(b => [b.value, b.nodes.length])")
+    disks = tab.run("bayplan.tiles.blocks.map(b => [b.value, b.nodes.length])")
     assert disks == [["hdd", 1], ["ssd", 5], [None, 1]]
     x, y = place_of(tab, "gpu-b1")
     assert colour_at(tab, x, y - 50) != by_cpu
@@ -147,14 +147,14 @@ def test_the_nodes_of_a_refusal_stand_out(open_page: Open, example: Path) -> Non
 
     tab.run("document.querySelector('.verdicts tbody tr:nth-child(2)').focus()")
 
-    marked = tab.run("[...mooring.tiles.marked].map(n => mooring.data.nodes[n])")
+    marked = tab.run("[...bayplan.tiles.marked].map(n => bayplan.data.nodes[n])")
     assert marked == ["worker-c2"]
 
 
 def test_a_pod_that_found_its_node_shows_the_scores(open_page: Open, example: Path) -> None:
     tab = open_page(example)
 
-    tab.run("mooring.openPod(mooring.data.pods.name.indexOf('db-0'))")
+    tab.run("bayplan.openPod(bayplan.data.pods.name.indexOf('db-0'))")
 
     chosen = tab.text(".scores .winner")
     assert "worker-b2" in chosen
@@ -250,39 +250,39 @@ def test_the_slider_shows_any_moment(open_page: Open, day: Path) -> None:
 def test_going_back_and_forth_ends_where_going_straight_does(open_page: Open, day: Path) -> None:
     tab = open_page(day)
     parts = ("state", "node", "text", "row", "used", "counts")
-    state = f"JSON.stringify([{', '.join(f'mooring.model.{part}' for part in parts)}])"
+    state = f"JSON.stringify([{', '.join(f'bayplan.model.{part}' for part in parts)}])"
 
     straight = []
     for place in range(11):
-        tab.run(f"mooring.timeline.go({place / 10})")
+        tab.run(f"bayplan.timeline.go({place / 10})")
         straight.append(tab.run(state))
     for place in (7, 2, 9, 0, 10, 5):
-        tab.run(f"mooring.timeline.go({place / 10})")
+        tab.run(f"bayplan.timeline.go({place / 10})")
 
         assert tab.run(state) == straight[place]
 
 
 def test_steps_go_from_change_to_change(open_page: Open, day: Path) -> None:
     tab = open_page(day)
-    tab.run("mooring.timeline.go(0)")
+    tab.run("bayplan.timeline.go(0)")
 
     tab.click("[aria-label='Next change']")
-    first = tab.run("mooring.model.at")
+    first = tab.run("bayplan.model.at")
     tab.click("[aria-label='Next change']")
     tab.click("[aria-label='Previous change']")
 
     assert first > 0
-    assert tab.run("mooring.model.at") == first
+    assert tab.run("bayplan.model.at") == first
 
 
 def test_it_plays_from_the_start_to_the_end(open_page: Open, day: Path) -> None:
     tab = open_page(day)
 
-    tab.run("mooring.timeline.speed = 200")
+    tab.run("bayplan.timeline.speed = 200")
     tab.click("#play")
-    tab.wait_for("!mooring.timeline.isPlaying && mooring.timeline.place === 1")
+    tab.wait_for("!bayplan.timeline.isPlaying && bayplan.timeline.place === 1")
 
-    assert tab.run("mooring.model.at === mooring.model.last")
+    assert tab.run("bayplan.model.at === bayplan.model.last")
 
 
 def test_changes_are_listed_up_to_the_moment(open_page: Open, day: Path) -> None:
@@ -290,7 +290,7 @@ def test_changes_are_listed_up_to_the_moment(open_page: Open, day: Path) -> None
 
     tab.click("#tab-log")
     newest = tab.text(ROW)
-    tab.run("mooring.timeline.go(0)")
+    tab.run("bayplan.timeline.go(0)")
     tab.settle()
 
     assert newest
@@ -380,16 +380,16 @@ def test_what_users_write_is_text_wherever_it_is_shown(open_page: Open, tmp_path
     elements = tab.run("document.querySelectorAll('*').length")
     seen = tab.text("body")
     for pod in range(3):
-        tab.run(f"mooring.openPod({pod})")
+        tab.run(f"bayplan.openPod({pod})")
         seen += tab.text("#details")
-    tab.run("mooring.openNode(0)")
+    tab.run("bayplan.openNode(0)")
     seen += tab.text("#details")
     tab.move_to(*place_of(tab, f"n{EVIL}"))
     seen += tab.text("#tip")
     tab.press("/")
     tab.type("img")
     seen += tab.text("#found")
-    tab.run("mooring.lists.show('log')")
+    tab.run("bayplan.lists.show('log')")
     seen += tab.text("#list")
 
     assert elements > 50
@@ -425,8 +425,8 @@ def test_5000_nodes_and_their_pods_are_shown_with_few_elements(
 
     assert figures(tab)["Nodes"] == "5,000"
     assert figures(tab)["Pods on nodes"] == "10,300"
-    assert tab.run("mooring.tiles.order.length") == 5000
-    assert tab.run("mooring.tiles.total <= mooring.tiles.box.clientHeight")
+    assert tab.run("bayplan.tiles.order.length") == 5000
+    assert tab.run("bayplan.tiles.total <= bayplan.tiles.box.clientHeight")
     tab.click("#tab-pods")
     tab.run("document.getElementById('list').scrollTop = 300000")
     tab.settle()
@@ -443,7 +443,7 @@ def test_5000_nodes_can_be_clicked_searched_and_gone_through(open_page: Open, la
     tab.type("node-4711")
     tab.press("Enter")
     pods = tab.text("#details h3")
-    tab.run("mooring.timeline.go(0)")
+    tab.run("bayplan.timeline.go(0)")
     tab.settle()
 
     assert "5,000" in refused
@@ -457,5 +457,5 @@ def test_a_narrow_window_shows_all_of_it(open_page: Open, example: Path) -> None
     tab = open_page(example, width=600, height=900)
 
     assert tab.run("document.documentElement.scrollWidth") == 600
-    assert tab.run("mooring.tiles.order.length") == 7
+    assert tab.run("bayplan.tiles.order.length") == 7
     assert len(tab.texts(ROW)) == 2

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from mooring.testing.builders import make_pod
-from mooring.web.pod_resources import render_pod_resources
+from bayplan.testing.builders import make_pod
+from bayplan.web.pod_resources import render_pod_resources
 
 
 def amounts(text: str, metric: str) -> dict[str, str]:

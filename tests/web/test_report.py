@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.answers import ClusterView
-from mooring.testing.builders import make_node, make_pod
-from mooring.web.accounts import MOST_SCORED, ranges
-from mooring.web.report import report_data
+from bayplan.answers import ClusterView
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.web.accounts import MOST_SCORED, ranges
+from bayplan.web.report import report_data
 
 from .conftest import follow
 

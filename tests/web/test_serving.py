@@ -12,17 +12,17 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from mooring.clock import ManualClock
-from mooring.cluster.certificates import Certificate, make_certificate
-from mooring.config import default_config, encode_config
-from mooring.errors import ApiError, InputError
-from mooring.testing.builders import make_pod
-from mooring.web.access import Access
-from mooring.web.delegated import DelegatedAccess
-from mooring.web.health import HealthCheck, named_check
-from mooring.web.scheduler_routes import scheduler_routes
-from mooring.web.server import WebServer, is_loopback
-from mooring.web.tls import ServerCertificate
+from bayplan.clock import ManualClock
+from bayplan.cluster.certificates import Certificate, make_certificate
+from bayplan.config import default_config, encode_config
+from bayplan.errors import ApiError, InputError
+from bayplan.testing.builders import make_pod
+from bayplan.web.access import Access
+from bayplan.web.delegated import DelegatedAccess
+from bayplan.web.health import HealthCheck, named_check
+from bayplan.web.scheduler_routes import scheduler_routes
+from bayplan.web.server import WebServer, is_loopback
+from bayplan.web.tls import ServerCertificate
 
 Tree = dict[str, Any]
 Ask = Callable[..., Awaitable[tuple[int, str]]]

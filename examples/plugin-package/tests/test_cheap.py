@@ -1,11 +1,11 @@
-"""Cheap, tested with what Mooring ships for plugin authors."""
+"""Cheap, tested with what Bayplan ships for plugin authors."""
 
-from mooring_cheap import Cheap
+from bayplan_cheap import Cheap
 
-from mooring.framework import CycleState
-from mooring.table import ALL
-from mooring.testing.builders import make_node, make_pod, make_table
-from mooring.testing.conformance import check_conformance
+from bayplan.framework import CycleState
+from bayplan.table import ALL
+from bayplan.testing.builders import make_node, make_pod, make_table
+from bayplan.testing.conformance import check_conformance
 
 TABLE = make_table(
     make_node("dear", labels={"example.com/price": "2.00"}),

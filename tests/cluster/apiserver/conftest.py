@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mooring.testing.api_server import ServerInThread, api_server
+from bayplan.testing.api_server import ServerInThread, api_server
 
 
 @pytest.fixture

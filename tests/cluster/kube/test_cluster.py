@@ -8,16 +8,16 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.decode import decode_object
-from mooring.api.encode import to_dict
-from mooring.api.pod import Pod, PodCondition
-from mooring.clock import ManualClock
-from mooring.cluster.kube import cluster as module
-from mooring.cluster.kube.cluster import KubeCluster
-from mooring.cluster.kube.reflector import Change
-from mooring.cluster.kube.sender import Order, PostOrder
-from mooring.errors import ApiError, ConflictError, NotFoundError
-from mooring.framework import PodEvent
+from bayplan.api.decode import decode_object
+from bayplan.api.encode import to_dict
+from bayplan.api.pod import Pod, PodCondition
+from bayplan.clock import ManualClock
+from bayplan.cluster.kube import cluster as module
+from bayplan.cluster.kube.cluster import KubeCluster
+from bayplan.cluster.kube.reflector import Change
+from bayplan.cluster.kube.sender import Order, PostOrder
+from bayplan.errors import ApiError, ConflictError, NotFoundError
+from bayplan.framework import PodEvent
 
 
 def claim(version: str, annotations: dict[str, str] | None = None, uid: str = "u") -> Any:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.cluster.apiserver import make_kubeconfig
-from mooring.cluster.certificates import make_certificate
-from mooring.cluster.kube import connection as module
-from mooring.cluster.kube.connection import Answer, Connection, UnreachableError, retried
-from mooring.cluster.kube.credentials import load_credentials
-from mooring.errors import ApiError, ConflictError, InputError, NotFoundError
-from mooring.testing.api_server import (
+from bayplan.cluster.apiserver import make_kubeconfig
+from bayplan.cluster.certificates import make_certificate
+from bayplan.cluster.kube import connection as module
+from bayplan.cluster.kube.connection import Answer, Connection, UnreachableError, retried
+from bayplan.cluster.kube.credentials import load_credentials
+from bayplan.errors import ApiError, ConflictError, InputError, NotFoundError
+from bayplan.testing.api_server import (
     PODS,
     ServerInThread,
     api_server,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mooring.cluster.kube.crossing import Crossing, PatientCrossing
+from bayplan.cluster.kube.crossing import Crossing, PatientCrossing
 
 TIMEOUT_S = 20.0
 

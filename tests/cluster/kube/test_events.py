@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.clock import ManualClock
-from mooring.cluster.kube import events as module
-from mooring.cluster.kube.connection import Answer, UnreachableError
-from mooring.cluster.kube.events import EventRecorder
-from mooring.errors import ApiError, NotFoundError
-from mooring.framework import PodEvent
+from bayplan.api.pod import Pod
+from bayplan.clock import ManualClock
+from bayplan.cluster.kube import events as module
+from bayplan.cluster.kube.connection import Answer, UnreachableError
+from bayplan.cluster.kube.events import EventRecorder
+from bayplan.errors import ApiError, NotFoundError
+from bayplan.framework import PodEvent
 
 POD = Pod("web", "team", uid="u", resource_version="5")
 OTHER = Pod("other", "team", uid="o", resource_version="6")

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mooring.clock import ManualClock
-from mooring.cluster.apiserver import make_kubeconfig
-from mooring.cluster.kube.connection import Connection
-from mooring.cluster.kube.credentials import load_credentials
-from mooring.cluster.kube.leader import ElectionTimes, LeaderElector, LeaseLock, make_identity
-from mooring.errors import ApiError, ConflictError, NotFoundError
-from mooring.testing.api_server import START, api_server
-from mooring.testing.virtual_time import run_virtual
+from bayplan.clock import ManualClock
+from bayplan.cluster.apiserver import make_kubeconfig
+from bayplan.cluster.kube.connection import Connection
+from bayplan.cluster.kube.credentials import load_credentials
+from bayplan.cluster.kube.leader import ElectionTimes, LeaderElector, LeaseLock, make_identity
+from bayplan.errors import ApiError, ConflictError, NotFoundError
+from bayplan.testing.api_server import START, api_server
+from bayplan.testing.virtual_time import run_virtual
 
 Tree = dict[str, Any]
 
@@ -361,7 +361,7 @@ def test_against_an_api_server(tmp_path: Path) -> None:
             clock = ManualClock(START)
 
             def make(identity: str) -> LeaderElector:
-                lock = LeaseLock(connection, "kube-system", "mooring", clock, "mooring-scheduler")
+                lock = LeaseLock(connection, "kube-system", "bayplan", clock, "bayplan-scheduler")
                 return LeaderElector(lock, identity, clock)
 
             one, two = make("one"), make("two")
@@ -379,7 +379,7 @@ def test_against_an_api_server(tmp_path: Path) -> None:
 
         with_connection(server.server.url, work, tmp_path)
 
-        path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/mooring"
+        path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/bayplan"
         spec = server.get(path).tree["spec"]
         assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("", 1)
         assert spec["renewTime"] == "2026-01-01T00:00:31.900000Z"

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.decode import decode_object
-from mooring.api.meta import ObjectMeta
-from mooring.api.pod import Pod, PodCondition, PodStatus
-from mooring.api.storage import PersistentVolumeClaim
-from mooring.cluster.kube.patches import object_patch, status_patch
+from bayplan.api.decode import decode_object
+from bayplan.api.meta import ObjectMeta
+from bayplan.api.pod import Pod, PodCondition, PodStatus
+from bayplan.api.storage import PersistentVolumeClaim
+from bayplan.cluster.kube.patches import object_patch, status_patch
 
 NOW = "2026-01-01T00:00:00Z"
 REFUSED = PodCondition(

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from mooring.cluster.kube.patience import PatientSelector
+from bayplan.cluster.kube.patience import PatientSelector
 
 
 class Counting(PatientSelector):

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.pod import Pod, PodCondition
-from mooring.cluster.kube.pod_statuses import PodStatuses
-from mooring.errors import ApiError
-from mooring.testing.builders import make_pod
+from bayplan.api.pod import Pod, PodCondition
+from bayplan.cluster.kube.pod_statuses import PodStatuses
+from bayplan.errors import ApiError
+from bayplan.testing.builders import make_pod
 
 REFUSED = PodCondition(type="PodScheduled", status="False", reason="Unschedulable")
 

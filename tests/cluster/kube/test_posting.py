@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cluster.kube import posting
-from mooring.cluster.kube.connection import Answer, UnreachableError
-from mooring.cluster.kube.posting import AnswerReader, Post, PostPool
-from mooring.cluster.kube.sender import ClosedError
-from mooring.errors import ApiError
+from bayplan.cluster.kube import posting
+from bayplan.cluster.kube.connection import Answer, UnreachableError
+from bayplan.cluster.kube.posting import AnswerReader, Post, PostPool
+from bayplan.cluster.kube.sender import ClosedError
+from bayplan.errors import ApiError
 
 DEADLINE_S = 20.0
 CREATED = b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}"

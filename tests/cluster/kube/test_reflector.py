@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.kinds import KINDS
-from mooring.cluster.kube import reflector as module
-from mooring.cluster.kube.backoff import Backoff
-from mooring.cluster.kube.connection import UnreachableError
-from mooring.cluster.kube.reflector import Change, Reflector
-from mooring.cluster.kube.resources import RESOURCES, Resource
-from mooring.errors import ApiError
+from bayplan.api.kinds import KINDS
+from bayplan.cluster.kube import reflector as module
+from bayplan.cluster.kube.backoff import Backoff
+from bayplan.cluster.kube.connection import UnreachableError
+from bayplan.cluster.kube.reflector import Change, Reflector
+from bayplan.cluster.kube.resources import RESOURCES, Resource
+from bayplan.errors import ApiError
 
 Tree = dict[str, Any]
 

@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.cluster.kube import bindings
-from mooring.cluster.kube import sender as module
-from mooring.cluster.kube.backoff import Backoff
-from mooring.cluster.kube.bindings import Confirm
-from mooring.cluster.kube.connection import Answer, UnreachableError
-from mooring.cluster.kube.posting import Post
-from mooring.cluster.kube.sender import ClosedError, Order, PostOrder, Sender
-from mooring.cluster.kube.throttle import TokenBucket
-from mooring.errors import ApiError, ConflictError
+from bayplan.api.pod import Pod
+from bayplan.cluster.kube import bindings
+from bayplan.cluster.kube import sender as module
+from bayplan.cluster.kube.backoff import Backoff
+from bayplan.cluster.kube.bindings import Confirm
+from bayplan.cluster.kube.connection import Answer, UnreachableError
+from bayplan.cluster.kube.posting import Post
+from bayplan.cluster.kube.sender import ClosedError, Order, PostOrder, Sender
+from bayplan.cluster.kube.throttle import TokenBucket
+from bayplan.errors import ApiError, ConflictError
 
 UNLIMITED = TokenBucket(-1, 1)
 

@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.errors import InputError
-from mooring.sim.bench import Request, execute, find_cases, make_workload, read_cases
+from bayplan.errors import InputError
+from bayplan.sim.bench import Request, execute, find_cases, make_workload, read_cases
 
 NODES = {"opcode": "createNodes", "count": 2}
 PODS = {"opcode": "createPods", "count": 3, "collectMetrics": True}

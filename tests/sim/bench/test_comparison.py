@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.errors import InputError
-from mooring.sim.bench import (
+from bayplan.errors import InputError
+from bayplan.sim.bench import (
     EventRun,
     LoadRun,
     PodRun,
@@ -20,7 +20,7 @@ from mooring.sim.bench import (
     read_report,
     write_report,
 )
-from mooring.sim.bench.growth_svg import draw_growth
+from bayplan.sim.bench.growth_svg import draw_growth
 
 
 def make_run(workload: str = "a", nodes: int = 5000, **figures: Any) -> PodRun:
@@ -126,7 +126,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         pytest.param('{"runs": [{"measured": "x"}]}', "a.json: expected a BenchReport", id="a run"),
         pytest.param(
             '{"runs": [], "kind": "Pod"}',
-            "a.json: expected a BenchReport of mooring/v1alpha1; got Pod",
+            "a.json: expected a BenchReport of bayplan.dev/v1; got Pod",
             id="something else",
         ),
     ],

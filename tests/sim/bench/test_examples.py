@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from mooring.sim.bench import PodRun, Request, execute, make_workload, read_cases
-from mooring.sim.bench.ops import OPS
+from bayplan.sim.bench import PodRun, Request, execute, make_workload, read_cases
+from bayplan.sim.bench.ops import OPS
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")

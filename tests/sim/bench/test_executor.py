@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mooring.sim.bench import EventRun, PodRun, Request, Run, make_workload, read_cases
-from mooring.sim.bench.driver import Driver
-from mooring.sim.bench.executor import Executor
+from bayplan.sim.bench import EventRun, PodRun, Request, Run, make_workload, read_cases
+from bayplan.sim.bench.driver import Driver
+from bayplan.sim.bench.executor import Executor
 
 SMALL = """
 - opcode: createNodes

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from mooring.sim import read_manifests
-from mooring.sim.bench.load import measure_load, write_dump
+from bayplan.sim import read_manifests
+from bayplan.sim.bench.load import measure_load, write_dump
 
 
 def test_dump_is_a_list_as_kubectl_prints_it(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-from mooring.errors import InputError, MooringError
-from mooring.sim.bench import PodRun, Request, run_request
-from mooring.sim.bench.processes import in_own_process
+from bayplan.errors import BayplanError, InputError
+from bayplan.sim.bench import PodRun, Request, run_request
+from bayplan.sim.bench.processes import in_own_process
 
 
 def test_a_run_has_a_process_of_its_own() -> None:
@@ -20,7 +20,7 @@ def test_what_goes_wrong_there_is_said_here() -> None:
 
 
 def test_a_process_that_is_killed_is_named() -> None:
-    with pytest.raises(MooringError, match="bench: expected the process of the run to end"):
+    with pytest.raises(BayplanError, match="bench: expected the process of the run to end"):
         in_own_process(signal.raise_signal, signal.SIGKILL)
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.errors import InputError
-from mooring.sim.bench.expressions import evaluate, parse_expression
-from mooring.sim.bench.templates import Template, parse_marked
+from bayplan.errors import InputError
+from bayplan.sim.bench.expressions import evaluate, parse_expression
+from bayplan.sim.bench.templates import Template, parse_marked
 
 ENV = {"Index": 7, "Count": 10, "initNodes": 5, "zone": 'a"b'}
 

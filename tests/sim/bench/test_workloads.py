@@ -2,7 +2,7 @@
 
 import pytest
 
-from mooring.sim.bench import Case, EventRun, PodRun, Request, execute, make_workload, own_cases
+from bayplan.sim.bench import Case, EventRun, PodRun, Request, execute, make_workload, own_cases
 
 CASES = own_cases()
 NODES, PODS = 30, 200

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mooring.cluster.apiserver import make_kubeconfig
-from mooring.testing.api_server import ServerInThread, api_server, config_map_tree
-from mooring.testing.live.client import Client, RefusedError
-from mooring.testing.live.cluster import Bindings
-from mooring.testing.live.control_plane import find_asset, missing_assets
-from mooring.testing.live.follower import Follower
-from mooring.testing.live.processes import Process
+from bayplan.cluster.apiserver import make_kubeconfig
+from bayplan.testing.api_server import ServerInThread, api_server, config_map_tree
+from bayplan.testing.live.client import Client, RefusedError
+from bayplan.testing.live.cluster import Bindings
+from bayplan.testing.live.control_plane import find_asset, missing_assets
+from bayplan.testing.live.follower import Follower
+from bayplan.testing.live.processes import Process
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 ROOT = Path(__file__).parents[3]
@@ -106,7 +106,7 @@ def test_a_frozen_process_can_be_stopped(tmp_path: Path) -> None:
 def test_processes_do_not_outlive_who_started_them(tmp_path: Path) -> None:
     code = (
         "import os, pathlib, signal, sys\n"
-        "from mooring.testing.live.processes import Process\n"
+        "from bayplan.testing.live.processes import Process\n"
         f"child = Process([sys.executable, '-c', 'input()'], pathlib.Path({str(tmp_path / 'log')!r}))\n"
         "print(child.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

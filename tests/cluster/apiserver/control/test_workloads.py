@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mooring.testing.api_server import PODS, ServerInThread, bind_tree, node_tree, workload_tree
+from bayplan.testing.api_server import PODS, ServerInThread, bind_tree, node_tree, workload_tree
 
 APPS = "/apis/apps/v1/namespaces/default"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
@@ -184,7 +184,7 @@ def test_a_daemon_set_is_on_every_node(world: ServerInThread) -> None:
 
 def test_a_job_runs_its_pods_to_their_end(world: ServerInThread) -> None:
     pod = template(restartPolicy="Never")
-    pod["metadata"] = {"annotations": {"mooring.dev/duration": "5s"}}
+    pod["metadata"] = {"annotations": {"bayplan.dev/duration": "5s"}}
     world.make(
         JOBS,
         {

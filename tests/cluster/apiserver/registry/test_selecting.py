@@ -2,10 +2,10 @@
 
 import pytest
 
-from mooring.cluster.apiserver.registry.errors import StatusError
-from mooring.cluster.apiserver.registry.resources import BY_PATH, BY_STORAGE, selectable_fields
-from mooring.cluster.apiserver.registry.selecting import make_matcher
-from mooring.cluster.apiserver.store import Record
+from bayplan.cluster.apiserver.registry.errors import StatusError
+from bayplan.cluster.apiserver.registry.resources import BY_PATH, BY_STORAGE, selectable_fields
+from bayplan.cluster.apiserver.registry.selecting import make_matcher
+from bayplan.cluster.apiserver.store import Record
 
 POD = {
     "metadata": {"name": "web", "namespace": "prod"},

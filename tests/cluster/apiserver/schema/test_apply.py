@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster.apiserver.schema.apply import ApplyConflictError, Manager, apply
+from bayplan.cluster.apiserver.schema.apply import ApplyConflictError, Manager, apply
 
 TYPE = "apps.v1.Deployment"
 ONE = Manager("one", "apps/v1", "2026-01-01T00:00:00Z")

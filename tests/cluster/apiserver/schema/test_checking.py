@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster.apiserver.schema.checking import WrongTypeError, unknown_fields
+from bayplan.cluster.apiserver.schema.checking import WrongTypeError, unknown_fields
 
 
 @pytest.mark.parametrize(

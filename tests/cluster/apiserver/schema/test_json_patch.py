@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cluster.apiserver.schema.json_patch import PatchError, json_patch, merge_patch
+from bayplan.cluster.apiserver.schema.json_patch import PatchError, json_patch, merge_patch
 
 DOCUMENT = {"a": {"b": [1, 2, 3]}, "c~/d": "x"}
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster.apiserver.registry.resources import RESOURCES
-from mooring.cluster.apiserver.schema import FIELDS
-from mooring.cluster.apiserver.schema.openapi import GVK, document_v2, document_v3
-from mooring.cluster.apiserver.schema.openapi_proto import encode_v2
-from mooring.cluster.apiserver.schema.protobuf import _walk
-from mooring.cluster.apiserver.web.openapi import _served
+from bayplan.cluster.apiserver.registry.resources import RESOURCES
+from bayplan.cluster.apiserver.schema import FIELDS
+from bayplan.cluster.apiserver.schema.openapi import GVK, document_v2, document_v3
+from bayplan.cluster.apiserver.schema.openapi_proto import encode_v2
+from bayplan.cluster.apiserver.schema.protobuf import _walk
+from bayplan.cluster.apiserver.web.openapi import _served
 
 
 def references(tree: Any) -> Iterator[str]:

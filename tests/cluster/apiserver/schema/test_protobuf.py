@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster.apiserver.schema.openapi_proto import _message, _text, _varint
-from mooring.cluster.apiserver.schema.protobuf import MAGIC, ProtobufError, decode_object
+from bayplan.cluster.apiserver.schema.openapi_proto import _message, _text, _varint
+from bayplan.cluster.apiserver.schema.protobuf import MAGIC, ProtobufError, decode_object
 
 
 def number(field: int, value: int) -> bytes:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from mooring.cluster.apiserver.schema.json_patch import PatchError
-from mooring.cluster.apiserver.schema.strategic import strategic_merge
+from bayplan.cluster.apiserver.schema.json_patch import PatchError
+from bayplan.cluster.apiserver.schema.strategic import strategic_merge
 
 POD = {
     "metadata": {"labels": {"a": "1"}, "finalizers": ["x", "y"]},

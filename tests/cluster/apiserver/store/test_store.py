@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cluster.apiserver.store import Change, MemoryJournal, SqliteJournal, Store, TooOldError
-from mooring.cluster.apiserver.store import store as store_module
-from mooring.cluster.apiserver.store.journal import Entry
-from mooring.errors import InputError
+from bayplan.cluster.apiserver.store import Change, MemoryJournal, SqliteJournal, Store, TooOldError
+from bayplan.cluster.apiserver.store import store as store_module
+from bayplan.cluster.apiserver.store.journal import Entry
+from bayplan.errors import InputError
 
 
 def tree(name: str, **more: Any) -> dict[str, Any]:
@@ -269,9 +269,9 @@ def test_a_folder_is_used_by_one_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
-    (tmp_path / "mooring.db").write_text("no database at all, but long enough to look at" * 30)
+    (tmp_path / "bayplan.db").write_text("no database at all, but long enough to look at" * 30)
 
-    with pytest.raises(InputError, match=r"mooring\.db: expected a database"):
+    with pytest.raises(InputError, match=r"bayplan\.db: expected a database"):
         SqliteJournal(tmp_path)
 
 

@@ -1,6 +1,6 @@
 """Discovery: what there is, in the old form and in the new one."""
 
-from mooring.testing.api_server import ServerInThread, api_server
+from bayplan.testing.api_server import ServerInThread, api_server
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 

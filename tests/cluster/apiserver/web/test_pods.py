@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mooring.testing.api_server import PODS, ServerInThread, bind_tree, node_tree, pod_tree
+from bayplan.testing.api_server import PODS, ServerInThread, bind_tree, node_tree, pod_tree
 
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
@@ -185,7 +185,7 @@ def test_a_finished_pod_goes_at_once(api: ServerInThread) -> None:
 
 def test_pods_end_when_they_say_so(api: ServerInThread) -> None:
     tree = pod_tree("web", nodeName="a", restartPolicy="Never")
-    tree["metadata"]["annotations"] = {"mooring.dev/duration": "10s"}
+    tree["metadata"]["annotations"] = {"bayplan.dev/duration": "10s"}
     api.make("/api/v1/nodes", node_tree("a"))
     api.make(PODS, tree)
     api.settle()

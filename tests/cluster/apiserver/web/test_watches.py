@@ -2,8 +2,8 @@
 
 import pytest
 
-from mooring.cluster.apiserver.store import store as store_module
-from mooring.testing.api_server import ServerInThread, api_server, config_map_tree
+from bayplan.cluster.apiserver.store import store as store_module
+from bayplan.testing.api_server import ServerInThread, api_server, config_map_tree
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

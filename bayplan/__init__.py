@@ -1,0 +1,30 @@
+"""Bayplan: the Kubernetes scheduler as a Python library.
+
+What lives here: the version, and the front for notebooks and scripts:
+
+    from bayplan import Cluster, simulate, explain, compare
+
+The folders below hold everything else; start with `bayplan.scheduler` to run one and with `bayplan.framework` to
+extend one.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .notebook import Cluster, capacity, compare, explain, plot, rebalance, simulate, what_if
+
+__version__ = "0.1.0"
+__all__ = ["Cluster", "capacity", "compare", "explain", "plot", "rebalance", "simulate", "what_if"]
+
+
+def __getattr__(name: str) -> Any:
+    """The front is looked up when it is asked for: whoever needs one folder need not load all of them."""
+    if name in __all__:
+        from . import notebook
+
+        return getattr(notebook, name)
+    raise AttributeError(f"module 'bayplan' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,188 @@
+"""Change file: several changes in one file, for what the command line has no words for.
+
+A document of kind WhatIf (bayplan.dev/v1) has a list of changes, each with one word and what belongs to it; they happen
+in order. docs/answers.md describes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...api.kinds import FieldError
+from ...api.own_documents import API_VERSION
+from ...errors import InputError
+from ...sim.sources import open_source
+from ...sim.timeline import added_objects, found, read_change
+from ...sim.yaml_tree import YamlError, iter_trees
+from .adding_nodes import AddNodes
+from .change import ClusterChange
+from .node_changes import AddTaint, Cordon, Drain, RemoveTaint, Uncordon
+from .object_changes import Add, Delete, Patch, Scale
+from .resizing import Resize, check_amount
+
+KIND = "WhatIf"
+
+
+def read_change_file(path: str | Path) -> list[ClusterChange]:
+    """The changes in a file, or on standard input (`-`); InputError, with file and field, where it is wrong."""
+    source = open_source(str(path))
+    changes: list[ClusterChange] = []
+    try:
+        for number, tree in enumerate(iter_trees(bytes(source.data[:])), 1):
+            if tree is not None:
+                try:
+                    changes += read_changes(tree)
+                except InputError as error:
+                    raise InputError(f"{source.name}: document {number}: {error}") from None
+    except YamlError as error:
+        raise InputError(f"{source.name}: {error}") from None
+    if not changes:
+        raise InputError(f"{source.name}: expected a {KIND} with changes; got none")
+    return changes
+
+
+def read_changes(tree: Any) -> list[ClusterChange]:
+    """The changes of one document."""
+    if not isinstance(tree, Mapping) or tree.get("kind") != KIND:
+        kind = tree.get("kind") if isinstance(tree, Mapping) else tree
+        raise InputError(f"kind: expected {KIND}; got {found(kind)}")
+    if tree.get("apiVersion") != API_VERSION:
+        raise InputError(f"apiVersion: expected {API_VERSION}; got {found(tree.get('apiVersion'))}")
+    listed = tree.get("changes")
+    if not isinstance(listed, list):
+        raise InputError(f"changes: expected a list; got {found(listed)}")
+    changes: list[ClusterChange] = []
+    for i, entry in enumerate(listed):
+        path = f"changes[{i}]"
+        try:
+            changes += _read_entry(entry, path)
+        except FieldError as error:
+            raise InputError(f"{error.path}: {error.fault}") from None
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+    return changes
+
+
+def _read_entry(entry: Any, path: str) -> Iterator[ClusterChange]:
+    words = ", ".join(READERS)
+    if not isinstance(entry, Mapping) or len(entry) != 1:
+        raise FieldError(path, f"expected an object with one of {words}; got {found(entry)}")
+    ((word, value),) = entry.items()
+    reader = READERS.get(word)
+    if reader is None:
+        raise FieldError(f"{path}.{word}", f"expected one of {words}")
+    yield from reader(value, f"{path}.{word}")
+
+
+# What belongs to each word
+
+
+def _drain(value: Any, path: str) -> Iterator[ClusterChange]:
+    if isinstance(value, Mapping):
+        fields = _fields(value, path, "nodes", "force")
+        force = fields.get("force") or False
+        if not isinstance(force, bool):
+            raise FieldError(f"{path}.force", f"expected true or false; got {found(force)}")
+        yield Drain(_texts(fields.get("nodes"), f"{path}.nodes"), force)
+    else:
+        yield Drain(_texts(value, path))
+
+
+def _add_nodes(value: Any, path: str) -> Iterator[ClusterChange]:
+    fields = _fields(value, path, "number", "like")
+    like = _text(fields.get("like"), f"{path}.like")
+    yield AddNodes(_number(fields.get("number", 1), f"{path}.number"), like)
+
+
+def _taint(make: Callable[[str, tuple[str, ...]], ClusterChange]) -> Reader:
+    def read(value: Any, path: str) -> Iterator[ClusterChange]:
+        fields = _fields(value, path, "node", "taints")
+        node = _text(fields.get("node"), f"{path}.node")
+        yield make(node, _texts(fields.get("taints"), f"{path}.taints"))
+
+    return read
+
+
+def _named(make: Callable[[tuple[str, ...]], ClusterChange]) -> Reader:
+    def read(value: Any, path: str) -> Iterator[ClusterChange]:
+        yield make(_texts(value, path))
+
+    return read
+
+
+def _resize(value: Any, path: str) -> Iterator[ClusterChange]:
+    fields = _fields(value, path, "target", "resources")
+    resources = fields.get("resources")
+    if not isinstance(resources, Mapping) or not resources:
+        expected = "expected amounts by resource, such as cpu: 8"
+        raise FieldError(f"{path}.resources", f"{expected}; got {found(resources)}")
+    for name, amount in resources.items():
+        check_amount(name, amount, f"{name}={amount}")
+    yield Resize(_text(fields.get("target"), f"{path}.target"), dict(resources))
+
+
+def _scale(value: Any, path: str) -> Iterator[ClusterChange]:
+    fields = _fields(value, path, "workload", "replicas")
+    workload = _text(fields.get("workload"), f"{path}.workload")
+    yield Scale(workload, _number(fields.get("replicas"), f"{path}.replicas"))
+
+
+def _add(value: Any, path: str) -> Iterator[ClusterChange]:
+    trees = value if isinstance(value, list) else [value]
+    for i, tree in enumerate(trees):
+        yield Add(tuple(added_objects(tree, f"{path}[{i}]")))
+
+
+def _patch(value: Any, path: str) -> Iterator[ClusterChange]:
+    trees = value if isinstance(value, list) else [value]
+    for i, tree in enumerate(trees):
+        yield Patch(read_change(tree, f"{path}[{i}]"))
+
+
+Reader = Callable[[Any, str], Iterator[ClusterChange]]
+READERS: dict[str, Reader] = {
+    "drain": _drain,
+    "addNodes": _add_nodes,
+    "cordon": _named(Cordon),
+    "uncordon": _named(Uncordon),
+    "addTaint": _taint(AddTaint),
+    "removeTaint": _taint(RemoveTaint),
+    "resize": _resize,
+    "scale": _scale,
+    "delete": _named(Delete),
+    "add": _add,
+    "patch": _patch,
+}
+
+
+def _fields(value: Any, path: str, *names: str) -> Mapping[str, Any]:
+    listed = " and ".join(names)
+    if not isinstance(value, Mapping):
+        raise FieldError(path, f"expected an object with {listed}; got {found(value)}")
+    for name in value:
+        if name not in names:
+            raise FieldError(f"{path}.{name}", f"expected {listed}")
+    return value
+
+
+def _text(value: Any, path: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise FieldError(path, f"expected a name; got {found(value)}")
+    return value
+
+
+def _texts(value: Any, path: str) -> tuple[str, ...]:
+    """One name, or a list of them."""
+    if isinstance(value, str):
+        return (_text(value, path),)
+    if not isinstance(value, list) or not value:
+        raise FieldError(path, f"expected names; got {found(value)}")
+    return tuple(_text(item, f"{path}[{i}]") for i, item in enumerate(value))
+
+
+def _number(value: Any, path: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise FieldError(path, f"expected a number that is not negative; got {found(value)}")
+    return value

@@ -1,0 +1,277 @@
+"""CEL: the expressions by which devices are picked, compiled once per text.
+
+Mirrors staging/src/k8s.io/dynamic-resource-allocation/cel/compile.go and, of the functions that Kubernetes adds to the
+language, `quantity` and `semver` (staging/src/k8s.io/apiserver/pkg/cel/library). The language itself, its checker and
+its string, optional and binding extensions are those of cel-expr-python. It has no values but CEL's own: a quantity or
+a version is a map with one entry, and equal ones are equal maps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from ..errors import InputError
+from .devices import Device, DeviceAttribute
+from .quantity import NANO, parse_quantity
+from .semver import Semver, parse_semver
+
+MISSING = "expressions in CEL need the package cel-expr-python; install bayplan[dra]"
+QUANTITY, SEMVER = "@quantity", "@semver"
+MAX_INT64 = 2**63 - 1
+_DOMAINS = re.compile(r"device\s*\.\s*(?:attributes|capacity)\b")
+_LITERAL = r"""(?:"[^"\\]*"|'[^'\\]*')"""
+_ONE = rf"device\.(?:attributes|capacity)\[{_LITERAL}\]"
+_FIELD = re.compile(rf"{_ONE}(?:\.\??[A-Za-z_]\w*\b(?!\s*\()|\[\??{_LITERAL}\])")
+_DOMAIN = re.compile(rf"{_ONE}(?!\s*[.\[])")
+_IN = re.compile(rf"{_LITERAL}\s+in\s+$")
+_WORD = re.compile(r"[A-Za-z_][\w-]*")
+_NO_KEY = re.compile(r'Key not found in map : "(?P<key>.*)"$', re.DOTALL)
+
+
+class CelError(InputError):
+    """An expression that cannot be compiled, or fails on a device."""
+
+
+class Expression:
+    """A compiled expression that says yes or no to a device."""
+
+    __slots__ = ("_compiled", "names", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.names = names_in(text)
+        try:
+            self._compiled = _environment().compile(text)
+        except RuntimeError as error:
+            raise CelError(_one_line(error)) from None
+        kind = self._compiled.return_type().name()
+        if kind not in ("BOOL", "DYN"):
+            raise CelError(f"must evaluate to bool or the unknown type, not {kind.lower()}")
+
+    def matches(self, seen: SeenDevice) -> bool:
+        """Whether the device is picked; raises CelError when that cannot be said."""
+        data = seen.data
+        while True:
+            answer = self._compiled.eval(data=data)
+            kind = answer.type().name()
+            if kind == "BOOL":
+                return bool(answer.value())
+            if kind != "ERROR":
+                raise CelError(f"result of type {kind.lower()} could not be converted to bool")
+            problem = _one_line(answer.value())
+            wider = _with_domain(data, problem)
+            if wider is None:
+                raise CelError(problem)
+            data = wider
+
+
+def names_in(text: str) -> frozenset[str] | None:
+    """The attributes and capacities, without their domains, that an expression can look at; None: any.
+
+    It can look at others than it names only if it takes a domain as a whole, or puts names together.
+    """
+    if "+" in text:
+        return None
+    for match in _DOMAINS.finditer(text):
+        asked_for_a_name = _IN.search(text, 0, match.start()) and _DOMAIN.match(text, match.start())
+        if not (_FIELD.match(text, match.start()) or asked_for_a_name):
+            return None
+    return frozenset(_WORD.findall(text))
+
+
+class SeenDevice:
+    """A device as expressions see it."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, device: Device, driver: str) -> None:
+        attributes: dict[str, dict[str, Any]] = {}
+        for name, attribute in (device.attributes or {}).items():
+            domain, _, local = name.rpartition("/")
+            attributes.setdefault(domain or driver, {})[local] = _attribute(name, attribute)
+        capacity: dict[str, dict[str, Any]] = {}
+        for name, amount in (device.capacity or {}).items():
+            domain, _, local = name.rpartition("/")
+            capacity.setdefault(domain or driver, {})[local] = _quantity(
+                parse_quantity(amount.value)
+            )
+        self.data: dict[str, Any] = {
+            "device.driver": driver,
+            "device.allowMultipleAllocations": bool(device.allow_multiple_allocations),
+            "device.attributes": attributes,
+            "device.capacity": capacity,
+        }
+
+
+@lru_cache(maxsize=4096)
+def compile_expression(text: str) -> Expression:
+    """The expression, compiled; raises CelError when it is none."""
+    return Expression(text)
+
+
+def _attribute(name: str, attribute: DeviceAttribute) -> Any:
+    for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
+        if value is not None:
+            return value
+    if attribute.version_value is None:
+        raise CelError(f"attribute {name}: unsupported attribute value")
+    try:
+        return _semver(parse_semver(attribute.version_value))
+    except ValueError as error:
+        raise CelError(f"attribute {name}: parse semantic version: {error}") from None
+
+
+def _with_domain(data: Mapping[str, Any], problem: str) -> dict[str, Any] | None:
+    """`data` where the domain that `problem` misses is an empty map; None when it misses something else.
+
+    A domain that a device has nothing of is empty, not unknown.
+    """
+    match = _NO_KEY.search(problem)
+    attributes, capacity = data["device.attributes"], data["device.capacity"]
+    if match is None or (match["key"] in attributes and match["key"] in capacity):
+        return None
+    missing: dict[str, dict[str, Any]] = {match["key"]: {}}
+    return {
+        **data,
+        "device.attributes": missing | attributes,
+        "device.capacity": missing | capacity,
+    }
+
+
+def _one_line(error: object) -> str:
+    """The first line of what the library says, without the code it begins with."""
+    text = str(error).partition("\n")[0]
+    for prefix in ("INVALID_ARGUMENT: ", "NOT_FOUND: ", "UNKNOWN: ", "OUT_OF_RANGE: ", "ERROR: "):
+        text = text.removeprefix(prefix)
+    return text.removesuffix(" [INVALID_ARGUMENT]")
+
+
+# Quantities and versions
+
+
+def _quantity(nano: int) -> dict[str, str]:
+    return {QUANTITY: str(nano)}
+
+
+def _nano(value: Any) -> int:
+    return int(value[QUANTITY])
+
+
+def _semver(version: Semver) -> dict[str, Any]:
+    return {SEMVER: [version.major, version.minor, version.patch, [list(p) for p in version.pre]]}
+
+
+def _version(value: Any) -> Any:
+    return value[SEMVER]
+
+
+def _comparable(first: Any, second: Any) -> tuple[Any, Any]:
+    """Both sides of a comparison; raises TypeError when they are not two of a kind."""
+    for tag, read in ((QUANTITY, _nano), (SEMVER, _version)):
+        if isinstance(first, dict) and isinstance(second, dict) and tag in first and tag in second:
+            return read(first), read(second)
+    raise TypeError("no such overload")
+
+
+def _compare(first: Any, second: Any) -> int:
+    one, other = _comparable(first, second)
+    return int(one > other) - int(one < other)
+
+
+def _as_integer(value: Any) -> int:
+    whole, rest = divmod(_nano(value), NANO)
+    if rest or abs(whole) > MAX_INT64:
+        raise ValueError("cannot convert value to integer")
+    return whole
+
+
+def _is_integer(value: Any) -> bool:
+    whole, rest = divmod(_nano(value), NANO)
+    return not rest and abs(whole) <= MAX_INT64
+
+
+def _operand(value: Any) -> int:
+    """What is added or taken away: a quantity or a whole number."""
+    return value * NANO if isinstance(value, int) else _nano(value)
+
+
+def _is_quantity(text: str) -> bool:
+    try:
+        parse_quantity(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_semver(text: str, normalize: bool = False) -> bool:
+    try:
+        parse_semver(text, normalize)
+    except ValueError:
+        return False
+    return True
+
+
+def _sign(value: Any) -> int:
+    nano = _nano(value)
+    return (nano > 0) - (nano < 0)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Any:
+    """What expressions may refer to; raises CelError when the library is not installed."""
+    try:
+        from cel_expr_python import cel  # an extra: most clusters have no devices
+        from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
+    except ImportError:
+        raise CelError(MISSING) from None
+    kind = cel.Type
+    domains = kind.Map(kind.STRING, kind.Map(kind.STRING, kind.DYN))
+    return cel.NewEnv(
+        variables={
+            "device.driver": kind.STRING,
+            "device.allowMultipleAllocations": kind.BOOL,
+            "device.attributes": domains,
+            "device.capacity": domains,
+        },
+        extensions=[
+            ext_bindings.ExtBindings(),
+            ext_optional.ExtOptional(),
+            ext_strings.ExtStrings(),
+            cel.CelExtension("kubernetes", _functions(cel)),
+        ],
+    )
+
+
+def _functions(cel: Any) -> list[Any]:
+    """The functions that Kubernetes adds to the language, as the library wants them."""
+    kind = cel.Type
+    text, dyn, yes, number = kind.STRING, kind.DYN, kind.BOOL, kind.INT
+    overloads: list[tuple[str, Any, list[Any], bool, Any]] = [
+        ("quantity", dyn, [text], False, lambda given: _quantity(parse_quantity(given))),
+        ("isQuantity", yes, [text], False, _is_quantity),
+        ("semver", dyn, [text], False, lambda given: _semver(parse_semver(given))),
+        ("semver", dyn, [text, yes], False, lambda given, fix: _semver(parse_semver(given, fix))),
+        ("isSemver", yes, [text], False, _is_semver),
+        ("isSemver", yes, [text, yes], False, _is_semver),
+        ("compareTo", number, [dyn, dyn], True, _compare),
+        ("isGreaterThan", yes, [dyn, dyn], True, lambda one, other: _compare(one, other) > 0),
+        ("isLessThan", yes, [dyn, dyn], True, lambda one, other: _compare(one, other) < 0),
+        ("sign", number, [dyn], True, _sign),
+        ("add", dyn, [dyn, dyn], True, lambda q, more: _quantity(_nano(q) + _operand(more))),
+        ("sub", dyn, [dyn, dyn], True, lambda q, less: _quantity(_nano(q) - _operand(less))),
+        ("isInteger", yes, [dyn], True, _is_integer),
+        ("asInteger", number, [dyn], True, _as_integer),
+        ("asApproximateFloat", kind.DOUBLE, [dyn], True, lambda q: _nano(q) / NANO),
+        ("major", number, [dyn], True, lambda v: _version(v)[0]),
+        ("minor", number, [dyn], True, lambda v: _version(v)[1]),
+        ("patch", number, [dyn], True, lambda v: _version(v)[2]),
+    ]
+    by_name: dict[str, list[Any]] = {}
+    for name, result, given, is_member, function in overloads:
+        turn = len(by_name.setdefault(name, []))
+        made = cel.Overload(f"kubernetes_{name}_{turn}", result, given, is_member, function)
+        by_name[name].append(made)
+    return [cel.FunctionDecl(name, made) for name, made in by_name.items()]

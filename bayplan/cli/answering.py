@@ -1,0 +1,42 @@
+"""Answering: an answer in the form that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from rich.console import Console
+
+from ..api.own_documents import API_VERSION
+from .consoles import stdout_console, written_to_stdout
+from .documents import print_json_document, print_yaml_document
+from .options import AnswerForm
+
+
+class Answer(Protocol):
+    """What the library gives back."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data."""
+
+
+def print_answer(
+    answer: Answer,
+    kind: str,
+    form: AnswerForm,
+    names: Callable[[], Iterable[str]],
+    render: Callable[[Console], None],
+) -> None:
+    """Print the answer: as a document of `kind`, as the lines of `names`, or as `render` does for people."""
+    match form:
+        case AnswerForm.JSON:
+            print_json_document({"apiVersion": API_VERSION, "kind": kind, **answer.to_dict()})
+        case AnswerForm.YAML:
+            print_yaml_document({"apiVersion": API_VERSION, "kind": kind, **answer.to_dict()})
+        case AnswerForm.NAME:
+            for line in names():
+                print(line)
+        case AnswerForm.TABLE:
+            console = stdout_console()
+            with written_to_stdout(console):
+                render(console)

@@ -1,0 +1,199 @@
+"""Bench command: measure the scheduler on workloads from data files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from ..errors import InputError
+from ..sim.bench import (
+    GROWTH_NODES,
+    Change,
+    ClockName,
+    EventRun,
+    LoadRun,
+    PodRun,
+    Request,
+    Run,
+    compare,
+    find_growth,
+    read_report,
+    read_suite,
+    run_request,
+    write_file,
+    write_report,
+)
+from ..sim.bench.growth_svg import draw_growth
+from .consoles import stderr_console, stdout_console, written_to_stdout
+from .failures import reports_failures
+from .render_bench import change_table, event_table, growth_table, load_table, pod_table
+
+WORSE = 1
+"""The exit status when something got slower, or is slower than its file asks for."""
+
+IDLE_FROM = 0.9
+"""A run that had less of a processor than this shared it with others."""
+
+
+def complete_workload(incomplete: str) -> list[tuple[str, str]]:
+    """Workloads for shell completion."""
+    known = read_suite(None).summaries.items()
+    return [entry for entry in known if entry[0].startswith(incomplete)]
+
+
+@reports_failures
+def bench(
+    workload: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--workload",
+            "-w",
+            help="Workload to run, may be repeated; --list names them. Default: all.",
+            autocompletion=complete_workload,
+        ),
+    ] = None,
+    nodes: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--nodes",
+            "-n",
+            min=1,
+            help="Number of nodes, may be repeated. Default: the workload's.",
+        ),
+    ] = None,
+    pods: Annotated[
+        int | None,
+        typer.Option("--pods", "-p", min=1, help="Number of pods. Default: the workload's."),
+    ] = None,
+    growth: Annotated[
+        bool, typer.Option("--growth", help="Run at 1,000, 5,000 and 15,000 nodes.")
+    ] = False,
+    repeat: Annotated[
+        int, typer.Option("--repeat", "-r", min=1, help="Run each so often and take the best.")
+    ] = 1,
+    cpu: Annotated[
+        bool,
+        typer.Option("--cpu", help="Count the time of the processor, for a machine that is busy."),
+    ] = False,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="Take the workloads from this file.")
+    ] = None,
+    list_only: Annotated[bool, typer.Option("--list", help="List the workloads and end.")] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Also write what was measured to this file.")
+    ] = None,
+    from_file: Annotated[
+        Path | None,
+        typer.Option("--from", help="Run nothing; take what was measured from this file."),
+    ] = None,
+    compare_file: Annotated[
+        Path | None,
+        typer.Option("--compare", help="Name what is slower than in this file; then end with 1."),
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option(min=0, help="Percent from which --compare calls it slower.")
+    ] = 10.0,
+    svg_file: Annotated[
+        Path | None, typer.Option("--svg", help="Draw how costs grow with nodes into this file.")
+    ] = None,
+) -> None:
+    """Measure pods per second and memory, every node judged for every pod.
+
+    Example: bayplan bench --workload basic --nodes 5000 --pods 10000 --json bench.json
+    """
+    for option, path in (("--json", json_file), ("--svg", svg_file)):
+        _need_folder(option, path)
+    if growth and nodes:
+        raise InputError("--growth: expected it without --nodes, which it says itself; got both")
+    before = None if compare_file is None else read_report(compare_file)
+    suite = read_suite(file)
+    if list_only:
+        for name, summary in suite.summaries.items():
+            typer.echo(f"{name:16} {summary}".rstrip())
+        return
+    if from_file is not None:
+        runs = read_report(from_file)
+    else:
+        sizes = GROWTH_NODES if growth else tuple(nodes or ())
+        clock: ClockName = "cpu" if cpu else "wall"
+        runs = _run_all(suite.requests(workload or (), sizes, pods, clock), repeat)
+    changes = [] if before is None else compare(before, runs, threshold / 100)
+    _print(runs, changes)
+    _warn_if_busy(runs)
+    if json_file is not None:
+        write_report(json_file, runs)
+    if svg_file is not None:
+        write_file(svg_file, draw_growth(find_growth(runs)).encode())
+    if _name_worse(runs, changes):
+        raise typer.Exit(WORSE)
+
+
+def _need_folder(option: str, path: Path | None) -> None:
+    if path is not None and not path.parent.is_dir():
+        raise InputError(f"{option}: {path}: expected a folder that is there; got {path.parent}")
+
+
+def _run_all(requests: Sequence[Request], repeat: int) -> list[Run]:
+    console = stderr_console()
+    runs: list[Run] = []
+    for number, request in enumerate(requests, 1):
+        size = "" if request.nodes is None else f", {request.nodes:,} nodes"
+        text = f"{request.case}{size} ({number} of {len(requests)})"
+        with console.status(text) if console.is_terminal else _said(console, text):
+            runs += run_request(request, repeat)
+    return runs
+
+
+def _said(console: Console, text: str) -> AbstractContextManager[None]:
+    """What runs now, as a line of a log."""
+    console.print(text)
+    return nullcontext()
+
+
+def _print(runs: Sequence[Run], changes: Sequence[Change]) -> None:
+    console = stdout_console()
+    tables = [
+        pod_table([run for run in runs if isinstance(run, PodRun)]),
+        event_table([run for run in runs if isinstance(run, EventRun)]),
+        load_table([run for run in runs if isinstance(run, LoadRun)]),
+        growth_table(find_growth(runs)),
+        change_table(changes),
+    ]
+    with written_to_stdout(console):
+        for i, table in enumerate(table for table in tables if table.row_count):
+            if i:
+                console.print()
+            console.print(table)
+
+
+def _warn_if_busy(runs: Sequence[Run]) -> None:
+    """Say of which runs the times are too long, because others used the machine."""
+    timed = (run for run in runs if isinstance(run, PodRun) and run.clock == "wall")
+    for run in (run for run in timed if run.cpu_share < IDLE_FROM):
+        stderr_console().print(
+            f"busy machine: {run.name}, {run.nodes:,} nodes: the process had {run.cpu_share:.0%}"
+            " of a processor, so its times are too long (try --cpu)"
+        )
+
+
+def _name_worse(runs: Sequence[Run], changes: Sequence[Change]) -> bool:
+    """Say on standard error what is worse than it was, or than it should be."""
+    console = stderr_console()
+    worse = False
+    for change in changes:
+        if change.is_slower:
+            worse = True
+            console.print(f"slower: {change.now.name}, {change.now.nodes:,} nodes")
+        if change.is_bigger:
+            worse = True
+            console.print(f"more memory: {change.now.name}, {change.now.nodes:,} nodes")
+    for run in runs:
+        if isinstance(run, PodRun) and run.pods_per_s < run.threshold:
+            worse = True
+            console.print(f"below {run.threshold:,g} pods/s: {run.name}, {run.nodes:,} nodes")
+    return worse

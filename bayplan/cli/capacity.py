@@ -1,0 +1,69 @@
+"""Capacity: `bayplan capacity`, how many more pods fit and what runs out first."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..answers.capacity import DEFAULT_LIMIT, find_capacity
+from ..answers.pod_kinds import read_pod_kinds
+from .answering import print_answer
+from .options import PENDING, AllOption, AnswerForm, AnswerOption, Question, takes_question
+from .progress import progress_bar
+from .render_capacity import render_capacity
+
+
+@takes_question
+def capacity(
+    question: Question,
+    pod: Annotated[
+        list[str],
+        typer.Option(
+            metavar="FILE[:RATIO]",
+            help="A file with a pod or a workload to fit in. Several make a mix: a.yaml b.yaml:3 is three of b for "
+            "each of a.",
+            show_default=False,
+        ),
+    ],
+    nodes: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME|KEY=VALUE",
+            help="Keep to the nodes of this name, or with this label. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(metavar="NUMBER", min=1, help="Stop at so many pods.")
+    ] = DEFAULT_LIMIT,
+    output: AnswerOption = AnswerForm.TABLE,
+    everything: AllOption = False,
+) -> None:
+    """Say how many more pods fit, where they go, and what runs out first.
+
+    Copies are placed by the scheduler, one after the other, until one does not fit; they push nobody out. Nothing is
+    changed. Ends with 0, with 1 when not even one fits, with 2 when the input is wrong.
+
+    Example: bayplan capacity -f cluster.yaml --pod web.yaml --pod worker.yaml:3
+    """
+    kinds = read_pod_kinds(pod)
+    with progress_bar("placing") as on_pods:
+        answer = find_capacity(
+            question.manifests.objects,
+            kinds,
+            question.settings,
+            nodes=nodes or (),
+            limit=limit,
+            place_of=question.manifests.place_of,
+            on_progress=on_pods,
+        )
+    print_answer(
+        answer,
+        "Capacity",
+        output,
+        lambda: [f"{kind.name} {kind.fits}" for kind in answer.kinds],
+        lambda console: render_capacity(console, answer, everything or not console.is_terminal),
+    )
+    if not answer.rounds:
+        raise typer.Exit(PENDING)

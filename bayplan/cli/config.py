@@ -1,0 +1,359 @@
+"""Config: `bayplan config`, to look at configuration files, check them and bring them up to date."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from ..api.own_documents import API_VERSION
+from ..config import (
+    POINT_NAMES,
+    PROVIDERS,
+    ExpandedPlugins,
+    Reading,
+    convert_config,
+    default_config,
+    encode_args,
+    encode_config,
+    extender_order,
+    load_reading,
+    parse_feature_gates,
+    parse_reading,
+    provider_reading,
+    with_ignored_resources,
+)
+from ..config.files import API_VERSION as CURRENT_VERSION
+from ..errors import ConfigError
+from ..scheduler import effective_plugins
+from .consoles import stderr_console, stdout_console, written_to_stdout
+from .documents import print_json_document, print_yaml_document
+from .failures import BAD_INPUT, print_error, reports_failures
+from .render import new_table
+
+STDIN = Path("-")
+app = typer.Typer(
+    name="config",
+    no_args_is_help=True,
+    help="Look at configuration files, check them, and bring old ones up to date.",
+    epilog="Example: bayplan config show --config scheduler.yaml",
+)
+
+
+class ConfigOutput(StrEnum):
+    """How a configuration is printed."""
+
+    TABLE = "table"
+    YAML = "yaml"
+    JSON = "json"
+
+
+FORMS = ", ".join(ConfigOutput)
+
+
+def complete_providers(incomplete: str) -> list[str]:
+    """The algorithm providers whose names begin like that."""
+    return [name for name in PROVIDERS if name.startswith(incomplete)]
+
+
+FeatureGatesOption = Annotated[
+    str,
+    typer.Option(
+        "--feature-gates",
+        metavar="A=true,B=false",
+        help="Feature gates to switch on or off.",
+        show_default=False,
+    ),
+]
+PluginFilesOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugins",
+        metavar="FILE",
+        help="Python file with plugins of your own. May be given several times.",
+        show_default=False,
+    ),
+]
+ProviderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--algorithm-provider",
+        metavar="NAME",
+        help=f"Instead of a file, an algorithm provider of v1.20: {' or '.join(PROVIDERS)}.",
+        autocompletion=complete_providers,
+        show_default=False,
+    ),
+]
+
+
+class Effective(NamedTuple):
+    """A configuration and the plugins each of its profiles runs."""
+
+    reading: Reading
+    expanded: tuple[ExpandedPlugins, ...]
+
+
+@app.command(short_help="Show the effective configuration, with every default.")
+@reports_failures
+def show(
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A KubeSchedulerConfiguration, Policy or ConfigMap; - is standard input. "
+            "Default: what holds without a file.",
+            allow_dash=True,
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        ConfigOutput,
+        typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
+    ] = ConfigOutput.TABLE,
+    algorithm_provider: ProviderOption = None,
+    feature_gates: FeatureGatesOption = "",
+    plugins: PluginFilesOption = None,
+) -> None:
+    """Show the effective configuration: every default, and every plugin in order with its weight.
+
+    Ends with 0, or with 2 when the configuration is wrong.
+
+    Example: bayplan config show --config scheduler.yaml -o yaml
+    """
+    effective = _effective(config, algorithm_provider, feature_gates, plugins)
+    match output:
+        case ConfigOutput.JSON:
+            print_json_document(effective_document(effective))
+        case ConfigOutput.YAML:
+            print_yaml_document(effective_document(effective))
+        case _:
+            _print_tables(effective)
+    _print_notes(effective.reading.notes)
+
+
+@app.command(short_help="Name all problems of configuration files.")
+@reports_failures
+def check(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Configurations of any generation; - is standard input.",
+            allow_dash=True,
+            show_default=False,
+        ),
+    ],
+    feature_gates: FeatureGatesOption = "",
+    plugins: PluginFilesOption = None,
+) -> None:
+    """Name all problems of configuration files, each with its path and what was expected.
+
+    Ends with 0 when all files are good, with 2 when one is not.
+
+    Example: bayplan config check scheduler.yaml old-policy.json
+    """
+    gates = parse_feature_gates(feature_gates)
+    faulty = False
+    for path in files:
+        try:
+            _expand(path, _read(path, gates), plugins)
+        except ConfigError as error:
+            faulty = True
+            sys.stdout.flush()
+            print_error(str(error))
+        else:
+            print(f"{_source(path)}: good")
+    if faulty:
+        raise typer.Exit(BAD_INPUT)
+
+
+@app.command(short_help="Write a configuration in the current format.")
+@reports_failures
+def convert(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="A configuration of any generation; - is standard input.",
+            allow_dash=True,
+            show_default=False,
+        ),
+    ] = None,
+    algorithm_provider: ProviderOption = None,
+    feature_gates: FeatureGatesOption = "",
+    plugins: PluginFilesOption = None,
+) -> None:
+    """Write a configuration in the current format, kubescheduler.config.k8s.io/v1, as YAML.
+
+    Notes on standard error tell what has no equivalent. Ends with 0, or with 2 when the file is
+    wrong.
+
+    Example: bayplan config convert old-policy.json > scheduler.yaml
+    """
+    if file is None and algorithm_provider is None:
+        raise ConfigError("expected a FILE or --algorithm-provider; got neither")
+    reading, expanded = _effective(file, algorithm_provider, feature_gates, plugins)
+    converted = convert_config(reading, expanded)
+    print_yaml_document(converted.document)
+    _print_notes(converted.notes)
+
+
+def effective_document(effective: Effective) -> dict[str, Any]:
+    """The configuration with its defaults, and what each profile makes of it, as plain data."""
+    config = with_ignored_resources(effective.reading.config)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "EffectiveConfiguration",
+        "configuration": encode_config(effective.reading.config, effective.reading.entries),
+        "profiles": [
+            {
+                "schedulerName": profile.scheduler_name,
+                "percentageOfNodesToScore": config.percentage_for(profile),
+                "plugins": {
+                    written: [
+                        {"name": ref.name, "weight": ref.weight}
+                        if ref.weight
+                        else {"name": ref.name}
+                        for ref in expanded.get(point, ())
+                    ]
+                    for point, written in POINT_NAMES.items()
+                },
+                "pluginConfig": {
+                    name: encode_args(name, args) for name, args in profile.plugin_config.items()
+                },
+            }
+            for profile, expanded in zip(config.profiles, effective.expanded, strict=True)
+        ],
+        "extenders": [extender.url_prefix for extender in extender_order(config.extenders)],
+    }
+
+
+def _effective(
+    config: Path | None, provider: str | None, feature_gates: str, plugins: list[Path] | None
+) -> Effective:
+    """What a file, a provider or, with neither, the default gives, and the plugins that run."""
+    reading = read_configuration(config, provider, parse_feature_gates(feature_gates))
+    return Effective(reading, _expand(config, reading, plugins))
+
+
+def read_configuration(
+    config: Path | None, provider: str | None, gates: dict[str, bool]
+) -> Reading:
+    """What a file, a provider or, with neither, the default gives."""
+    if config is not None and provider is not None:
+        raise ConfigError("expected a file or --algorithm-provider; got both")
+    if provider is not None:
+        return provider_reading(provider, gates)
+    if config is not None:
+        return _read(config, gates)
+    if gates:
+        head = {"apiVersion": CURRENT_VERSION, "kind": "KubeSchedulerConfiguration"}
+        return parse_reading(head, "default", gates)
+    return Reading(default_config(), CURRENT_VERSION)
+
+
+def _read(path: Path, gates: dict[str, bool]) -> Reading:
+    if path == STDIN:
+        return parse_reading(sys.stdin.buffer.read(), _source(path), gates)
+    return load_reading(path, gates)
+
+
+def _expand(
+    path: Path | None, reading: Reading, plugins: list[Path] | None
+) -> tuple[ExpandedPlugins, ...]:
+    """The plugins of each profile; an error names the file."""
+    try:
+        with_ignored_resources(reading.config)
+        return effective_plugins(reading.config, [str(plugin) for plugin in plugins or ()])
+    except ConfigError as error:
+        if path is None:
+            raise
+        lines = str(error).splitlines()
+        raise ConfigError("\n".join(f"{_source(path)}: {line}" for line in lines)) from error
+
+
+def _source(path: Path) -> str:
+    return "standard input" if path == STDIN else str(path)
+
+
+def _print_tables(effective: Effective) -> None:
+    """Print the settings, and for each profile its plugins point by point and their arguments."""
+    document = effective_document(effective)
+    console = stdout_console()
+    with written_to_stdout(console):
+        console.print(_settings_table(document["configuration"]))
+        for profile in document["profiles"]:
+            console.print(f"\nPROFILE {profile['schedulerName']}", style="bold", markup=False)
+            console.print(_plugins_table(profile["plugins"]))
+            if profile["pluginConfig"]:
+                console.print("")
+                console.print(_args_table(profile["pluginConfig"]))
+        if document["extenders"]:
+            console.print("\nEXTENDERS", style="bold")
+            for url in document["extenders"]:
+                console.print(url, markup=False)
+
+
+def _settings_table(configuration: dict[str, Any]) -> Any:
+    table = new_table()
+    table.add_column("SETTING")
+    table.add_column("VALUE", overflow="fold")
+    for name, value in _flat(configuration):
+        if not name.startswith(("profiles", "extenders")):
+            table.add_row(name, _shown(value))
+    return table
+
+
+def _plugins_table(plugins: dict[str, Any]) -> Any:
+    table = new_table()
+    for title in ("POINT", "PLUGIN", "WEIGHT"):
+        table.add_column(title)
+    for point, refs in plugins.items():
+        for i, ref in enumerate(refs):
+            table.add_row(point if i == 0 else "", ref["name"], str(ref.get("weight", "")))
+    return table
+
+
+def _args_table(plugin_config: dict[str, Any]) -> Any:
+    table = new_table()
+    for title in ("PLUGIN", "ARGUMENT", "VALUE"):
+        table.add_column(title, overflow="fold")
+    for plugin, args in plugin_config.items():
+        rows = _flat(args) if isinstance(args, dict) else [("", args)]
+        shown = [(name, value) for name, value in rows if name not in ("apiVersion", "kind")]
+        for i, (name, value) in enumerate(shown):
+            table.add_row(plugin if i == 0 else "", name, _shown(value))
+    return table
+
+
+def _flat(value: Any, path: str = "") -> list[tuple[str, Any]]:
+    """The members of plain data with their paths."""
+    if isinstance(value, dict) and value:
+        return [
+            item
+            for name, member in value.items()
+            for item in _flat(member, f"{path}.{name}" if path else name)
+        ]
+    if isinstance(value, list):
+        return [item for i, member in enumerate(value) for item in _flat(member, f"{path}[{i}]")]
+    return [(path, value)]
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case None:
+            return ""
+        case _:
+            return str(value)
+
+
+def _print_notes(notes: Sequence[str]) -> None:
+    console = stderr_console()
+    for note in notes:
+        console.print(f"note: {note}", style="dim", markup=False, soft_wrap=True)

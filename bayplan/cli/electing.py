@@ -1,0 +1,99 @@
+"""Electing: the options of `bayplan run` about the lease, and who competes for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from msgspec.structs import replace
+
+from ..api.durations import EXPECTED, parse_duration
+from ..config import LeaderElection, SchedulerConfiguration
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from ..clock import Clock
+    from ..cluster.kube.connection import Connection
+    from ..cluster.kube.leader import ElectionTimes, LeaderElector
+
+AS_CONFIGURED = "Default: as the configuration says."
+
+
+def _duration(what: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        metavar="DURATION", help=f"{what} {AS_CONFIGURED}", show_default=False
+    )
+    return option
+
+
+def _name(what: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        metavar="NAME", help=f"{what} {AS_CONFIGURED}", show_default=False
+    )
+    return option
+
+
+LeaderElectOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--leader-elect/--no-leader-elect",
+        help=f"Whether to wait for the lease before scheduling. {AS_CONFIGURED}",
+        show_default=False,
+    ),
+]
+LeaseDurationOption = Annotated[str | None, _duration("How long a lease lasts.")]
+RenewDeadlineOption = Annotated[str | None, _duration("How long to try to renew it.")]
+RetryPeriodOption = Annotated[str | None, _duration("How long to wait between tries.")]
+ResourceNameOption = Annotated[str | None, _name("The lease.")]
+ResourceNamespaceOption = Annotated[str | None, _name("The namespace of the lease.")]
+
+
+def with_election(
+    config: SchedulerConfiguration, leader_elect: bool | None, **given: str | None
+) -> SchedulerConfiguration:
+    """The configuration with what the options say about the election; InputError if that cannot be.
+
+    `given` are the values of --leader-elect-*, with _ for -; None for those that were not given.
+    """
+    changes: dict[str, object] = {} if leader_elect is None else {"leader_elect": leader_elect}
+    for name, text in given.items():
+        if text is None:
+            continue
+        option = f"--leader-elect-{name.replace('_', '-')}"
+        if name.startswith("resource"):
+            if not text:
+                raise InputError(f"{option}: expected a name; got none")
+            changes[name] = text
+            continue
+        seconds = parse_duration(text)
+        if seconds is None or seconds <= 0:
+            raise InputError(f'{option}: {EXPECTED}; got "{text}"')
+        changes[f"{name}_s"] = seconds
+    election = replace(config.leader_election, **changes)
+    problem = _times(election).problem() if election.leader_elect else None
+    if problem is not None:
+        raise InputError(f"leaderElection.{problem}")
+    return replace(config, leader_election=election)
+
+
+def _times(election: LeaderElection) -> ElectionTimes:
+    from ..cluster.kube.leader import ElectionTimes
+
+    return ElectionTimes(
+        election.lease_duration_s, election.renew_deadline_s, election.retry_period_s
+    )
+
+
+def make_elector(
+    connection: Connection, config: SchedulerConfiguration, clock: Clock
+) -> LeaderElector:
+    """Who competes for the lease that the configuration names."""
+    from ..cluster.kube.leader import LeaderElector, LeaseLock, make_identity
+
+    election = config.leader_election
+    times = _times(election)
+    component = config.profiles[0].scheduler_name  # as kube-scheduler's events about the lease
+    lock = LeaseLock(
+        connection, election.resource_namespace, election.resource_name, clock, component
+    )
+    return LeaderElector(lock, make_identity(), clock, times)

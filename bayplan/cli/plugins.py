@@ -1,0 +1,104 @@
+"""Plugins: `bayplan plugins`, what a configuration can name."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from ..api.own_documents import API_VERSION
+from ..scheduler import PluginDescription, describe_plugins
+from .consoles import stdout_console, written_to_stdout
+from .documents import print_json_document, print_yaml_document
+from .failures import reports_failures
+from .render import new_table
+
+
+class PluginsOutput(StrEnum):
+    """How the plugins are printed."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+FORMS = ", ".join(PluginsOutput)
+
+
+@reports_failures
+def plugins(
+    output: Annotated[
+        PluginsOutput,
+        typer.Option(
+            "-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}. Wide adds the args."
+        ),
+    ] = PluginsOutput.TABLE,
+    plugin_files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--plugins",
+            metavar="FILE",
+            help="Python file with plugins of your own. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """List every plugin: extension points, arguments with defaults, and where it comes from.
+
+    Plugins of installed packages are among them. A plugin without DEFAULT runs only where a
+    configuration enables it.
+
+    Example: bayplan plugins -o wide
+    """
+    described = describe_plugins([str(path) for path in plugin_files or ()])
+    match output:
+        case PluginsOutput.JSON:
+            print_json_document(_document(described))
+        case PluginsOutput.YAML:
+            print_yaml_document(_document(described))
+        case PluginsOutput.NAME:
+            print("\n".join(plugin.name for plugin in described))
+        case _:
+            _print_table(described, wide=output is PluginsOutput.WIDE)
+
+
+def _document(described: tuple[PluginDescription, ...]) -> dict[str, Any]:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "PluginList",
+        "items": [
+            {
+                "name": plugin.name,
+                "summary": plugin.summary,
+                "source": plugin.source,
+                "extensionPoints": list(plugin.points),
+                "default": plugin.is_default,
+                "weight": plugin.weight if "score" in plugin.points else None,
+                "args": plugin.args,
+            }
+            for plugin in described
+        ],
+    }
+
+
+def _print_table(described: tuple[PluginDescription, ...], *, wide: bool) -> None:
+    console = stdout_console()
+    table = new_table()
+    for title in ("NAME", "DEFAULT", "WEIGHT", "EXTENSION POINTS", "FROM"):
+        table.add_column(title, overflow="fold")
+    if wide:
+        table.add_column("ARGS", overflow="fold")
+    for plugin in described:
+        weight = str(plugin.weight) if plugin.is_default and "score" in plugin.points else ""
+        row = [plugin.name, "yes" if plugin.is_default else "", weight, " ".join(plugin.points)]
+        row.append(plugin.source)
+        if wide:
+            row.append("" if plugin.args is None else msgspec.json.encode(plugin.args).decode())
+        table.add_row(*row)
+    with written_to_stdout(console):
+        console.print(table)

@@ -1,0 +1,211 @@
+"""Run: `bayplan run`, the scheduler of a real cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from ..cluster.live import need_packages
+from ..config import SchedulerConfiguration, parse_feature_gates
+from ..observe.logs import set_up_logging
+from .config import FeatureGatesOption, PluginFilesOption, read_configuration
+from .electing import (
+    LeaderElectOption,
+    LeaseDurationOption,
+    RenewDeadlineOption,
+    ResourceNameOption,
+    ResourceNamespaceOption,
+    RetryPeriodOption,
+    make_elector,
+    with_election,
+)
+from .failures import reports_failures
+from .serving import (
+    LOOPBACK,
+    PROBES,
+    SECURE_PORT,
+    AllowPathsOption,
+    BindAddressOption,
+    CertFileOption,
+    KeyFileOption,
+    SecurePortOption,
+    ServingOptions,
+    serving_options,
+    start_serving,
+)
+
+if TYPE_CHECKING:
+    from ..cluster.kube.leader import LeaderElector
+    from ..scheduler.kube_driver import DriverOptions, KubeDriver
+    from ..web.server import WebServer
+
+log = logging.getLogger(__name__)
+
+LOST_LEASE = 1
+
+
+@reports_failures
+def run(
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="How to reach the cluster. Default: clientConnection.kubeconfig of the configuration, "
+            "KUBECONFIG, ~/.kube/config, or the service account of the pod it runs in.",
+            show_default=False,
+        ),
+    ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Which context of the kubeconfig. Default: its current one.",
+            show_default=False,
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A KubeSchedulerConfiguration or Policy file of any generation.",
+            show_default=False,
+        ),
+    ] = None,
+    plugins: PluginFilesOption = None,
+    feature_gates: FeatureGatesOption = "",
+    leader_elect: LeaderElectOption = None,
+    leader_elect_lease_duration: LeaseDurationOption = None,
+    leader_elect_renew_deadline: RenewDeadlineOption = None,
+    leader_elect_retry_period: RetryPeriodOption = None,
+    leader_elect_resource_name: ResourceNameOption = None,
+    leader_elect_resource_namespace: ResourceNamespaceOption = None,
+    bind_address: BindAddressOption = LOOPBACK,
+    secure_port: SecurePortOption = SECURE_PORT,
+    tls_cert_file: CertFileOption = None,
+    tls_private_key_file: KeyFileOption = None,
+    authorization_always_allow_paths: AllowPathsOption = PROBES,
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "-v",
+            "--verbose",
+            count=True,
+            help="Log more; twice for everything.",
+            show_default=False,
+        ),
+    ] = 0,
+) -> None:
+    """Schedule the pods of a real cluster, as its default scheduler or beside it.
+
+    Takes care of the pods whose spec.schedulerName is that of a profile. SIGTERM and Ctrl-C end it when what is
+    under way is done. Ends with 0 then, with 1 when the lease was lost, with 2 when the input is wrong or the API
+    server cannot be reached or does not allow what is needed.
+
+    Example: bayplan run --kubeconfig ~/.kube/config --config scheduler.yaml
+    """
+    need_packages()
+    from ..cluster.kube.patience import make_loop
+    from ..scheduler.kube_driver import DriverOptions
+
+    set_up_logging(verbose + 1)
+    serving = serving_options(
+        bind_address,
+        secure_port,
+        tls_cert_file,
+        tls_private_key_file,
+        authorization_always_allow_paths,
+    )
+    gates = parse_feature_gates(feature_gates)
+    settings = with_election(
+        read_configuration(config, None, gates).config,
+        leader_elect,
+        lease_duration=leader_elect_lease_duration,
+        renew_deadline=leader_elect_renew_deadline,
+        retry_period=leader_elect_retry_period,
+        resource_name=leader_elect_resource_name,
+        resource_namespace=leader_elect_resource_namespace,
+    )
+    options = DriverOptions(plugins=[str(path) for path in plugins or ()], feature_gates=gates)
+    source = kubeconfig or settings.client_connection.kubeconfig or None
+    place = ClusterPlace(source, context)
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        code = runner.run(serve(settings, options, place, serving))
+    if code:
+        raise typer.Exit(code)
+
+
+class ClusterPlace(NamedTuple):
+    """Where the cluster is: a kubeconfig and a context of it; None for the usual ones."""
+
+    kubeconfig: Path | str | None = None
+    context: str | None = None
+
+
+async def serve(
+    config: SchedulerConfiguration,
+    options: DriverOptions,
+    place: ClusterPlace,
+    serving: ServingOptions,
+) -> int:
+    """Schedule until a signal comes; returns the exit status."""
+    from ..cluster.kube.connection import Connection
+    from ..cluster.kube.credentials import load_credentials
+    from ..scheduler.kube_driver import KubeDriver
+
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    credentials = await load_credentials(place.kubeconfig, place.context)
+    connection = Connection(credentials)
+    log.info("scheduling the pods of %s, known from %s", connection.server, credentials.source)
+    elector = (
+        make_elector(connection, config, options.clock)
+        if config.leader_election.leader_elect
+        else None
+    )
+    if elector is not None:
+        options.is_leading = lambda: elector.is_leading
+    driver = KubeDriver(connection, config, options)
+    server: WebServer | None = None
+    try:
+        server = await start_serving(serving, driver, elector, told.is_set)
+        working = asyncio.ensure_future(schedule(driver, elector))
+        ending = asyncio.ensure_future(told.wait())
+        both: set[asyncio.Future[Any]] = {working, ending}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        ending.cancel()
+        if not told.is_set():
+            return working.result()
+        log.info("ending: waiting for what is under way")
+        await driver.stop()
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        return 0
+    finally:
+        await driver.stop()
+        if elector is not None:
+            await elector.release()
+        if server is not None:
+            await server.stop()
+        await connection.close()
+
+
+async def schedule(driver: KubeDriver, elector: LeaderElector | None) -> int:
+    """Schedule as long as the lease is ours; returns the exit status."""
+    await driver.start()
+    if elector is None:
+        driver.lead()
+        await driver.failure
+        return 0
+    await driver.unless_it_fails(elector.acquire())
+    driver.lead()
+    await driver.unless_it_fails(elector.hold())
+    driver.follow()
+    log.error("the lease is lost: ending, so that a new process begins anew")
+    return LOST_LEASE

@@ -1,0 +1,111 @@
+"""Snapshot: `bayplan snapshot`, a live cluster as a file for the other commands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from ..api.clipping import KEPT_ANNOTATIONS, clipped_tree
+from ..cluster.live import read_live
+from .clusters import ContextOption, KubeconfigOption
+from .consoles import stderr_console
+from .documents import format_yaml_document
+from .failures import reports_failures
+from .progress import progress_bar
+from .targets import write_whole
+
+Tree = dict[str, Any]
+
+
+class SnapshotOutput(StrEnum):
+    """How objects are written."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
+FORMS = ", ".join(SnapshotOutput)
+
+AnnotationsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--annotation",
+        metavar="NAME",
+        help="An annotation to keep, for plugins of your own. May be given several times.",
+        show_default=False,
+    ),
+]
+
+
+@reports_failures
+def snapshot(
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "-n",
+            "--namespace",
+            metavar="NAME",
+            help="Only what is in this namespace, and what is in none.",
+            show_default=False,
+        ),
+    ] = "",
+    output: Annotated[
+        SnapshotOutput,
+        typer.Option("-o", "--output", metavar="FORM", help=f"How to write it: {FORMS}."),
+    ] = SnapshotOutput.YAML,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to",
+            metavar="FILE",
+            help="Where to write it, all or nothing; gzipped if the name ends with .gz. "
+            "Default: standard output.",
+            show_default=False,
+        ),
+    ] = None,
+    annotation: AnnotationsOption = None,
+) -> None:
+    """Write down what a live cluster looks like to a scheduler, for simulate, explain and the others.
+
+    Reads only. Holds what bears on placement and nothing else: no environment, commands or arguments, no secrets or
+    config maps, no managed fields, and of the annotations only those that Kubernetes' own placement reads.
+
+    Example: bayplan snapshot > cluster.yaml && bayplan simulate -f cluster.yaml
+    """
+    with progress_bar("reading the cluster") as on_kind:
+        objects = read_live(kubeconfig, context, namespace, on_kind).objects
+    kept = KEPT_ANNOTATIONS | frozenset(annotation or ())
+    trees = (clipped_tree(obj, kept) for obj in objects)
+    pieces = json_pieces(trees) if output is SnapshotOutput.JSON else yaml_pieces(trees)
+    if to is not None:
+        write_whole("--to", to, pieces)
+    else:
+        sys.stdout.writelines(pieces)
+    if namespace:
+        note = "note: pods of other namespaces are left out, so nodes look emptier than they are"
+        stderr_console().print(note, style="dim", markup=False, soft_wrap=True)
+
+
+def yaml_pieces(trees: Iterable[Tree]) -> Iterator[str]:
+    """A document per object."""
+    for tree in trees:
+        yield "---\n"
+        yield format_yaml_document(tree)
+
+
+def json_pieces(trees: Iterable[Tree]) -> Iterator[str]:
+    """A List with an object per line."""
+    yield '{"apiVersion": "v1", "kind": "List", "items": ['
+    joint = "\n"
+    for tree in trees:
+        yield joint + msgspec.json.encode(tree).decode()
+        joint = ",\n"
+    yield "\n]}\n"

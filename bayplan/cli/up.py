@@ -1,0 +1,267 @@
+"""Up: `bayplan up`, a cluster on this machine that kubectl can talk to."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib.util
+import os
+import signal
+import tempfile
+from pathlib import Path
+from secrets import token_urlsafe
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import yaml
+
+from ..answers.settings import DEFAULT_SETTINGS, Settings
+from ..cluster.certificates import make_certificate
+from ..config import default_config
+from ..errors import InputError
+from ..scheduler import Scheduler
+from ..scheduler.loop_driver import LoopDriver
+from ..sim.sources import find_files, open_source
+from ..sim.yaml_tree import YamlError, iter_trees
+from .config import FeatureGatesOption, PluginFilesOption
+from .consoles import stderr_console
+from .failures import reports_failures
+from .options import ConfigOption, read_settings
+
+if TYPE_CHECKING:
+    from ..cluster.apiserver import ApiServer
+    from ..web.live import PageSource
+
+DEFAULT_NODES = 3
+
+
+@reports_failures
+def up(
+    port: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER", min=0, max=65535, help="Port on the loopback; 0: a free one."
+        ),
+    ] = 0,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where the cluster is kept between runs. Default: in memory only.",
+            show_default=False,
+        ),
+    ] = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=0,
+            help="How many nodes to begin with; "
+            f"{DEFAULT_NODES} when there are none and no file is given.",
+            show_default=False,
+        ),
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where to write the kubeconfig. Default: beside the data, or a new file.",
+            show_default=False,
+        ),
+    ] = None,
+    filename: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-f",
+            "--filename",
+            metavar="PATH",
+            help="File or folder with manifests to begin with. May be given several times.",
+            allow_dash=True,
+            show_default=False,
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    feature_gates: FeatureGatesOption = "",
+    plugins: PluginFilesOption = None,
+    scheduler: Annotated[
+        bool, typer.Option(help="Whether pods are scheduled, or wait for a scheduler of yours.")
+    ] = True,
+    https: Annotated[
+        bool, typer.Option("--https", help="Serve HTTPS, and ask clients for a token.")
+    ] = False,
+    page: Annotated[
+        bool, typer.Option(help="Whether to serve a page that shows the cluster as it is.")
+    ] = True,
+    page_port: Annotated[
+        int,
+        typer.Option(
+            metavar="NUMBER",
+            min=0,
+            max=65535,
+            help="Port of the page on the loopback; 0: a free one.",
+        ),
+    ] = 0,
+) -> None:
+    """Run a cluster on this machine: an API server, controllers, a scheduler, nodes that only pretend.
+
+    Ends with 0 when told to, with 2 when the input is wrong.
+
+    Example: bayplan up --nodes 5 --plugins my_policy.py
+    """
+    if importlib.util.find_spec("aiohttp") is None:
+        raise InputError(
+            "aiohttp: expected it to be installed; got nothing. Try: pip install 'bayplan[kube]'"
+        )
+    from ..cluster.apiserver import ApiServer
+    from ..web.page_server import PageServer
+
+    settings = read_settings(config, None, feature_gates, plugins, None) if scheduler else None
+    folder = data_dir.resolve() if data_dir is not None else None
+    server = ApiServer(
+        folder,
+        token=token_urlsafe(24) if https else "",
+        certificate=make_certificate() if https else None,
+    )
+
+    async def run() -> None:
+        shown: PageServer | None = None
+        await server.start(port)
+        try:
+            load(server, filename or [], nodes)
+            running = start_scheduler(server, settings)
+            path = write_kubeconfig(server, kubeconfig, folder)
+            if page:
+                shown = PageServer(page_source(server, running, settings or DEFAULT_SETTINGS))
+                await shown.start(page_port, server.ssl_context())
+            announce(server, path, shown.url if shown is not None else "")
+            await until_told()
+        finally:
+            if shown is not None:
+                await shown.stop()
+            await server.stop()
+
+    gc.set_threshold(100_000, 20, 20)  # what there is lives long: looking through it is in vain
+    asyncio.run(run())
+
+
+def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler | None:
+    """Let a scheduler work beside the controllers; None without settings."""
+    if settings is None:
+        return None
+    plane = server.plane
+    driver = LoopDriver(
+        settings.config or default_config(),
+        plane.cluster,
+        server.clock,
+        plane.timers,
+        plane.wake,
+        plugins=settings.plugins,
+        feature_gates=settings.feature_gates,
+    )
+    plane.also_run(driver.run)
+    plane.wake()
+    return driver.scheduler
+
+
+def page_source(server: ApiServer, scheduler: Scheduler | None, settings: Settings) -> PageSource:
+    """What the page shows."""
+    from ..answers import ClusterView
+    from ..web.live import PageSource
+
+    cluster = server.plane.cluster
+
+    def view() -> ClusterView:
+        objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
+        return settings.view(objects, server.clock)
+
+    return PageSource(cluster, server.clock, lambda: scheduler, make_view=view)
+
+
+def load(server: ApiServer, paths: list[Path], nodes: int | None) -> None:
+    """Put the manifests and the nodes into the cluster, unless they are there."""
+    from ..cluster.apiserver import make_nodes
+
+    for file in find_files(paths):
+        source = open_source(file)
+        try:
+            trees = list(iter_trees(bytes(source.data[:])))
+        except YamlError as error:
+            raise InputError(f"{source.name}: {error}") from None
+        for number, tree in enumerate(trees, start=1):
+            items = tree.get("items") if isinstance(tree, dict) else None
+            for item in items if isinstance(items, list) else [tree]:
+                if item is None:
+                    continue
+                if not isinstance(item, dict):
+                    raise InputError(f"{source.name}: document {number}: expected an object")
+                try:
+                    server.load(item)
+                except InputError as error:
+                    raise InputError(f"{source.name}: document {number}: {error}") from None
+    if nodes is None:
+        nodes = 0 if paths or server.store.count("nodes") else DEFAULT_NODES
+    for node in make_nodes(nodes, server.registry.now()):
+        server.load(node)
+
+
+def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path | None) -> Path:
+    """Write the kubeconfig, for its owner only, and return where it is."""
+    from ..cluster.apiserver import make_kubeconfig
+
+    if path is None:
+        path = (folder or Path(tempfile.mkdtemp(prefix="bayplan-"))) / "kubeconfig"
+    if not is_ours(path):
+        expected = "expected a new file, or one that bayplan up wrote"
+        raise InputError(f"--kubeconfig: {path}: {expected}; got one that holds something else")
+    certificate = server.certificate.cert if server.certificate is not None else None
+    text = yaml.safe_dump(make_kubeconfig(server.url, certificate, server.token), sort_keys=False)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+    except OSError as error:
+        raise InputError(f"{path}: expected a file to write; got {error.strerror}") from None
+    return path.absolute()
+
+
+def is_ours(path: Path) -> bool:
+    """Whether nothing is lost when the kubeconfig is written there: there is none, or none but ours."""
+    from ..cluster.apiserver import make_kubeconfig
+
+    try:
+        found = yaml.safe_load(path.read_text())
+    except OSError:
+        return True  # whether it can be written shows when it is
+    except (UnicodeDecodeError, yaml.YAMLError):
+        return False
+    ours = make_kubeconfig("")
+    return found is None or (
+        isinstance(found, dict)
+        and all(_names(found, key) == _names(ours, key) for key in ("clusters", "contexts"))
+    )
+
+
+def _names(kubeconfig: dict[str, Any], key: str) -> list[Any]:
+    entries = kubeconfig.get(key)
+    known = entries if isinstance(entries, list) else []
+    return [entry.get("name") if isinstance(entry, dict) else entry for entry in known]
+
+
+def announce(server: ApiServer, kubeconfig: Path, page: str) -> None:
+    """Say how to reach the cluster: the line to paste on standard output, the rest beside it."""
+    count = server.store.count("nodes")
+    console = stderr_console()
+    console.print(f"Serving {server.url} with {count} nodes. Ctrl-C ends it.", highlight=False)
+    if page:
+        console.print(f"Page {page}", highlight=False, soft_wrap=True)
+    typer.echo(f"export KUBECONFIG={kubeconfig}")
+
+
+async def until_told() -> None:
+    """Wait for Ctrl-C or a request to end."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    await told.wait()

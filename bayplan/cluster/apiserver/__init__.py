@@ -1,0 +1,15 @@
+"""API server: a cluster of one's own, within the process, that kubectl can talk to.
+
+What lives here: `store/` (objects as bytes, numbered changes, the journal), `schema/` (the fields of objects, patches,
+OpenAPI), `registry/` (the rules), `web/` (HTTP), `control/` (controllers and pretended kubelets) and `server.py`, which
+puts them together. What may enter: api, framework, cluster.memory for rules it shares with the simulator; aiohttp in
+web and server only. What must not happen: a decision about placement; listening on anything but the loopback. Who calls
+it: `bayplan up`, and tests that need a cluster.
+"""
+
+from .control.cluster import LiveCluster
+from .kubeconfig import make_kubeconfig
+from .nodes import make_nodes
+from .server import ApiServer
+
+__all__ = ["ApiServer", "LiveCluster", "make_kubeconfig", "make_nodes"]

@@ -1,0 +1,136 @@
+"""Events: what happened to pods and workloads, for `kubectl describe` and `kubectl get events`.
+
+Mirrors k8s.io/client-go/tools/events: an event that repeats is counted, not written again. They go after an hour.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import Any
+
+from ....api.pod import Pod
+from ....clock import Clock, Timers
+from ....framework import PodEvent
+from ..registry.errors import StatusError
+from ..registry.preparing import random_suffix
+from ..registry.registry import Registry
+from ..registry.resources import BY_STORAGE
+from ..store import Change, Store
+
+Tree = dict[str, Any]
+EVENTS = BY_STORAGE["events"]
+MAX_KEPT = 4096
+TTL_S = 3600.0
+SWEEP_EVERY_S = 60.0
+
+
+class EventSweeper:
+    """Removes events an hour after they came. Follows the store."""
+
+    def __init__(self, store: Store, clock: Clock, timers: Timers) -> None:
+        self._store = store
+        self._clock = clock
+        self._timers = timers
+        now = clock.monotonic()
+        self._ages = deque((now, record.key, record.uid) for record in store.list("events"))
+        store.follow(self._look)
+        timers.after(SWEEP_EVERY_S, self._sweep)
+
+    def _look(self, change: Change) -> None:
+        if change.resource == "events" and change.old is None and change.new is not None:
+            self._ages.append((self._clock.monotonic(), change.new.key, change.new.uid))
+
+    def _sweep(self) -> None:
+        oldest = self._clock.monotonic() - TTL_S
+        while self._ages and self._ages[0][0] <= oldest:
+            _, key, uid = self._ages.popleft()
+            record = self._store.get("events", key)
+            if record is not None and record.uid == uid:
+                self._store.remove("events", key)
+        self._timers.after(SWEEP_EVERY_S, self._sweep)
+
+
+class EventRecorder:
+    """Writes events."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._known: OrderedDict[tuple[str, ...], str] = OrderedDict()
+
+    def record(self, event: PodEvent) -> None:
+        """Write what a scheduler says about a pod."""
+        self.say(
+            _reference(event.regarding),
+            type_=event.type,
+            reason=event.reason,
+            message=event.note,
+            reporter=event.reporting_controller or event.regarding.scheduler_name,
+            action=event.action,
+            related=_reference(event.related) if event.related is not None else None,
+        )
+
+    def say(
+        self,
+        about: Tree,
+        *,
+        type_: str,
+        reason: str,
+        message: str,
+        reporter: str,
+        action: str = "",
+        related: Tree | None = None,
+    ) -> None:
+        """Write an event about an object, or count it."""
+        namespace = about.get("namespace") or "default"
+        key = (about.get("uid", ""), type_, reason, message, reporter)
+        known = self._known.get(key)
+        if known is not None and self._count(namespace, known):
+            return
+        now = self._registry.clock.now()
+        name = f"{about['name']}.{int(now.timestamp() * 1e9):x}{random_suffix()}"
+        tree: Tree = {
+            "metadata": {"name": name, "namespace": namespace},
+            "involvedObject": about,
+            "reason": reason,
+            "message": message[:1024],
+            "source": {},
+            "firstTimestamp": None,
+            "lastTimestamp": None,
+            "type": type_,
+            "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "action": action,
+            "reportingComponent": reporter,
+            "reportingInstance": f"{reporter}-bayplan",
+        }
+        if related is not None:
+            tree["related"] = related
+        try:
+            self._registry.create(EVENTS, namespace, tree)
+        except StatusError:
+            return  # the namespace is going: nobody will read it
+        self._known[key] = name
+        if len(self._known) > MAX_KEPT:
+            self._known.popitem(last=False)
+
+    def _count(self, namespace: str, name: str) -> bool:
+        """Count an event that is there; False if it is not."""
+        record = self._registry.store.get("events", (namespace, name))
+        if record is None:
+            return False
+        tree = record.decode()
+        count = int((tree.get("series") or {}).get("count") or 1) + 1
+        seen = self._registry.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        tree["series"] = {"count": count, "lastObservedTime": seen}
+        self._registry.write(EVENTS, record, tree)
+        return True
+
+
+def _reference(pod: Pod) -> Tree:
+    return {
+        "kind": "Pod",
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
+        "apiVersion": "v1",
+        "resourceVersion": pod.resource_version,
+    }

@@ -1,0 +1,202 @@
+"""Plane: all controllers of the embedded cluster, and when they run.
+
+Controllers note what happens within each change, and do what follows a little at a time between requests, so that
+clients are served meanwhile. On a clock that is set by hand nothing happens by itself: `settle` does it all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from ....api.pod import Pod
+from ....clock import Clock, Timers
+from ....errors import BayplanError
+from ...memory import WORKLOAD_KINDS, ClaimController, Controllers, VolumeController
+from ..registry.registry import Registry
+from ..store import Change, Store
+from .budgets import BudgetController
+from .cluster import LiveCluster
+from .events import EventSweeper
+from .garbage import GarbageCollector
+from .kubelets import NodeAgents
+from .mirror import Mirror
+from .namespaces import NamespaceController
+from .nodes import NodeController
+from .protection import ProtectionController
+from .statuses import StatusController
+
+log = logging.getLogger(__name__)
+MAX_ROUNDS = 10_000
+RETRY_S = 10.0
+MOMENT_S = 0.003
+
+
+class Controller(Protocol):
+    """Does what follows from what it noted, some of it at a time."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether something was noted that is not done."""
+
+    def run_once(self) -> object:
+        """Do some of it."""
+
+
+class _Volumes(VolumeController):
+    """The volume controller, in steps as the others."""
+
+    def run_once(self) -> None:
+        self.run()
+
+
+class _Claims(ClaimController):
+    """The controller of resource claims, in steps as the others."""
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._pods or self._claims)
+
+    def run_once(self) -> None:
+        self.run()
+
+
+class _Workloads(Controllers):
+    """The workload controllers, whose failures are told and tried again."""
+
+    def __init__(self, cluster: LiveCluster, pods: list[Pod], timers: Timers) -> None:
+        super().__init__(cluster, None, pods, live=cluster.making.read_template)
+        self._live_cluster = cluster
+        self._timers = timers
+
+    def run_once(self) -> list[Pod]:
+        made = super().run_once()
+        failures, self.failures[:] = list(self.failures), []
+        for workload, error in failures:
+            self._live_cluster.warn(workload, "FailedCreate", str(error))
+            self._timers.after(RETRY_S, partial(self.retry, workload))
+        return made
+
+
+class ControlPlane:
+    """The controllers of one cluster. `runs_pods` False: pods that are bound stay pending, and go by nobody's hand."""
+
+    def __init__(
+        self, store: Store, mirror: Mirror, registry: Registry, clock: Clock, runs_pods: bool = True
+    ) -> None:
+        self.clock = clock
+        self.timers = Timers(clock)
+        self.cluster = LiveCluster(mirror, registry)
+        pods = list(mirror.list("Pod"))
+        self.workloads = _Workloads(self.cluster, pods, self.timers)
+        volumes = _Volumes(self.cluster, timers=self.timers)
+        claims = _Claims(self.cluster)
+        agents = NodeAgents(self.cluster, registry, clock, self.timers)
+        nodes = NodeController(self.cluster, registry, self.timers)
+        protection = ProtectionController(self.cluster, registry)
+        budgets = BudgetController(self.cluster, registry)
+        statuses = StatusController(self.cluster, self.workloads, registry)
+        self._controllers: list[Controller] = [
+            GarbageCollector(store, registry),
+            NamespaceController(store, registry),
+            self.workloads,
+            volumes,
+            claims,
+            protection,
+            nodes,
+            budgets,
+            statuses,
+        ]
+        EventSweeper(store, clock, self.timers)
+        mirror.watch(self.workloads, replay=False)
+        for handler in (volumes, claims, protection, nodes, budgets, statuses):
+            mirror.watch(handler)
+        if runs_pods:
+            self._controllers.append(agents)
+            mirror.watch(agents)
+        for kind in WORKLOAD_KINDS:
+            for workload in mirror.list(kind):
+                self.workloads.on_add(workload)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._due: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._extra: list[Callable[[], bool]] = []
+        store.follow(self._follow)
+
+    def also_run(self, work: Callable[[], bool]) -> None:
+        """Do `work`, too, whenever something happened; it says whether there is more of it to do."""
+        self._extra.append(work)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether some controller has something to do."""
+        return any(controller.has_work for controller in self._controllers)
+
+    def start(self) -> None:
+        """Run from now on, on the loop of the caller."""
+        self._loop = asyncio.get_running_loop()
+        self.wake()
+
+    def stop(self) -> None:
+        """Run no more."""
+        self._loop = None
+        for handle in (self._due, self._timer):
+            if handle is not None:
+                handle.cancel()
+
+    def wake(self) -> None:
+        """See what is to be done, in a moment: changes that come together are looked after together."""
+        if self._loop is not None and self._due is None:
+            self._due = self._loop.call_later(MOMENT_S, self._run)
+
+    def settle(self) -> None:
+        """Do all there is to be done now."""
+        for _ in range(MAX_ROUNDS):
+            self.timers.fire_due()
+            more = [work() for work in self._extra]
+            if not self.has_work and not any(more):
+                return
+            self._run_once()
+        raise AssertionError("controllers keep each other busy")
+
+    def _follow(self, change: Change) -> None:
+        self.wake()
+
+    def _run(self) -> None:
+        self._due = None
+        self._guarded(self.timers.fire_due)
+        self._run_once()
+        more = [self._guarded(work) for work in self._extra]
+        if self._loop is None:
+            return
+        if self.has_work or any(more):
+            self.wake()
+        self._set_timer()
+
+    def _run_once(self) -> None:
+        for controller in self._controllers:
+            if controller.has_work:
+                self._guarded(controller.run_once)
+
+    def _guarded(self, work: Callable[[], object]) -> object:
+        """One that fails does not keep the others from their work."""
+        try:
+            return work()
+        except BayplanError as error:
+            log.warning("%s: %s", type(error).__name__, error)
+        except Exception:
+            log.exception("a controller failed")
+        return None
+
+    def _set_timer(self) -> None:
+        """Wake up when the next timer is due."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        when = self.timers.next()
+        if when is not None and self._loop is not None:
+            delay = max(when - self.clock.monotonic(), 0)
+            self._timer = self._loop.call_later(delay, self.wake)

@@ -1,0 +1,184 @@
+"""Errors: refusals in the form of Kubernetes, metav1.Status.
+
+Mirrors k8s.io/apimachinery/pkg/api/errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ....errors import BayplanError
+from .resources import Resource
+
+
+class Cause(NamedTuple):
+    """One of the reasons of a refusal."""
+
+    reason: str
+    message: str
+    field: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        found = {"reason": self.reason, "message": self.message}
+        return found | {"field": self.field} if self.field else found
+
+
+class StatusError(BayplanError):
+    """A refusal: its HTTP code, its reason in one word, its message, and what it is about."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        details: Mapping[str, Any] | None = None,
+        retry_after_s: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.details = dict(details or {})
+        self.retry_after_s = retry_after_s
+        if retry_after_s is not None:
+            self.details["retryAfterSeconds"] = retry_after_s
+
+    def as_status(self) -> dict[str, Any]:
+        """The refusal as clients get it."""
+        status = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": str(self),
+            "reason": self.reason,
+            "details": self.details,
+            "code": self.code,
+        }
+        return {key: value for key, value in status.items() if value or key == "metadata"}
+
+
+def _about(resource: Resource, name: str, **more: Any) -> dict[str, Any]:
+    details = {"name": name, "group": resource.group, "kind": resource.plural, **more}
+    return {key: value for key, value in details.items() if value}
+
+
+def _quoted(resource: Resource, name: str) -> str:
+    return f'{resource.name} "{name}"'
+
+
+def not_found(resource: Resource, name: str) -> StatusError:
+    """There is no such object."""
+    message = f"{_quoted(resource, name)} not found"
+    return StatusError(404, "NotFound", message, _about(resource, name))
+
+
+def no_such_path() -> StatusError:
+    """There is nothing at that path."""
+    return StatusError(404, "NotFound", "the server could not find the requested resource")
+
+
+def already_exists(resource: Resource, name: str) -> StatusError:
+    """The name is taken."""
+    message = f"{_quoted(resource, name)} already exists"
+    return StatusError(409, "AlreadyExists", message, _about(resource, name))
+
+
+def conflict(resource: Resource, name: str, problem: str) -> StatusError:
+    """It cannot be done to the object as it is."""
+    message = f"Operation cannot be fulfilled on {_quoted(resource, name)}: {problem}"
+    return StatusError(409, "Conflict", message, _about(resource, name))
+
+
+def stale(resource: Resource, name: str) -> StatusError:
+    """The object changed since the client read it."""
+    problem = "the object has been modified; please apply your changes to the latest version and try again"
+    return conflict(resource, name, problem)
+
+
+def forbidden(
+    resource: Resource, name: str, problem: str, causes: Sequence[Cause] = ()
+) -> StatusError:
+    """It is not allowed, whoever asks."""
+    message = f"{_quoted(resource, name)} is forbidden: {problem}"
+    found = [cause.as_dict() for cause in causes]
+    return StatusError(403, "Forbidden", message, _about(resource, name, causes=found))
+
+
+def bad_request(message: str) -> StatusError:
+    """The request makes no sense."""
+    return StatusError(400, "BadRequest", message)
+
+
+def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> StatusError:
+    """The object makes no sense, at these fields."""
+    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    found = [f"{cause.field}: {cause.message}" for cause in causes]
+    listed = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
+    details = _about(resource, name) | {
+        "kind": resource.kind,
+        "causes": [cause.as_dict() for cause in causes],
+    }
+    return StatusError(422, "Invalid", f'{kind} "{name}" is invalid: {listed}', details)
+
+
+def gone(message: str) -> StatusError:
+    """What was asked for is no longer known."""
+    return StatusError(410, "Expired", message)
+
+
+def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
+    """The body is in a form that is not read."""
+    message = (
+        "the body of the request was in an unknown format - accepted media types include: "
+        + ", ".join(accepted)
+    )
+    return StatusError(415, "UnsupportedMediaType", message)
+
+
+def not_acceptable(accepted: Sequence[str]) -> StatusError:
+    """The client takes no form that is served."""
+    message = f"only the following media types are accepted: {', '.join(accepted)}"
+    return StatusError(406, "NotAcceptable", message)
+
+
+def method_not_allowed() -> StatusError:
+    """That cannot be done there."""
+    message = "the server does not allow this method on the requested resource"
+    return StatusError(405, "MethodNotAllowed", message)
+
+
+def too_many_requests(message: str, causes: Sequence[Cause], retry_after_s: int) -> StatusError:
+    """Not now; later."""
+    found = [cause.as_dict() for cause in causes]
+    return StatusError(429, "TooManyRequests", message, {"causes": found}, retry_after_s)
+
+
+def internal(message: str) -> StatusError:
+    """The server failed."""
+    text = f"Internal error occurred: {message}"
+    causes = [{"message": message}]
+    return StatusError(500, "InternalError", text, {"causes": causes})
+
+
+def required(field: str, message: str = "") -> Cause:
+    """A value is missing."""
+    return Cause("FieldValueRequired", f"Required value{f': {message}' if message else ''}", field)
+
+
+def invalid_value(field: str, value: Any, problem: str) -> Cause:
+    """A value cannot be."""
+    shown = f'"{value}"' if isinstance(value, str) else value
+    return Cause("FieldValueInvalid", f"Invalid value: {shown}: {problem}", field)
+
+
+def forbidden_field(field: str, problem: str) -> Cause:
+    """A field must not be set, or not be changed."""
+    return Cause("FieldValueForbidden", f"Forbidden: {problem}", field)
+
+
+def unsupported_value(field: str, value: str, choices: Sequence[str]) -> Cause:
+    """A value that is none of the choices."""
+    known = ", ".join(f'"{choice}"' for choice in choices)
+    message = f'Unsupported value: "{value}": supported values: {known}'
+    return Cause("FieldValueNotSupported", message, field)

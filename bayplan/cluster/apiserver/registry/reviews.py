@@ -1,0 +1,37 @@
+"""Reviews: questions about who somebody is and what he may do.
+
+There is one user, who may do everything: whoever has the token, or anybody when the server has none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .resources import Resource
+
+Tree = dict[str, Any]
+
+USER = {"username": "bayplan-admin", "groups": ["system:masters", "system:authenticated"]}
+
+
+def answer(resource: Resource, tree: Tree, token: str) -> Tree:
+    """The question with its answer as status."""
+    spec = tree.get("spec") or {}
+    status: Tree
+    match resource.kind:
+        case "TokenReview":
+            known = not token or spec.get("token") == token
+            status = {"authenticated": True, "user": USER} if known else {"authenticated": False}
+        case "SelfSubjectReview":
+            status = {"userInfo": USER}
+        case "SelfSubjectRulesReview":
+            everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+            status = {
+                "resourceRules": [everything],
+                "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+                "incomplete": False,
+            }
+        case _:
+            is_nobody = token and spec.get("user") == "system:anonymous"
+            status = {"allowed": not is_nobody}
+    return {**tree, "metadata": tree.get("metadata") or {}, "status": status}

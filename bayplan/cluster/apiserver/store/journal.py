@@ -1,0 +1,169 @@
+"""Journal: where changes are put before they are acknowledged.
+
+On disk it is an SQLite file: all changes that came while one commit was under way go into the next (group commit), and
+a commit is on the disk when it returns (`synchronous=FULL`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from ....errors import BayplanError, InputError
+from .records import Key
+
+FILE_NAME = "bayplan.db"
+SCHEMA_VERSION = 1
+
+
+class Entry(NamedTuple):
+    """One change: the object as it is now, or None when it went."""
+
+    resource: str
+    key: Key
+    resource_version: int
+    data: bytes | None
+
+
+class StorageError(BayplanError):
+    """The disk failed: what was not acknowledged is lost."""
+
+
+class Journal(Protocol):
+    """Keeps what it is told, and says when it is safe."""
+
+    def load(self) -> tuple[int, Iterator[Entry]]:
+        """The last resource version, and everything that is there."""
+
+    def append(self, entry: Entry) -> None:
+        """Keep a change; whoever listens is told when it is safe."""
+
+    def listen(self, on_safe: Callable[[int], None]) -> None:
+        """Tell `on_safe` the resource version up to which everything is safe, whenever that grows."""
+
+    @property
+    def failure(self) -> StorageError | None:
+        """Why nothing can be kept any more; None while all is well."""
+
+    async def close(self) -> None:
+        """Bring what is left to safety and let go of the file."""
+
+
+class MemoryJournal:
+    """Keeps nothing: everything is as safe as it will ever be at once."""
+
+    failure: StorageError | None = None
+
+    def __init__(self) -> None:
+        self._on_safe: Callable[[int], None] = lambda version: None
+
+    def load(self) -> tuple[int, Iterator[Entry]]:
+        return 0, iter(())
+
+    def append(self, entry: Entry) -> None:
+        self._on_safe(entry.resource_version)
+
+    def listen(self, on_safe: Callable[[int], None]) -> None:
+        self._on_safe = on_safe
+
+    async def close(self) -> None:
+        pass
+
+
+class SqliteJournal:
+    """Keeps everything in `folder`, which is made if it is not there. Raises InputError if that cannot be.
+
+    One process at a time: the file stays locked while the journal is open.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE_NAME
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
+        self._pending: list[Entry] = []
+        self._commit: asyncio.Future[None] | None = None
+        self._on_safe: Callable[[int], None] = lambda version: None
+        self.failure: StorageError | None = None
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(self._path, check_same_thread=False, timeout=1)
+            self._prepare()
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(f"{self._path}: expected a database to write; got {error}") from None
+
+    def _prepare(self) -> None:
+        database = self._database
+        database.execute("PRAGMA locking_mode=EXCLUSIVE")
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("PRAGMA synchronous=FULL")
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if version not in (0, SCHEMA_VERSION):
+            raise InputError(
+                f"{self._path}: expected data of version {SCHEMA_VERSION}; got version {version}"
+            )
+        with database:
+            database.execute("BEGIN IMMEDIATE")
+            database.execute(
+                "CREATE TABLE IF NOT EXISTS objects (resource TEXT, namespace TEXT, name TEXT,"
+                " version INTEGER, data BLOB, PRIMARY KEY (resource, namespace, name))"
+                " WITHOUT ROWID"
+            )
+            database.execute("CREATE TABLE IF NOT EXISTS counter (last INTEGER)")
+            if database.execute("SELECT count(*) FROM counter").fetchone() == (0,):
+                database.execute("INSERT INTO counter VALUES (0)")
+            database.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+
+    def load(self) -> tuple[int, Iterator[Entry]]:
+        (last,) = self._database.execute("SELECT last FROM counter").fetchone()
+        rows = self._database.execute(
+            "SELECT resource, namespace, name, version, data FROM objects ORDER BY version"
+        )
+        return last, (Entry(r, (ns, name), version, data) for r, ns, name, version, data in rows)
+
+    def append(self, entry: Entry) -> None:
+        self._pending.append(entry)
+        if self._commit is None and self.failure is None:
+            self._begin()
+
+    def listen(self, on_safe: Callable[[int], None]) -> None:
+        self._on_safe = on_safe
+
+    async def close(self) -> None:
+        while self._commit is not None:
+            await asyncio.wait([self._commit])
+        self._thread.shutdown()
+        self._database.close()
+
+    def _begin(self) -> None:
+        """Write everything that is pending, in the journal's own thread."""
+        batch, self._pending = self._pending, []
+        loop = asyncio.get_running_loop()
+        self._commit = loop.run_in_executor(self._thread, self._write, batch)
+        self._commit.add_done_callback(lambda commit: self._written(commit, batch))
+
+    def _written(self, commit: asyncio.Future[None], batch: list[Entry]) -> None:
+        self._commit = None
+        error = commit.exception()
+        if error is not None:
+            self.failure = StorageError(f"{self._path}: expected to write; got {error}")
+        elif self._pending:
+            self._begin()  # before anybody is told: the disk shall not wait
+        self._on_safe(batch[-1].resource_version)
+
+    def _write(self, batch: list[Entry]) -> None:
+        newest = {(entry.resource, entry.key): entry for entry in batch}
+        kept = [
+            (e.resource, *e.key, e.resource_version, e.data)
+            for e in newest.values()
+            if e.data is not None
+        ]
+        gone = [(e.resource, *e.key) for e in newest.values() if e.data is None]
+        with self._database as database:
+            database.executemany("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)", kept)
+            database.executemany(
+                "DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?", gone
+            )
+            database.execute("UPDATE counter SET last = ?", (batch[-1].resource_version,))

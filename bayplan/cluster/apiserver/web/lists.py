@@ -1,0 +1,130 @@
+"""Lists: many objects at once or page by page.
+
+A list in pages is one list: what is on the later pages is as it was when the first was read. Records never change, so
+to keep a list is to keep references.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import OrderedDict
+from collections.abc import Sequence
+from secrets import token_hex
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ....clock import Clock
+from ..registry.errors import StatusError, bad_request, forbidden_field, gone, invalid
+from ..registry.resources import Resource
+from ..registry.selecting import make_matcher
+from ..store import Record, Store
+from .requests import Options
+
+MAX_KEPT = 64
+KEPT_S = 300.0
+
+
+class Page(NamedTuple):
+    """Some objects, and what the list says about itself."""
+
+    records: Sequence[Record]
+    metadata: dict[str, Any]
+
+
+class _Rest(NamedTuple):
+    """What is left of a list."""
+
+    resource: str
+    records: Sequence[Record]
+    resource_version: int
+    until: float
+
+
+class Lists:
+    """Reads lists from the store, and keeps the rest of those that are read in pages."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._rests: OrderedDict[str, _Rest] = OrderedDict()
+
+    def read(self, resource: Resource, namespace: str, options: Options) -> Page:
+        """The list, or the next page of it; StatusError when it cannot be had."""
+        if options.continue_token:
+            return self._go_on(resource, options)
+        self._check_version(options)
+        matches = make_matcher(resource, options.labels, options.fields)
+        records = self._store.list(resource.storage, namespace)
+        if matches is not None:
+            records = [record for record in records if matches(record)]
+        return self._page(resource, records, self._store.resource_version, options.limit)
+
+    def _check_version(self, options: Options) -> None:
+        text, current = options.resource_version, self._store.resource_version
+        if not text or text == "0":
+            return
+        if not text.isdecimal():
+            raise bad_request(f'Invalid value: "{text}": resourceVersion: expected a number')
+        if int(text) > current:
+            raise too_large(int(text), current)
+        if options.version_match == "Exact" and int(text) != current:
+            raise gone(f"The resourceVersion for the provided list is too old: {text} ({current})")
+
+    def _go_on(self, resource: Resource, options: Options) -> Page:
+        if options.resource_version not in ("", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
+        rest = self._rests.get(_read_token(options.continue_token))
+        if (
+            rest is None
+            or rest.resource != resource.storage
+            or rest.until < self._clock.monotonic()
+        ):
+            raise gone(
+                "The provided continue parameter is too old to display a consistent list result."
+                " Start the list anew."
+            )
+        return self._page(resource, rest.records, rest.resource_version, options.limit)
+
+    def _page(
+        self, resource: Resource, records: Sequence[Record], version: int, limit: int
+    ) -> Page:
+        metadata: dict[str, Any] = {"resourceVersion": str(version)}
+        if limit <= 0 or len(records) <= limit:
+            return Page(records, metadata)
+        token = token_hex(8)
+        until = self._clock.monotonic() + KEPT_S
+        self._rests[token] = _Rest(resource.storage, records[limit:], version, until)
+        now = self._clock.monotonic()
+        while len(self._rests) > MAX_KEPT or next(iter(self._rests.values())).until < now:
+            self._rests.popitem(last=False)
+        metadata["continue"] = _make_token(token, version)
+        metadata["remainingItemCount"] = len(records) - limit
+        return Page(records[:limit], metadata)
+
+
+def too_large(asked: int, current: int) -> StatusError:
+    """The client knows of changes that have not happened."""
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    message = f"Too large resource version: {asked}, current: {current}"
+    return StatusError(504, "Timeout", message, {"causes": [cause]}, retry_after_s=1)
+
+
+def check_initial_events(resource: Resource, options: Options) -> None:
+    """Refuse to begin a watch with a list unless the client says what it expects of it."""
+    if options.sends_initial and options.version_match != "NotOlderThan":
+        problem = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        raise invalid(resource, "", [forbidden_field("resourceVersionMatch", problem)])
+
+
+def _make_token(key: str, version: int) -> str:
+    data = msgspec.json.encode({"v": "bayplan", "rv": version, "rest": key})
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _read_token(token: str) -> str:
+    try:
+        data = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        return str(msgspec.json.decode(data)["rest"])
+    except (ValueError, KeyError, TypeError, msgspec.DecodeError):
+        raise bad_request(f"continue key is not valid: {token}") from None

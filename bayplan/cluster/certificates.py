@@ -1,0 +1,137 @@
+"""Certificates: one for servers on this machine, made on the spot, for 127.0.0.1 and localhost, signed by itself.
+
+ECDSA over P-256 and DER by hand: the embedded API server and the tests need no more than one certificate, and no
+further package. Not for keys that guard anything beyond the machine: the arithmetic takes no care of timing.
+"""
+
+import base64
+import hashlib
+import secrets
+from typing import NamedTuple
+
+P = 2**256 - 2**224 + 2**192 + 2**96 - 1
+ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+BASE = (
+    0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
+    0x4FE342E2FE1A7F9B8EE7EB4A7C0F9E162BCE33576B315ECECBB6406837BF51F5,
+)
+Point = tuple[int, int] | None
+
+SEQUENCE, SET, INTEGER, BITS, OCTETS, TEXT, TIME = 0x30, 0x31, 2, 3, 4, 0x0C, 0x18
+CURVE = bytes.fromhex("06082a8648ce3d030107")
+EC_KEY = bytes.fromhex("06072a8648ce3d0201")
+ECDSA_SHA256 = bytes.fromhex("300a06082a8648ce3d040302")
+
+
+class Certificate(NamedTuple):
+    """A certificate and its key, both as PEM."""
+
+    cert: bytes
+    key: bytes
+
+
+def make_certificate() -> Certificate:
+    """A new certificate that is its own authority."""
+    secret = secrets.randbelow(ORDER - 1) + 1
+    point = multiply(secret, BASE)
+    assert point is not None
+    public = b"\x04" + point[0].to_bytes(32, "big") + point[1].to_bytes(32, "big")
+    body = certificate_body(public)
+    signature = der(BITS, b"\0" + sign(secret, body))
+    cert = der(SEQUENCE, body + ECDSA_SHA256 + signature)
+    key = der(
+        SEQUENCE,
+        number(1)
+        + der(OCTETS, secret.to_bytes(32, "big"))
+        + der(0xA0, CURVE)
+        + der(0xA1, der(BITS, b"\0" + public)),
+    )
+    return Certificate(pem("CERTIFICATE", cert), pem("EC PRIVATE KEY", key))
+
+
+def certificate_body(public: bytes) -> bytes:
+    """What is signed: names, validity, the public key."""
+    name = der(
+        SEQUENCE,
+        der(SET, der(SEQUENCE, bytes.fromhex("0603550403") + der(TEXT, b"bayplan"))),
+    )
+    valid = der(SEQUENCE, der(TIME, b"20000101000000Z") + der(TIME, b"22000101000000Z"))
+    key = der(SEQUENCE, der(SEQUENCE, EC_KEY + CURVE) + der(BITS, b"\0" + public))
+    names = der(SEQUENCE, der(0x82, b"localhost") + der(0x87, bytes([127, 0, 0, 1])))
+    is_ca = der(SEQUENCE, bytes.fromhex("0101ff"))
+    extensions = der(
+        SEQUENCE,
+        der(SEQUENCE, bytes.fromhex("0603551d11") + der(OCTETS, names))
+        + der(SEQUENCE, bytes.fromhex("0603551d130101ff") + der(OCTETS, is_ca)),
+    )
+    version = der(0xA0, number(2))
+    return der(
+        SEQUENCE,
+        version
+        + number(secrets.randbits(63) | 1)
+        + ECDSA_SHA256
+        + name
+        + valid
+        + name
+        + key
+        + der(0xA3, extensions),
+    )
+
+
+def sign(secret: int, message: bytes) -> bytes:
+    """An ECDSA signature, as DER."""
+    digest = int.from_bytes(hashlib.sha256(message).digest(), "big")
+    while True:
+        nonce = secrets.randbelow(ORDER - 1) + 1
+        point = multiply(nonce, BASE)
+        assert point is not None
+        r = point[0] % ORDER
+        s = pow(nonce, -1, ORDER) * (digest + r * secret) % ORDER
+        if r and s:
+            return der(SEQUENCE, number(r) + number(s))
+
+
+def multiply(times: int, point: Point) -> Point:
+    """`point` added to itself so many times, on the curve."""
+    total: Point = None
+    while times:
+        if times & 1:
+            total = add(total, point)
+        point = add(point, point)
+        times >>= 1
+    return total
+
+
+def add(first: Point, second: Point) -> Point:
+    """The sum of two points of the curve; None is the neutral one."""
+    if first is None or second is None:
+        return first or second
+    (x1, y1), (x2, y2) = first, second
+    if x1 == x2 and (y1 + y2) % P == 0:
+        return None
+    if first == second:
+        slope = (3 * x1 * x1 - 3) * pow(2 * y1, -1, P) % P
+    else:
+        slope = (y2 - y1) * pow(x2 - x1, -1, P) % P
+    x3 = (slope * slope - x1 - x2) % P
+    return x3, (slope * (x1 - x3) - y1) % P
+
+
+def der(tag: int, content: bytes) -> bytes:
+    """A value with its tag and length."""
+    size = len(content)
+    if size < 128:
+        return bytes([tag, size]) + content
+    length = size.to_bytes((size.bit_length() + 7) // 8, "big")
+    return bytes([tag, 0x80 | len(length)]) + length + content
+
+
+def number(value: int) -> bytes:
+    """A non-negative INTEGER."""
+    return der(INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "big"))
+
+
+def pem(what: str, content: bytes) -> bytes:
+    """The content as people paste it."""
+    text = base64.encodebytes(content).decode()
+    return f"-----BEGIN {what}-----\n{text}-----END {what}-----\n".encode()

@@ -1,0 +1,322 @@
+"""Connection: requests to the API server, with bytes in and bytes out, and its refusals as our errors.
+
+When a request is sent again follows k8s.io/client-go/rest/with_retry.go: a server that says so with Retry-After is
+asked again, and so is one that broke off the answer to a GET. Whatever else fails is the caller's to judge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from ... import __version__
+from ...api.meta import Wire
+from ...errors import ApiError, ConflictError, InputError, NotFoundError
+from .credentials import Credentials
+
+log = logging.getLogger(__name__)
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+
+MAX_RETRIES = 10
+RESET_RETRY_S = 1.0
+"""How long to wait after a connection broke in the middle of an answer."""
+REQUEST_TIMEOUT_S = 60.0
+CONNECT_TIMEOUT_S = 30.0
+READ_BUFFER = 1 << 18
+KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+"""When a silent connection is looked after, in seconds, and how often before it is given up."""
+
+Tree = dict[str, Any]
+
+
+class Answer(NamedTuple):
+    """What the server said: its status code, the bytes, and how long to wait if it wants to be asked again."""
+
+    code: int
+    body: bytes
+    retry_after_s: float | None = None
+
+
+class UnreachableError(ApiError):
+    """There was no answer, or only the beginning of one."""
+
+
+class ServerStatus(Wire, frozen=True):
+    """A Status object: why the server refused."""
+
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+
+
+_STATUS = msgspec.json.Decoder(ServerStatus)
+
+
+class Connection:
+    """One session with one API server; used on the event loop that it was made on."""
+
+    def __init__(
+        self, credentials: Credentials, user_agent: str = f"bayplan/{__version__}"
+    ) -> None:
+        self.credentials = credentials
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=90),
+            auto_decompress=True,
+            read_bufsize=READ_BUFFER,
+            headers={"User-Agent": user_agent, "Accept": JSON},
+            skip_auto_headers=("Content-Type",),
+        )
+        self._refreshing: asyncio.Task[None] | None = None
+        self.is_away = False
+        """The server did not answer when it was last asked."""
+        self._back = asyncio.Event()
+
+    @property
+    def server(self) -> str:
+        """The address of the server."""
+        return self.credentials.server
+
+    async def pause(self, seconds: float) -> None:
+        """Wait, but no longer than until a server that was away answers again, whoever asked."""
+        if not self.is_away:
+            await asyncio.sleep(seconds)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._back.wait()
+
+    async def close(self) -> None:
+        """End the session; what is under way fails."""
+        await self._session.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        query: Mapping[str, str | int] | None = None,
+        content_type: str = JSON,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+        retries: int = MAX_RETRIES,
+    ) -> bytes:
+        """Send a request and return the body of the answer.
+
+        NotFoundError, ConflictError or ApiError when the server refuses, UnreachableError when it does not answer.
+        """
+        target = f"{path}?{urlencode(query)}" if query else path
+        send: Callable[[], Awaitable[Answer]] = lambda: self._send(  # noqa: E731
+            method, target, body, content_type, timeout_s
+        )
+        answer = await retried(send, retries, is_get=method == "GET")
+        if answer.code == 401:
+            await self._refresh(was_refused=True)
+            answer = await send()
+        if answer.code >= 400:
+            raise self._refusal(answer, f"{method} {path}")
+        return answer.body
+
+    async def get(self, path: str, query: Mapping[str, str | int] | None = None) -> Tree:
+        """What is at `path`, decoded."""
+        return decode_tree(await self.request("GET", path, query=query))
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        tree: Any = None,
+        *,
+        content_type: str = JSON,
+        query: Mapping[str, str | int] | None = None,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+    ) -> Tree:
+        """Send `tree` (POST, PUT, PATCH, DELETE) and return the answer, decoded."""
+        body = None if tree is None else msgspec.json.encode(tree)
+        return decode_tree(
+            await self.request(
+                method, path, body, query=query, content_type=content_type, timeout_s=timeout_s
+            )
+        )
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, query: Mapping[str, str | int], silence_s: float
+    ) -> AsyncIterator[aiohttp.StreamReader]:
+        """The body of the answer to a GET, as it comes; it ends in UnreachableError after `silence_s` without any."""
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=silence_s
+        )
+        try:
+            async with await self._open("GET", f"{path}?{urlencode(query)}", None, timeout) as got:
+                if got.status >= 400:
+                    answer = Answer(got.status, await got.read(), _retry_after(got))
+                    if answer.code == 401:
+                        await self._refresh(was_refused=True)
+                    raise self._refusal(answer, f"GET {path}")
+                _keep_alive(got)
+                yield got.content
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise self._unreachable(error) from None
+
+    async def _send(
+        self, method: str, target: str, body: bytes | None, content_type: str, timeout_s: float
+    ) -> Answer:
+        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
+        try:
+            async with await self._open(method, target, body, timeout, content_type) as response:
+                return Answer(response.status, await response.read(), _retry_after(response))
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise self._unreachable(error) from None
+
+    async def _open(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None,
+        timeout: aiohttp.ClientTimeout,
+        content_type: str = JSON,
+    ) -> aiohttp.ClientResponse:
+        credentials = self.credentials
+        if credentials.is_stale:
+            await self._refresh()
+        headers = {}
+        if body is not None:
+            headers["Content-Type"] = content_type
+        if credentials.authorization is not None:
+            headers["Authorization"] = credentials.authorization
+        response = await self._session.request(
+            method,
+            URL(credentials.server + target, encoded=True),
+            data=body,
+            headers=headers,
+            timeout=timeout,
+            ssl=True if credentials.ssl_context is None else credentials.ssl_context,
+            server_hostname=credentials.server_name,
+            proxy=credentials.proxy,
+            allow_redirects=False,
+        )
+        if self.is_away:
+            self.is_away = False
+            self._back.set()
+        return response
+
+    async def _refresh(self, was_refused: bool = False) -> None:
+        """Look after the token; whoever comes meanwhile waits for the same."""
+        if self._refreshing is None:
+            work = self.credentials.refresh(was_refused)
+            self._refreshing = asyncio.ensure_future(work)
+            self._refreshing.add_done_callback(self._refreshed)
+        with suppress(InputError):  # it was said; the old token may still do
+            await asyncio.shield(self._refreshing)
+
+    def _refreshed(self, task: asyncio.Task[None]) -> None:
+        self._refreshing = None
+        if not task.cancelled() and task.exception() is not None:
+            log.warning("cannot renew the credentials: %s", task.exception())
+
+    def _refusal(self, answer: Answer, what: str) -> ApiError:
+        if answer.code == 401:
+            source = self.credentials.source
+            text = f"{self.server}: expected credentials that it knows; it does not know those of {source}"
+            return ApiError(text, 401)
+        return refusal(answer, what)
+
+    def _unreachable(self, error: Exception) -> UnreachableError:
+        if not self.is_away:
+            self.is_away = True
+            self._back.clear()
+        if isinstance(error, TimeoutError):
+            problem = "no answer in time"
+        elif isinstance(error, aiohttp.ClientConnectorCertificateError):
+            problem = str(error.certificate_error)
+        elif isinstance(error, aiohttp.ClientConnectorError):
+            problem = error.os_error.strerror or str(error.os_error)
+        elif isinstance(error, ssl.SSLError):
+            problem = error.reason or str(error)
+        else:
+            problem = str(error) or type(error).__name__
+        return UnreachableError(f"{self.server}: cannot reach the API server: {problem}")
+
+
+async def retried(
+    send: Callable[[], Awaitable[Answer]], retries: int = MAX_RETRIES, *, is_get: bool = False
+) -> Answer:
+    """Send, and send again as long as the server asks for it; a GET also when the connection broke."""
+    for left in range(retries, -1, -1):
+        try:
+            answer = await send()
+        except UnreachableError as error:
+            if not is_get or not left or not _is_reset(error):
+                raise
+            await asyncio.sleep(RESET_RETRY_S)
+            continue
+        if not left or not (answer.code == 429 or answer.code >= 500):
+            break
+        if answer.retry_after_s is None:
+            break
+        await asyncio.sleep(answer.retry_after_s)
+    return answer
+
+
+def refusal(answer: Answer, what: str) -> ApiError:
+    """Why the server refused, in its own words; `what` was asked stands for those if it has none."""
+    try:
+        status = _STATUS.decode(answer.body)
+    except msgspec.MsgspecError:
+        status = ServerStatus()
+    message = status.message or f"{what}: the server answered with status {answer.code}"
+    if answer.code == 404:
+        return NotFoundError(message)
+    if answer.code == 409:
+        return ConflictError(message)
+    return ApiError(message, answer.code)
+
+
+def decode_tree(body: bytes) -> Tree:
+    """An object from the bytes of an answer; ApiError when it is none."""
+    try:
+        tree = msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
+        raise ApiError(f"expected JSON from the API server; got {error}") from None
+    if not isinstance(tree, dict):
+        raise ApiError(f"expected an object from the API server; got {type(tree).__name__}")
+    return tree
+
+
+def _keep_alive(response: aiohttp.ClientResponse) -> None:
+    """Notice within a minute that the other end of a silent connection is gone."""
+    transport = response.connection.transport if response.connection is not None else None
+    wire: Any = transport.get_extra_info("socket") if transport is not None else None
+    if wire is None:
+        return
+    wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in KEEP_ALIVE.items():
+        if hasattr(socket, option):  # each system has its own
+            wire.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+def _retry_after(response: aiohttp.ClientResponse) -> float | None:
+    text = response.headers.get("Retry-After", "")
+    return float(text) if text.isdigit() else None
+
+
+def _is_reset(error: UnreachableError) -> bool:
+    """Whether the server was there, but the connection broke: another may do."""
+    cause = error.__context__
+    return isinstance(
+        cause,
+        ConnectionResetError | aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError,
+    )

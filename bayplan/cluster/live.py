@@ -1,0 +1,90 @@
+"""Live: all objects of a live cluster that bear on placement, for those who look once and write nothing.
+
+It can be imported without the packages that talk to a cluster; they are an extra.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from .kube.connection import Connection
+
+OnKind = Callable[[int, int], None]
+"""Is told how many kinds are read, of how many."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class LiveObjects:
+    """What was read, and from whom."""
+
+    server: str
+    """The address of the API server."""
+    objects: list[Any]
+
+
+def need_packages() -> None:
+    """InputError, with advice, when what talks to a cluster is not installed."""
+    for package in ("aiohttp", "kubernetes_asyncio"):
+        if importlib.util.find_spec(package) is None:
+            problem = "expected it to be installed; got nothing. Try: pip install 'bayplan[kube]'"
+            raise InputError(f"{package}: {problem}")
+
+
+@asynccontextmanager
+async def connected(
+    kubeconfig: str | Path | None, context: str | None
+) -> AsyncIterator[Connection]:
+    """A connection for the time of the `with`; None stands for the usual kubeconfig, and its current context."""
+    from .kube.connection import Connection
+    from .kube.credentials import load_credentials
+
+    connection = Connection(await load_credentials(kubeconfig, context))
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+def read_live(
+    kubeconfig: str | Path | None = None,
+    context: str | None = None,
+    namespace: str = "",
+    on_kind: OnKind | None = None,
+) -> LiveObjects:
+    """Read the cluster once. With a `namespace` only what is in it, and what is in none.
+
+    Raises InputError when packages or credentials are missing, ApiError when the server cannot be reached or does not
+    allow what is needed.
+    """
+    need_packages()
+
+    async def read() -> LiveObjects:
+        from .kube.snapshot import read_snapshot
+
+        async with connected(kubeconfig, context) as connection:
+            objects = await read_snapshot(connection, namespace, on_kind)
+            return LiveObjects(connection.server, objects)
+
+    return _run(read())
+
+
+def _run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run it to its end; in a notebook a loop runs already, so there it has a thread of its own."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()

@@ -1,0 +1,485 @@
+"""Controllers: see to it that workloads have the pods they want.
+
+Mirrors pkg/controller/{deployment,replicaset,replication,statefulset,job,daemon}: how pods are
+named, labelled and owned, and how many there should be. Pods that exist are counted, missing ones are made, all at
+once. Pods are deleted only when a workload was changed or removed, or a node left: what the input holds stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...api.meta import KubeObject
+from ...api.node import Node
+from ...api.pod import Pod
+from ...api.pod_spec import PodSpec
+from ...api.selectors import LabelSelector
+from ...api.workloads import (
+    DaemonSet,
+    Deployment,
+    Job,
+    PodTemplateSpec,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+from ...errors import BayplanError
+from . import daemons, deployments, jobs, stateful_sets
+from .admission import Admission, AdmissionError
+from .names import make_hash, make_name
+from .object_index import Cluster
+from .pod_index import COMPLETION_INDEX, OwnedPods, OwnerKey, PodIndex, is_active
+from .scaling import first_to_go
+from .store import MemoryCluster
+
+ReadTemplate = Callable[[KubeObject], bytes]
+"""What the template of a workload says, in bytes that are equal for equal ones."""
+
+REVISION_HASH = "controller-revision-hash"
+MAX_PODS_PER_WORKLOAD = 1_000_000
+
+
+def run_controllers(cluster: MemoryCluster, admission: Admission | None = None) -> list[Pod]:
+    """Make the pods that the workloads in `cluster` lack, and return them."""
+    controllers = Controllers(cluster, admission or Admission(cluster), cluster.list("Pod"))
+    workloads = [obj for kind in WORKLOAD_KINDS for obj in cluster.list(kind)]
+    return [pod for workload in workloads for pod in controllers.sync(workload)]
+
+
+class Controllers:
+    """All workload controllers of one cluster. `pods` are those that exist or are yet to be added.
+
+    The pods made are admitted and added to the cluster. As a watcher of the cluster (`cluster.watch(controllers,
+    replay=False)`) they note what happens to workloads, pods and nodes; `run` does what follows from it.
+
+    In a `live` cluster every change of a template is rolled out, templates are compared as `live` reads them, the
+    cluster admits pods itself, and what a workload leaves behind is collected by others.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        admission: Admission | None,
+        pods: Iterable[Pod],
+        live: ReadTemplate | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._admission = admission
+        self._is_live = live is not None
+        self.failures: list[tuple[KubeObject, BayplanError]] = []
+        """Workloads of a live cluster whose pods were refused; whoever reads it empties it."""
+        self._read_template = live or deployments.read_template
+        self._pods = PodIndex(pods)
+        self._numbers: dict[tuple[str, str, str], Iterator[int]] = {}
+        self._replica_sets: dict[tuple[str, str], dict[str, None]] | None = None
+        self._noted: dict[OwnerKey, bool] = {}
+        self._abandoned: list[OwnerKey] = []
+        self._rolling_out: set[tuple[str, str]] = set()
+        self._nodes_changed = False
+        self._sync: dict[str, Callable[[Any, bool], list[Pod]]] = {
+            "DaemonSet": self._sync_daemon_set,
+            "Deployment": self._sync_deployment,
+            "Job": self._sync_job,
+            "ReplicaSet": self._sync_replica_set,
+            "ReplicationController": self._sync_replication_controller,
+            "StatefulSet": self._sync_stateful_set,
+        }
+
+    def sync(self, workload: KubeObject, may_delete: bool = False) -> list[Pod]:
+        """Make the pods that `workload` lacks; none if it is no workload or on its way out.
+
+        With `may_delete`, pods beyond what it wants are deleted.
+        Raises AdmissionError, about the workload, when its pods would be refused.
+        """
+        stored = self._cluster.get(workload.kind, workload.namespace, workload.name)
+        if workload.kind not in self._sync or stored is None or stored.is_terminating:
+            return []
+        try:
+            made = self._sync[stored.kind](stored, may_delete)
+            for orphan in self._pods.take_adopted() if self._is_live else ():
+                self._adopt(orphan)
+            return made
+        except AdmissionError as error:
+            path = error.path if error.obj is stored else f"spec.template.{error.path}"
+            raise AdmissionError(workload, path, error.problem) from None
+
+    def replace(self, gone: Pod) -> list[Pod]:
+        """Make what the owner of a deleted pod lacks without it; the owner may be gone as well."""
+        owner = self._pods.owner_of(gone)
+        self._pods.remove(gone)
+        workload = self._cluster.get(*owner) if owner else None
+        return self.sync(workload) if workload is not None else []
+
+    # What happens
+
+    def on_add(self, obj: Any) -> None:
+        """A new workload wants its pods, a new node its daemons."""
+        match obj:
+            case Pod():
+                self._pods.add(obj)
+            case Node():
+                self._nodes_changed = True
+            case _ if obj.kind in self._sync:
+                if isinstance(obj, ReplicaSet):
+                    self._know_replica_set(obj)
+                self._note(_key(obj), False)
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """A workload may want more or fewer pods; a pod that ends is missing."""
+        match new:
+            case Pod():
+                self._pods.add(new)
+                if is_active(old) and not is_active(new):
+                    self._note(self._pods.owner_of(new), False)
+            case Node():
+                self._nodes_changed |= old.labels != new.labels or old.taints != new.taints
+            case _ if new.kind in self._sync:
+                if isinstance(new, Deployment) and (
+                    self._is_live or deployments.is_rollout(old, new)
+                ):
+                    self._rolling_out.add((new.namespace, new.name))
+                self._note(_key(new), True)
+
+    def on_delete(self, obj: Any) -> None:
+        """What belonged to a workload goes with it; a pod that went is missing."""
+        match obj:
+            case Pod():
+                self._note(self._pods.owner_of(obj), False)
+                self._pods.remove(obj)
+            case Node():
+                self._nodes_changed = True
+            case _ if obj.kind in self._sync:
+                self._abandoned.append(_key(obj))
+
+    def run(self) -> list[Pod]:
+        """Do what follows from what was noted, until nothing is left to do; returns the pods made."""
+        made: list[Pod] = []
+        while self.has_work:
+            made += self.run_once()
+        return made
+
+    @property
+    def has_work(self) -> bool:
+        """Whether something was noted that is not done."""
+        return bool(self._noted or self._abandoned or self._nodes_changed)
+
+    def run_once(self) -> list[Pod]:
+        """Do what follows from what was noted so far; what follows from that is noted in turn."""
+        if self._nodes_changed:
+            self._nodes_changed = False
+            for daemon_set in self._cluster.list("DaemonSet"):
+                self._note(_key(daemon_set), True)
+        abandoned, self._abandoned = self._abandoned, []
+        for key in abandoned:
+            self._clean_up(key)
+        made = []
+        noted, self._noted = self._noted, {}
+        for key, has_changed in noted.items():
+            workload = self._cluster.get(*key)
+            if workload is None:
+                continue
+            try:
+                made += self.sync(workload, may_delete=has_changed)
+            except BayplanError as error:
+                if not self._is_live:
+                    raise
+                self.failures.append((workload, error))
+        return made
+
+    def retry(self, workload: KubeObject) -> None:
+        """Try once more what failed."""
+        self._note(_key(workload), True)
+
+    def owned(self, workload: KubeObject) -> OwnedPods:
+        """The pods of a workload."""
+        return self._pods.owned_by(workload)
+
+    def _note(self, key: OwnerKey | None, has_changed: bool) -> None:
+        if key is not None:
+            self._noted[key] = has_changed or self._noted.get(key, False)
+
+    def _clean_up(self, key: OwnerKey) -> None:
+        """Delete what a workload that is gone has made."""
+        if self._is_live:
+            self._pods.forget_owner(key)
+            return
+        kind, namespace, name = key
+        if kind == "Deployment":
+            for replica_set in self._replica_sets_named(namespace, name):
+                self._cluster.delete(replica_set)
+        for pod in self._pods.forget_owner(key):
+            self._delete(pod)
+
+    def _adopt(self, orphan: Pod) -> None:
+        """Write on a pod without owner who took it on, in a cluster where others read that."""
+        key = self._pods.owner_of(orphan)
+        owner = self._cluster.get(*key) if key is not None else None
+        pod: Pod | None = self._cluster.get("Pod", orphan.namespace, orphan.name)
+        if owner is not None and pod is not None and pod.controller is None:
+            owners = (*pod.owner_references, deployments.owner_reference(owner))
+            self._cluster.update(pod.replace(owner_references=owners))
+
+    def _own(self, replica_set: ReplicaSet, deployment: Deployment) -> ReplicaSet:
+        """The replica set with the deployment as its owner, written if it had none."""
+        if deployments.deployment_of(replica_set) != "":
+            return replica_set
+        owners = (*replica_set.owner_references, deployments.owner_reference(deployment))
+        metadata = replace(replica_set.metadata, owner_references=owners)
+        owned = self._cluster.update(replace(replica_set, metadata=metadata))
+        self._know_replica_set(owned)
+        return owned
+
+    # Each kind of workload
+
+    def _sync_deployment(self, deployment: Deployment, may_delete: bool) -> list[Pod]:
+        key = (deployment.namespace, deployment.name)
+        replica_sets = self._replica_sets_of(deployment)
+        if self._is_live:
+            replica_sets = [self._own(found, deployment) for found in replica_sets]
+        template = self._read_template(deployment)
+        same = [found for found in replica_sets if self._read_template(found) == template]
+        newest = same[0] if same else None
+        is_rollout = self._is_live or key in self._rolling_out
+        self._rolling_out.discard(key)
+        last = max(map(deployments.revision_of, replica_sets), default=0)
+        if not replica_sets or (is_rollout and newest is None):
+            made_set = deployments.make_replica_set(deployment, last + 1, template)
+            newest = self._cluster.add(made_set)
+            self._know_replica_set(newest)
+            replica_sets.append(newest)
+        elif self._is_live and newest is not None and deployments.revision_of(newest) < last:
+            newest = self._cluster.update(deployments.with_revision(newest, last + 1))
+            replica_sets = [newest if rs.name == newest.name else rs for rs in replica_sets]
+        if is_rollout and newest is not None:
+            plan = deployments.plan_rollout(deployment, replica_sets, newest)
+        else:
+            plan = deployments.plan_replicas(deployment, replica_sets, newest, may_delete)
+        return [pod for found, size in plan for pod in self._resize(found, size, may_delete)]
+
+    def _resize(self, replica_set: ReplicaSet, replicas: int, may_delete: bool) -> list[Pod]:
+        """Let a replica set have so many replicas."""
+        if replicas != replica_set.replicas:
+            spec = replace(replica_set.spec, replicas=replicas)
+            replica_set = self._cluster.update(replace(replica_set, spec=spec))
+        return self._sync_replica_set(replica_set, may_delete)
+
+    def _sync_replica_set(self, replica_set: ReplicaSet, may_delete: bool) -> list[Pod]:
+        wanted, spec = _checked(replica_set, replica_set.replicas), replica_set.spec
+        owned = self._pods.owned_by(replica_set, spec.selector)
+        if may_delete:
+            self._delete_some(owned.active.values(), len(owned.active) - wanted)
+        return self._fill_up(replica_set, wanted - len(owned.active), spec.template)
+
+    def _sync_replication_controller(
+        self, controller: ReplicationController, may_delete: bool
+    ) -> list[Pod]:
+        template = controller.spec.template or PodTemplateSpec()
+        selector = LabelSelector.of(controller.spec.selector or template.labels)
+        wanted = _checked(controller, controller.replicas)
+        owned = self._pods.owned_by(controller, selector)
+        if may_delete:
+            self._delete_some(owned.active.values(), len(owned.active) - wanted)
+        return self._fill_up(controller, wanted - len(owned.active), template)
+
+    def _sync_stateful_set(self, stateful_set: StatefulSet, may_delete: bool) -> list[Pod]:
+        template = stateful_set.spec.template
+        labels = {REVISION_HASH: self.revision_of(stateful_set)}
+        first = stateful_set.first_ordinal
+        ordinals = range(first, first + _checked(stateful_set, stateful_set.replicas))
+        if may_delete:
+            owned = self._pods.owned_by(stateful_set).active
+            for pod in stateful_sets.beyond(stateful_set, ordinals, owned.values()):
+                self._delete(pod)
+            self._delete_outdated(stateful_set, labels[REVISION_HASH])
+        made = []
+        for number in ordinals:
+            name = f"{stateful_set.name}-{number}"
+            if not self._make_room(stateful_set, name):
+                continue
+            claims = stateful_sets.make_claims(stateful_set, number)
+            for claim in claims.values():
+                if self._cluster.get(claim.kind, claim.namespace, claim.name) is None:
+                    self._cluster.add(claim)
+            pod = make_pod(
+                stateful_set,
+                template,
+                name,
+                labels=labels | stateful_sets.identity_labels(name, number),
+                spec=stateful_sets.make_spec(template, claims),
+            )
+            made.append(self._add(pod))
+        return made
+
+    def _sync_job(self, job: Job, may_delete: bool) -> list[Pod]:
+        owned = self._pods.owned_by(job)
+        plan = jobs.plan_job(job, owned)
+        labels = jobs.job_labels(job)
+        if may_delete:
+            self._delete_some(owned.active.values(), plan.excess)
+        made = []
+        for index in plan.missing_indexes:
+            name = self._free_name(job, jobs.name_prefix(job.name, index))
+            mark = {COMPLETION_INDEX: str(index)}
+            pod = make_pod(job, job.spec.template, name, labels=labels | mark, annotations=mark)
+            made.append(self._add(pod))
+        return made + self._fill_up(job, _checked(job, plan.missing), job.spec.template, labels)
+
+    def _sync_daemon_set(self, daemon_set: DaemonSet, may_delete: bool) -> list[Pod]:
+        template, selector = daemon_set.spec.template, daemon_set.spec.selector
+        base = daemons.make_spec(template.spec)
+        labels = {REVISION_HASH: self.revision_of(daemon_set), daemons.GENERATION: "1"}
+        owned = self._pods.owned_by(daemon_set, selector)
+        if may_delete:
+            for pod in list(owned.active.values()):
+                node = self._cluster.get("Node", "", daemons.target_node(pod))
+                if node is None or not daemons.may_stay(node, base, template.node_name):
+                    self._delete(pod)
+            self._delete_outdated(daemon_set, labels[REVISION_HASH])
+        taken = {daemons.target_node(pod) for pod in owned}
+        nodes: Iterable[Node] = self._cluster.list("Node")
+        made = []
+        for node in nodes:
+            if node.name in taken or not daemons.is_eligible(node, base, template.node_name):
+                continue
+            name = self._free_name(daemon_set, f"{daemon_set.name}-")
+            spec = daemons.tie_to_node(base, node.name)
+            made.append(self._add(make_pod(daemon_set, template, name, labels=labels, spec=spec)))
+        return made
+
+    def revision_of(self, workload: StatefulSet | DaemonSet) -> str:
+        """The name of the template that the pods of the workload are to have."""
+        hashed = make_hash(self._read_template(workload))
+        return f"{workload.name}-{hashed}" if isinstance(workload, StatefulSet) else hashed
+
+    def _delete_outdated(self, workload: StatefulSet | DaemonSet, revision: str) -> None:
+        """Delete the pods of an earlier template, so that others take their place."""
+        strategy = workload.spec.update_strategy
+        if not self._is_live or (strategy is not None and strategy.type == "OnDelete"):
+            return
+        for pod in list(self._pods.owned_by(workload).active.values()):
+            if pod.labels.get(REVISION_HASH, revision) != revision:
+                self._delete(pod)
+
+    def _fill_up(
+        self,
+        owner: KubeObject,
+        missing: int,
+        template: PodTemplateSpec,
+        labels: Mapping[str, str] | None = None,
+    ) -> list[Pod]:
+        """Make as many like pods as are missing."""
+        made = []
+        for _ in range(missing):
+            name = self._free_name(owner, f"{owner.name}-")
+            made.append(self._add(make_pod(owner, template, name, labels=labels)))
+        return made
+
+    def _delete_some(self, pods: Iterable[Pod], excess: int) -> None:
+        """Delete as many of the pods as are too many."""
+        for pod in first_to_go(pods)[:excess] if excess > 0 else ():
+            self._delete(pod)
+
+    def _delete(self, pod: Pod) -> None:
+        """Delete a pod, with its grace period."""
+        self._cluster.delete(pod, pod.spec.grace_s)
+
+    def _add(self, pod: Pod) -> Pod:
+        admitted = pod if self._admission is None else self._admission.admit(pod)
+        added = self._cluster.add(admitted)
+        self._pods.add(added)
+        return added
+
+    def _make_room(self, owner: KubeObject, name: str) -> bool:
+        """Whether a pod called `name` can be made; a finished one of the owner's gives way."""
+        present = self._pods.get(owner.namespace, name)
+        if present is None:
+            return True
+        controller = present.controller
+        if not present.is_finished or controller is None or controller.name != owner.name:
+            return False
+        self._cluster.delete(present)
+        self._pods.remove(present)
+        return True
+
+    def _free_name(self, owner: KubeObject, prefix: str) -> str:
+        """A name for the next pod of `owner` that no pod has."""
+        numbers = self._numbers.setdefault((owner.kind, owner.key, prefix), count())
+        seeds = (f"{owner.kind}/{owner.key}/{prefix}/{number}" for number in numbers)
+        names = (make_name(prefix, seed) for seed in seeds)
+        return next(name for name in names if self._pods.get(owner.namespace, name) is None)
+
+    def _replica_sets_of(self, deployment: Deployment) -> list[ReplicaSet]:
+        """The deployment's replica sets: those that name it, and those without owner it picks."""
+        selector = deployment.spec.selector
+        found = self._replica_sets_named(deployment.namespace, deployment.name)
+        if selector is not None and not selector.is_empty:
+            orphans = self._replica_sets_named(deployment.namespace, "")
+            found += (orphan for orphan in orphans if selector.matches(orphan.labels))
+        return found
+
+    def _replica_sets_named(self, namespace: str, deployment: str) -> list[ReplicaSet]:
+        """The replica sets that name the deployment as their owner; "": that have none."""
+        if self._replica_sets is None:
+            self._replica_sets = {}
+            for replica_set in self._cluster.list("ReplicaSet"):
+                self._know_replica_set(replica_set)
+        names = self._replica_sets.get((namespace, deployment), ())
+        found = (self._cluster.get("ReplicaSet", namespace, name) for name in names)
+        return [replica_set for replica_set in found if replica_set is not None]
+
+    def _know_replica_set(self, replica_set: ReplicaSet) -> None:
+        owner = deployments.deployment_of(replica_set)
+        if owner is not None and self._replica_sets is not None:
+            self._replica_sets.setdefault((replica_set.namespace, owner), {})[replica_set.name] = (
+                None
+            )
+
+
+WORKLOAD_KINDS = (
+    "Deployment",
+    "ReplicaSet",
+    "ReplicationController",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+)
+
+
+def make_pod(
+    owner: KubeObject,
+    template: PodTemplateSpec,
+    name: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    spec: PodSpec | None = None,
+) -> Pod:
+    """A pod of `owner`, made from `template`; what is given beside it is laid on top."""
+    pod = Pod(
+        name,
+        owner.namespace,
+        labels={**template.labels, **(labels or {})},
+        annotations={**template.annotations, **(annotations or {})},
+        owner_references=(deployments.owner_reference(owner),),
+        generate_name="" if isinstance(owner, StatefulSet) else f"{owner.name}-",
+        node_name=template.node_name,
+        spec=template.spec,
+    )
+    return pod if spec is None else pod.with_spec(spec)
+
+
+def _key(workload: KubeObject) -> OwnerKey:
+    return workload.kind, workload.namespace, workload.name
+
+
+def _checked(owner: KubeObject, replicas: int) -> int:
+    """`replicas`, unless they are too many to be meant."""
+    if replicas > MAX_PODS_PER_WORKLOAD:
+        field = "parallelism" if owner.kind == "Job" else "replicas"
+        fault = f"expected at most {MAX_PODS_PER_WORKLOAD}; got {replicas}"
+        raise AdmissionError(owner, f"spec.{field}", fault)
+    return replicas

@@ -1,0 +1,100 @@
+"""Cluster: the objects of a cluster and its workload, from files, from plain data, from a live one, or several."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ..api.decode import UnknownObject, iter_objects
+from ..api.node import Node
+from ..api.pod import Pod
+from ..cluster.live import read_live
+from ..sim import manifests_of, read_manifests
+from ..sim.frames import make_frame
+from ..sim.world import InputObject
+
+Tree: TypeAlias = Mapping[str, Any]
+
+
+def _nowhere(obj: InputObject) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Nodes, pods and whatever else bears on placement. Asking it questions never changes it."""
+
+    objects: tuple[InputObject, ...] = ()
+    place_of: Callable[[InputObject], str] = _nowhere
+    """Where an object was read, for errors."""
+
+    @classmethod
+    def read(cls, *paths: str | Path) -> Cluster:
+        """What is in files and folders: manifests, dumps of `kubectl get -o yaml` or `bayplan snapshot`."""
+        manifests = read_manifests([Path(path) for path in paths])
+        return cls(tuple(manifests.objects), manifests.place_of)
+
+    @classmethod
+    def live(cls, kubeconfig: str | Path | None = None, context: str | None = None) -> Cluster:
+        """A live cluster as it is now, read once; nothing is written. Without a kubeconfig: that of kubectl.
+
+        InputError when there is none, or `bayplan[kube]` is not installed, ApiError when the server refuses.
+        """
+        live = read_live(kubeconfig, context)
+        manifests = manifests_of(live.objects, live.server)
+        return cls(tuple(manifests.objects), manifests.place_of)
+
+    @classmethod
+    def of(cls, *objects: Tree | InputObject) -> Cluster:
+        """A cluster of objects in Kubernetes' own form, as dictionaries; lists of them are opened."""
+        found: list[Any] = []
+        for obj in objects:
+            if isinstance(obj, Mapping):
+                found += (o for o in iter_objects(dict(obj)) if not isinstance(o, UnknownObject))
+            else:
+                found.append(obj)
+        return cls(tuple(found))
+
+    def __add__(self, other: Cluster) -> Cluster:
+        """Everything of both."""
+
+        def place_of(obj: InputObject) -> str:
+            return self.place_of(obj) or other.place_of(obj)
+
+        return Cluster((*self.objects, *other.objects), place_of)
+
+    def __len__(self) -> int:
+        return len(self.objects)
+
+    def __repr__(self) -> str:
+        counts = Counter(obj.kind for obj in self.objects)
+        return f"Cluster({', '.join(f'{count} {kind}' for kind, count in counts.items())})"
+
+    def node_rows(self) -> list[dict[str, Any]]:
+        """A row per node: its labels and what it offers, cpu in milli."""
+        return [
+            {"node": node.name, **node.allocatable, **node.labels} for node in self._of_kind(Node)
+        ]
+
+    def pod_rows(self) -> list[dict[str, Any]]:
+        """A row per pod of the input; workloads become their pods only when they are simulated."""
+        return [
+            {
+                "namespace": pod.namespace,
+                "pod": pod.name,
+                "node": pod.node_name or None,
+                "priority": pod.priority,
+                **pod.requests,
+            }
+            for pod in self._of_kind(Pod)
+        ]
+
+    def to_frame(self, what: str = "nodes") -> Any:
+        """The `nodes` or the `pods` as a pandas DataFrame."""
+        return make_frame(self.pod_rows() if what == "pods" else self.node_rows())
+
+    def _of_kind(self, kind: type[Any]) -> Iterable[Any]:
+        return (obj for obj in self.objects if isinstance(obj, kind))

@@ -1,0 +1,198 @@
+"""Questions: what the commands ask, as functions of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ..answers import PodExplanation, find_pods
+from ..answers import explain as explain_pod
+from ..answers.capacity import DEFAULT_LIMIT, Capacity, find_capacity
+from ..answers.compare import Comparison
+from ..answers.compare import compare as compare_schedulers
+from ..answers.pod_kinds import PodKind, pod_of, read_pod_kinds
+from ..answers.rebalance import DEFAULT_MOVES, Objective, RebalancePlan, plan_rebalance
+from ..answers.settings import Settings
+from ..answers.what_if import ClusterChange, WhatIf, ask_what_if
+from ..api.durations import EXPECTED, parse_duration
+from ..config import SchedulerConfiguration, load_config, parse_config, parse_feature_gates
+from ..errors import InputError
+from ..scheduler import PluginSource
+from ..sim import SimulationReport
+from .cluster import Cluster
+
+ConfigSource: TypeAlias = SchedulerConfiguration | Mapping[str, Any] | str | Path | None
+"""A configuration, plain data of one, or a file; None: kube-scheduler's defaults."""
+PluginLike: TypeAlias = PluginSource | Path
+Gates: TypeAlias = Mapping[str, bool] | str
+
+
+def simulate(
+    cluster: Cluster,
+    *,
+    config: ConfigSource = None,
+    plugins: Iterable[PluginLike] = (),
+    feature_gates: Gates = "",
+    seed: int | None = None,
+    until: str | float | None = None,
+    explain: bool = False,
+) -> SimulationReport:
+    """Schedule the pods of the cluster that wait, in virtual time; what came of it.
+
+    `plugins` are classes or Python files; `until` stops the clock, such as "2h" or 7200; `explain` keeps for each pod
+    what every plugin said.
+    """
+    settings = _settings(config, plugins, feature_gates, seed)
+    simulation = settings.simulation(cluster.objects, cluster.place_of, explain=explain)
+    return simulation.run(until_s=_seconds(until))
+
+
+def explain(
+    cluster: Cluster,
+    pod: str,
+    *,
+    namespace: str | None = None,
+    config: ConfigSource = None,
+    plugins: Iterable[PluginLike] = (),
+    feature_gates: Gates = "",
+) -> PodExplanation:
+    """Why `pod` is pending, or why it is where it is; `pod` is written as for `bayplan explain`.
+
+    InputError when the name stands for no pod, or for several.
+    """
+    settings = _settings(config, plugins, feature_gates, None)
+    view = settings.view_of_manifests(cluster.objects, cluster.place_of)
+    found = find_pods(view, pod, namespace)
+    if len(found) != 1:
+        names = ", ".join(one.key for one in found)
+        raise InputError(f'"{pod}": expected the name of one pod; got {len(found)}: {names}')
+    return explain_pod(view, found[0])
+
+
+def compare(
+    cluster: Cluster,
+    schedulers: Mapping[str, ConfigSource],
+    *,
+    plugins: Iterable[PluginLike] = (),
+    feature_gates: Gates = "",
+    seeds: int = 1,
+    seed: int = 0,
+) -> Comparison:
+    """The pods of the cluster placed by several schedulers, each given as its configuration under a name.
+
+    With several `seeds` each runs so often, with other lots between equal nodes.
+    """
+    every = [
+        (name, _settings(config, plugins, feature_gates, seed))
+        for name, config in schedulers.items()
+    ]
+    return compare_schedulers(cluster.objects, every, seeds=seeds, place_of=cluster.place_of)
+
+
+def what_if(
+    cluster: Cluster,
+    *changes: ClusterChange,
+    config: ConfigSource = None,
+    plugins: Iterable[PluginLike] = (),
+    feature_gates: Gates = "",
+    seed: int | None = None,
+) -> WhatIf:
+    """What would follow if the changes happened, such as `Drain(("node-3",))` of `bayplan.answers.what_if`."""
+    settings = _settings(config, plugins, feature_gates, seed)
+    return ask_what_if(cluster.objects, changes, settings, place_of=cluster.place_of)
+
+
+def capacity(
+    cluster: Cluster,
+    *pods: Mapping[str, Any] | str | Path,
+    nodes: Iterable[str] = (),
+    limit: int = DEFAULT_LIMIT,
+    config: ConfigSource = None,
+    plugins: Iterable[PluginLike] = (),
+    feature_gates: Gates = "",
+    seed: int | None = None,
+) -> Capacity:
+    """How many more pods fit: one kind, or a mix of several.
+
+    A pod is a file (`web.yaml`, or `web.yaml:3` for three in the mix) or plain data in Kubernetes' form.
+    """
+    settings = _settings(config, plugins, feature_gates, seed)
+    kinds = [kind for pod in pods for kind in _kinds(pod)]
+    return find_capacity(
+        cluster.objects,
+        kinds,
+        settings,
+        nodes=tuple(nodes),
+        limit=limit,
+        place_of=cluster.place_of,
+    )
+
+
+def rebalance(
+    cluster: Cluster,
+    objective: str = Objective.SPREAD,
+    *,
+    max_moves: int = DEFAULT_MOVES,
+    by_eviction: bool = False,
+    config: ConfigSource = None,
+    plugins: Iterable[PluginLike] = (),
+    feature_gates: Gates = "",
+    seed: int | None = None,
+) -> RebalancePlan:
+    """Moves of pods that make the cluster better at `spread`, `pack`, `cost` or `constraints`; nothing is moved.
+
+    With `by_eviction` only moves that evicting the pod brings about by itself.
+    """
+    if objective not in tuple(Objective):
+        raise InputError(f'objective: expected one of {", ".join(Objective)}; got "{objective}"')
+    settings = _settings(config, plugins, feature_gates, seed)
+    return plan_rebalance(
+        cluster.objects,
+        Objective(objective),
+        settings,
+        max_moves=max_moves,
+        by_eviction=by_eviction,
+        place_of=cluster.place_of,
+    )
+
+
+def _kinds(pod: Mapping[str, Any] | str | Path) -> list[PodKind]:
+    if not isinstance(pod, Mapping):
+        return read_pod_kinds([str(pod)])
+    found = [made for obj in Cluster.of(pod).objects if (made := pod_of(obj)) is not None]
+    if len(found) != 1:
+        raise InputError(f"expected one pod or workload; got {len(found) or 'none'}")
+    return [PodKind(found[0].name, found[0])]
+
+
+def _settings(
+    config: ConfigSource, plugins: Iterable[PluginLike], feature_gates: Gates, seed: int | None
+) -> Settings:
+    gates = (
+        parse_feature_gates(feature_gates)
+        if isinstance(feature_gates, str)
+        else dict(feature_gates)
+    )
+    sources = tuple(str(one) if isinstance(one, Path) else one for one in plugins)
+    return Settings(_configuration(config, gates), gates, sources, seed)
+
+
+def _configuration(
+    config: ConfigSource, gates: Mapping[str, bool]
+) -> SchedulerConfiguration | None:
+    match config:
+        case None | SchedulerConfiguration():
+            return config
+        case str() | Path():
+            return load_config(config, gates)
+    return parse_config(dict(config), "config", gates)
+
+
+def _seconds(until: str | float | None) -> float | None:
+    if not isinstance(until, str):
+        return until
+    seconds = parse_duration(until)
+    if seconds is None:
+        raise InputError(f'until: {EXPECTED}; got "{until}"')
+    return seconds

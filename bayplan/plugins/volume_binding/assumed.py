@@ -1,0 +1,103 @@
+"""AssumedObjects: volumes and claims as they will be once what was decided is written.
+
+Mirrors pkg/scheduler/framework/plugins/volumebinding/{passive_assume_cache,assume_cache}.go. The lister has the last
+word: as soon as it shows another version of an object, what was assumed of the old one is void.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar, cast
+
+from ...api.meta import KubeObject
+from ...errors import BayplanError
+from ...framework import Lister
+
+Object = TypeVar("Object", bound=KubeObject)
+Key = tuple[str, str]
+"""Namespace and name."""
+
+
+class OutOfSyncError(BayplanError):
+    """The object changed, or went, since it was looked at."""
+
+
+class AssumedObjects(Generic[Object]):
+    """The objects of one kind, some of them as assumed.
+
+    `touched` has the keys of objects that were assumed or restored since a reader last emptied it.
+    """
+
+    def __init__(self, kind: type[Object], lister: Lister) -> None:
+        self._kind = kind.kind
+        self._lister = lister
+        self._assumed: dict[Key, Object] = {}
+        self.touched: set[Key] = set()
+
+    def __len__(self) -> int:
+        """How many objects are assumed."""
+        return len(self._assumed)
+
+    def listed(self, namespace: str, name: str) -> Object | None:
+        """The object as the cluster has it."""
+        return cast("Object | None", self._lister.get(self._kind, namespace, name))
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        """The object as assumed, else as the cluster has it."""
+        return self.seen(self.listed(namespace, name))
+
+    def seen(self, listed: Object | None) -> Object | None:
+        """What stands for an object of the lister."""
+        if listed is None or not self._assumed:
+            return listed
+        assumed = self._assumed.get(_key(listed))
+        if assumed is None or assumed.resource_version != listed.resource_version:
+            return listed
+        return assumed
+
+    def assume(self, obj: Object) -> None:
+        """Let `obj` stand for the object of its name, which must not have changed since it was looked at."""
+        listed = self.listed(obj.namespace, obj.name)
+        if listed is None:
+            raise OutOfSyncError(f'{self.plural} "{obj.key}" not found')
+        if listed.resource_version != obj.resource_version:
+            stored, assumed = listed.resource_version, obj.resource_version
+            raise OutOfSyncError(
+                f'"{obj.key}" is out of sync (stored: {stored}, assume: {assumed})'
+            )
+        self._assumed[_key(obj)] = obj
+        self.touched.add(_key(obj))
+
+    def restore(self, obj: Object) -> None:
+        """Let the cluster's object stand for itself again, unless another version than `obj` is assumed.
+
+        That is so when `obj` was written: what was assumed holds until the lister shows it.
+        """
+        assumed = self._assumed.get(_key(obj))
+        if assumed is not None and assumed.resource_version == obj.resource_version:
+            self._assumed.pop(_key(obj), None)
+            self.touched.add(_key(obj))
+        else:
+            self.expire(obj.namespace, obj.name)
+
+    def expire(self, namespace: str, name: str) -> None:
+        """The cluster's object came, changed or went: drop what was assumed of another version."""
+        assumed = self._assumed.get((namespace, name))
+        if assumed is not None:
+            listed = self.listed(namespace, name)
+            if listed is None or listed.resource_version != assumed.resource_version:
+                self._assumed.pop((namespace, name), None)
+                self.touched.add((namespace, name))
+
+    def expire_all(self) -> None:
+        """Any object may have changed."""
+        for namespace, name in list(self._assumed):
+            self.expire(namespace, name)
+
+    @property
+    def plural(self) -> str:
+        """What the API calls the kind."""
+        return f"{self._kind.lower()}s"
+
+
+def _key(obj: KubeObject) -> Key:
+    return obj.namespace, obj.name

@@ -1,0 +1,143 @@
+"""ProfileRuntime: the plugins of one profile, made and in order.
+
+Mirrors NewFramework of pkg/scheduler/framework/runtime/framework.go.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any, TypeVar
+
+from ..api.pod import Pod
+from ..config.expand import expand_plugins
+from ..config.types import Profile
+from ..errors import BayplanError, ConfigError
+from ..framework import (
+    SUCCESS,
+    BindPlugin,
+    FilterPlugin,
+    Handle,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+    Status,
+)
+from .committing import Committing
+from .failing import failed
+from .filtering import Filtering
+from .leaders import Leaders
+from .pins import Pins
+from .registry import Registry
+from .scoring import Scoring
+from .timing import Evaluations
+
+P = TypeVar("P")
+
+
+class ProfileRuntime:
+    """Runs the extension points of one profile.
+
+    `filtering`, `scoring` and `committing` hold the three stretches of a pod's road; `percentage` is the share of
+    nodes to look at (None: all of them); `check_all` has every filter say what it thinks of a node.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        registry: Registry,
+        handle: Handle,
+        percentage: int | None = None,
+        check_all: bool = False,
+    ) -> None:
+        self.name = profile.scheduler_name
+        self.percentage = percentage
+        self.handle = handle
+        self.metrics = handle.metrics.profile(self.name)
+        self._pre_enqueue_times = self.metrics.point("PreEnqueue")
+        self.points = expand_plugins(profile, list(registry), registry.implements)
+        self.plugins = self._make_plugins(profile, registry)
+        self.queue_sort = self._at("queue_sort", QueueSortPlugin)[0]
+        self.pre_enqueues = self._at("pre_enqueue", PreEnqueuePlugin)
+        self.filtering = Filtering(
+            self._at("pre_filter", PreFilterPlugin),
+            self._at("filter", FilterPlugin),
+            self._at("post_filter", PostFilterPlugin),
+            handle.nominator,
+            check_all,
+        )
+        handle.filters = self.filtering
+        weights = [ref.weight for ref in self.points["score"]]
+        self.scoring = Scoring(
+            self._at("pre_score", PreScorePlugin),
+            list(zip(self._at("score", ScorePlugin), weights, strict=True)),
+        )
+        self.filter_evaluations = Evaluations(
+            self.metrics,
+            {"PreFilter": self.filtering.pre_filters, "Filter": self.filtering.filters},
+        )
+        scorers = [plugin for plugin, _ in self.scoring.scores]
+        self.score_evaluations = Evaluations(
+            self.metrics, {"PreScore": self.scoring.pre_scores, "Score": scorers}
+        )
+        self.leaders = Leaders(
+            self.filtering.pre_filters,
+            self.filtering.filters,
+            self.scoring.pre_scores,
+            self.scoring.scores,
+        )
+        self.pins = Pins(self.filtering.pre_filters, self.filtering.filters)
+        self.committing = Committing(
+            self._at("reserve", ReservePlugin),
+            self._at("permit", PermitPlugin),
+            self._at("pre_bind", PreBindPlugin),
+            self._at("bind", BindPlugin),
+            self._at("post_bind", PostBindPlugin),
+            self.metrics,
+            handle.run_blocking,
+        )
+
+    def run_pre_enqueue(self, pod: Pod) -> Status:
+        """SUCCESS, or the status of the plugin that holds the pod back; an error holds it back too."""
+        started = perf_counter()
+        status = self._ask_pre_enqueues(pod)
+        if status is SUCCESS:
+            self._pre_enqueue_times.success.observe(perf_counter() - started)
+        else:
+            self._pre_enqueue_times.ended(status.code.name, perf_counter() - started)
+        return status
+
+    def _ask_pre_enqueues(self, pod: Pod) -> Status:
+        for plugin in self.pre_enqueues:
+            try:
+                status = plugin.pre_enqueue(pod)
+            except Exception as error:
+                return failed("running PreEnqueue plugin {}", plugin, error).status
+            if not status.is_success:
+                return status.by(plugin.name)
+        return SUCCESS
+
+    def _make_plugins(self, profile: Profile, registry: Registry) -> dict[str, Plugin]:
+        names = dict.fromkeys(ref.name for refs in self.points.values() for ref in refs)
+        return {name: self._make(registry.get(name), profile) for name in names}
+
+    def _make(self, plugin: type[Plugin], profile: Profile) -> Plugin:
+        args: Any = profile.plugin_config.get(plugin.name)
+        try:
+            return plugin.from_args(args, self.handle)
+        except BayplanError as error:
+            raise ConfigError(f'initializing plugin "{plugin.name}": {error}') from error
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            raise ConfigError(f'initializing plugin "{plugin.name}": {text}') from error
+
+    def _at(self, point: str, kind: type[P]) -> list[P]:
+        found = [self.plugins[ref.name] for ref in self.points[point]]
+        return [plugin for plugin in found if isinstance(plugin, kind)]

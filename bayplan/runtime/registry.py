@@ -1,0 +1,142 @@
+"""Registry: plugin classes by name. A class that cannot work is refused here, not when its first pod comes.
+
+Mirrors pkg/scheduler/framework/runtime/registry.go.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+
+from ..errors import PluginError
+from ..framework import (
+    EXTENSION_POINTS,
+    FilterPlugin,
+    Plugin,
+    PreFilterExtensions,
+    ScorePlugin,
+)
+
+ENTRY_POINT_GROUP = "bayplan.plugins"
+EITHER = (
+    (FilterPlugin, "filter_rows", "filter_node"),
+    (ScorePlugin, "score_rows", "score_node"),
+)
+
+
+class Registry:
+    """The plugins a configuration can name."""
+
+    def __init__(self, plugins: Iterable[type[Plugin]] = ()) -> None:
+        self._classes: dict[str, type[Plugin]] = {}
+        self._sources: dict[str, str] = {}
+        for plugin in plugins:
+            self.register(plugin, "in-tree")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._classes)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._classes
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def get(self, name: str) -> type[Plugin]:
+        """The class of plugin `name`."""
+        return self._classes[name]
+
+    def source(self, name: str) -> str:
+        """Where plugin `name` comes from: `in-tree`, a file, or a package."""
+        return self._sources[name]
+
+    def implements(self, name: str, point: str) -> bool:
+        """Whether plugin `name` takes part in the extension point, e.g. `pre_filter`."""
+        base = EXTENSION_POINTS.get(point)
+        return base is not None and name in self._classes and issubclass(self.get(name), base)
+
+    def register(self, plugin: type[Plugin], source: str = "code") -> None:
+        """Add a plugin class; raises PluginError when it cannot work."""
+        check_plugin(plugin)
+        if plugin.name in self._classes:
+            raise PluginError(f"a plugin named {plugin.name} already exists")
+        self._classes[plugin.name] = plugin
+        self._sources[plugin.name] = source
+
+    def load_entry_points(self) -> None:
+        """Add the plugins that installed packages offer."""
+        for entry in entry_points(group=ENTRY_POINT_GROUP):
+            source = entry.dist.name if entry.dist else entry.value
+            try:
+                plugin = entry.load()
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}"
+                raise PluginError(
+                    f"{source}: plugin {entry.name} ({entry.value}) cannot be loaded: {reason}"
+                ) from error
+            if not (isinstance(plugin, type) and issubclass(plugin, Plugin)):
+                raise PluginError(f"{source}: {entry.value} is not a Plugin class")
+            self.register(plugin, source)
+
+    def load_file(self, path: str) -> list[str]:
+        """Add the plugins defined in a Python file; returns their names."""
+        module = _import_file(Path(path))
+        found = [
+            value
+            for value in vars(module).values()
+            if isinstance(value, type)
+            and issubclass(value, Plugin)
+            and value.__module__ == module.__name__
+            and value.name
+        ]
+        if not found:
+            raise PluginError(f"{path}: expected at least one Plugin class with a name; got none")
+        for plugin in found:
+            try:
+                self.register(plugin, path)
+            except PluginError as error:
+                raise PluginError(f"{path}: {error}") from error
+        return [plugin.name for plugin in found]
+
+
+def check_plugin(plugin: type[Plugin]) -> None:
+    """Raise PluginError unless `plugin` has a name, an extension point and what that asks for."""
+    if not plugin.name:
+        raise PluginError(f"{plugin.__qualname__}: expected a class attribute `name`; got none")
+    points = [base for base in EXTENSION_POINTS.values() if issubclass(plugin, base)]
+    if not points:
+        raise PluginError(f"{plugin.name}: expected an extension point as base class; got none")
+    for base in (
+        *points,
+        *((PreFilterExtensions,) if issubclass(plugin, PreFilterExtensions) else ()),
+    ):
+        for method in vars(base):
+            if getattr(getattr(plugin, method, None), "__isabstractmethod__", False):
+                raise PluginError(f"{plugin.name}: expected a method `{method}`; got none")
+    for base, rows, node in EITHER:
+        if not issubclass(plugin, base):
+            continue
+        if getattr(plugin, rows) is getattr(base, rows) and getattr(plugin, node) is getattr(
+            base, node
+        ):
+            raise PluginError(f"{plugin.name}: expected a method `{rows}` or `{node}`; got neither")
+
+
+def _import_file(path: Path) -> ModuleType:
+    name = f"bayplan_plugins_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise PluginError(
+            f"{path}: expected a Python file; got {'a folder' if path.is_dir() else 'none'}"
+        )
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise PluginError(f"{path}: {type(error).__name__}: {error}") from error
+    return module

@@ -1,0 +1,221 @@
+"""Recording: what happened in a live cluster, as a file: JSON lines, gzipped.
+
+The first line is the head: `{"apiVersion": ..., "kind": "Recording", "start": time}`. Then comes what there was at the
+start, an `ADDED` each at `"t": 0`, then `{"t": 0, "type": "SYNCED"}`, then whatever happened, `t` seconds after the
+start. The last line is `{"t": ..., "type": "END"}`: a file without it was cut off. Objects hold what bears on
+placement.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from ..api.decode import UnknownObject, decode_object
+from ..api.own_documents import API_VERSION
+from ..errors import DecodeError, InputError
+
+KIND = "Recording"
+ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
+SYNCED, END = "SYNCED", "END"
+CHANGES = (ADDED, MODIFIED, DELETED)
+GZIP = 31
+"""For zlib: with the head and tail of a gzip file."""
+CHUNK = 1 << 18
+MAX_LINE = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEvent:
+    """What happened to an object, `at_s` seconds after the start."""
+
+    at_s: float
+    type: str
+    obj: Any
+
+
+@dataclass
+class Recording:
+    """What was recorded."""
+
+    start: datetime
+    objects: list[Any] = field(default_factory=list)
+    """What there was at the start."""
+    events: list[RecordedEvent] = field(default_factory=list)
+    duration_s: float = 0.0
+
+
+class RecordingWriter:
+    """Writes a recording to `stream` as it comes. What was flushed can be read even if the end never comes."""
+
+    def __init__(self, stream: IO[bytes], start: datetime) -> None:
+        self._stream = stream
+        self._packer = zlib.compressobj(6, zlib.DEFLATED, GZIP)
+        head = {"apiVersion": API_VERSION, "kind": KIND, "start": start.isoformat()}
+        self._write(head)
+
+    def add(self, at_s: float, type: str, tree: Mapping[str, Any]) -> None:
+        """Something happened to an object."""
+        self._write({"t": round(at_s, 6), "type": type, "object": tree})
+
+    def synced(self) -> None:
+        """What there was at the start has been added."""
+        self._write({"t": 0, "type": SYNCED})
+        self.flush()
+
+    def flush(self) -> None:
+        """Bring everything so far to the file."""
+        self._stream.write(self._packer.flush(zlib.Z_SYNC_FLUSH))
+        self._stream.flush()
+
+    def end(self, at_s: float) -> None:
+        """Nothing more happens."""
+        self._write({"t": round(at_s, 6), "type": END})
+        self._stream.write(self._packer.flush(zlib.Z_FINISH))
+        self._stream.flush()
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        self._stream.write(self._packer.compress(msgspec.json.encode(line) + b"\n"))
+
+
+def read_recording(path: Path, partial: bool = False) -> Recording:
+    """Read a recording, gzipped or not; `partial` takes one that was cut off for what there is.
+
+    Raises InputError, one line with the file and the number of the line, for whatever cannot be understood.
+    """
+    reader = _Reader(str(path), partial)
+    try:
+        with path.open("rb") as stream:
+            for number, line in enumerate(_lines(stream, reader), start=1):
+                reader.number = number
+                reader.read(line)
+    except OSError as error:
+        raise InputError(f"{path}: expected a readable file; got {error.strerror}") from None
+    return reader.result()
+
+
+class _Reader:
+    """Makes sense of one line after the other."""
+
+    def __init__(self, name: str, partial: bool) -> None:
+        self._name = name
+        self._is_partial = partial
+        self._recording: Recording | None = None
+        self._is_synced = self._has_ended = False
+        self.number = 0
+
+    def read(self, line: bytes) -> None:
+        """Take in a line."""
+        try:
+            tree = msgspec.json.decode(line)
+        except msgspec.DecodeError as error:
+            raise self.fault(f"expected JSON; got {error}") from None
+        if not isinstance(tree, dict):
+            raise self.fault("expected an object")
+        if self._recording is None:
+            self._recording = Recording(self._start(tree))
+        elif self._has_ended:
+            raise self.fault("expected nothing after the END; got another line")
+        else:
+            self._event(self._recording, tree)
+
+    def result(self) -> Recording:
+        """The recording, now that all lines were read."""
+        if self._recording is None:
+            raise InputError(f"{self._name}: expected a recording; got an empty file")
+        if not self._has_ended:
+            self.cut_off()
+        return self._recording
+
+    def cut_off(self) -> None:
+        """The file ends too early: InputError, unless that is fine."""
+        if not self._is_partial or not self._is_synced:
+            advice = ". Try: --partial" if self._is_synced else ""
+            raise self.fault(f"expected more, up to an END; got a file that was cut off{advice}")
+
+    def fault(self, problem: str) -> InputError:
+        """What is wrong with this line."""
+        return InputError(f"{self._name}: line {self.number}: {problem}")
+
+    def _start(self, tree: Mapping[str, Any]) -> datetime:
+        kind, version = tree.get("kind"), tree.get("apiVersion")
+        if kind != KIND or version != API_VERSION:
+            found = f"{version} {kind}" if kind else "something else"
+            raise self.fault(f"expected the head of a recording, {API_VERSION} {KIND}; got {found}")
+        try:
+            start = datetime.fromisoformat(str(tree.get("start")))
+        except ValueError:
+            start = None
+        if start is None or start.tzinfo is None:
+            raise self.fault(f"start: expected a time with its zone; got {tree.get('start')!r}")
+        return start
+
+    def _event(self, recording: Recording, tree: Mapping[str, Any]) -> None:
+        at_s, kind = tree.get("t"), tree.get("type")
+        if isinstance(at_s, bool) or not isinstance(at_s, int | float) or at_s < 0:
+            raise self.fault(f"t: expected seconds since the start; got {at_s!r}")
+        if at_s < recording.duration_s:
+            raise self.fault(f"t: expected {recording.duration_s:g} or later; got {at_s:g}")
+        recording.duration_s = float(at_s)
+        if kind == SYNCED and not self._is_synced:
+            self._is_synced = True
+        elif kind == END and self._is_synced:
+            self._has_ended = True
+        elif kind in CHANGES and (self._is_synced or kind == ADDED):
+            obj = self._object(tree.get("object"))
+            if self._is_synced:
+                recording.events.append(RecordedEvent(float(at_s), kind, obj))
+            else:
+                recording.objects.append(obj)
+        else:
+            allowed = f"{ADDED}, {MODIFIED}, {DELETED} or {END}"
+            expected = allowed if self._is_synced else f"{ADDED} or {SYNCED}"
+            raise self.fault(f"type: expected {expected}; got {kind!r}")
+
+    def _object(self, tree: Any) -> Any:
+        try:
+            obj = decode_object(tree)
+        except DecodeError as error:
+            raise self.fault(f"object: {error}") from None
+        if isinstance(obj, UnknownObject):
+            raise self.fault(f"object: kind: expected one that bears on placement; got {obj.kind}")
+        return obj
+
+
+def _lines(stream: IO[bytes], reader: _Reader) -> Iterator[bytes]:
+    """The lines of the file, unpacked; the last one only if it is whole."""
+    rest = b""
+    for chunk in _unpacked(stream, reader):
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from (line for line in whole if line)
+        if len(rest) > MAX_LINE:
+            raise reader.fault(f"expected lines of at most {MAX_LINE >> 20} MiB; got a longer one")
+    if rest:
+        reader.number += 1
+        reader.cut_off()
+
+
+def _unpacked(stream: IO[bytes], reader: _Reader) -> Iterator[bytes]:
+    """The bytes of the file; those of a gzip file unpacked."""
+    chunk = stream.read(CHUNK)
+    if chunk[:2] != b"\x1f\x8b":
+        while chunk:
+            yield chunk
+            chunk = stream.read(CHUNK)
+        return
+    unpacker = zlib.decompressobj(GZIP)
+    while chunk:
+        try:
+            yield unpacker.decompress(chunk)
+        except zlib.error:
+            raise reader.fault("expected a gzip file; got damaged data after this line") from None
+        chunk = stream.read(CHUNK)
+    if not unpacker.eof:
+        reader.number += 1
+        reader.cut_off()

@@ -1,0 +1,136 @@
+"""Conformance command: `python -m bayplan.testing.conformance_cli FILES...` runs recorded cases and compares.
+
+Ends with `agree A of B decisions in C cases`; status 0 only when A is B and there is at least one decision.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from .conformance_cases import Disagreement, run_case
+from .conformance_config import is_config_case, run_config_case
+from .conformance_hints import is_event_case, run_event_case
+from .conformance_long_run import is_long_run, run_long_run
+from .conformance_queue import is_queue_script, run_queue_script
+
+FULL = 20
+"""Disagreements that are printed; the rest is counted."""
+
+
+def case_files(names: list[str]) -> Iterator[Path]:
+    """The case files among `names`, folders searched."""
+    for name in names:
+        path = Path(name)
+        if path.is_dir():
+            yield from sorted(p for p in path.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz")))
+        elif path.is_file():
+            yield path
+        else:
+            raise FileNotFoundError(name)
+
+
+def read_cases(path: Path) -> Iterator[dict[str, Any]]:
+    """The cases of one file, one JSON object per line."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    yield json.loads(line)
+                except json.JSONDecodeError as error:
+                    raise InputError(
+                        f"{path}: line {number}: expected a case in JSON; got {error}"
+                    ) from None
+
+
+def is_placement(case: dict[str, Any]) -> bool:
+    """Whether the case is of the kind that has pods to place and what was decided for each."""
+    expected = case.get("expected")
+    return (
+        "objects" in case and "pods" in case and isinstance(expected, dict) and "pods" in expected
+    )
+
+
+def run_placement(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
+    """For each pod of the case, where we disagree."""
+    return (found for _, found in run_case(case))
+
+
+def run_event(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
+    """For the one decision of the case, where we disagree."""
+    yield run_event_case(case)
+
+
+def run_script(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
+    """For each step of the case, where we disagree."""
+    return (found for _, found in run_queue_script(case))
+
+
+def run_history(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
+    """For each attempt of the case, where we disagree."""
+    return (found for _, found in run_long_run(case))
+
+
+Case = dict[str, Any]
+RUNNERS: tuple[
+    tuple[Callable[[Case], bool], Callable[[Case], Iterator[list[Disagreement]]]], ...
+] = (
+    (is_placement, run_placement),
+    (is_event_case, run_event),
+    (is_queue_script, run_script),
+    (is_long_run, run_history),
+    (is_config_case, run_config_case),
+)
+"""The kinds of cases: how to tell one, and what yields, for each decision of the case, where we disagree."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the cases in the files and folders named; returns the exit status."""
+    names = sys.argv[1:] if arguments is None else arguments
+    try:
+        return run_files(list(case_files(names)))
+    except FileNotFoundError as error:
+        print(f"{error}: expected a file or a folder; got none", file=sys.stderr)
+    except InputError as error:
+        print(error, file=sys.stderr)
+    return 2
+
+
+def run_files(files: list[Path]) -> int:
+    """Run the cases in `files` and say where we disagree; returns the exit status."""
+    agree = total = cases = other = 0
+    disagreements: list[Disagreement] = []
+    for path in files:
+        for case in read_cases(path):
+            run = next((run for is_kind, run in RUNNERS if is_kind(case)), None)
+            if run is None:
+                other += 1
+                continue
+            cases += 1
+            for found in run(case):
+                total += 1
+                agree += not found
+                disagreements.extend(found)
+    report(disagreements)
+    if other:
+        print(f"left out: {other} cases of other kinds")
+    print(f"agree {agree} of {total} decisions in {cases} cases")
+    return 0 if total and agree == total else 1
+
+
+def report(disagreements: list[Disagreement]) -> None:
+    """Name each disagreement, the first ones in full."""
+    for found in disagreements[:FULL]:
+        print(found)
+    for found in disagreements[FULL:]:
+        print(f"{found.case}: {found.pod}: {found.field}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

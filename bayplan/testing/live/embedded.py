@@ -1,0 +1,43 @@
+"""Embedded: the API server of `bayplan up` as a process of its own, without its scheduler."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from .client import Client
+from .processes import Process, free_port
+
+START_S = 60.0
+
+
+class EmbeddedServer:
+    """`bayplan up --no-scheduler` with its data in `folder`."""
+
+    has_controllers = True
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.kubeconfig = folder / "kubeconfig"
+        self._port = free_port()
+        self.start_api_server()
+
+    def start_api_server(self) -> None:
+        """Start it, or start it again on the same port with the same data."""
+        command = [sys.executable, "-m", "bayplan.cli.main", "up", "--no-scheduler", "--nodes=0"]
+        options = [f"--port={self._port}", f"--data-dir={self.folder / 'data'}"]
+        self.api_server = Process(
+            [*command, *options, f"--kubeconfig={self.kubeconfig}"], self.folder / "up.log"
+        )
+        self.api_server.wait_until(self._is_ready, "ready", START_S)
+
+    def kill_api_server(self) -> None:
+        """End it as a crash does; the data stays."""
+        self.api_server.kill()
+
+    def stop(self) -> None:
+        """End it."""
+        self.api_server.stop()
+
+    def _is_ready(self) -> bool:
+        return self.kubeconfig.exists() and Client(self.kubeconfig).is_ready()

@@ -1,0 +1,158 @@
+"""Delegated: the API server says who somebody is and what he may see.
+
+Mirrors staging/src/k8s.io/apiserver/pkg/{authentication/token/cache,server/options} and the webhook plugins as
+kube-scheduler sets them up: answers are kept for ten seconds, failures to ask are not kept, members of system:masters
+may everything, and whoever shows no token is system:anonymous. When the API server does not answer, the answer is no.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from aiohttp import web
+
+from ..clock import Clock
+from ..errors import BayplanError
+from .access import status_response
+
+ALWAYS_ALLOWED_PATHS = ("/healthz", "/readyz", "/livez")
+KEPT_S = 10.0
+ASKED_FOR_S = 10.0
+"""How long an answer is waited for."""
+MOST_KEPT = 4096
+
+Tree = dict[str, Any]
+Value = TypeVar("Value")
+
+log = logging.getLogger(__name__)
+
+
+class Reviews(Protocol):
+    """Where reviews are sent: they come back with their status. Raises ApiError when that fails."""
+
+    async def review_token(self, review: Tree) -> Tree:
+        """Create a TokenReview."""
+
+    async def review_access(self, review: Tree) -> Tree:
+        """Create a SubjectAccessReview."""
+
+
+class KeptAnswers(Generic[Value]):
+    """Answers that are good for a while; those who ask the same at the same time share one question."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._kept: OrderedDict[Hashable, tuple[float, Value]] = OrderedDict()
+        self._asked: dict[Hashable, asyncio.Future[Value]] = {}
+
+    async def get(self, key: Hashable, ask: Callable[[], Awaitable[Value]]) -> Value:
+        """The answer for `key`. What `ask` raises goes to everybody who waits for it, and is not kept."""
+        kept = self._kept.get(key)
+        if kept is not None and self._clock.monotonic() < kept[0]:
+            return kept[1]
+        asked = self._asked.get(key)
+        if asked is None:
+            asked = asyncio.ensure_future(ask())
+            self._asked[key] = asked
+            asked.add_done_callback(lambda future: self._keep(key, future))
+        # One of those who wait may leave: the others still want the answer.
+        return await asyncio.shield(asked)
+
+    def _keep(self, key: Hashable, asked: asyncio.Future[Value]) -> None:
+        self._asked.pop(key, None)
+        if asked.cancelled() or asked.exception() is not None:
+            return
+        self._kept[key] = (self._clock.monotonic() + KEPT_S, asked.result())
+        self._kept.move_to_end(key)
+        if len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+
+
+class DelegatedAccess:
+    """Bearer tokens by TokenReview, then the path by SubjectAccessReview."""
+
+    def __init__(
+        self, reviews: Reviews, clock: Clock, always_allowed: Sequence[str] = ALWAYS_ALLOWED_PATHS
+    ) -> None:
+        self._reviews = reviews
+        self._always_allowed = tuple(always_allowed)
+        self._users: KeptAnswers[Tree | None] = KeptAnswers(clock)
+        self._decisions: KeptAnswers[str | None] = KeptAnswers(clock)
+
+    async def refusal(self, request: web.Request) -> web.Response | None:
+        """401 for a token that is not good, 403 for somebody who may not see this."""
+        if self._is_always_allowed(request.path):
+            return None
+        user = await self._user(request)
+        if user is None:
+            return status_response(401, "Unauthorized", "Unauthorized")
+        if "system:masters" in user["groups"]:
+            return None
+        verb = request.method.lower()
+        problem = await self._problem(user, verb, request.path)
+        if problem is None:
+            return None
+        name, tail = user["user"], f": {problem}" if problem else ""
+        text = f'forbidden: User "{name}" cannot {verb} path "{request.path}"{tail}'
+        return status_response(403, "Forbidden", text)
+
+    def _is_always_allowed(self, path: str) -> bool:
+        """As with --authorization-always-allow-paths: equal, or below one that ends with /*."""
+        return any(
+            path.startswith(allowed[:-1]) if allowed.endswith("*") else path == allowed
+            for allowed in self._always_allowed
+        )
+
+    async def _user(self, request: web.Request) -> Tree | None:
+        """Who is asking, as the spec of a SubjectAccessReview names him; None: somebody who must not."""
+        words = request.headers.get("Authorization", "").strip().split(" ", 1)
+        if len(words) != 2 or words[0].lower() != "bearer" or not words[1].strip():
+            return {"user": "system:anonymous", "groups": ["system:unauthenticated"]}
+        token = words[1].strip()
+        # A token is a secret: what is kept is only its digest.
+        key = hashlib.sha256(token.encode()).digest()
+        try:
+            return await self._users.get(key, lambda: self._ask_for_user(token))
+        except (BayplanError, TimeoutError) as error:
+            log.warning("unable to review a token: %s", error)
+            return None
+
+    async def _ask_for_user(self, token: str) -> Tree | None:
+        head = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview"}
+        async with asyncio.timeout(ASKED_FOR_S):
+            answer = await self._reviews.review_token({**head, "spec": {"token": token}})
+        status = answer.get("status") or {}
+        if status.get("authenticated") is not True:
+            return None
+        user = status.get("user") or {}
+        groups = [*(user.get("groups") or [])]
+        if "system:authenticated" not in groups:
+            groups.append("system:authenticated")
+        named = {"user": user.get("username") or "", "groups": groups}
+        return named | {name: user[name] for name in ("uid", "extra") if user.get(name)}
+
+    async def _problem(self, user: Tree, verb: str, path: str) -> str | None:
+        """None when `user` may, else why not, which may be empty."""
+        spec = {**user, "nonResourceAttributes": {"path": path, "verb": verb}}
+        try:
+            return await self._decisions.get(
+                json.dumps(spec, sort_keys=True), lambda: self._ask_for_decision(spec)
+            )
+        except (BayplanError, TimeoutError) as error:
+            log.warning("unable to review the access to %s: %s", path, error)
+            return "the API server could not be asked"
+
+    async def _ask_for_decision(self, spec: Tree) -> str | None:
+        head = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+        async with asyncio.timeout(ASKED_FOR_S):
+            answer = await self._reviews.review_access({**head, "spec": spec})
+        status = answer.get("status") or {}
+        if status.get("allowed") is True and status.get("denied") is not True:
+            return None
+        return str(status.get("reason") or "")

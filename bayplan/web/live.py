@@ -1,0 +1,292 @@
+"""Live: the page of a cluster that lives, served over HTTP.
+
+The page itself says nothing of the cluster and is for everyone; what it asks for afterwards is only for those who are
+allowed. Nothing is watched until somebody asks. Whoever serves gives a `PageSource` and mounts `page_routes`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from ..api.pod import Pod
+from ..clock import Clock
+from ..cluster.memory import WatchHandler
+from ..errors import BayplanError
+from ..scheduler import Scheduler
+from ..scheduler.judge import judge_pod
+from .accounts import account_of_judged
+from .assembly import assemble, policy_of
+from .history import FORMAT, History
+from .numbering import Tree
+from .remedies import MakeView, remedies_of
+
+PAUSE_S = 0.4
+"""How long changes are gathered before they are told."""
+PATIENCE_S = 25.0
+"""How long nothing may happen before the page is told just that."""
+MOST_EVENTS = 100_000
+"""A longer history is forgotten; it begins anew when a page asks, and so do the pages that follow it."""
+IDLE_S = 300.0
+"""How long nobody may ask before the history is forgotten."""
+MOST_VIEWED = 5_000
+"""In a cluster of more nodes and pods it would take too long to find out what would let a pod run."""
+COUNTS = ("texts", "resources", "nodes", "kinds", "rows", "pods", "events")
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+Answer = TypeVar("Answer")
+Allows = Callable[[web.Request], Awaitable[bool]]
+"""Whether whoever sent the request may know about the cluster."""
+
+
+class Cluster(Protocol):
+    """What the page sees of a cluster."""
+
+    def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
+        """All objects of `kind`, in `namespace` when given."""
+
+    def get(self, kind: str, namespace: str, name: str) -> Any | None:
+        """One object, or None."""
+
+    def watch(self, handler: WatchHandler, replay: bool = True) -> None:
+        """Tell `handler` of every change, and before that of everything there is, if it is to `replay` it."""
+
+
+class RunsWork(Protocol):
+    """Does something on the thread that the cluster and the scheduler belong to."""
+
+    async def __call__(self, work: Callable[[], Answer]) -> Answer:
+        """What comes of it."""
+
+
+def nobody() -> Scheduler | None:
+    """No scheduler: pods wait for one of somebody else's."""
+    return None
+
+
+def always() -> bool:
+    """It is there as long as the server is."""
+    return True
+
+
+async def run_here(work: Callable[[], Answer]) -> Answer:
+    """Cluster, scheduler and server share one thread."""
+    return work()
+
+
+@dataclass(frozen=True, slots=True)
+class PageSource:
+    """What a live page is about. `scheduler` is asked each time, as there may be none at first.
+
+    While `is_ready` says no, `run` is not called.
+    """
+
+    cluster: Cluster
+    clock: Clock
+    scheduler: Callable[[], Scheduler | None] = nobody
+    run: RunsWork = run_here
+    make_view: MakeView | None = None
+    """Makes the cluster that can be asked what would let a pod run; None: that is not told."""
+    is_ready: Callable[[], bool] = always
+
+
+def token_check(token: str) -> Allows:
+    """Lets those in who show the token, as `Authorization: Bearer`."""
+
+    async def allows(request: web.Request) -> bool:
+        given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+        return hmac.compare_digest(given.encode(), token.encode())
+
+    return allows
+
+
+async def anyone(request: web.Request) -> bool:
+    """Lets everyone in: the server has asked already."""
+    return True
+
+
+def page_routes(source: PageSource, allows: Allows, prefix: str = "") -> list[web.RouteDef]:
+    """The page at `prefix`/, and what it asks for below it. `prefix` is empty or begins with a slash."""
+    feed = Feed(source)
+
+    def guarded(answer: Callable[[web.Request], Awaitable[Tree]]) -> Any:
+        async def handle(request: web.Request) -> web.Response:
+            if not await allows(request):
+                return _json({"error": "Unauthorized"}, 401)
+            return _json(await answer(request))
+
+        return handle
+
+    async def page(request: web.Request) -> web.Response:
+        policy = f"{policy_of(is_live=True)}; frame-ancestors 'none'"
+        text = assemble({"isLive": True}, is_live=True)
+        headers = {**HEADERS, "Content-Security-Policy": policy}
+        return web.Response(text=text, content_type="text/html", headers=headers)
+
+    routes = [
+        web.get(f"{prefix}/", page),
+        web.get(f"{prefix}/state", guarded(feed.state)),
+        web.get(f"{prefix}/changes", guarded(feed.changes)),
+        web.get(f"{prefix}/pod", guarded(feed.pod)),
+    ]
+    if prefix:
+
+        async def redirect(request: web.Request) -> web.Response:
+            raise web.HTTPFound(f"{prefix}/")
+
+        routes.append(web.get(prefix, redirect))
+    return routes
+
+
+def _json(tree: Tree, status: int = 200) -> web.Response:
+    body = msgspec.json.encode(tree)
+    return web.Response(body=body, status=status, content_type="application/json", headers=HEADERS)
+
+
+class Feed:
+    """What pages are told, from the first time that one asks. All it does to cluster and scheduler is look."""
+
+    def __init__(self, source: PageSource) -> None:
+        self._source = source
+        self._history: History | None = None
+        self._epoch = 0
+        self._asked_at_s = 0.0
+        self._is_watching = False
+
+    # What is asked
+
+    async def state(self, request: web.Request) -> Tree:
+        """Everything there is to know."""
+        return await self._run(self._whole)
+
+    async def changes(self, request: web.Request) -> Tree:
+        """What is new to whoever knows what the query says; waits a while for something to be."""
+        known = {name: _count(request.query.get(name, "")) for name in (*COUNTS, "epoch")}
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + PATIENCE_S
+        while True:
+            tale = await self._run(lambda: self._since(known))
+            is_news = tale["epoch"] != known["epoch"] or tale["events"]["t"]
+            if is_news or loop.time() > deadline:
+                return tale
+            await asyncio.sleep(PAUSE_S)
+
+    async def pod(self, request: web.Request) -> Tree:
+        """What the scheduler would say about a pod now; nothing comes of asking."""
+        namespace, name = request.query.get("namespace", ""), request.query.get("name", "")
+        return await self._run(lambda: self._judge(namespace, name))
+
+    async def _run(self, work: Callable[[], Answer]) -> Answer:
+        if not self._source.is_ready():
+            raise web.HTTPServiceUnavailable(text="the cluster is not known yet, or no longer\n")
+        return await self._source.run(work)
+
+    # What is done where the scheduler runs
+
+    def _whole(self) -> Tree:
+        history = self._up_to_date()
+        return {
+            "format": FORMAT,
+            "isLive": True,
+            "epoch": self._epoch,
+            "started": history.started.isoformat(),
+            **history.first_state(),
+            **history.told({}),
+        }
+
+    def _since(self, known: dict[str, int]) -> Tree:
+        history = self._up_to_date()
+        if known["epoch"] != self._epoch:
+            return {"epoch": self._epoch, "events": {"t": ()}}
+        return {"epoch": self._epoch, **history.told(known)}
+
+    def _judge(self, namespace: str, name: str) -> Tree:
+        source, history = self._source, self._up_to_date()
+        pod = source.cluster.get("Pod", namespace, name)
+        if pod is None:
+            return {"when": "now", "error": "The pod is not there any more."}
+        scheduler = source.scheduler()
+        if scheduler is None or pod.scheduler_name not in scheduler.profiles:
+            return {"when": "now", "error": "No scheduler here is in charge of the pod."}
+        when = "like" if pod.node_name else "now"
+        asked: Pod = pod.replace(node_name="") if pod.node_name else pod
+        try:
+            judged = judge_pod(scheduler, asked)
+        except BayplanError as error:
+            return {"when": when, "error": str(error)}
+        account = account_of_judged(judged, history.numbering.nodes.known, when)
+        is_small = judged.evaluated_nodes + len(history.now.state) <= MOST_VIEWED
+        if source.make_view is not None and not judged.feasible_nodes and is_small:
+            view = source.make_view()
+            account["remedies"] = remedies_of(view, asked, history.numbering.nodes.known)
+        return account
+
+    def _up_to_date(self) -> History:
+        """The history, begun when it is asked for first, or anew when it was forgotten."""
+        self._asked_at_s = self._source.clock.monotonic()
+        if not self._is_watching:
+            self._is_watching = True
+            self._source.cluster.watch(_Follower(self), replay=False)
+        if self._history is None or len(self._history.events) > MOST_EVENTS:
+            self._history = self._begin()
+            self._epoch = secrets.randbelow(1 << 48) + 1
+        self._history.sync()
+        return self._history
+
+    def _begin(self) -> History:
+        source = self._source
+        history = History(source.clock)
+        history.scheduler = source.scheduler()
+        for kind in ("Node", "Pod"):
+            for obj in source.cluster.list(kind):
+                history.on_add(obj)
+        history.begin()
+        return history
+
+    def followed(self) -> History | None:
+        """The history that is to hear of a change; one that nobody asks for any more is forgotten here."""
+        history = self._history
+        if history is not None:
+            idle_s = self._source.clock.monotonic() - self._asked_at_s
+            if idle_s > IDLE_S or len(history.events) > MOST_EVENTS:
+                history = self._history = None
+        return history
+
+
+class _Follower:
+    """Tells the history that is followed now; a cluster cannot be told to watch no more."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+
+    def on_add(self, obj: Any) -> None:
+        history = self._feed.followed()
+        if history is not None:
+            history.on_add(obj)
+
+    def on_update(self, old: Any, new: Any) -> None:
+        history = self._feed.followed()
+        if history is not None:
+            history.on_update(old, new)
+
+    def on_delete(self, obj: Any) -> None:
+        history = self._feed.followed()
+        if history is not None:
+            history.on_delete(obj)
+
+
+def _count(text: str) -> int:
+    """A number of the query; what is none counts as nothing known."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else 0

@@ -1,0 +1,68 @@
+// Live: asks the server that the page came from for what is new. The token never goes into an address that is sent.
+
+const RETRY_MS = 2000;
+
+class Live {
+  constructor(app, epoch) {
+    this.app = app;
+    this.epoch = epoch;
+    this.isAsking = false;
+  }
+
+  static token() {
+    const given = new URLSearchParams(location.hash.slice(1)).get("token");
+    if (given) {
+      sessionStorage.setItem("bayplan-token", given);
+      history.replaceState(null, "", location.pathname);
+    }
+    return given || sessionStorage.getItem("bayplan-token") || "";
+  }
+
+  static async ask(path, query) {
+    const parameters = new URLSearchParams(query);
+    const token = Live.token();
+    const headers = token ? { Authorization: `Bearer ${token}` } : {};
+    const response = await fetch(`${path}?${parameters}`, { headers, cache: "no-store", credentials: "omit" });
+    if (response.status === 401) throw new Error("The token is missing or wrong. Open the address that the server printed, or add #token=… to this one.");
+    if (response.status === 403) throw new Error("You may not see this cluster. Another token can be given with #token=… in the address.");
+    if (response.status === 503) throw new Error("The cluster is not known yet; trying again.");
+    if (!response.ok) throw new Error(`The server answers with ${response.status}.`);
+    return response.json();
+  }
+
+  /** Follows the server until the page is closed. */
+  async follow() {
+    for (;;) {
+      try {
+        const { data } = this.app;
+        const tale = await Live.ask("changes", { epoch: this.epoch, events: this.told, ...data.known() });
+        notice("");
+        if (tale.epoch !== this.epoch) {
+          location.reload();
+          return;
+        }
+        this.told = tale.events.first + data.extend(tale);
+        this.app.grew();
+      } catch (error) {
+        notice(error instanceof TypeError ? "The server cannot be reached; trying again." : error.message);
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    }
+  }
+
+  async judge(pod) {
+    this.isAsking = true;
+    try {
+      return await Live.ask("pod", { namespace: this.app.data.namespace(pod), name: this.app.data.podName(pod) });
+    } catch (error) {
+      return { when: "now", error: error.message };
+    } finally {
+      this.isAsking = false;
+    }
+  }
+}
+
+function notice(text) {
+  $("notice").hidden = !text;
+  $("notice").textContent = text;
+}

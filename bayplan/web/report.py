@@ -1,0 +1,137 @@
+"""Report: a run in one file that opens in any browser, with no server and no network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..api.pod import Pod
+from ..errors import BayplanError
+from ..scheduler.judge import judge_pod
+from .accounts import account_of_attempt, account_of_judged
+from .assembly import assemble
+from .history import FORMAT, History, State
+from .numbering import Tree
+from .remedies import MakeView, remedies_of
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+JUDGED_STATES = (State.ACTIVE, State.BACKOFF, State.UNSCHEDULABLE)
+END = "end"
+MOST_REMEDIES = 200
+"""For so many kinds of pods it is told what would let them run."""
+
+
+def write_report(
+    stream: SupportsWrite[str],
+    history: History,
+    *,
+    sources: Iterable[Path | str] = (),
+    preempted: Iterable[tuple[Pod, Pod]] = (),
+    make_view: MakeView | None = None,
+) -> None:
+    """Write the page of a run that has ended; `preempted` are pods that made room, and for whom.
+
+    With `make_view`, what would let pods run that wait is told, too.
+    """
+    stream.write(assemble(report_data(history, sources, preempted, make_view), is_live=False))
+
+
+def report_data(
+    history: History,
+    sources: Iterable[Path | str] = (),
+    preempted: Iterable[tuple[Pod, Pod]] = (),
+    make_view: MakeView | None = None,
+) -> Tree:
+    """What the page of a run is made of: the first state, all changes, and accounts of the pods that wait."""
+    history.sync()
+    accounts, account_of = _accounts(history)
+    if make_view is not None:
+        _add_remedies(history, accounts, account_of, make_view)
+    victims = {
+        str(history.number_of(victim.uid)): f"{preemptor.namespace}/{preemptor.name}"
+        for victim, preemptor in preempted
+    }
+    return {
+        "format": FORMAT,
+        "isLive": False,
+        "sources": [str(source) for source in sources],
+        "started": history.started.isoformat(),
+        **history.first_state(),
+        **history.told({}),
+        "attempts": attempts_of(history),
+        "accounts": accounts,
+        "accountOf": {str(number): account for number, account in account_of.items()},
+        "preemptedFor": victims,
+    }
+
+
+def attempts_of(history: History) -> Tree:
+    """What is known of the last attempt at each pod, in columns."""
+    listed = [
+        (n, a.number, a.score, a.feasible_nodes, a.evaluated_nodes)
+        for n, a in history.attempts.items()
+    ]
+    names = ("pod", "number", "score", "feasible", "evaluated")
+    columns = zip(*listed, strict=True) if listed else ((),) * len(names)
+    return dict(zip(names, columns, strict=True))
+
+
+def _accounts(history: History) -> tuple[list[Tree], dict[int, int]]:
+    """The accounts there are, and which of them is that of a pod. Pods that wait and are alike share one."""
+    accounts: list[Tree] = []
+    account_of: dict[int, int] = {}
+    number_of = history.numbering.nodes.known
+    for number, attempt in history.attempts.items():
+        account = account_of_attempt(attempt, number_of)
+        if account is not None:
+            account_of[number] = len(accounts)
+            accounts.append(account)
+    judged: dict[object, int] = {}
+    for number, pod in history.waiting():
+        if number in account_of or history.now.state[number] not in JUDGED_STATES:
+            continue
+        alike = _alike(number, pod)
+        if alike not in judged:
+            account = _judge(history, pod)
+            if account is None:
+                continue
+            judged[alike] = len(accounts)
+            accounts.append(account)
+        account_of[number] = judged[alike]
+    return accounts, account_of
+
+
+def _add_remedies(
+    history: History, accounts: list[Tree], account_of: dict[int, int], make_view: MakeView
+) -> None:
+    """Say what would let pods run that fit nowhere; pods that are alike need the same."""
+    refused: dict[object, tuple[Pod, list[Tree]]] = {}
+    for number, pod in history.waiting():
+        account = accounts[account_of[number]] if number in account_of else {}
+        if history.now.state[number] in JUDGED_STATES and account.get("feasible") == 0:
+            refused.setdefault(_alike(number, pod), (pod, []))[1].append(account)
+    view = make_view() if refused else None
+    for pod, alike in islice(refused.values(), MOST_REMEDIES):
+        assert view is not None, "made where somebody is refused"
+        remedies = remedies_of(view, pod, history.numbering.nodes.known)
+        for account in alike:
+            account["remedies"] = remedies
+
+
+def _alike(number: int, pod: Pod) -> object:
+    """Equal for pods of which the same is said; a nominated one is judged differently on its node."""
+    return number if pod.nominated_node_name else (pod.pod_class, pod.spec.pin)
+
+
+def _judge(history: History, pod: Pod) -> Tree | None:
+    scheduler = history.scheduler
+    if scheduler is None or pod.scheduler_name not in scheduler.profiles:
+        return None
+    try:
+        return account_of_judged(judge_pod(scheduler, pod), history.numbering.nodes.known, END)
+    except BayplanError as error:
+        return {"when": END, "error": str(error)}

@@ -1,0 +1,44 @@
+"""Cheap: favour the nodes that cost least, by a label with their price."""
+
+import numpy as np
+
+from bayplan.api.pod import Pod
+from bayplan.framework import MAX_SCORE, NODE_OBJECT, CycleState, ScorePlugin
+from bayplan.table import Ints, NodeTable, Rows
+
+
+class Cheap(ScorePlugin):
+    """The cheapest feasible node gets MAX_SCORE, the dearest 0; one without a price counts as dearest."""
+
+    name = "Cheap"
+    scope = NODE_OBJECT  # a node's price depends on nothing but the node
+
+    def __init__(self, label: str = "example.com/price") -> None:
+        self._label = label
+
+    def pod_key(self, pod: Pod) -> None:
+        """All pods see the same prices."""
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        """The price of each node in cents, -1 for none."""
+        column = table.labels.column(self._label)
+        # One entry per distinct price; the one more is for nodes without the label.
+        prices = [to_cents(value) for value in column.values]
+        return np.array([*prices, -1], dtype=np.int64)[column.codes[rows]]
+
+    def normalize(self, scores: Ints) -> Ints:
+        """Turn prices into points."""
+        unknown = scores < 0
+        if unknown.all():
+            return np.zeros_like(scores)
+        lowest, highest = int(scores[~unknown].min()), int(scores.max())
+        spread = max(highest - lowest, 1)
+        return np.where(unknown, 0, (highest - scores) * MAX_SCORE // spread)
+
+
+def to_cents(price: str) -> int:
+    """A price such as `0.25` in cents; -1 when it is none."""
+    try:
+        return max(round(float(price) * 100), -1)
+    except (ValueError, OverflowError):
+        return -1
