@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,11 @@ from .conformance_hints import is_event_case, run_event_case
 from .conformance_long_run import is_long_run, run_long_run
 from .conformance_queue import is_queue_script, run_queue_script
 
+NOT_COMPARED_YET = {
+    "pod-groups": "there is no runner for the cycle of a pod group",
+    "preemption-ties": "the order of victims of equal priority and start time is not followed",
+}
+"""Families whose cases are counted and not run, and why; each goes when its runner comes."""
 FULL = 20
 """Disagreements that are printed; the rest is counted."""
 
@@ -102,12 +108,21 @@ def main(arguments: list[str] | None = None) -> int:
     return 2
 
 
+def family_left_out(case: Case) -> str | None:
+    """The family of a case that is not compared yet; a case's id begins with its family."""
+    return next((name for name in NOT_COMPARED_YET if case["id"].startswith(f"{name}-")), None)
+
+
 def run_files(files: list[Path]) -> int:
     """Run the cases in `files` and say where we disagree; returns the exit status."""
     agree = total = cases = other = 0
+    left_out: Counter[str] = Counter()
     disagreements: list[Disagreement] = []
     for path in files:
         for case in read_cases(path):
+            if family := family_left_out(case):
+                left_out[family] += 1
+                continue
             run = next((run for is_kind, run in RUNNERS if is_kind(case)), None)
             if run is None:
                 other += 1
@@ -118,6 +133,8 @@ def run_files(files: list[Path]) -> int:
                 agree += not found
                 disagreements.extend(found)
     report(disagreements)
+    for family, count in left_out.items():
+        print(f"not compared yet: {family}, {count} cases ({NOT_COMPARED_YET[family]})")
     if other:
         print(f"left out: {other} cases of other kinds")
     print(f"agree {agree} of {total} decisions in {cases} cases")
