@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .notebook import Cluster, capacity, compare, explain, plot, rebalance, simulate, what_if
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Cluster", "capacity", "compare", "explain", "plot", "rebalance", "simulate", "what_if"]
 
 
