@@ -14,7 +14,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help run test test-page lint types unit life e2e conformance counterfactuals bench bench-apiserver format clean dist actionlint
+.PHONY: help run test test-page lint types unit life e2e conformance counterfactuals bench bench-apiserver format clean dist lint-github actionlint
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -78,6 +78,16 @@ dist: ## Build sdist and wheel in dist/, check them, try the wheel in an empty e
 	@$(PYTHON) -m venv --clear build/tools
 	@build/tools/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt build hatchling
 	build/tools/bin/python -m tests.dist
+
+lint-github: ## Check workflows, issue forms and CITATION.cff against their schemas, and workflows for weak spots
+	@test -x build/lint-github/bin/zizmor || { $(PYTHON) -m venv --clear build/lint-github && \
+	  build/lint-github/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt check-jsonschema zizmor; }
+	build/lint-github/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	build/lint-github/bin/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	build/lint-github/bin/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	build/lint-github/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	build/lint-github/bin/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	build/lint-github/bin/zizmor --offline --no-progress --quiet .github
 
 actionlint: ## Lint .github/workflows (the package downloads actionlint from GitHub when it is installed)
 	@$(PYTHON) -m venv --clear build/actionlint
