@@ -14,7 +14,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help run test test-page lint types unit life e2e conformance counterfactuals bench bench-apiserver format clean dist lint-github actionlint
+.PHONY: help run test test-page lint types unit life e2e conformance counterfactuals bench bench-apiserver format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -73,6 +73,8 @@ format: $(STAMP) ## Rewrite the source in house style
 clean: ## Remove the environment, caches and builds
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: dist lint-github actionlint
 
 dist: ## Build sdist and wheel in dist/, check them, try the wheel in an empty environment
 	@$(PYTHON) -m venv --clear build/tools
