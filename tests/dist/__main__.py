@@ -12,11 +12,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .archives import console_scripts, sdist_problems, wheel_problems
+from .archives import console_scripts, sdist_problems, wheel_files, wheel_problems
 from .smoke import Environment, SmokeError, check_up, check_without_extras
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,13 +33,7 @@ def main() -> int:
         sdist = one_archive(f"bayplan-{version}.tar.gz")
         wheel = one_archive(f"bayplan-{version}-*.whl")
         with step("check contents and metadata"):
-            tracked = tracked_files()
-            if tracked is None:
-                print("  contents not compared: this folder is not a git checkout")
-            problems = sdist_problems(sdist, tracked, version)
-            problems += wheel_problems(wheel, tracked, version)
-            if problems:
-                raise SmokeError("\n".join(problems))
+            check_archives(sdist, wheel, version)
         with tempfile.TemporaryDirectory(prefix="bayplan-dist-") as folder:
             try_out(wheel, version, Path(folder))
     except SmokeError as problem:
@@ -46,6 +41,20 @@ def main() -> int:
         return 1
     print(*(f"{path.relative_to(ROOT)}  {path.stat().st_size:,} bytes" for path in (sdist, wheel)), sep="\n")
     return 0
+
+
+def check_archives(sdist: Path, wheel: Path, version: str) -> None:
+    """Raises a SmokeError with everything that is wrong with their contents and metadata."""
+    tracked = tracked_files()
+    installed = None
+    if tracked is None:
+        print("  contents not compared: this folder is not a git checkout")
+    else:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+        installed = wheel_files(project["tool"]["hatch"]["build"]["targets"]["wheel"], tracked)
+    problems = sdist_problems(sdist, tracked, version) + wheel_problems(wheel, installed, version)
+    if problems:
+        raise SmokeError("\n".join(problems))
 
 
 def try_out(wheel: Path, version: str, folder: Path) -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import tarfile
 import zipfile
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from configparser import ConfigParser
 from pathlib import Path
+from typing import Any
 
 from packaging.metadata import Metadata
 from trove_classifiers import classifiers as known_classifiers
@@ -46,23 +47,36 @@ def sdist_problems(sdist: Path, tracked: Collection[str] | None, version: str) -
     return problems + metadata_problems(f"{sdist.name}: PKG-INFO", metadata, version)
 
 
-def wheel_problems(wheel: Path, tracked: Collection[str] | None, version: str) -> list[str]:
-    """Compares a wheel with the package's files that git tracks, and the metadata that a wheel has."""
+def wheel_problems(wheel: Path, expected: Collection[str] | None, version: str) -> list[str]:
+    """Compares a wheel with the files it should install (`wheel_files`) and the metadata that a wheel has.
+
+    None: not a checkout, so only the names of the folders are checked.
+    """
     info = f"{PACKAGE}-{version}.dist-info/"
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         metadata = archive.read(f"{info}METADATA") if f"{info}METADATA" in names else b""
     made = {f"{info}{name}" for name in DIST_INFO}
-    if tracked is None:
-        problems = [
-            f"{wheel.name}: {name}: expected {PACKAGE}/ or {info} only"
-            for name in sorted(names - made)
-            if not name.startswith(f"{PACKAGE}/")
-        ]
-    else:
-        package = {name for name in tracked if name.startswith(f"{PACKAGE}/")}
-        problems = _differences(wheel, names, package | made)
+    problems = [
+        f"{wheel.name}: {name}: expected {PACKAGE}/ or {info} only"
+        for name in sorted(names - made)
+        if not name.startswith(f"{PACKAGE}/")
+    ]
+    if expected is not None:
+        problems += _differences(wheel, names, {*expected, *made})
     return problems + metadata_problems(f"{wheel.name}: METADATA", metadata, version)
+
+
+def wheel_files(build: Mapping[str, Any], tracked: Collection[str]) -> set[str]:
+    """Where the files that git tracks are in a wheel, by the section [tool.hatch.build.targets.wheel]."""
+    roots = build.get("only-include") or build["packages"]
+    moved: Mapping[str, str] = build.get("sources", {})
+    found = set()
+    for name in tracked:
+        if any(name == root or name.startswith(f"{root}/") for root in roots):
+            old = next((old for old in moved if name.startswith(f"{old}/")), None)
+            found.add(name if old is None else moved[old] + name.removeprefix(old))
+    return found
 
 
 def metadata_problems(where: str, text: bytes, version: str) -> list[str]:

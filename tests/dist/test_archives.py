@@ -5,10 +5,11 @@ import tarfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from .archives import console_scripts, metadata_problems, sdist_problems, wheel_problems
+from .archives import console_scripts, metadata_problems, sdist_problems, wheel_files, wheel_problems
 
 VERSION = "1.2.3"
 METADATA = """Metadata-Version: 2.4
@@ -21,6 +22,7 @@ Description-Content-Type: text/markdown
 # Bayplan
 """
 TRACKED = [".ci/run", ".github/x.yml", "LICENSE", "bayplan/__init__.py", "bayplan/page.html"]
+INSTALLED = ["bayplan/__init__.py", "bayplan/page.html"]
 INFO = "bayplan-1.2.3.dist-info"
 WHEEL = {
     "bayplan/__init__.py": "",
@@ -61,7 +63,10 @@ def write_sdist(folder: Path, files: Mapping[str, str | None], root: str = "bayp
         pytest.param({}, [], id="as it should be"),
         pytest.param(
             {"tests/test_a.py": ""},
-            ["it.whl: tests/test_a.py: stray file; expected only what git tracks"],
+            [
+                f"it.whl: tests/test_a.py: expected bayplan/ or {INFO}/ only",
+                "it.whl: tests/test_a.py: stray file; expected only what git tracks",
+            ],
             id="a second package",
         ),
         pytest.param(
@@ -84,7 +89,24 @@ def test_contents_of_a_wheel(
 ) -> None:
     wheel = write_wheel(tmp_path, WHEEL | change)
 
-    assert wheel_problems(wheel, TRACKED, VERSION) == problems
+    assert wheel_problems(wheel, INSTALLED, VERSION) == problems
+
+
+@pytest.mark.parametrize(
+    ("section", "expected"),
+    [
+        pytest.param({"packages": ["bayplan"]}, {"bayplan/a.py"}, id="a package"),
+        pytest.param(
+            {"only-include": ["bayplan", "examples/b.yaml"], "sources": {"examples": "bayplan/ex"}},
+            {"bayplan/a.py", "bayplan/ex/b.yaml"},
+            id="files from elsewhere",
+        ),
+    ],
+)
+def test_files_that_a_wheel_should_install(section: dict[str, Any], expected: set[str]) -> None:
+    tracked = ["bayplan/a.py", "bayplan.md", "examples/b.yaml", "examples/c.yaml"]
+
+    assert wheel_files(section, tracked) == expected
 
 
 def test_a_wheel_outside_of_a_checkout_holds_the_package_only(tmp_path: Path) -> None:
