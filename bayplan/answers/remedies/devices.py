@@ -1,4 +1,4 @@
-"""Devices: claims on devices that cannot be served on the node."""
+"""Devices: remedies for resource claims that cannot be allocated on the node."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MOST_MAKES = 6
 MOST_CLAIMS = 24
 COPIES = (1, 2, 4, 8)
 ENOUGH = 2
-"""Makes of devices that are proposed at most."""
+"""Maximum number of device models to propose."""
 
 
 def serve_claims(ask: Ask) -> Iterator[Remedy]:
-    """Claims give back what they have elsewhere; others give devices back; the node has more; the pod does without."""
+    """Deallocate the pod's claims, free devices of other claims, add devices to the node, or drop the claims."""
     claims = list(_claims(ask))
     wants_devices = any(map(may_stand_for_devices, ask.pod.requests))
     if not ask.pod.spec.resource_claims and not wants_devices:
@@ -55,7 +55,7 @@ def _claims(ask: Ask) -> Iterator[ResourceClaim]:
 
 
 def _missing_claims(ask: Ask) -> Iterator[Remedy]:
-    """The claims come that the pod waits for; one that nobody wrote down asks for nothing yet."""
+    """Create the missing claims of the pod; an unknown template gives an empty claim."""
     pod, changes = ask.pod, list[Change]()
     for entry in pod.spec.resource_claims or ():
         spec: Any = {}
@@ -91,7 +91,7 @@ def _given_back(claim: ResourceClaim) -> Change:
 
 
 def _more_devices(ask: Ask) -> Iterator[Remedy]:
-    """More of a make of devices that is known in the cluster, on the node."""
+    """Add devices of a model that exists in the cluster to the node."""
     makes: dict[tuple[str, bytes], dict[str, Any]] = {}
     for slice_ in ask.view.cluster.list("ResourceSlice"):
         for device in slice_.spec.devices or ():
@@ -128,7 +128,7 @@ def _slice(ask: Ask, driver: str, device: dict[str, Any], copies: int) -> dict[s
 
 
 def _free_devices(ask: Ask, own: list[ResourceClaim]) -> Iterator[Remedy]:
-    """Other claims give devices back."""
+    """Free the devices of other claims."""
     keys = {claim.key for claim in own}
     others = [
         claim
@@ -148,7 +148,7 @@ def _free_devices(ask: Ask, own: list[ResourceClaim]) -> Iterator[Remedy]:
 
 
 def _without_claims(ask: Ask) -> Iterator[Remedy]:
-    """The pod does without devices."""
+    """Drop the pod's claims."""
     pod, changes = ask.pod, list[Change]()
     for i, entry in reversed(list(enumerate(pod.spec.resource_claims or ()))):
         path = pointer("spec", "resourceClaims", i)
