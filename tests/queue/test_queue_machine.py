@@ -1,4 +1,4 @@
-"""The queue driven at random: every pod is somewhere, and nothing is left behind."""
+"""SchedulingQueue driven at random: every pod is in exactly one place, and nothing is left behind."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
