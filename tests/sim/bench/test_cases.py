@@ -191,7 +191,7 @@ def test_all_problems_are_reported_at_once(write: Write) -> None:
         ),
         pytest.param(
             make_case(NODES, {"opcode": "updateAny", "template": {"kind": "Node"}}, PODS),
-            'w.yaml: [0].workloadTemplate[1]: expected names that fit; Node "node-1-0" is not there',
+            'w.yaml: [0].workloadTemplate[1]: expected names that fit; Node "node-1-0" not found',
             id="an update of a missing object",
         ),
         pytest.param(

@@ -45,29 +45,29 @@ class Field(NamedTuple):
     type: FieldType
     is_required: bool = False
     merge_key: str | None = None
-    """By which a strategic merge patch merges the list; "": as a set; None: it replaces it."""
+    """Merge key of a strategic merge patch; "": as a set; None: the list is replaced."""
     retains_keys: bool = False
     list_keys: tuple[str, ...] | None = None
-    """By which server-side apply tells elements apart; (): as a set; None: the list is one value."""
+    """Keys of list items in server-side apply; (): as a set; None: the list is atomic."""
     is_atomic: bool = False
     number: int = 0
-    """In protocol buffers; 0: it has none."""
+    """Number in protocol buffers; 0: none."""
     is_pointer: bool = False
-    """Whether zero is told from absent."""
+    """Whether zero differs from absent."""
 
 
 NO_FIELDS: Mapping[str, Field] = {}
 
 
 class Fields:
-    """All types, by name; each line is read when it is first asked for."""
+    """All types, by name; each line is parsed on first use."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._lines = dict(line.split(" ", 1) for line in lines if " " in line)
         self._read: dict[str, Mapping[str, Field]] = {}
 
     def of(self, type_name: str) -> Mapping[str, Field]:
-        """The fields of a type; none if it is unknown, and so not looked into."""
+        """The fields of a type; empty if it is unknown, and so not checked."""
         found = self._read.get(type_name)
         if found is None:
             line = self._lines.get(type_name)
@@ -79,7 +79,7 @@ class Fields:
         return found
 
     def inlined(self, type_name: str) -> dict[int, str]:
-        """The messages whose fields are those of the type in JSON, by their number in protocol buffers."""
+        """The messages whose fields are inlined in JSON, by their number in protocol buffers."""
         found = {}
         for token in self._lines.get(type_name, "").split():
             match = _INLINE.fullmatch(token)
