@@ -147,7 +147,7 @@ class History:
             totals = self._witness.totals(pod)
         record = self._record(attempt, totals.kept)
         if totals.kept != totals.anew:
-            record["digest"] = f"{record['digest']}, asked anew {digest(totals.anew)}"
+            record["digest"] = f"{record['digest']}, recomputed {digest(totals.anew)}"
         return record
 
     def go_on(self, number: int, expected: Record) -> None:
