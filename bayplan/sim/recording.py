@@ -184,7 +184,7 @@ class _Reader:
         except DecodeError as error:
             raise self.fault(f"object: {error}") from None
         if isinstance(obj, UnknownObject):
-            raise self.fault(f"object: kind: expected one that bears on placement; got {obj.kind}")
+            raise self.fault(f"object: kind: expected one that affects placement; got {obj.kind}")
         return obj
 
 

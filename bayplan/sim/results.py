@@ -97,7 +97,9 @@ class Results:
             result = self._pods.get(waiting.pod.uid)
             if result is not None:
                 by = ", ".join(waiting.pending_plugins)
-                result.attempt.message = f"waits on Permit: {by}; {waiting.pod.node_name} is kept"
+                result.attempt.message = (
+                    f"waits on Permit: {by}; {waiting.pod.node_name} is reserved"
+                )
         for pod in self._cluster.list("Pod"):
             if pod.uid not in self._pods and is_waiting(pod):
                 message = NOT_TRIED

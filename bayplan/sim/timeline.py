@@ -136,7 +136,7 @@ def added_objects(tree: Any, path: str) -> Iterator[ClusterObject]:
         raise FieldError(where, error.problem) from None
     for obj in objects:
         if isinstance(obj, UnknownObject | Timeline):
-            problem = f"expected an object that bears on scheduling; got a {obj.kind}"
+            problem = f"expected an object that affects scheduling; got a {obj.kind}"
             raise FieldError(path, problem)
         yield cast(ClusterObject, obj)
 

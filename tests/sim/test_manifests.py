@@ -332,7 +332,7 @@ BARE = {"apiVersion": "v1", "items": [{"metadata": {"name": "x"}}], "kind": "Pod
             'kind: List\nitems:\n- kind: Pod\n  metadata: {name: a, annotations: {x: "one\n- two"}}\n',
             1,
             False,
-            id="text that looks like an item",
+            id="text similar to an item",
         ),
         pytest.param(
             yaml.safe_dump({"apiVersion": "example.com/v1", "kind": "Thing", "items": [1, 2]}),

@@ -118,7 +118,7 @@ def test_a_file_truncated_anywhere(tmp_path_factory: pytest.TempPathFactory, siz
         ),
         pytest.param(
             [HEAD, SYNCED, {"t": 1, "type": "ADDED", "object": {"kind": "Ingress"}}],
-            "line 3: object: kind: expected one that bears on placement; got Ingress",
+            "line 3: object: kind: expected one that affects placement; got Ingress",
             id="a kind that is not recorded",
         ),
         pytest.param(

@@ -106,7 +106,7 @@ def test_a_list_of_objects_can_be_added_and_the_default_namespace_left_out() -> 
         ),
         pytest.param(
             {"at": "1s", "add": [{"apiVersion": "v1", "kind": "ConfigMap"}]},
-            "events[0].add[0]: expected an object that bears on scheduling; got a ConfigMap",
+            "events[0].add[0]: expected an object that affects scheduling; got a ConfigMap",
             id="an object of an ignored kind",
         ),
         pytest.param(

@@ -420,7 +420,7 @@ def test_until_ends_the_run_and_reports_running_attempts(tmp_path: Path) -> None
 
     assert report.time_s == 120
     assert [(r.pod.name, r.attempt.outcome, r.attempt.message) for r in report.pods] == [
-        ("a", Outcome.WAITING, "waits on Permit: Patient; n is kept")
+        ("a", Outcome.WAITING, "waits on Permit: Patient; n is reserved")
     ]
 
 

@@ -121,7 +121,7 @@ class Template:
         if isinstance(obj, UnknownObject):
             kind = f"{obj.kind} ({obj.api_version})" if obj.api_version else obj.kind
             raise InputError(
-                f"{self._source}: kind: expected a kind that bears on scheduling; got {kind}"
+                f"{self._source}: kind: expected a kind that affects scheduling; got {kind}"
             )
         return cast(ClusterObject, obj)
 

@@ -59,7 +59,7 @@ NODE = """
 apiVersion: v1
 kind: Node
 metadata:
-  name: node-{{.Index}} # {{not looked at}}
+  name: node-{{.Index}} # {{ignored}}
   labels:
     number: "{{.Index}}"
     gpu-{{Mod .Index 2}}: x
