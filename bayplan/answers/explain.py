@@ -42,11 +42,11 @@ def explain(
     account.node_count = view.table.node_count
     if pod.is_finished:
         account.verdict = Verdict.FINISHED
-        account.message = f"the pod has ended ({pod.status.phase}) and takes part in nothing"
+        account.message = f"the pod has ended ({pod.status.phase}) and is no longer scheduled"
         return account
     if view.is_sampled:
         account.remarks.append(
-            "the configuration is content with a share of the nodes; here all of them were judged"
+            "percentageOfNodesToScore limits the search to a share of the nodes; here all were judged"
         )
     if not pod.node_name:
         _explain_waiting(view, pod, account)
@@ -114,12 +114,12 @@ def _explain_waiting(view: ClusterView, pod: Pod, account: PodExplanation) -> No
         account.gate = refusal(gate)
         account.verdict = Verdict.GATED
         account.remarks.append(
-            "the pod is held back; what follows is what would come of it without that"
+            "the pod is held back; the rest describes what would happen otherwise"
         )
         if not account.message:
             account.message = gate.message
     if pod.is_terminating:
-        account.remarks.append("the pod is being deleted: it will not be tried")
+        account.remarks.append("the pod is being deleted and will not be scheduled")
     permits = view.profile_of(pod).committing.permits
     holding = [plugin.name for plugin in permits if plugin.commits_for(pod.spec)]
     if holding and attempt.node_name:

@@ -58,7 +58,7 @@ class Stage:
         """Removed pods that no controller recreates."""
         self._replaced: set[str] = set()
         self.simulation.begin()
-        self.cluster.watch(AbsentOwners(self.cluster, self._make_anew), replay=False)
+        self.cluster.watch(AbsentOwners(self.cluster, self._recreate), replay=False)
 
     @property
     def cluster(self) -> MemoryCluster:
@@ -127,7 +127,7 @@ class Stage:
         self.reasons[pod.key] = why
         self.cluster.delete(pod)
 
-    def _make_anew(self, pod: Pod) -> None:
+    def _recreate(self, pod: Pod) -> None:
         if pod.key not in self._replaced:
             self._add(pod)
 

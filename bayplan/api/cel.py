@@ -77,8 +77,8 @@ def names_in(text: str) -> frozenset[str] | None:
     if "+" in text:
         return None
     for match in _DOMAINS.finditer(text):
-        asked_for_a_name = _IN.search(text, 0, match.start()) and _DOMAIN.match(text, match.start())
-        if not (_FIELD.match(text, match.start()) or asked_for_a_name):
+        is_name_test = _IN.search(text, 0, match.start()) and _DOMAIN.match(text, match.start())
+        if not (_FIELD.match(text, match.start()) or is_name_test):
             return None
     return frozenset(_WORD.findall(text))
 

@@ -178,7 +178,7 @@ class Pod:
 
     @property
     def is_terminating(self) -> bool:
-        """Whether its deletion was asked for."""
+        """Whether its deletion was requested."""
         return self.deletion_timestamp is not None
 
     @property

@@ -188,8 +188,8 @@ class SchedulerMetrics:
         self.plugin_duration = self.add(
             HistogramFamily(
                 "scheduler_plugin_execution_duration_seconds",
-                "Time that one plugin took at an extension point, in a tenth of the attempts in which plugins are "
-                "asked.",
+                "Time that one plugin took at an extension point, in a tenth of the attempts in which plugins "
+                "run.",
                 PLUGIN_S,
                 ("plugin", "extension_point", "status"),
             )

@@ -24,7 +24,7 @@ from .access import status_response
 
 ALWAYS_ALLOWED_PATHS = ("/healthz", "/readyz", "/livez")
 KEPT_S = 10.0
-ASKED_FOR_S = 10.0
+REVIEW_TIMEOUT_S = 10.0
 """Timeout of a review."""
 MOST_KEPT = 4096
 
@@ -127,7 +127,7 @@ class DelegatedAccess:
 
     async def _ask_for_user(self, token: str) -> Tree | None:
         head = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview"}
-        async with asyncio.timeout(ASKED_FOR_S):
+        async with asyncio.timeout(REVIEW_TIMEOUT_S):
             answer = await self._reviews.review_token({**head, "spec": {"token": token}})
         status = answer.get("status") or {}
         if status.get("authenticated") is not True:
@@ -152,7 +152,7 @@ class DelegatedAccess:
 
     async def _ask_for_decision(self, spec: Tree) -> str | None:
         head = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
-        async with asyncio.timeout(ASKED_FOR_S):
+        async with asyncio.timeout(REVIEW_TIMEOUT_S):
             answer = await self._reviews.review_access({**head, "spec": spec})
         status = answer.get("status") or {}
         if status.get("allowed") is True and status.get("denied") is not True:

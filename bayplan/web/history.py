@@ -174,7 +174,7 @@ class History:
                 waiting = held[pod.uid]
                 by = ", ".join(waiting.pending_plugins)
                 text = self.numbering.texts.of(
-                    f"waits on Permit: {by}; {waiting.pod.node_name} is kept"
+                    f"waits on Permit: {by}; {waiting.pod.node_name} is reserved"
                 )
             self._set(number, state, NONE, text)
 

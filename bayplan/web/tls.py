@@ -37,7 +37,7 @@ class ServerCertificate:
             raise InputError(f"{missing}: expected a file, as there is {given}; got nothing")
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._clock = clock or SystemClock()
-        self._looked_at = self._clock.monotonic()
+        self._checked_at = self._clock.monotonic()
         self._files: tuple[Path, Path] | None = None
         if cert_file is not None and key_file is not None:
             self._files = cert_file, key_file
@@ -49,9 +49,9 @@ class ServerCertificate:
     def refresh(self) -> None:
         """Reload the files for new connections; invalid files keep the old certificate."""
         now = self._clock.monotonic()
-        if self._files is None or now < self._looked_at + LOOK_AGAIN_S:
+        if self._files is None or now < self._checked_at + LOOK_AGAIN_S:
             return
-        self._looked_at = now
+        self._checked_at = now
         try:
             times = self._read_times()
             if times != self._times:

@@ -88,7 +88,7 @@ def test_every_keyword_is_read_and_applied_in_order(tmp_path: Path) -> None:
         ),
         pytest.param(
             HEAD + "changes: [{add: {kind: Unheard, apiVersion: v1}}]",
-            "document 1: changes[0].add[0]: expected an object that bears on scheduling; "
+            "document 1: changes[0].add[0]: expected an object that affects scheduling; "
             "got a Unheard",
             id="an unsupported kind",
         ),

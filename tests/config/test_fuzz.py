@@ -147,7 +147,7 @@ def check_ends_well(data: Any) -> None:
 
 @given(files)
 @settings(max_examples=300, deadline=None)
-def test_a_mapping_that_looks_like_a_configuration(data: dict[str, Any]) -> None:
+def test_a_mapping_similar_to_a_configuration(data: dict[str, Any]) -> None:
     check_ends_well(data)
 
 

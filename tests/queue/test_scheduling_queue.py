@@ -254,7 +254,7 @@ def test_pods_that_exceed_the_limit_are_requeued(waited_s: float, moved: int) ->
     bench = Bench()
     bench.clock.advance(0.123)
     bench.add("p")
-    info = bench.fail("Nobody")
+    info = bench.fail("Unregistered")
     bench.clock.advance(waited_s)
 
     assert bench.queue.flush_unschedulable_leftover() == moved
@@ -416,7 +416,7 @@ def test_activate_of_a_pod_in_flight_counts_when_it_comes_back() -> None:
     infos = [bench.pop(), bench.pop()]
     bench.queue.activate([infos[0].pod])
 
-    assert [bench.give_back(info, "Nobody") for info in infos] == ["backoff", "unschedulable"]
+    assert [bench.give_back(info, "Unregistered") for info in infos] == ["backoff", "unschedulable"]
 
 
 def test_a_pod_recreated_while_the_old_one_is_in_flight_stays() -> None:
@@ -424,12 +424,12 @@ def test_a_pod_recreated_while_the_old_one_is_in_flight_stays() -> None:
     bench.add("p")
     old = bench.pop()
     bench.queue.delete(old.pod)
-    bench.queue.add(make_pod("p", uid="anew"))
+    bench.queue.add(make_pod("p", uid="new"))
 
     assert bench.give_back(old, "Fit") is None
     assert bench.where("p") == "active"
     assert len(bench.queue.in_flight) == 0
-    assert bench.pop().pod.uid == "anew"
+    assert bench.pop().pod.uid == "new"
 
 
 def test_a_pod_that_is_in_flight_already_is_not_popped_again() -> None:
@@ -479,8 +479,8 @@ def test_next_timer_follows_the_ticks_of_the_two_flushes() -> None:
     bench.clock.advance(1.5)
     assert bench.queue.flush_due() == 1
 
-    bench.fail("Nobody")
-    bench.fail("Nobody")
+    bench.fail("Unregistered")
+    bench.fail("Unregistered")
     due = bench.queue.next_timer()
     assert due == pytest.approx(330)  # later than 300 s from now, and a multiple of 30 s
     bench.clock.advance(329 - bench.clock.monotonic())
@@ -547,7 +547,7 @@ def test_an_update_updates_the_nomination(place: str) -> None:
 def test_a_gated_pod_does_not_replace_a_ready_one_of_its_name() -> None:
     bench = Bench()
     bench.add("p")
-    bench.queue.add(make_pod("p", uid="anew", gates=["wait"]))
+    bench.queue.add(make_pod("p", uid="new", gates=["wait"]))
 
     assert bench.where("p") == "active"
     assert bench.pop().pod.uid == "p"

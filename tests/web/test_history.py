@@ -114,7 +114,7 @@ def test_a_pod_that_waits_on_permit_names_plugin_and_node() -> None:
     history.sync()
 
     assert states(history) == {"a": "HELD"}
-    assert message(history, "a") == "waits on Permit: Scripted; n is kept"
+    assert message(history, "a") == "waits on Permit: Scripted; n is reserved"
 
 
 def test_changes_of_pods_and_nodes_are_recorded() -> None:
@@ -211,11 +211,11 @@ def test_the_changes_give_the_current_state(before: list[Any], after: list[Any])
     assert sum(state == State.RUNNING for state in history.now.state) == len(running)
 
 
-@pytest.mark.parametrize("looks", [0, 10**9])
+@pytest.mark.parametrize("limit", [0, 10**9])
 def test_the_end_is_correct_beyond_the_limit_of_queue_look_ups(
-    looks: int, monkeypatch: pytest.MonkeyPatch
+    limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bayplan.web.history.MOST_LOOKS", looks)
+    monkeypatch.setattr("bayplan.web.history.MOST_LOOKS", limit)
     scenario = Scenario(make_node("n", cpu="1"), make_pod("huge", cpu="2"))
     history = watched(scenario)
     scenario.run()

@@ -217,7 +217,7 @@ def test_a_cluster_that_is_not_loaded_yet_is_not_queried() -> None:
             assert (await client.get(path, headers=TOKEN)).status == 503
 
     async def run(work: Callable[[], Any]) -> Any:
-        raise AssertionError("nobody is there to do it")
+        raise AssertionError("the function must not be called")
 
     serve(small(), ask, is_ready=lambda: False, run=run)
 

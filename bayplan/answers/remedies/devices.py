@@ -37,7 +37,7 @@ def serve_claims(ask: Ask) -> Iterator[Remedy]:
     yield from _missing_claims(ask)
     own = [claim for claim in claims if claim.allocation is not None]
     if own:
-        yield remedy("let the pod's claims be served anew", *[_given_back(claim) for claim in own])
+        yield remedy("allocate the pod's claims again", *[_given_back(claim) for claim in own])
     yield from _more_devices(ask)
     yield from _free_devices(ask, claims)
     yield from _without_claims(ask)

@@ -126,7 +126,7 @@ def _follow(
     """Make the changes on a settled stage."""
     cluster = stage.cluster
     budgets, nodes_before = Budgets(cluster), {node.name: None for node in cluster.list("Node")}
-    pushed_out = len(cluster.evictions)
+    evicted_before = len(cluster.evictions)
     for change in changes:
         try:
             change.apply(stage)
@@ -134,7 +134,7 @@ def _follow(
             raise InputError(f"{change.text}: {error}") from None
     after = stage.settle(on_progress)
     nodes_after = {node.name: None for node in cluster.list("Node")}
-    evictions = cluster.evictions[pushed_out:]
+    evictions = cluster.evictions[evicted_before:]
     for pod in (*stage.taken_off, *(victim for victim, _ in evictions)):
         budgets.take(pod)
     return WhatIf(
@@ -212,7 +212,7 @@ def _where(place: PodPlace) -> Where:
 def _why(reason: str, was: PodPlace | None, now: PodPlace) -> str:
     if now.is_waiting:
         return ": ".join(part for part in (reason, now.message) if part)
-    return reason or ("fits now" if was is not None and was.is_waiting else "made anew")
+    return reason or ("fits now" if was is not None and was.is_waiting else "recreated")
 
 
 def _change(pod: Pod, was: Where, now: Where, why: str, successor: str = "") -> PodChange:
