@@ -58,12 +58,12 @@ def _avoid_keepers(ask: Ask) -> Iterator[Remedy]:
     keepers.sort(key=importance)
     if keepers and len(keepers) <= MOST_PODS:
         yield remedy(
-            "move the pods away that do not want this one near them",
+            "move the pods whose anti-affinity rejects this one",
             *[delete_pod(other, "its anti-affinity keeps the pod away") for other in keepers],
         )
     without = label_changes(pod, {key: None for key in keys if key in pod.labels})
     if without:
-        yield remedy("take the labels from the pod that others keep away from", *without)
+        yield remedy("remove the labels that the anti-affinity of other pods selects", *without)
 
 
 def _leave_alone(ask: Ask) -> Iterator[Remedy]:
@@ -198,4 +198,4 @@ def _drop_terms(ask: Ask) -> Iterator[Remedy]:
             text = f"drop the required pod {what} over {term.topology_key}"
             changes.append(remove(ask.pod, path, plain(term), text))
     if changes:
-        yield last_resort("drop what the pod asks of other pods", *changes)
+        yield last_resort("drop the pod's requirements on other pods", *changes)

@@ -71,7 +71,7 @@ def _missing_claims(ask: Ask) -> Iterator[Remedy]:
             metadata["ownerReferences"] = [owner_reference(pod)]
             made = {"name": entry.name, "resourceClaimName": name}
             path = pointer("status", "resourceClaimStatuses", "-")
-            changes.append(add(pod, path, made, f"say that claim {name} was made for the pod"))
+            changes.append(add(pod, path, made, f"record claim {name} in the pod's status"))
         if name and ask.view.cluster.get("ResourceClaim", pod.namespace, name) is None:
             metadata |= {"name": name, "uid": f"{pod.namespace}-{name}"}
             manifest = {
@@ -87,7 +87,7 @@ def _missing_claims(ask: Ask) -> Iterator[Remedy]:
 
 def _given_back(claim: ResourceClaim) -> Change:
     path = pointer("status", "allocation")
-    return remove(claim, path, plain(claim.allocation), f"claim {claim.key} gives its devices back")
+    return remove(claim, path, plain(claim.allocation), f"deallocate claim {claim.key}")
 
 
 def _more_devices(ask: Ask) -> Iterator[Remedy]:
@@ -136,14 +136,14 @@ def _free_devices(ask: Ask, own: list[ResourceClaim]) -> Iterator[Remedy]:
         if claim.allocation is not None and claim.key not in keys
     ]
     for claim in others[:MOST_CLAIMS]:
-        change = delete(claim, f"claim {claim.key} goes, and gives its devices back")
+        change = delete(claim, f"delete claim {claim.key}, which frees its devices")
         if ask.helps([change]):
             yield remedy(change.text, change)
             return
     if 1 < len(others) <= MOST_CLAIMS:
         yield remedy(
-            "other claims give their devices back",
-            *[delete(c, f"claim {c.key} goes, and gives its devices back") for c in others],
+            "free the devices of other claims",
+            *[delete(c, f"delete claim {c.key}, which frees its devices") for c in others],
         )
 
 
@@ -152,12 +152,12 @@ def _without_claims(ask: Ask) -> Iterator[Remedy]:
     pod, changes = ask.pod, list[Change]()
     for i, entry in reversed(list(enumerate(pod.spec.resource_claims or ()))):
         path = pointer("spec", "resourceClaims", i)
-        text = f"do without claim {entry.name}"
+        text = f"drop claim {entry.name}"
         changes.append(remove(pod, path, plain(entry), text))
     for i, container in enumerate(pod.spec.containers or ()):
         for name, quantity in container.requests.items():
             if may_stand_for_devices(name):
                 path = pointer("spec", "containers", i, "resources", "requests", name)
-                changes.append(remove(pod, path, quantity, f"do without {name}"))
+                changes.append(remove(pod, path, quantity, f"drop {name}"))
     if changes:
-        yield last_resort("do without devices", *changes)
+        yield last_resort("drop the devices", *changes)

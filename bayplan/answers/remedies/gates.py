@@ -38,6 +38,6 @@ def shrink_gang(ask: Ask) -> Iterator[Remedy]:
     if group_ref is not None:
         path = pointer("spec", "schedulingGroup")
         yield remedy(
-            "let the pod go without its gang",
+            "schedule the pod without its gang",
             remove(ask.pod, path, plain(group_ref), "take the pod out of its group"),
         )

@@ -177,9 +177,9 @@ def free_ports(ask: Ask) -> Iterator[Remedy]:
             for j, port in enumerate(container.ports or ()):
                 if port.host_port:
                     path = pointer("spec", field, i, "ports", j, "hostPort")
-                    text = f"do without host port {port.host_port}"
+                    text = f"drop host port {port.host_port}"
                     changes.append(remove(ask.pod, path, port.host_port, text))
-    yield last_resort("do without host ports", *changes)
+    yield last_resort("drop the host ports", *changes)
 
 
 def end_nominations(ask: Ask) -> Iterator[Remedy]:

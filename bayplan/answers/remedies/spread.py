@@ -41,22 +41,24 @@ def even_out(ask: Ask) -> Iterator[Remedy]:
         yield from _label_node(ask, hard)
     else:
         broken = [
-            one for one in hard if not ask.helps(_as_wishes(ask, [o for o in hard if o != one]))
+            one
+            for one in hard
+            if not ask.helps(_as_preferences(ask, [o for o in hard if o != one]))
         ]
         yield from _allow_skew(ask, broken or hard)
         yield from _move_pods(ask, broken or hard)
     keys = ", ".join(dict.fromkeys(c.topology_key for _, c in hard))
-    yield last_resort(f"let the spread over {keys} be a wish", *_as_wishes(ask, hard))
+    yield last_resort(f"make the spread over {keys} a preference", *_as_preferences(ask, hard))
 
 
-def _as_wishes(ask: Ask, constraints: Sequence[Numbered]) -> list[Change]:
+def _as_preferences(ask: Ask, constraints: Sequence[Numbered]) -> list[Change]:
     return [
         replace(
             ask.pod,
             pointer("spec", CONSTRAINTS, i, "whenUnsatisfiable"),
             DO_NOT_SCHEDULE,
             SCHEDULE_ANYWAY,
-            f"let the spread over {constraint.topology_key} be a wish",
+            f"make the spread over {constraint.topology_key} a preference",
         )
         for i, constraint in constraints
     ]
@@ -85,7 +87,7 @@ def _allow_skew(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
     """The smallest maxSkew that accepts the pod, found by trying."""
     changes = []
     for i, constraint in broken:
-        others = _as_wishes(ask, [one for one in broken if one[0] != i])
+        others = _as_preferences(ask, [one for one in broken if one[0] != i])
 
         def skewed(
             skew: int, i: int = i, constraint: TopologySpreadConstraint = constraint
@@ -116,7 +118,7 @@ def _move_pods(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
     for i, constraint in broken:
         key = constraint.topology_key
         pods = _pods_in_domain(ask, constraint)[:MOST_PODS]
-        others = _as_wishes(ask, [one for one in broken if one[0] != i])
+        others = _as_preferences(ask, [one for one in broken if one[0] != i])
 
         def leaves(
             count: int, pods: Sequence[Pod] = pods, others: Sequence[Change] = others
@@ -167,7 +169,7 @@ def _own_instead_of_default(ask: Ask) -> Iterator[Remedy]:
                 "whenUnsatisfiable": SCHEDULE_ANYWAY,
                 "labelSelector": {"matchLabels": dict(ask.pod.labels)},
             }
-            text = f"a spread over {constraint.topology_key} of the pod's own, as a wish"
+            text = f"the pod's own spread over {constraint.topology_key}, as a preference"
             given = ask.pod.spec.topology_spread_constraints
             if given:
                 yield remedy(text, add(ask.pod, pointer("spec", CONSTRAINTS, "-"), own, text))

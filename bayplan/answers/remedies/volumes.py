@@ -79,7 +79,7 @@ def raise_limits(ask: Ask) -> Iterator[Remedy]:
                 to = _least_limit(ask, csi_node, i, count, more)
                 changes.append(_limit(csi_node, i, count, to))
         if changes:
-            yield remedy(f"places for more volumes on {ask.node.name}", *changes)
+            yield remedy(f"a higher volume limit on {ask.node.name}", *changes)
     users = [pod for pod in ask.pods_here() if pod.spec.volumes]
     if users and len(users) <= MOST_PODS:
         yield remedy(
@@ -121,7 +121,7 @@ def raise_cloud_limits(ask: Ask) -> Iterator[Remedy]:
     have = ask.node.allocatable.get(name)
     for to in ((have or 0) + n for n in (1, 2, 4, 8, 64, 256)):
         path = pointer("status", "allocatable", name)
-        text = f"places for {to} volumes on {ask.node.name}"
+        text = f"a limit of {to} volumes on {ask.node.name}"
         change = put(ask.node, path, None if have is None else str(have), str(to), text)
         if ask.helps([change]):
             yield remedy(text, change)

@@ -58,8 +58,7 @@ class DeleteOptions:
 
 
 class Registry:
-    """All objects of the cluster, with the rules for changing them. `lister` has what admission
-    looks up."""
+    """All objects of the cluster, with the rules for changing them. Admission reads from `lister`."""
 
     def __init__(self, store: Store, lister: Lister, clock: Clock | None = None) -> None:
         self.store = store

@@ -5,7 +5,7 @@ scalar, another type, `[]` before the type of the elements of a list, or `{}` be
 Behind it may stand `!key` (a strategic merge patch merges the list by that key; without key: as a set), `^` (the patch
 says which keys are kept), `#keys` (server-side apply tells elements apart by these keys; without keys: as a set), `=`
 (server-side apply takes the value as a whole), and at the end the number of the field in protocol buffers, `@4`, with
-`?` when a value that is zero is told from one that is absent. `+2:type` is a message of its own there, while its fields
+`?` when a zero value differs from an absent one. `+2:type` is a message of its own there, while its fields
 are fields of the type itself in JSON.
 """
 
