@@ -171,7 +171,7 @@ class SchedulerMetrics:
         self.after_flush = self.add(
             CounterFamily(
                 "scheduler_pod_scheduled_after_flush_total",
-                "Pods that no event requeued, that were retried because they exceeded the waiting limit, and that"
+                "Pods that no event requeued, that were retried because they exceeded the waiting limit, and that "
                 "were then scheduled. Many of them mean that events or hints are missing.",
             )
         ).labels()
@@ -244,7 +244,7 @@ class SchedulerMetrics:
         self.pending_pods = self.add(
             ReadGauge(
                 "scheduler_pending_pods",
-                "Pending pods. 'active': ready; 'backoff': until the end of their backoff;"
+                "Pending pods. 'active': ready; 'backoff': until the end of their backoff; "
                 "'unschedulable': after a failed attempt, until an event; 'gated': held by PreEnqueue.",
                 ("queue",),
             )
