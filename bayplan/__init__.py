@@ -18,7 +18,7 @@ __all__ = ["Cluster", "capacity", "compare", "explain", "plot", "rebalance", "si
 
 
 def __getattr__(name: str) -> Any:
-    """The front is looked up when it is asked for: whoever needs one folder need not load all of them."""
+    """Import the public names on first use, so that importing one folder does not load all of them."""
     if name in __all__:
         from . import notebook
 

@@ -1,7 +1,7 @@
-"""Clock: the one source of time, real or set by hand, and what is to be done later.
+"""Clock: the single source of time, real or manual, and timers.
 
-No thread and no sleep: whoever drives the scheduler asks when the next timer is due, and fires it. In a simulation time
-jumps to it, on a real clock the driver waits for it.
+No thread and no sleep: the driver of the scheduler reads when the next timer is due, and fires it.
+In a simulation time jumps to it; on a real clock the driver waits for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Clock(ABC):
-    """Tells the time of day and measures durations."""
+    """Gives the time of day and measures durations."""
 
     @abstractmethod
     def now(self) -> datetime:
@@ -46,7 +46,7 @@ class SystemClock(Clock):
 
 
 class ManualClock(Clock):
-    """A clock that stands still until it is told to move: for simulations and tests."""
+    """A clock that moves only when told to: for simulations and tests."""
 
     def __init__(self, start: datetime = EPOCH) -> None:
         self._start = _in_utc(start)
@@ -76,7 +76,7 @@ class ManualClock(Clock):
 
     def _set(self, moment: datetime) -> None:
         self._now = moment
-        self._timestamp = moment.timestamp()  # asked for far more often than time moves
+        self._timestamp = moment.timestamp()  # read far more often than time moves
 
 
 def _in_utc(moment: datetime) -> datetime:
@@ -87,9 +87,9 @@ def _in_utc(moment: datetime) -> datetime:
 
 
 def whole_micros(seconds: float) -> float:
-    """`seconds` to the microsecond: what a clock that is moved there will show.
+    """`seconds` rounded to the microsecond, as a clock moved there will show it.
 
-    A moment between two microseconds would never come on a ManualClock.
+    A ManualClock can never show a moment between two microseconds.
     """
     return round(seconds * 1_000_000) / 1_000_000
 
@@ -98,7 +98,7 @@ Action = Callable[[], None]
 
 
 class Timer:
-    """One thing to do at a moment, in seconds of the clock's `monotonic`."""
+    """An action due at a moment, in seconds of the clock's `monotonic`."""
 
     __slots__ = ("_action", "when")
 
@@ -107,7 +107,7 @@ class Timer:
         self._action: Action | None = action
 
     def cancel(self) -> None:
-        """Do it not."""
+        """Cancel the timer."""
         self._action = None
 
     @property
@@ -115,14 +115,14 @@ class Timer:
         return self._action is None
 
     def fire(self) -> None:
-        """Do it, once."""
+        """Run the action, once."""
         action, self._action = self._action, None
         if action is not None:
             action()
 
 
 class Timers:
-    """Timers in order of their time; of equal ones the first set comes first."""
+    """Timers in order of time; equal ones in the order in which they were set."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -130,14 +130,14 @@ class Timers:
         self._numbers = count()
 
     def at(self, when: float, action: Action) -> Timer:
-        """Do `action` at `when`, to the microsecond."""
+        """Run `action` at `when`, to the microsecond."""
         when = whole_micros(when)
         timer = Timer(when, action)
         heapq.heappush(self._heap, (when, next(self._numbers), timer))
         return timer
 
     def after(self, seconds: float, action: Action) -> Timer:
-        """Do `action` in `seconds`."""
+        """Run `action` in `seconds`."""
         return self.at(self._clock.monotonic() + seconds, action)
 
     def next(self) -> float | None:

@@ -1,7 +1,7 @@
-"""Errors: the one exception tree of the package.
+"""Errors: the exception tree of the package.
 
-A pod that does not fit is never an exception; that is a `Status` or a `Verdict`. These are
-for the other two cases: what we were given is wrong, or the outside failed.
+A pod that does not fit is never an exception; that is a `Status` or a `Verdict`. These are for the
+other two cases: invalid input, or an outside failure.
 """
 
 
@@ -10,11 +10,11 @@ class BayplanError(Exception):
 
 
 class InputError(BayplanError):
-    """What we were given is wrong; the text is one line: where, expected, found."""
+    """Invalid input; the text is one line: where, expected, found."""
 
 
 class DecodeError(InputError):
-    """An object could not be read. `where` names the object and the field, `problem` the fault."""
+    """An object could not be decoded. `where` names the object and the field, `problem` the fault."""
 
     def __init__(self, where: str, problem: str) -> None:
         super().__init__(f"{where}: {problem}" if where else problem)
@@ -23,7 +23,7 @@ class DecodeError(InputError):
 
 
 class ConfigError(InputError):
-    """A scheduler configuration is wrong."""
+    """A scheduler configuration is invalid."""
 
 
 class PluginError(BayplanError):
@@ -31,7 +31,7 @@ class PluginError(BayplanError):
 
 
 class ExtenderError(BayplanError):
-    """An extender failed, or answered what has no meaning."""
+    """An extender failed, or gave an invalid answer."""
 
 
 class ApiError(BayplanError):

@@ -1,4 +1,4 @@
-"""A policy in ten lines: favour the nodes of one zone."""
+"""A policy in ten lines: prefer the nodes of one zone."""
 
 from bayplan.framework import MAX_SCORE, NODE_OBJECT, ScorePlugin
 

@@ -5,8 +5,9 @@ import os
 import pytest
 from hypothesis import settings
 
-# How long an example takes says nothing about the code when the machine is busy. In continuous integration the
-# examples are the same in every run; elsewhere they are new ones, and a failure prints how to repeat it.
+# Execution time says nothing about the code when the machine is busy. In continuous integration the
+# examples are the same in every run; elsewhere they are random, and a failure prints how to
+# reproduce it.
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
@@ -15,11 +16,11 @@ NOT_RUN = {
     "NOT RUN against a real kube-apiserver": "Set KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver.",
     "chromium is not installed": "`make test-page` installs it and runs the tests of the page.",
 }
-"""Why tests may be left out, and what to do about it."""
+"""Reasons for skipped tests, and how to run them."""
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say it loudly when the tests that need a real control plane or a browser were left out."""
+    """Report prominently that the tests that need a real control plane or a browser were skipped."""
     skipped = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", ())]
     for reason, remedy in NOT_RUN.items():
         if missed := sum(reason in why for why in skipped):

@@ -1,7 +1,7 @@
 """Architecture: which folder may import which.
 
 The table is that of the house rules: a folder may import the folders listed for it, the modules
-everyone may import, and itself. Imports are read from the source, nothing is executed.
+open to all, and itself. Imports are read from the source; nothing is executed.
 """
 
 import ast
@@ -46,8 +46,8 @@ ALLOWED: dict[str, set[str]] = {
     "testing": {"api", "table", "framework", "config", "cluster.memory", "cluster.certificates"},
 }
 
-# Replaying recorded decisions and following pods on their way drive the whole scheduler, so these
-# modules of testing may look at all of it. The embedded API server ships with a way to start it in a test.
+# Replaying recorded decisions and following pods drive the whole scheduler, so these modules of
+# testing may import all of it. The embedded API server ships with a way to start it in a test.
 EXCEPTIONS: dict[str, set[str]] = {
     "testing/api_server": {"cluster.apiserver"},
     "testing/live": {"cluster.apiserver"},
@@ -78,16 +78,17 @@ FORBIDDEN_OUTSIDE: dict[str, set[str]] = {
     "api": IO_MODULES | {"numpy", "time", "yaml"},
     "plugins": IO_MODULES | {"time"},
 }
-# The embedded API server is a cluster among others; nothing below it may depend on it, and the simulator's cluster,
-# whose rules it shares, must run without it.
+# The embedded API server is one cluster implementation of several; nothing below it may depend on
+# it, and the simulator's cluster, whose rules it shares, must run without it.
 CLUSTERS_ALONE = {"memory", "kube"}
 TABLE_WRITERS = {"table", "cache", "testing"}
-# These may name every plugin: one maps names to classes, the other is the package's front.
+# These may name every plugin: one maps names to classes, the other is the package's public
+# interface.
 PLUGIN_LISTS = {"plugins/registry.py", "plugins/__init__.py"}
 
 
 def imported_modules(file: str, source: str) -> Iterator[tuple[int, str]]:
-    """Yields (line, dotted name) of every import in `source`; relative ones are made absolute.
+    """Yield (line, dotted name) of every import in `source`; relative ones are made absolute.
 
     `from a import b` gives `a.b`, since `b` may be a module.
     """
@@ -104,10 +105,10 @@ def imported_modules(file: str, source: str) -> Iterator[tuple[int, str]]:
 
 
 def violations(file: str, source: str) -> list[str]:
-    """Returns what is wrong with the imports of `file`, a path below bayplan/."""
+    """Return the import violations of `file`, a path below bayplan/."""
     room = Path(file).parts[0].removesuffix(".py")
     if room in {"__init__", "__main__"}:
-        return []  # the package's front may show anything
+        return []  # the package's public interface may import anything
     found = []
     for line, module in imported_modules(file, source):
         parts = module.split(".")
@@ -121,14 +122,14 @@ def violations(file: str, source: str) -> list[str]:
 
 
 def outside_problem(room: str, package: str) -> str | None:
-    """Returns why `room` must not import the foreign `package`."""
+    """Return why `room` must not import the external `package`."""
     if package in FORBIDDEN_OUTSIDE.get(room, set()):
         return f"{room} must not import {package}"
     return None
 
 
 def inside_problem(file: str, room: str, target: list[str]) -> str | None:
-    """Returns why `file` of `room` must not import bayplan.`target`."""
+    """Return why `file` of `room` must not import bayplan.`target`."""
     dotted = ".".join(target)
     if target == ["__version__"]:
         return None
@@ -148,7 +149,7 @@ def inside_problem(file: str, room: str, target: list[str]) -> str | None:
 
 
 def own_room_problem(file: str, room: str, target: list[str]) -> str | None:
-    """Returns why a file must not import a neighbour; only plugins and clusters are kept apart."""
+    """Return why a file must not import a sibling; only plugins and clusters are kept apart."""
     if room == "cluster" and target[1:2] == ["apiserver"]:
         part = Path(file).parts[1]
         return f"cluster {part} must not import apiserver" if part in CLUSTERS_ALONE else None
@@ -161,7 +162,7 @@ def own_room_problem(file: str, room: str, target: list[str]) -> str | None:
 
 
 def sources_of(room: str) -> list[Path]:
-    """Returns the source files of a folder or module of the package, none if it is not there."""
+    """Return the source files of a folder or module of the package, empty if it does not exist."""
     module = PACKAGE / f"{room}.py"
     return sorted((PACKAGE / room).rglob("*.py")) + ([module] if module.exists() else [])
 

@@ -27,7 +27,7 @@ def test_manual_clock_advances_both_of_its_times() -> None:
     assert clock.monotonic() == 10.0
 
 
-def test_manual_clock_tells_utc_whatever_zone_it_was_given() -> None:
+def test_manual_clock_converts_to_utc() -> None:
     clock = ManualClock(datetime(2026, 3, 1, 14, tzinfo=timezone(timedelta(hours=2))))
 
     assert clock.now() == NOON
@@ -48,7 +48,7 @@ def test_manual_clock_refuses_a_time_without_zone() -> None:
         ManualClock(datetime(2026, 3, 1))
 
 
-def test_system_clock_tells_utc_and_never_goes_back() -> None:
+def test_system_clock_is_utc_and_never_goes_back() -> None:
     clock = SystemClock()
     before = clock.monotonic()
 

@@ -1,4 +1,4 @@
-"""The project has one name: the one it had before is read nowhere and written once."""
+"""Name: the project's former name is read nowhere and written once."""
 
 import gzip
 import subprocess
@@ -9,7 +9,8 @@ FORMER = "moo" + "ring"  # in two parts, so that this file is not a finding
 
 
 def tracked_files() -> list[Path]:
-    """What git tracks; in an unpacked sdist, which has no git, every file but build products."""
+    """The files that git tracks; in an unpacked sdist, which has no git, every file but build
+    products."""
     found = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
     if found.returncode == 0:
         names = [name for name in found.stdout.decode().split("\0") if name]
@@ -24,7 +25,7 @@ def text_of(path: Path) -> str:
     return content.decode("utf-8", errors="ignore")
 
 
-def test_the_former_name_stands_only_in_the_changelog_line_that_tells_of_it() -> None:
+def test_the_former_name_occurs_only_in_the_changelog_line_about_it() -> None:
     places = [
         f"{path.relative_to(ROOT)}: {line.strip()[:100]}"
         for path in tracked_files()

@@ -77,11 +77,11 @@ def test_the_questions_of_the_readme_are_shown_with_their_answers() -> None:
     ("shown", "missing"),
     [
         pytest.param(["a", "b"], None, id="the same"),
-        pytest.param(["a", "c"], "c", id="a line is left out in silence"),
-        pytest.param(["a", "...", "c"], None, id="a line is left out and said to be"),
+        pytest.param(["a", "c"], "c", id="a line is missing without an ellipsis"),
+        pytest.param(["a", "...", "c"], None, id="a line is replaced by an ellipsis"),
         pytest.param(["a", "be..."], "be...", id="another beginning"),
         pytest.param(["...", "d"], "d", id="a line that is not there"),
     ],
 )
-def test_what_counts_as_shown(shown: list[str], missing: str | None) -> None:
+def test_missing_lines_are_found(shown: list[str], missing: str | None) -> None:
     assert is_in(shown, ["a", "b", "c"]) == missing

@@ -1,4 +1,4 @@
-"""Timers: what is done when, and in which order."""
+"""Timers: when actions run, and in which order."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from bayplan.clock import ManualClock, Timers
 
 
 class Bell:
-    """Timers on a clock that is moved by hand; `rung` is what was done, and when."""
+    """Timers on a manual clock; `rung` lists what ran, and when."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -57,7 +57,7 @@ def test_a_timer_in_the_past_is_due_at_once() -> None:
     assert bell.advance(0) == 1
 
 
-def test_a_cancelled_timer_is_as_if_it_had_not_been_set() -> None:
+def test_a_cancelled_timer_does_not_fire() -> None:
     bell = Bell()
     first = bell.timers.at(1, lambda: bell.ring("first"))
     bell.timers.at(2, lambda: bell.ring("second"))

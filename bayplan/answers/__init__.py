@@ -1,10 +1,10 @@
-"""Questions asked of a cluster: why is it pending, why this node, what if.
+"""Answers: why a pod is pending, why it is on its node, and what a change would do.
 
-What lives here: the cluster as one who only asks sees it (`cluster_view.py`), explanations of a pod (`explain.py`), and
-the changes that would make a difference (`changes.py`, `counterfactual.py`). What may enter: api, table, framework,
-config, runtime, scheduler, cluster, sim. What must not happen: an effect on the cluster that was asked about, a rule of
-placement (answers come from judging, not from guessing), or printing. Who calls it: cli, web, and people in their own
-scripts.
+What lives here: a read-only view of a cluster (`cluster_view.py`), explanations of a pod
+(`explain.py`), and the changes that would alter the outcome (`changes.py`, `counterfactual.py`).
+What may enter: api, table, framework, config, runtime, scheduler, cluster, sim. What must not
+happen: an effect on the cluster that was asked about, a placement rule (answers come from running
+the plugins), or printing. Who calls it: cli, web, and users' scripts.
 """
 
 from .account import (

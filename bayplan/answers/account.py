@@ -1,6 +1,7 @@
-"""Account: the answer to "why": what is said of one pod, as plain data.
+"""Account: the explanation of one pod's scheduling result as plain data.
 
-The shape is that of `bayplan explain -o json`, described in docs/explain.md, and only ever grows.
+The shape is that of `bayplan explain -o json`, described in docs/explain.md; fields are added,
+never removed.
 """
 
 from __future__ import annotations
@@ -19,24 +20,24 @@ from .data import Data
 
 
 class Verdict(StrEnum):
-    """How it stands with a pod."""
+    """Scheduling state of a pod."""
 
     FITS = "fits"
-    """It waits, and would get a node if it were tried now."""
+    """Pending; a node would accept it if it were tried now."""
     UNSCHEDULABLE = "unschedulable"
-    """It waits, and no node can run it."""
+    """Pending; no node can run it."""
     GATED = "gated"
-    """It is held back before it is tried."""
+    """Held back before scheduling (gated)."""
     PLACED = "placed"
-    """It is on a node."""
+    """Assigned to a node."""
     FINISHED = "finished"
-    """It ran to its end, and needs no node."""
+    """Succeeded or failed; needs no node."""
     ERROR = "error"
     """A plugin or an extender failed."""
 
 
 class PodRef(Data, kw_only=True):
-    """Which pod."""
+    """Identity of a pod."""
 
     namespace: str
     name: str
@@ -46,7 +47,7 @@ class PodRef(Data, kw_only=True):
 
 
 class Refusal(Data, kw_only=True):
-    """What one plugin said against a node, or against the pod as a whole."""
+    """A plugin's rejection of a node, or of the pod as a whole."""
 
     plugin: str
     code: str
@@ -54,21 +55,21 @@ class Refusal(Data, kw_only=True):
 
 
 class RefusedNodes(Data, kw_only=True):
-    """Nodes that are refused alike, with everybody who refuses them, in the order of the plugins."""
+    """Nodes with equal rejections, listed in plugin order."""
 
     nodes: list[str]
     refusals: list[Refusal]
 
 
 class ScorePlugin(Data, kw_only=True):
-    """A plugin that gave points, and what its points count."""
+    """A scoring plugin and its weight."""
 
     plugin: str
     weight: int
 
 
 class ScoredNode(Data, kw_only=True):
-    """A node that can run the pod; `points` are normalised and weighted, `raw` is what the plugin began with."""
+    """A feasible node; `points` are normalised and weighted, `raw` is the plugin's own score."""
 
     name: str
     total: int
@@ -77,30 +78,30 @@ class ScoredNode(Data, kw_only=True):
 
 
 class Ahead(Data, kw_only=True):
-    """By how many points a plugin has one node ahead of another; negative: behind."""
+    """Points by which a plugin puts one node ahead of another; negative: behind."""
 
     plugin: str
     points: int
 
 
 class Choice(Data, kw_only=True):
-    """Why the best node is the best."""
+    """Why the best node won."""
 
     node: str
     total: int
     equals: int
-    """How many nodes have that total; more than one: it is drawn by lot."""
+    """Number of nodes with that total; with more than one, the scheduler picks at random."""
     runner_up: str | None = None
     margin: int = 0
-    """Points between the two."""
+    """Difference in points."""
     ahead: list[Ahead] = field(default_factory=list)
-    """Where they come from, the largest share first; plugins that see no difference are left out."""
+    """Contribution of each plugin, largest first; plugins without a difference are left out."""
     from_nomination: bool = False
-    """It is the node the pod is nominated to, which is taken without comparing."""
+    """The pod is nominated to the node, which is used without comparing scores."""
 
 
 class Preemption(Data, kw_only=True):
-    """Who would be pushed out to make room."""
+    """The victims that preemption would evict."""
 
     node: str | None
     victims: list[PodRef] = field(default_factory=list)
@@ -109,14 +110,14 @@ class Preemption(Data, kw_only=True):
 
 
 class Alternative(Data, kw_only=True):
-    """Another way to the same end."""
+    """An alternative to a step."""
 
     goal: str
     changes: list[Change]
 
 
 class Step(Data, kw_only=True):
-    """What would change the mind of one plugin."""
+    """The changes that would lift one plugin's rejection."""
 
     plugin: str
     goal: str
@@ -125,47 +126,47 @@ class Step(Data, kw_only=True):
 
 
 class Counterfactual(Data, kw_only=True):
-    """What would have to be different for the pod to run on a node; none of it can be left out."""
+    """Changes that let the pod run on a node; each of them is necessary."""
 
     node: str
     fits: bool
-    """Judged again with all the changes made, the pod fits on the node."""
+    """The pod fits on the node after all changes, verified by running the plugins again."""
     steps: list[Step] = field(default_factory=list)
     unknown: list[Refusal] = field(default_factory=list)
-    """Refusals against which nothing is known; the steps are for the others."""
+    """Rejections without a known remedy; the steps address the others."""
 
     @property
     def changes(self) -> list[Change]:
-        """All that has to be changed, in the order in which to do it."""
+        """All changes, in the order in which to make them."""
         return [change for step in self.steps for change in step.changes]
 
 
 class RunnerUp(Data, kw_only=True):
-    """What it would take for the next best node to win."""
+    """What it would take for the second-best node to win."""
 
     node: str
     gap: int
-    """Points it is short of."""
+    """Points it is behind."""
     ways: list[Alternative] = field(default_factory=list)
-    """Each of them, judged again, lets it win."""
+    """Alternatives; each was verified to let it win."""
 
 
 class PodExplanation(Data, kw_only=True):
-    """The whole account of one pod."""
+    """The complete account of one pod."""
 
     api_version: str = API_VERSION
     kind: str = "PodExplanation"
     pod: PodRef
     verdict: Verdict
     node: str | None = None
-    """Where the pod is; for one that waits, where it would go."""
+    """Node of the pod; for a pending pod, the node it would get."""
     message: str = ""
     """What kube-scheduler would write into the event and the PodScheduled condition."""
     remarks: list[str] = field(default_factory=list)
     gate: Refusal | None = None
-    """Who holds the pod back before it is tried."""
+    """PreEnqueue plugins that hold the pod back."""
     pre_filter: Refusal | None = None
-    """Who refused the pod without a look at the nodes."""
+    """Plugins that rejected the pod before any node was filtered."""
     node_count: int = 0
     feasible_nodes: int = 0
     choice: Choice | None = None
@@ -173,20 +174,20 @@ class PodExplanation(Data, kw_only=True):
     scores: list[ScoredNode] = field(default_factory=list)
     """Best first."""
     skipped: dict[str, list[str]] = field(default_factory=dict)
-    """Plugins that had nothing to say: at `filter` and at `score`."""
+    """Plugins without effect: at `filter` and at `score`."""
     refused: list[RefusedNodes] = field(default_factory=list)
-    """The nearest first: those with the fewest and smallest refusals."""
+    """Nearest first: nodes with the fewest and smallest rejections."""
     preemption: Preemption | None = None
     counterfactuals: list[Counterfactual] = field(default_factory=list)
-    """What would let it run, the least to change first: for a pod that fits nowhere on the nearest nodes, for others on
-    those nodes that were asked about, and on their own, if it would refuse them today."""
+    """Changes that would let the pod run, fewest first: on the nearest nodes for a pod that fits
+    nowhere, else on the requested nodes, and on its own node if that would reject it today."""
     runner_up: RunnerUp | None = None
-    """For a pod that has a node, or would get one: what would let the next best one win."""
+    """For a pod with a node: changes that would let the second-best node win."""
     waits_for: dict[str, list[str]] = field(default_factory=dict)
-    """For each plugin that refused the pod, the events that may bring it back."""
+    """For each plugin that rejected the pod, the events that may requeue it."""
 
     def keep_nodes(self, names: Collection[str]) -> None:
-        """Leave out what is said of other nodes."""
+        """Remove what concerns other nodes."""
         kept = set(names)
         self.scores = [node for node in self.scores if node.name in kept]
         for group in self.refused:
@@ -199,7 +200,7 @@ class PodExplanation(Data, kw_only=True):
         return document
 
     def node_rows(self) -> list[dict[str, Any]]:
-        """A row per node: its points by plugin, or who refuses it and why."""
+        """One row per node: its points by plugin, or its rejections."""
         scored = [
             {"node": node.name, "fits": True, "total": node.total, **node.points}
             for node in self.scores

@@ -1,6 +1,6 @@
-"""Budgets: what PodDisruptionBudgets say about pods that are taken off their nodes.
+"""Budgets: the effect of evictions on PodDisruptionBudgets.
 
-Mirrors the arithmetic of pkg/controller/disruption for budgets that bring no status.
+Mirrors the arithmetic of pkg/controller/disruption for budgets without a status.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .owners import is_there
 
 @dataclass(slots=True)
 class BudgetUse:
-    """One budget, how many disruptions it allows at the moment, and the pods that are taken from it."""
+    """One budget, the disruptions it allows now, and the pods counted against it."""
 
     budget: str
     """`namespace/name`."""
@@ -27,7 +27,7 @@ class BudgetUse:
 
     @property
     def is_violated(self) -> bool:
-        """Whether more pods go at a time than it allows."""
+        """Whether more pods are taken at once than the budget allows."""
         return len(self.pods) > self.allowed
 
     def to_dict(self) -> dict[str, Any]:
@@ -42,7 +42,7 @@ class BudgetUse:
 
 
 class Budgets:
-    """The budgets of a cluster as they are now; `take` counts against them."""
+    """The budgets of a cluster; `take` counts a pod against them."""
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self._budgets: list[tuple[PodDisruptionBudget, BudgetUse]] = [
@@ -51,7 +51,7 @@ class Budgets:
         ]
 
     def uses_of(self, pod: Pod) -> list[BudgetUse]:
-        """The budgets that the pod counts for."""
+        """The budgets that select the pod."""
         return [
             use
             for budget, use in self._budgets
@@ -61,26 +61,26 @@ class Budgets:
         ]
 
     def allow(self, pod: Pod) -> bool:
-        """Whether one more pod like this may go."""
+        """Whether the budgets allow the eviction of this pod."""
         return all(len(use.pods) < use.allowed for use in self.uses_of(pod))
 
     def take(self, pod: Pod) -> None:
-        """The pod goes."""
+        """Count the pod against its budgets."""
         for use in self.uses_of(pod):
             use.pods.append(pod.key)
 
     def give_back(self, pod: Pod) -> None:
-        """The pod stays after all."""
+        """Undo `take` for the pod."""
         for use in self.uses_of(pod):
             use.pods.remove(pod.key)
 
     def touched(self) -> list[BudgetUse]:
-        """The budgets from which something was taken."""
+        """The budgets with at least one pod taken."""
         return [use for _, use in self._budgets if use.pods]
 
 
 def allowed_disruptions(budget: PodDisruptionBudget, cluster: MemoryCluster) -> int:
-    """How many pods may go: what its status says, or, where nobody wrote one, what its spec comes to."""
+    """Allowed disruptions: from the status, or computed from the spec when there is no status."""
     status = budget.status
     if status.observed_generation or status.expected_pods or status.disruptions_allowed:
         return max(status.disruptions_allowed, 0)
@@ -97,13 +97,13 @@ def allowed_disruptions(budget: PodDisruptionBudget, cluster: MemoryCluster) -> 
 
 
 def _is_healthy(pod: Pod) -> bool:
-    """Whether the pod runs and is ready; one that does not say is believed to be."""
+    """Whether the pod runs and is ready; without a Ready condition it counts as ready."""
     ready = pod.status.condition("Ready")
     return bool(pod.node_name) and is_there(pod) and (ready is None or ready.status == "True")
 
 
 def _desired(budget: PodDisruptionBudget, pods: list[Pod], cluster: MemoryCluster) -> int:
-    """How many healthy pods there must be."""
+    """Required number of healthy pods."""
     at_least, at_most = budget.spec.min_available, budget.spec.max_unavailable
     if isinstance(at_least, int):
         return at_least
@@ -114,7 +114,7 @@ def _desired(budget: PodDisruptionBudget, pods: list[Pod], cluster: MemoryCluste
 
 
 def _scale(pods: Iterable[Pod], cluster: MemoryCluster) -> int:
-    """How many pods their controllers want; where a controller is not known, as many as there are."""
+    """Sum of the controllers' replicas; for an unknown controller, the number of its pods."""
     wanted: dict[tuple[str, str], int] = {}
     for pod in pods:
         owner = pod.controller
@@ -127,7 +127,7 @@ def _scale(pods: Iterable[Pod], cluster: MemoryCluster) -> int:
 
 
 def _share(amount: int | str, whole: int) -> int:
-    """A number, or a share of the whole such as 30%, rounded up."""
+    """A number, or a percentage of the whole such as 30%, rounded up."""
     if isinstance(amount, int):
         return amount
     number = amount.removesuffix("%")

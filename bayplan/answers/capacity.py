@@ -1,6 +1,6 @@
-"""Capacity: how many more pods of some kinds fit, in a given mix, where they go and what runs out first.
+"""Capacity: how many more pods of a mix fit, on which nodes, and which resource runs out first.
 
-Copies are placed one after the other by the scheduler itself, until one does not fit. They push nobody out.
+Copies are placed one after the other by the scheduler until one does not fit. They do not preempt.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ INSUFFICIENT, TOO_MANY_PODS = "Insufficient ", "Too many pods"
 
 @dataclass(slots=True)
 class KindCapacity:
-    """One kind of pods: how many fit in the mix, and what nodes say to one more."""
+    """Result for one kind of pod: how many fit, and the reasons why one more does not."""
 
     name: str
     ratio: int
     fits: int = 0
     nodes: Counter[str] = field(default_factory=Counter)
-    """How many of them are on each node."""
+    """Copies per node."""
     fits_alone: bool = False
-    """Whether one more would fit, if it need not be the whole mix."""
+    """Whether one more of this kind alone would fit."""
     refusals: Counter[str] = field(default_factory=Counter)
-    """For the one that did not fit any more: on how many nodes each reason was given."""
+    """For the copy that did not fit: number of nodes per reason."""
     message: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,26 +63,27 @@ class KindCapacity:
 
 @dataclass(slots=True)
 class Capacity:
-    """How many more pods fit."""
+    """Result of a capacity question."""
 
     kinds: list[KindCapacity]
     rounds: int
     """How many times the whole mix fits."""
     is_limited: bool
-    """The search ended because so many were asked for, not because the cluster was full."""
+    """The search stopped at the limit, not because the cluster was full."""
     resources: list[ResourceRoom]
     node_count: int
     first_refused: str = ""
-    """The kind that did not fit any more."""
+    """The kind that no longer fitted."""
 
     @property
     def fits(self) -> int:
-        """How many pods in all."""
+        """Total number of pods."""
         return sum(kind.fits for kind in self.kinds)
 
     @property
     def bottleneck(self) -> str:
-        """The resource that most nodes are short of for the first kind that does not fit; empty if it is none."""
+        """The resource that most nodes lack for the first kind that does not fit; empty if no
+        resource is short."""
         counts: Counter[str] = Counter()
         for kind in self.kinds:
             if kind.name == self.first_refused:
@@ -90,7 +91,7 @@ class Capacity:
         return counts.most_common(1)[0][0] if counts else ""
 
     def histogram(self) -> dict[int, int]:
-        """How many nodes got each number of pods, those that got none included."""
+        """Number of nodes by number of pods received, zero included."""
         per_node: Counter[str] = Counter()
         for kind in self.kinds:
             per_node.update(kind.nodes)
@@ -99,7 +100,7 @@ class Capacity:
         return {number: counts[number] for number in sorted(counts, reverse=True) if counts[number]}
 
     def to_frame(self) -> Any:
-        """How many pods each node takes, a column per kind, as a pandas DataFrame."""
+        """Pods per node, one column per kind, as a pandas DataFrame."""
         names = dict.fromkeys(name for kind in self.kinds for name in kind.nodes)
         return make_frame(
             {"node": name, **{kind.name: kind.nodes[name] for kind in self.kinds}} for name in names
@@ -129,10 +130,11 @@ def find_capacity(
     place_of: PlaceOf | None = None,
     on_progress: OnProgress | None = None,
 ) -> Capacity:
-    """How many times the mix of `kinds` fits into the cluster of `objects`, up to `limit` pods.
+    """Return how many times the mix of `kinds` fits into the cluster of `objects`, up to `limit` pods.
 
-    First the pods that wait there are tried. `nodes` keeps the copies to nodes with these names or labels
-    (`key=value`), as if they asked for them. InputError when a kind would be refused by an API server.
+    Pending pods of the cluster are tried first. `nodes` restricts the copies to nodes with these
+    names or labels (`key=value`), as a node affinity would. Raises InputError when an API server
+    would reject a kind.
     """
     if not kinds:
         raise InputError("expected at least one kind of pods; got none")
@@ -159,7 +161,7 @@ class _Filling:
         self._placed = 0
 
     def run(self, on_progress: OnProgress | None) -> Capacity:
-        """Fill it, and ask why no more fits."""
+        """Fill the cluster and collect why no more fits."""
         table = self._scheduler.cache.table
         names = known_resources(table)
         before = totals(table, names)
@@ -181,7 +183,7 @@ class _Filling:
         return Capacity(self._found, rounds, not first, resources, table.node_count, first)
 
     def _admit(self, kind: PodKind) -> Pod:
-        """The pod as the API server would store it, but for that it pushes nobody out."""
+        """The pod as the API server would store it, with preemption disabled."""
         stage, pod = self._stage, kind.pod
         if stage.cluster.get("Namespace", "", pod.namespace) is None:
             stage.add((Namespace(metadata=ObjectMeta(name=pod.namespace)),))
@@ -196,7 +198,7 @@ class _Filling:
         return admitted.with_spec(replace(admitted.spec, preemption_policy=NEVER))
 
     def _place_round(self) -> str:
-        """Place the whole mix once; the name of the kind that does not fit takes back what was placed."""
+        """Place the whole mix once; if a kind does not fit, undo the round and return its name."""
         placed: list[tuple[KindCapacity, Pod]] = []
         for kind, template in zip(self._found, self._templates, strict=True):
             for _ in range(kind.ratio):
@@ -212,7 +214,7 @@ class _Filling:
         return ""
 
     def _place(self, template: Pod) -> Pod | None:
-        """One more copy on its node; None when it fits nowhere, and is taken away again."""
+        """Place one more copy; return None and delete it when it fits nowhere."""
         cluster = self._stage.cluster
         self._placed += 1
         name = f"{template.name}-{self._placed}"
@@ -222,9 +224,9 @@ class _Filling:
                 break
         if attempt is None or attempt.outcome is not Outcome.BOUND:
             if attempt is None or not attempt.is_failed:
-                self._stage.simulation.run()  # it needs time: for its volumes, or for others
+                self._stage.simulation.run()  # binding takes time: for volumes, or for other pods
             stored = cluster.get("Pod", copy.namespace, copy.name)
-            assert isinstance(stored, Pod), "nobody deletes it"
+            assert isinstance(stored, Pod), "the copy still exists"
             if not stored.node_name:
                 self._placed -= 1
                 cluster.delete(stored)
@@ -240,7 +242,7 @@ class _Filling:
                 self._stage.cluster.delete(stored)
 
     def _ask_why(self, kind: KindCapacity, template: Pod) -> None:
-        """What nodes say to one more of the kind."""
+        """The reasons why one more of the kind does not fit."""
         diagnosis = judge(self._scheduler, _more(template)).diagnosis
         kind.refusals = diagnosis.histogram()
         kind.message = diagnosis.fit_error()
@@ -255,7 +257,7 @@ def _more(template: Pod) -> Pod:
 
 
 def _shortages(refusals: Counter[str]) -> Counter[str]:
-    """Of the reasons, those that a resource is short: on how many nodes."""
+    """The reasons about a lack of resources, with their number of nodes."""
     found: Counter[str] = Counter()
     for reason, count in refusals.items():
         if reason.startswith(INSUFFICIENT):

@@ -1,8 +1,7 @@
-"""Changes: what would have to be different, as data that can be applied to manifests.
+"""Changes: modifications of objects as data that can be applied to manifests.
 
-Paths are JSON pointers (RFC 6901). A change to a field has the meaning it has in a JSON patch, with two conveniences:
-what a path leads through is made when it is missing, and an item of a list is found by what it is when it is no longer
-where it was.
+Paths are JSON pointers (RFC 6901). A field change has the meaning it has in a JSON patch, with two
+additions: missing parents are created, and a list item that moved is found by its content.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ DEFAULT = "default"
 
 
 class ChangeKind(StrEnum):
-    """What is done, to a field or to an object as a whole."""
+    """Operation on a field or on a whole object."""
 
     ADD = "add"
     REPLACE = "replace"
@@ -33,7 +32,7 @@ class ChangeKind(StrEnum):
 
 
 class ObjectRef(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
-    """Which object; cluster-wide kinds have the namespace ""."""
+    """Identity of an object; cluster-scoped kinds have the namespace ""."""
 
     kind: str
     namespace: str = ""
@@ -41,7 +40,7 @@ class ObjectRef(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
 
     @classmethod
     def of(cls, obj: ClusterObject) -> ObjectRef:
-        """What names `obj`."""
+        """The reference of `obj`."""
         return cls(kind=obj.kind, namespace=obj.namespace, name=obj.name)
 
     @property
@@ -51,9 +50,9 @@ class ObjectRef(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
 
 
 class Change(Data, kw_only=True):
-    """One difference: the field at `path` of `object`, or the object as a whole, `from_` what it is `to` another.
+    """One change: the field at `path` of `object`, or the whole object, from `from_` to `to`.
 
-    `text` says it in words.
+    `text` describes it in words.
     """
 
     kind: ChangeKind
@@ -65,16 +64,16 @@ class Change(Data, kw_only=True):
 
 
 def pointer(*parts: str | int) -> str:
-    """The JSON pointer that leads through `parts`."""
+    """The JSON pointer for `parts`."""
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
 
 
 def apply_changes(
     manifests: Iterable[Mapping[str, Any]], changes: Iterable[Change]
 ) -> list[dict[str, Any]]:
-    """The manifests with the changes made, in order; those that were given are not touched.
+    """Return the manifests with the changes made, in order; the given ones are not modified.
 
-    Raises InputError when an object or a field is not there.
+    Raises InputError when an object or a field does not exist.
     """
     objects: dict[ObjectRef, dict[str, Any]] = {}
     for manifest in manifests:
@@ -84,7 +83,7 @@ def apply_changes(
         if change.kind is ChangeKind.CREATE:
             objects[ref] = dict(change.to)
             continue
-        if ref not in objects and ref.namespace == DEFAULT:  # which need not be written
+        if ref not in objects and ref.namespace == DEFAULT:  # which a manifest may omit
             ref = ObjectRef(kind=ref.kind, name=ref.name)
         if ref not in objects:
             raise InputError(f"{ref.kind} {ref.key}: expected an object to change; got none")
@@ -96,7 +95,7 @@ def apply_changes(
 
 
 def changed_object(obj: ClusterObject, changes: Sequence[Change]) -> ClusterObject:
-    """The object with changes of its fields made."""
+    """The object with field changes applied."""
     manifest = to_dict(obj)
     for change in changes:
         manifest = patched(manifest, change)
@@ -110,7 +109,7 @@ def decode(manifest: Mapping[str, Any]) -> ClusterObject:
 
 
 def patched(manifest: Mapping[str, Any], change: Change) -> dict[str, Any]:
-    """The manifest with a change of one of its fields made."""
+    """The manifest with one field change applied."""
     parts = [p.replace("~1", "/").replace("~0", "~") for p in change.path.split("/")[1:]]
     where = f"{change.object.kind} {change.object.key}: {change.path}"
     if not parts:
@@ -120,7 +119,7 @@ def patched(manifest: Mapping[str, Any], change: Change) -> dict[str, Any]:
 
 
 def _patched(holder: Any, parts: Sequence[str], change: Change, where: str) -> Any:
-    """A copy of `holder` with the change made below it."""
+    """A copy of `holder` with the change applied below it."""
     part, rest = parts[0], parts[1:]
     if isinstance(holder, list):
         return _patched_list(list(holder), part, rest, change, where)
@@ -165,14 +164,14 @@ def _patched_list(
 
 
 def _find(items: Sequence[Any], at: int, wanted: Any) -> int:
-    """Where the item is that was meant: at its place, or wherever one says all that `wanted` says."""
+    """Index of the item: its original one, or that of an item that contains all of `wanted`."""
     if wanted is None or (0 <= at < len(items) and _says(items[at], wanted)):
         return at
     return next((i for i, item in enumerate(items) if _says(item, wanted)), -1)
 
 
 def _says(item: Any, wanted: Any) -> bool:
-    """Whether `item` has everything that `wanted` has."""
+    """Whether `item` contains everything in `wanted`."""
     if isinstance(wanted, Mapping):
         return isinstance(item, Mapping) and all(
             _says(item.get(key), value) for key, value in wanted.items()

@@ -1,4 +1,4 @@
-"""Cluster view: a cluster at one moment and a scheduler that knows it, for whoever only asks."""
+"""Cluster view: a read-only cluster at one moment with a scheduler to query."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ from ..table import NodeTable
 from .still_cluster import StillCluster
 
 Step: TypeAlias = tuple[ClusterObject | None, ClusterObject | None]
-"""An object and what takes its place; None: there is none."""
+"""An object and its replacement; None: absent."""
 
 
 class ClusterView:
-    """The cluster made of `objects`, as the scheduler sees it. Every node is judged, whatever share of them the
-    configuration would be content with; nothing that is asked here has an effect on anyone.
-    """
+    """The cluster made of `objects`, as the scheduler sees it. Every node is judged, regardless of
+    percentageOfNodesToScore; queries have no side effects."""
 
     def __init__(
         self,
@@ -44,7 +43,7 @@ class ClusterView:
         config = config or default_config()
         self.config = config
         self.is_sampled = any(config.percentage_for(p) is not None for p in config.profiles)
-        """Whether the scheduler itself would be content with a share of the nodes."""
+        """Whether percentageOfNodesToScore would limit the search to a share of the nodes."""
         self.has_extenders = bool(config.extenders)
         self.cluster = StillCluster()
         for obj in objects:
@@ -71,9 +70,10 @@ class ClusterView:
         place_of: PlaceOf | None = None,
         **settings: Any,
     ) -> ClusterView:
-        """The cluster that a simulation of `objects` begins with: admitted, workloads expanded, volumes bound.
+        """The cluster at the start of a simulation of `objects`: admitted, workloads expanded, volumes
+        bound.
 
-        What a timeline brings later is not there. Raises InputError as the simulation does.
+        Later events of a timeline are not applied. Raises InputError as the simulation does.
         """
         world = World(objects, place_of or (lambda obj: ""))
         world.begin()
@@ -84,7 +84,7 @@ class ClusterView:
 
     @property
     def table(self) -> NodeTable:
-        """The nodes as columns."""
+        """The node table."""
         return self.scheduler.cache.table
 
     def pods(self) -> list[Pod]:
@@ -96,7 +96,7 @@ class ClusterView:
         return [node.name for node in self.cluster.list("Node")]
 
     def profile_of(self, pod: Pod) -> ProfileRuntime:
-        """The profile that looks after `pod`; InputError when none does."""
+        """The profile of `pod`; raises InputError when there is none."""
         profile = self.scheduler.profiles.get(pod.scheduler_name)
         if profile is None:
             known = ", ".join(self.scheduler.profiles)
@@ -107,28 +107,28 @@ class ClusterView:
         return profile
 
     def plugin_args(self, pod: Pod, plugin: str) -> Any:
-        """The arguments that the profile of `pod` has for a plugin; None when it has none."""
+        """The arguments of a plugin in the profile of `pod`; None when it has none."""
         profile = self.config.profile_named(pod.scheduler_name)
         return None if profile is None else profile.plugin_config.get(plugin)
 
     def gate(self, pod: Pod) -> Status:
-        """What holds the pod back before it is tried at all; SUCCESS when nothing does."""
+        """The PreEnqueue status of the pod; SUCCESS when nothing holds it back."""
         return self.profile_of(pod).run_pre_enqueue(pod)
 
     def judge(self, pod: Pod) -> Attempt:
-        """Where `pod` would go now, and whom it would push out, with the whole account."""
+        """The node `pod` would get now and the victims of preemption, with the full account."""
         self.profile_of(pod)
         attempt = self.scheduler.judge(pod)
         told = attempt.explanation
         preemption = told.post_filter[0].preemption if told and told.post_filter else None
         if preemption is not None and preemption.chosen is not None:
-            for rival in preemption.cleared:  # it was only asked: they keep their nomination
+            for rival in preemption.cleared:  # only a query: other pods keep their nomination
                 self.scheduler.queue.nominator.add(rival, preemption.chosen.node_name)
         return attempt
 
     @contextmanager
     def changed(self, steps: Iterable[Step]) -> Iterator[None]:
-        """The cluster with some objects in the place of others, until the end of the block."""
+        """Replace some objects until the end of the block."""
         done: list[Step] = []
         try:
             for old, new in steps:
@@ -141,9 +141,9 @@ class ClusterView:
 
     @contextmanager
     def taken_off(self, pod: Pod) -> Iterator[Pod]:
-        """The cluster as it would be if `pod`, which is on a node, waited for one; yields it as it waits."""
+        """The cluster in which `pod`, which has a node, is pending; yields the pending pod."""
         waiting = pod.replace(node_name="", status=EMPTY_STATUS)
-        # It leaves before it comes: no pod is ever moved from a node into the queue.
+        # Delete before adding: no pod ever moves from a node into the queue.
         with self.changed([(pod, None), (None, waiting)]):
             yield waiting
 
@@ -153,7 +153,7 @@ class ClusterView:
                 self.cluster.take_out(self.cluster.get(old.kind, old.namespace, old.name))  # type: ignore[arg-type]
             return
         if isinstance(new, Pod):
-            # The queue takes no notice of a pod whose version stayed the same.
+            # The queue ignores an update with the same resource version.
             new = new.replace(resource_version=f"{next(self._versions)}?")
         self.cluster.put_in(new)
 

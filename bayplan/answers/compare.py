@@ -1,4 +1,4 @@
-"""Compare: one workload under several schedulers, in numbers, and the pods that land elsewhere."""
+"""Compare: one workload under several schedulers: metrics, and the pods placed differently."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COUNTS = ("placed", "pending", "preempted", "emptyNodes", "attempts")
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One number about a run, and about several runs that differ in their lots alone."""
+    """One metric of a run, over several seeds."""
 
     name: str
     values: tuple[float, ...]
@@ -52,12 +52,13 @@ class Metric:
 
 @dataclass(slots=True)
 class Contender:
-    """What came of one scheduler."""
+    """The result of one scheduler."""
 
     name: str
     metrics: dict[str, Metric]
     placements: dict[str, str]
-    """The node of each pod that waited, in the run with the first seed; empty for one that still waits."""
+    """The node of each pod that was pending, with the first seed; empty for one that is still
+    pending."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -70,11 +71,11 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A pod that does not land on the same node everywhere."""
+    """A pod that gets different nodes under different schedulers."""
 
     pod: str
     nodes: tuple[str, ...]
-    """Its node under each scheduler; empty where it waits or is not there."""
+    """Its node under each scheduler; empty where it is pending or absent."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -88,10 +89,10 @@ class Comparison:
     contenders: list[Contender]
     seeds: list[int]
     typical: dict[str, int] = field(default_factory=dict)
-    """What a typical pod of the workload asks for: fragmentation is measured with it."""
+    """Requests of a typical pod of the workload; used to measure fragmentation."""
 
     def differences(self) -> list[Difference]:
-        """The pods that do not land on the same node everywhere, with the first seed."""
+        """The pods that get different nodes, with the first seed."""
         keys = dict.fromkeys(key for each in self.contenders for key in each.placements)
         found = []
         for key in keys:
@@ -101,7 +102,7 @@ class Comparison:
         return found
 
     def metric_rows(self) -> list[dict[str, Any]]:
-        """A row per scheduler and metric: the mean over the seeds, and the deviation."""
+        """One row per scheduler and metric: mean and standard deviation over the seeds."""
         return [
             {"scheduler": each.name, "metric": name, "mean": m.mean, "deviation": m.deviation}
             for each in self.contenders
@@ -109,7 +110,7 @@ class Comparison:
         ]
 
     def to_frame(self) -> Any:
-        """The means as a pandas DataFrame: a line per metric, a column per scheduler."""
+        """The means as a pandas DataFrame: one row per metric, one column per scheduler."""
         frame = make_frame(self.metric_rows())
         return frame.pivot_table("mean", "metric", "scheduler", sort=False)
 
@@ -131,7 +132,7 @@ def compare(
     place_of: PlaceOf | None = None,
     on_progress: OnProgress | None = None,
 ) -> Comparison:
-    """Simulate `objects` to their end under each of the named `schedulers`, so many times with other lots."""
+    """Simulate `objects` to their end under each of the named `schedulers`, once per seed."""
     if not schedulers or seeds < 1:
         raise InputError("expected at least one scheduler and one seed; got none")
     first = schedulers[0][1].seed or 0
@@ -160,7 +161,7 @@ def compare(
 def measure(
     simulation: Simulation, report: SimulationReport, typical: Mapping[str, int]
 ) -> dict[str, float]:
-    """The numbers about a run that has ended."""
+    """The metrics of a finished run."""
     table = simulation.scheduler.cache.table
     live = np.asarray(table.live)
     found: dict[str, float] = {
@@ -185,10 +186,10 @@ def measure(
 
 
 def fragmentation(table: NodeTable, typical: Mapping[str, int]) -> float:
-    """The share of the free room that typical pods cannot use because it lies in pieces; 0 to 1.
+    """Share of the free resources that typical pods cannot use because of fragmentation; 0 to 1.
 
-    With k typical pods that fit on the nodes as they are, and K that would fit if all of their free room were one
-    node, it is 1 - k/K. Cordoned nodes do not count.
+    With k typical pods that fit on the nodes as they are, and K that would fit if all free
+    resources were on one node, it is 1 - k/K. Cordoned nodes do not count.
     """
     usable: Bools = table.live & ~table.unschedulable
     wanted = {name: amount for name, amount in typical.items() if amount > 0}
@@ -204,7 +205,7 @@ def fragmentation(table: NodeTable, typical: Mapping[str, int]) -> float:
 
 
 def typical_request(pods: Iterable[Pod]) -> dict[str, int]:
-    """The median of what pods ask for, of cpu (milli) and memory."""
+    """The median requests of the pods: cpu (milli) and memory."""
     requests = [pod.requests for pod in pods]
     if not requests:
         return {}
@@ -213,7 +214,7 @@ def typical_request(pods: Iterable[Pod]) -> dict[str, int]:
 
 
 def count_empty_nodes(table: NodeTable) -> int:
-    """How many nodes run nothing but daemons and static pods."""
+    """Number of nodes that run only daemons and static pods."""
     return sum(
         all(is_daemon(pod) or is_static(pod) for pod in table.pods[row].values())
         for row in table.numbers(table.live_rows).tolist()

@@ -1,8 +1,8 @@
-"""Counterfactual: the smallest changes that would let a pod run on a node, found by judging.
+"""Counterfactual: the smallest changes that would let a pod run on a node, verified by the plugins.
 
-Refusals are met one after the other. What the remedies propose is applied to the cluster that stands still, and the pod
-judged again with all filters of its profile, PreEnqueue and PreFilter included, until nobody refuses it. Then every
-change is left out once: those that are not needed go.
+Rejections are handled one after the other. Proposed remedies are applied to a frozen cluster, and
+all filters of the profile, PreEnqueue and PreFilter included, run again until none rejects the pod.
+Then each change is left out once, and unnecessary ones are dropped.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ def refusal(status: Status) -> Refusal:
 def find_counterfactuals(
     view: ClusterView, pod: Pod, nodes: Sequence[str] = (), nearest: int = NEAREST
 ) -> list[Counterfactual]:
-    """What would let `pod`, which waits and fits nowhere, run on each of `nodes`, or on the nearest ones."""
+    """Changes that would let `pod`, which fits nowhere, run on each of `nodes`, or on the nearest ones."""
     names = list(nodes) or nearest_nodes(view, pod, nearest)
     found = [find_counterfactual(view, pod, name) for name in names]
     return sorted(found, key=lambda one: (len(one.unknown), len(one.changes), len(one.steps)))
 
 
 def find_counterfactual(view: ClusterView, pod: Pod, node_name: str) -> Counterfactual:
-    """What would let `pod` run on one node."""
+    """Changes that would let `pod` run on one node."""
     return _Search(Situation(view, pod, node_name)).run()
 
 
 def nearest_nodes(view: ClusterView, pod: Pod, count: int) -> list[str]:
-    """The nodes to look at first: those that are refused least, once the pod itself is no longer refused."""
+    """The nodes to try first: those with the smallest rejections once PreFilter accepts the pod."""
     survey = Survey(view, pod)
     names = view.table.names
     if not view.gate(pod).is_success or survey.is_pod_refused:
@@ -73,7 +73,7 @@ def _ranked(survey: Survey, count: int) -> list[str]:
 
 @dataclass(slots=True)
 class _Met:
-    """A refusal, the remedy that was taken, and those that would have done as well."""
+    """A rejection, the remedy chosen, and its alternatives."""
 
     plugin: str
     remedy: Remedy
@@ -82,17 +82,17 @@ class _Met:
 
 
 class _Search:
-    """The way from a refusal to a fit, on one node."""
+    """Search for the changes from a rejection to a fit, on one node."""
 
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
         self._met: list[_Met] = []
         self._unknown: dict[Key, Refused] = {}
         self._seen: set[Key] = set()
-        """The refusals that were met."""
+        """The rejections that were handled."""
 
     def run(self) -> Counterfactual:
-        """Meet all refusals, then leave out what is not needed."""
+        """Handle all rejections, then drop unnecessary changes."""
         for _ in range(MAX_STEPS):
             left = self._left(self._changes())
             if not left or not self._meet(left):
@@ -107,7 +107,7 @@ class _Search:
         return found
 
     def let_in(self) -> list[Change]:
-        """What it takes for the pod to be looked at at all."""
+        """The changes needed for the pod to pass PreEnqueue."""
         for _ in range(MAX_STEPS):
             left = self._left(self._changes())
             if not left or not self._is_pod_refused() or not self._meet(left):
@@ -123,7 +123,7 @@ class _Search:
         return [change for met in self._met for change in met.changes]
 
     def _left(self, changes: Sequence[Change]) -> list[Refused]:
-        """The refusals that remain, but for those that nothing is known against."""
+        """The remaining rejections, without those that have no remedy."""
         refusals = self._situation.refusals(changes)
         return [refused for refused in refusals if _key(refused) not in self._unknown]
 
@@ -131,7 +131,7 @@ class _Search:
         self._unknown[_key(refused)] = refused
 
     def _meet(self, left: Sequence[Refused]) -> bool:
-        """Take the best remedy against the first refusal for which there is one; False when there is none."""
+        """Apply the best remedy to the first rejection that has one; False when none has."""
         for refused in left:
             with self._situation.changed(self._changes()) as pod:
                 found = self._try(refused, pod, left)
@@ -143,19 +143,21 @@ class _Search:
         return False
 
     def _try(self, refused: Refused, pod: Pod, left: Sequence[Refused]) -> _Met | None:
-        """The remedy after which fewest refuse the pod, the first of equals; None when none gets on."""
+        """The remedy that leaves the fewest rejections, the first of equals; None when none makes
+        progress."""
         ask = Ask(self._situation, refused, pod, tuple(self._changes()))
         known = {one.plugin for one in left}
 
         def cost(changes: Sequence[Change]) -> Cost | None:
-            """How many refuse the pod for another reason then, and how many at all; None: it does not get on."""
+            """The number of rejections with another reason, and of all, afterwards; None without
+            progress."""
             after = self._situation.refusals_after(pod, changes)
             after = [one for one in after if _key(one) not in self._unknown]
             if any(not one.plugin or _key(one) == _key(refused) for one in after):
                 return None
             new = sum(one.plugin not in known for one in after)
             still = sum(one.plugin == refused.plugin for one in after)
-            again = sum(_key(one) in self._seen for one in after)  # it goes round in circles
+            again = sum(_key(one) in self._seen for one in after)  # it would loop
             return still + new + again, len(after)
 
         tried: list[tuple[Cost, Remedy]] = []
@@ -172,7 +174,7 @@ class _Search:
         return _Met(refused.plugin, remedy, list(remedy.changes), others)
 
     def _minimise(self) -> None:
-        """Leave out each change that is not needed, the last ones first, until none can go."""
+        """Drop unnecessary changes, last first, until all are necessary."""
         was_dropped = True
         while was_dropped:
             was_dropped = False
@@ -197,7 +199,7 @@ class _Search:
         return step
 
     def _without_excess(self, met: _Met, changes: list[Change]) -> list[Change]:
-        """What is needed of `changes` when they take the place of those of `met`; nothing when they do not help."""
+        """The necessary part of `changes` in place of those of `met`; empty when they do not help."""
 
         def helps(tried: Sequence[Change]) -> bool:
             every = [c for one in self._met for c in (tried if one is met else one.changes)]
@@ -215,7 +217,7 @@ class _Search:
 def _trimmed(
     remedy: Remedy, worth: Cost, cost: Callable[[Sequence[Change]], Cost | None]
 ) -> Remedy:
-    """The remedy without what is not needed for it to be worth as much."""
+    """The remedy without changes that do not improve its result."""
     changes = list(remedy.changes)
     if not 1 < len(changes) <= MAX_TRIMMED:
         return remedy
@@ -233,5 +235,5 @@ def _in_words(changes: Sequence[Change]) -> str:
 
 
 def _key(refused: Refused) -> Key:
-    """What tells refusals apart; one for lack of room is another once only nominated pods are in the way."""
+    """Identity of a rejection; a lack of resources counts as new once only nominated pods cause it."""
     return refused.plugin, refused.status.reasons, refused.is_crowded

@@ -1,4 +1,4 @@
-"""Data: the base of everything that is answered: plain data, camelCase on the wire."""
+"""Data: base of all answers: plain data, camelCase on the wire."""
 
 import msgspec
 

@@ -1,6 +1,6 @@
-"""Distance: how far a node is from running a pod, estimated for all nodes at once.
+"""Distance: an estimate of how far each node is from accepting a pod, for all nodes at once.
 
-Only an order in which to look: what it takes for a node is found by judging (`counterfactual.py`).
+It only orders the search; the changes are found by running the plugins (`counterfactual.py`).
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ FAR = {
     "NodeName": 2.0,
 }
 UNKNOWN = 4.0
-"""A plugin nobody knows how to please."""
+"""A plugin without known remedies."""
 FOR_GOOD = 0.5
-"""Added when taking pods away would not help."""
+"""Added when evicting pods would not help."""
 
 
 def distances(survey: Survey) -> Floats:
-    """float64 per row of the table: 0 where the pod fits; more refusals, and larger ones, are farther."""
+    """float64 per row of the table: 0 where the pod fits; grows with the number and size of
+    rejections."""
     far: Floats = np.zeros(len(survey.table))
     for said in survey.said:
         steps = []
@@ -51,7 +52,7 @@ def distances(survey: Survey) -> Floats:
 
 
 def shortages(survey: Survey) -> Floats:
-    """float64 per row, below 1: how much of what the pod asks for is missing there."""
+    """float64 per row, below 1: the share of the pod's requests that the node lacks."""
     table, total = survey.table, np.zeros(len(survey.table))
     requests = survey.pod.requests
     for resource, wanted in requests.items():

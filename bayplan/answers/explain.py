@@ -1,7 +1,7 @@
-"""Explain: why a pod is pending, or why it is where it is.
+"""Explain: why a pod is pending, or why it is on its node.
 
-A pod that waits is judged as the scheduler would judge it now. One that has a node is judged as if it waited: with
-itself taken off its node, and everything else as it is.
+A pending pod is judged as the scheduler would judge it now. A placed pod is judged as if it were
+pending: removed from its node, with everything else unchanged.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from .survey import Survey
 def explain(
     view: ClusterView, pod: Pod, nodes: Sequence[str] = (), nearest: int = NEAREST
 ) -> PodExplanation:
-    """The whole account of `pod`, which is in the cluster or not.
+    """The complete account of `pod`, which need not be in the cluster.
 
-    What would have to change is told for `nodes`, or for the `nearest` ones.
+    Counterfactuals are computed for `nodes`, or for the `nearest` ones.
     """
     account = PodExplanation(pod=pod_ref(pod), verdict=Verdict.FITS)
     account.node_count = view.table.node_count
     if pod.is_finished:
         account.verdict = Verdict.FINISHED
-        account.message = f"the pod has ended ({pod.status.phase}) and takes part in nothing"
+        account.message = f"the pod has ended ({pod.status.phase}) and is no longer scheduled"
         return account
     if view.is_sampled:
         account.remarks.append(
-            "the configuration is content with a share of the nodes; here all of them were judged"
+            "percentageOfNodesToScore limits the search to a share of the nodes; here all were judged"
         )
     if not pod.node_name:
         _explain_waiting(view, pod, account)
@@ -68,7 +68,8 @@ def explain(
 def _note_changes(
     view: ClusterView, pod: Pod, account: PodExplanation, nodes: Sequence[str], nearest: int
 ) -> None:
-    """Write down what would have to change: on the nearest nodes if it fits nowhere, else on `nodes` that refuse it."""
+    """Add the counterfactuals: for the nearest nodes if the pod fits nowhere, else for `nodes` that
+    reject it."""
     if account.verdict in (Verdict.UNSCHEDULABLE, Verdict.GATED, Verdict.ERROR):
         account.counterfactuals = find_counterfactuals(view, pod, nodes, nearest)
         return
@@ -81,7 +82,8 @@ def _note_changes(
 
 
 def _runner_up(view: ClusterView, pod: Pod, account: PodExplanation) -> RunnerUp | None:
-    """What it would take for the next best node to win; for a pod that is elsewhere, for the node it is on."""
+    """Add what would let the second-best node win; for a pod on another node, what would let that
+    one win."""
     best = account.choice
     if best is None or best.runner_up is None:
         return None
@@ -91,7 +93,7 @@ def _runner_up(view: ClusterView, pod: Pod, account: PodExplanation) -> RunnerUp
 
 
 def pod_ref(pod: Pod) -> PodRef:
-    """Which pod it is."""
+    """Identity of the pod."""
     return PodRef(
         namespace=pod.namespace,
         name=pod.name,
@@ -112,12 +114,12 @@ def _explain_waiting(view: ClusterView, pod: Pod, account: PodExplanation) -> No
         account.gate = refusal(gate)
         account.verdict = Verdict.GATED
         account.remarks.append(
-            "the pod is held back; what follows is what would come of it without that"
+            "the pod is held back; the rest describes what would happen otherwise"
         )
         if not account.message:
             account.message = gate.message
     if pod.is_terminating:
-        account.remarks.append("the pod is being deleted: it will not be tried")
+        account.remarks.append("the pod is being deleted and will not be scheduled")
     permits = view.profile_of(pod).committing.permits
     holding = [plugin.name for plugin in permits if plugin.commits_for(pod.spec)]
     if holding and attempt.node_name:
@@ -125,7 +127,7 @@ def _explain_waiting(view: ClusterView, pod: Pod, account: PodExplanation) -> No
 
 
 def judge(view: ClusterView, pod: Pod, account: PodExplanation) -> Attempt:
-    """Judge a pod that waits, and write down what everybody said."""
+    """Judge a pending pod, and record the result of every plugin."""
     survey = Survey(view, pod)
     attempt = view.judge(pod)
     told = attempt.explanation
@@ -167,7 +169,7 @@ def _note_scores(told: Explanation, attempt: Attempt, account: PodExplanation) -
 def choose(
     nodes: Collection[ScoredNode], winner: str, from_nomination: bool = False
 ) -> Choice | None:
-    """Why `winner` stands where it stands among the nodes that can run the pod; None when it is none of them."""
+    """Why `winner` is ranked where it is; None when it is not feasible."""
     by_name = {node.name: node for node in nodes}
     best = by_name.get(winner)
     if best is None:
@@ -183,16 +185,16 @@ def choose(
 
 
 def ahead_of(one: ScoredNode, other: ScoredNode) -> list[Ahead]:
-    """What tells two nodes apart, the largest difference first."""
+    """Score differences between two nodes, largest first."""
     gaps = {plugin: points - other.points.get(plugin, 0) for plugin, points in one.points.items()}
     ranked = sorted(gaps.items(), key=lambda gap: -abs(gap[1]))
     return [Ahead(plugin=plugin, points=points) for plugin, points in ranked if points]
 
 
 def _note_refused(survey: Survey, told: Explanation, account: PodExplanation) -> None:
-    """The refused nodes, those that are refused alike together and the nearest first."""
+    """The rejected nodes, grouped by equal rejections, nearest first."""
     names, feasible = survey.table.names, survey.feasible
-    # Extenders speak after the filters, of those that these left.
+    # Extenders run after the filters, on the nodes that passed them.
     survey.note(
         (row, status if status.plugin else status.by(EXTENDER))
         for row in survey.rows[feasible[survey.rows]].tolist()
@@ -227,7 +229,7 @@ def _preemption(told: Explanation) -> Preemption | None:
 
 
 def _remark_on_place(account: PodExplanation, node_name: str) -> None:
-    """Say whether the pod would go where it is, if it were tried today."""
+    """Compare the pod's node with the one it would get today."""
     totals = {node.name: node.total for node in account.scores}
     best = account.choice
     if node_name not in totals:

@@ -1,4 +1,4 @@
-"""Finding: the pods that a name on the command line stands for."""
+"""Finding: resolve a name from the command line to pods."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ NEAR = 5
 
 
 def find_pods(view: ClusterView, target: str, namespace: str | None = None) -> list[Pod]:
-    """The pods that `target` names: `web-7`, `pod/web-7`, `shop/web-7`, `pod/shop/web-7`, `deployment/web`.
+    """The pods that `target` names: `web-7`, `pod/web-7`, `shop/web-7`, `pod/shop/web-7`,
+    `deployment/web`.
 
-    Without a namespace a name is looked for in all of them, and must be in one only. InputError names what is near.
+    Without a namespace, all namespaces are searched and the name must be unique. Raises InputError
+    with similar names.
     """
     parts = target.split("/")
     word = parts[0].lower()
@@ -76,7 +78,7 @@ def _named(pods: Sequence[Pod], name: str, namespace: str | None) -> Pod:
 
 
 def _near(name: str, pods: Sequence[Pod]) -> str:
-    """Names that may have been meant."""
+    """Similar names."""
     keys = {pod.name: pod.key for pod in pods}
     close = difflib.get_close_matches(name, keys, n=NEAR, cutoff=0.5)
     if not close:
@@ -117,7 +119,7 @@ def _belongs(view: ClusterView, pod: Pod, kind: str, name: str, namespace: str |
     if above is not None:
         grand = [o for o in above.metadata.owner_references or () if o.controller]
         return any((o.kind, o.name) == (kind, name) for o in grand)
-    # A ReplicaSet that was not dumped is named after its Deployment.
+    # A ReplicaSet missing from the dump is named after its Deployment.
     return (
         kind == "Deployment"
         and owner.kind == "ReplicaSet"

@@ -1,4 +1,4 @@
-"""Judging: what the plugins of a scheduler say about a pod, without placing it."""
+"""Judging: run a scheduler's plugins on a pod without placing it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from ..scheduler.select_host import best_positions
 
 
 def judge(scheduler: Scheduler, pod: Pod) -> Search:
-    """PreFilter and Filter on every node: `rows` has those that take the pod, `diagnosis` why the others do not."""
+    """PreFilter and Filter on every node: `rows` are the feasible ones, `diagnosis` has the reasons
+    of the others."""
     return _find(scheduler, pod, CycleState())
 
 
 def favourites(scheduler: Scheduler, pod: Pod) -> set[int]:
-    """The rows that the scheduler would choose from: those that take the pod and have the highest score."""
+    """The rows from which the scheduler would choose: feasible, with the highest score."""
     state, table = CycleState(), scheduler.cache.table
     search = _find(scheduler, pod, state)
     rows = table.numbers(search.rows)

@@ -1,7 +1,7 @@
-"""Owners: what becomes of a pod that is taken off its node: who makes another, and what that one is like.
+"""Owners: whether an evicted pod is recreated, and with which spec.
 
-A dump of a cluster often has pods without the workloads they belong to; a pod that names its controller is made anew
-even so.
+A dump of a cluster often has pods without their workloads; a pod that names a controller is
+recreated even so.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ DAEMON_SET, NODE = "DaemonSet", "Node"
 
 
 def is_daemon(pod: Pod) -> bool:
-    """Whether the pod belongs to its node, as one of a DaemonSet."""
+    """Whether the pod is bound to its node by a DaemonSet."""
     owner = pod.controller
     return owner is not None and owner.kind == DAEMON_SET
 
 
 def is_static(pod: Pod) -> bool:
-    """Whether the kubelet runs the pod of its own accord; what the API server has is a mirror."""
+    """Whether the kubelet runs the pod from a static manifest; the API server's object is a mirror."""
     owner = pod.controller
     return MIRROR in pod.annotations or (owner is not None and owner.kind == NODE)
 
 
 def is_bare(pod: Pod) -> bool:
-    """Whether nobody makes another when the pod goes."""
+    """Whether no controller would recreate the pod."""
     return pod.controller is None
 
 
 def is_there(pod: Pod) -> bool:
-    """Whether the pod counts: it is neither finished nor on its way out."""
+    """Whether the pod is neither finished nor terminating."""
     return not pod.is_finished and not pod.is_terminating
 
 
 def successor_of(pod: Pod) -> Pod:
-    """The pod that takes the place of one that is gone: the same wishes, and no node yet."""
+    """The replacement of a deleted pod: the same spec, without a node."""
     return pod.replace(
         uid="",
         resource_version="",
@@ -51,10 +51,10 @@ def successor_of(pod: Pod) -> Pod:
 
 
 class AbsentOwners:
-    """Watches the cluster, and makes the pods that controllers would make that are not among its objects.
+    """Recreates deleted pods for controllers that are not among the cluster's objects.
 
-    Daemons and static pods go with their node. Whoever watches must have come before, so as to hear of the pod that
-    goes before the one that comes.
+    Daemons and static pods are deleted with their node. This watcher must be registered before
+    others, so that it handles a deletion before the replacement is added.
     """
 
     def __init__(self, cluster: MemoryCluster, add: Callable[[Pod], None]) -> None:
@@ -68,7 +68,7 @@ class AbsentOwners:
         """Nothing to do."""
 
     def on_delete(self, obj: Any) -> None:
-        """A pod went: its controller, which we do not see, makes another."""
+        """Recreate a deleted pod whose controller is not in the cluster."""
         if isinstance(obj, Pod) and self._is_missed(obj):
             self._add(successor_of(obj))
 

@@ -1,4 +1,4 @@
-"""Pod kinds: the pods one asks about, from a file with a pod or a workload."""
+"""Pod kinds: read the pods of a question from a file with a pod or a workload."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RATIO = re.compile(r"(?P<path>.+):(?P<ratio>[0-9]+)")
 
 @dataclass(frozen=True, slots=True)
 class PodKind:
-    """A pod that stands for all like it, and how many of them go into the mix."""
+    """A representative pod and its ratio in the mix."""
 
     name: str
     pod: Pod
@@ -32,7 +32,8 @@ class PodKind:
 
 
 def read_pod_kinds(texts: Sequence[str]) -> list[PodKind]:
-    """The kinds that `spec.yaml` and `other.yaml:3` stand for; InputError when a file holds no pod, or several."""
+    """The kinds given as `spec.yaml` or `other.yaml:3`; raises InputError when a file has no pod,
+    or several."""
     kinds: list[PodKind] = []
     for text in texts:
         match = _RATIO.fullmatch(text)
@@ -48,7 +49,7 @@ def read_pod_kinds(texts: Sequence[str]) -> list[PodKind]:
 
 
 def pod_of(obj: InputObject) -> Pod | None:
-    """The pod, or a pod of the workload, as if it had yet to come; None for anything else."""
+    """The pod, or a pod of the workload, without a node and status; None for other kinds."""
     if isinstance(obj, Pod):
         name = obj.name or obj.generate_name.rstrip("-") or "pod"
         return successor_of(obj).replace(name=name)
@@ -59,9 +60,10 @@ def pod_of(obj: InputObject) -> Pod | None:
 
 
 def on_nodes(kind: PodKind, wanted: Sequence[str]) -> PodKind:
-    """The kind, kept to some nodes: as if its pods asked for them.
+    """The kind, restricted to some nodes by a node affinity.
 
-    `key=value` is a label that nodes must have, all of them together; a bare word is the name of a node, any of them.
+    `key=value` is a required label (all of them must match); a bare word is a node name (one of
+    them must match).
     """
     labels = dict(text.split("=", 1) for text in wanted if "=" in text)
     names = [text for text in wanted if "=" not in text]
@@ -74,7 +76,7 @@ def on_nodes(kind: PodKind, wanted: Sequence[str]) -> PodKind:
 
 
 def _kept_to(spec: PodSpec, names: Iterable[str]) -> PodSpec:
-    """The spec with a required node affinity for the nodes, beside what it requires anyway."""
+    """The spec with a required node affinity for the nodes, in addition to its own."""
     affinity = spec.affinity or Affinity()
     node_affinity = affinity.node_affinity or NodeAffinity()
     required = node_affinity.required

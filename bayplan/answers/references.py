@@ -1,4 +1,4 @@
-"""References: the objects that people name in a question, found in a cluster, with near names when they are not."""
+"""References: resolve the objects named in a question, with similar names on failure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEAR, CUTOFF = 3, 0.5
 
 
 def find_node(cluster: MemoryCluster, name: str) -> Node:
-    """The node called `name`; InputError, with near names, when there is none."""
+    """The node called `name`; raises InputError with similar names when there is none."""
     node = cluster.get("Node", "", name.removeprefix("node/"))
     if node is None:
         raise InputError(
@@ -41,17 +41,17 @@ def find_node(cluster: MemoryCluster, name: str) -> Node:
 
 
 def find_ref(cluster: MemoryCluster, text: Any) -> ObjectRef:
-    """The object that `kind/name` or `kind/namespace/name` stands for.
+    """The object named by `kind/name` or `kind/namespace/name`.
 
-    Without a namespace it is the one in `default`, or the only one of that name. InputError, with near names, when
-    there is none or one cannot say which.
+    Without a namespace it is the one in `default`, or the only one of that name. Raises InputError,
+    with similar names, when it is missing or ambiguous.
     """
     parts = text.split("/") if isinstance(text, str) else []
     if len(parts) not in (2, 3) or not all(parts):
         raise InputError(f"{EXPECTED}; got {_shown(text)}")
     kind = find_kind(parts[0])
     if kind is None:
-        raise InputError(f"{EXPECTED} of a kind we know; got {_shown(text)}")
+        raise InputError(f"{EXPECTED} of a known kind; got {_shown(text)}")
     found = [obj for obj in cluster.list(kind) if obj.name == parts[-1]]
     if len(parts) == 3:
         found = [obj for obj in found if obj.namespace == parts[1]]
@@ -68,7 +68,7 @@ def find_ref(cluster: MemoryCluster, text: Any) -> ObjectRef:
 
 
 def find_kind(word: str) -> str | None:
-    """The kind that a word such as `pod`, `pods` or `deploy` stands for."""
+    """The kind for a word such as `pod`, `pods` or `deploy`."""
     word = word.lower()
     if word in SHORT_NAMES:
         return SHORT_NAMES[word]
@@ -79,7 +79,7 @@ def find_kind(word: str) -> str | None:
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """`; did you mean node-1 or node-2?`, or what there is at all when nothing comes near."""
+    """`; did you mean node-1 or node-2?`, or the existing names when none is similar."""
     names = list(known)
     close = get_close_matches(name, names, NEAR, CUTOFF)
     if close:

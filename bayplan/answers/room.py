@@ -1,4 +1,4 @@
-"""Room: what the nodes of a cluster offer and what is in use, in all and node by node."""
+"""Room: capacity and usage of a cluster's nodes, in total and per node."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ResourceRoom:
-    """One resource of the cluster in the scheduler's units: cpu in milli, others in whole units."""
+    """Capacity and usage of one resource in the scheduler's units: cpu in milli, others in whole
+    units."""
 
     resource: str
     allocatable: int
     before: int
-    """In use before."""
+    """Usage before."""
     after: int
 
     @property
@@ -33,7 +34,7 @@ class ResourceRoom:
 
     @property
     def utilisation(self) -> float:
-        """The share that is in use; 0 where nothing is offered."""
+        """Used share; 0 without capacity."""
         return self.after / self.allocatable if self.allocatable else 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -49,17 +50,17 @@ class ResourceRoom:
 
 
 def offered(table: NodeTable, resource: str) -> Ints:
-    """int64 per row: what the node offers."""
+    """int64 per row: allocatable amount."""
     return table.max_pods if resource == PODS else table.allocatable[resource]
 
 
 def used(table: NodeTable, resource: str) -> Ints:
-    """int64 per row: what its pods use."""
+    """int64 per row: amount requested by pods."""
     return table.pod_count if resource == PODS else table.requested[resource]
 
 
 def utilisation(table: NodeTable, resource: str) -> Floats:
-    """float64 per row: the share in use; 0 where the node offers nothing."""
+    """float64 per row: used share; 0 without capacity."""
     offers = offered(table, resource).astype(np.float64)
     shares = np.zeros(len(offers))
     np.divide(used(table, resource), offers, out=shares, where=offers > 0)
@@ -67,7 +68,7 @@ def utilisation(table: NodeTable, resource: str) -> Floats:
 
 
 def totals(table: NodeTable, resources: tuple[str, ...]) -> dict[str, tuple[int, int]]:
-    """What the nodes offer and what is in use, of each resource."""
+    """Capacity and usage of each resource."""
     live: Bools = table.live
     return {
         name: (int(offered(table, name)[live].sum()), int(used(table, name)[live].sum()))
@@ -76,6 +77,6 @@ def totals(table: NodeTable, resources: tuple[str, ...]) -> dict[str, tuple[int,
 
 
 def known_resources(table: NodeTable) -> tuple[str, ...]:
-    """The resources that nodes offer, cpu and memory first, pods last."""
+    """The resources of the nodes, cpu and memory first, pods last."""
     others = sorted(name for name in table.allocatable if name not in (*MAIN_RESOURCES, PODS))
     return (*MAIN_RESOURCES, *others, PODS)

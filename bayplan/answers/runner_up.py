@@ -1,7 +1,7 @@
-"""Runner-up: what it would take for another node to win, found by judging.
+"""Runner-up: changes that would let another node win, verified by the plugins.
 
-Scores cannot be turned round: a plugin may give anything. So changes that speak for the node, or against those ahead of
-it, are made one kind at a time, and the pod is judged again.
+Score functions cannot be inverted: a plugin may return anything. So changes that favour the node,
+or disfavour those ahead of it, are made one kind at a time, and the pod is scored again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 def find_runner_up(
     view: ClusterView, pod: Pod, scores: Sequence[ScoredNode], node_name: str
 ) -> RunnerUp | None:
-    """How `node_name`, which can run `pod` and is not the best, could win; None when it is not behind."""
+    """How `node_name`, which is feasible but not the best, could win; None when it is not behind."""
     totals = {node.name: node.total for node in scores}
     if node_name not in totals:
         return None
@@ -49,7 +49,7 @@ def find_runner_up(
 
 
 class _Contest:
-    """Judges the pod again and again, and looks whether the node wins."""
+    """Scores the pod repeatedly and checks whether the node wins."""
 
     def __init__(self, view: ClusterView, pod: Pod, node_name: str) -> None:
         self.view = view
@@ -58,7 +58,7 @@ class _Contest:
         self.node_name = node_name
 
     def wins(self, changes: Sequence[Change]) -> bool:
-        """Whether the node has more points than any other once `changes` are made."""
+        """Whether the node has the strictly highest score once `changes` are made."""
         with self.situation.changed(changes) as pod:
             told = self.view.judge(pod).explanation
         totals = told.totals if told is not None else {}
@@ -68,7 +68,7 @@ class _Contest:
         )
 
     def least(self, changes: Sequence[Change]) -> list[Change]:
-        """What is needed of `changes` for the node to win; nothing when they are not enough."""
+        """The necessary part of `changes` for the node to win; empty when they are not enough."""
         if not self.wins(changes):
             return []
         needed = list(changes)
@@ -120,7 +120,7 @@ def _without_soft_taints(pod: Pod, node: Node) -> Iterator[Remedy]:
 
 
 def _emptier(contest: _Contest, node: Node) -> Iterator[Remedy]:
-    """A few pods leave the node, those that take most."""
+    """Remove a few pods from the node, largest first."""
     view = contest.view
     pods = list(view.table.pods[view.table.row_of[node.name]].values())
     size = {name: amount or 1 for name, amount in node.allocatable.items()}
@@ -135,7 +135,7 @@ def _emptier(contest: _Contest, node: Node) -> Iterator[Remedy]:
 
 
 def _with_images(pod: Pod, node: Node) -> Iterator[Remedy]:
-    """The images of the pod are on the node."""
+    """Add the pod's images to the node."""
     known = {name for image in node.images for name in image.names or ()}
     missing = [name for name in dict.fromkeys(pod.spec.images) if name and name not in known]
     changes = [
@@ -155,7 +155,7 @@ def _with_images(pod: Pod, node: Node) -> Iterator[Remedy]:
 
 
 def _preferred(contest: _Contest, node: Node) -> Iterator[Remedy]:
-    """The pod prefers the node by its host name."""
+    """Add a preferred node affinity for the node's host name."""
     host = node.labels.get(HOSTNAME)
     if host is None:
         return

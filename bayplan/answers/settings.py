@@ -1,4 +1,4 @@
-"""Settings: the scheduler that a question is asked of: its configuration, plugins, gates and lots."""
+"""Settings: the scheduler to ask: its configuration, plugins, feature gates and seed."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ..sim.world import InputObject
 from .cluster_view import ClusterView
 
 OnProgress: TypeAlias = Callable[[int, int], None]
-"""Called with what is done and what there is to do."""
+"""Progress callback: steps done and steps in total."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What `bayplan simulate` takes beside its manifests; without any, the scheduler as it comes."""
+    """The options of `bayplan simulate` besides its manifests; the default scheduler without any."""
 
     config: SchedulerConfiguration | None = None
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     plugins: tuple[PluginSource, ...] = ()
-    """Plugins, or Python files with some."""
+    """Plugins, or Python files that define some."""
     seed: int | None = None
 
     def simulation(
@@ -34,7 +34,8 @@ class Settings:
         place_of: Callable[[InputObject], str] | None = None,
         **more: Any,
     ) -> Simulation:
-        """A simulation of `objects` with this scheduler; `more` is what else `Simulation` takes."""
+        """A simulation of `objects` with this scheduler; `more` are further arguments of
+        `Simulation`."""
         return Simulation(
             objects,
             self.config,
@@ -46,7 +47,7 @@ class Settings:
         )
 
     def view(self, objects: Iterable[ClusterObject], clock: Clock | None = None) -> ClusterView:
-        """The cluster of `objects` as this scheduler sees it, for whoever only asks."""
+        """A read-only view of the cluster of `objects` for this scheduler."""
         return ClusterView(
             objects,
             self.config,
@@ -60,7 +61,7 @@ class Settings:
         objects: Sequence[InputObject],
         place_of: Callable[[InputObject], str] | None = None,
     ) -> ClusterView:
-        """The same for the cluster that a simulation of `objects` begins with."""
+        """The same for the cluster at the start of a simulation of `objects`."""
         return ClusterView.from_manifests(
             objects,
             self.config,

@@ -1,4 +1,4 @@
-"""Situation: a pod and a node, in a cluster with some changes: does the pod fit there, and who says no."""
+"""Situation: whether a pod fits on a node after some changes, and which plugins reject it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .survey import OUTSIDE
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Who refuses the pod on the node: before it is tried, before the nodes are looked at, or on the node."""
+    """The rejections of the pod on the node: by PreEnqueue, PreFilter or Filter."""
 
     status: Status
     is_crowded: bool = False
-    """Only because of the pods that are nominated to the node."""
+    """Caused only by pods nominated to the node."""
 
     @property
     def plugin(self) -> str:
@@ -32,7 +32,8 @@ class Refused:
 
 
 class Situation:
-    """`subject` on `node_name`. It waits for a node, whatever its spec.nodeName says, which speaks to NodeName only."""
+    """`subject` on `node_name`. The pod counts as pending; its spec.nodeName matters only to
+    NodeName."""
 
     def __init__(self, view: ClusterView, subject: Pod, node_name: str) -> None:
         self.view = view
@@ -40,17 +41,18 @@ class Situation:
         self.node_name = node_name
         self._ref = ObjectRef.of(subject)
         self.judgements = 0
-        """How often the pod was judged."""
+        """Number of times the pod was judged."""
 
     def refusals(self, changes: Sequence[Change] = ()) -> list[Refused]:
-        """Everybody who refuses the pod once `changes` are made; empty when it fits.
+        """All rejections of the pod once `changes` are made; empty when it fits.
 
-        Changes that cannot be made, or give an object that cannot be, are refused by nobody in particular.
+        Changes that are impossible, or give an invalid object, count as a rejection without a
+        plugin.
         """
         return self.refusals_after(self.subject, changes)
 
     def refusals_after(self, pod: Pod, changes: Sequence[Change]) -> list[Refused]:
-        """The same, when the cluster has changes already, which made of the subject what `pod` is."""
+        """The same for a cluster with changes already made, in which the subject is `pod`."""
         try:
             changed, steps = self._steps(pod, changes)
             with self.view.changed(steps):
@@ -65,20 +67,21 @@ class Situation:
 
     @contextmanager
     def changed(self, changes: Sequence[Change]) -> Iterator[Pod]:
-        """The cluster with `changes` made, until the end of the block; yields the pod, which may have changed, too."""
+        """Apply `changes` to the cluster until the end of the block; yields the pod, which may have
+        changed, too."""
         pod, steps = self._steps(self.subject, changes)
         with self.view.changed(steps):
             yield pod
 
     @property
     def node(self) -> Node:
-        """The node as it stands."""
+        """The current node."""
         found = self.view.cluster.get("Node", "", self.node_name)
-        assert isinstance(found, Node), "no change takes the node away"
+        assert isinstance(found, Node), "no change deletes the node"
         return found
 
     def _steps(self, pod: Pod, changes: Sequence[Change]) -> tuple[Pod, list[Step]]:
-        """The pod as it becomes, and what is put in the place of what."""
+        """The changed pod, and the replaced objects."""
         steps: list[Step] = []
         by_object: dict[ObjectRef, list[Change]] = {}
         for change in changes:
@@ -86,7 +89,7 @@ class Situation:
         for ref, own in by_object.items():
             if ref == self._ref:
                 changed = changed_object(pod, own)
-                assert isinstance(changed, Pod), "a change of fields leaves the kind as it is"
+                assert isinstance(changed, Pod), "a field change keeps the kind"
                 if self.view.cluster.get("Pod", pod.namespace, pod.name) is not None:
                     steps.append((pod.with_node(""), changed.with_node("")))
                 pod = changed
@@ -140,7 +143,7 @@ class Situation:
         return self._ask_extenders(pod)
 
     def _ask_extenders(self, pod: Pod) -> list[Refused]:
-        """Extenders have a say, too; they are asked in the ordinary way, about all nodes."""
+        """Extenders are called in the ordinary way, with all nodes."""
         if not self.view.has_extenders:
             return []
         attempt = self.view.judge(pod)
@@ -154,5 +157,5 @@ class Situation:
 def _ask(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
     try:
         return plugin.filter_node(state, pod, node)
-    except Exception as error:  # a plugin of somebody's own may raise anything
+    except Exception as error:  # a custom plugin may raise anything
         return Status(Code.Error, error=error)

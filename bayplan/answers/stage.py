@@ -1,7 +1,7 @@
-"""Stage: a cluster at one moment, in which things are changed to see what follows.
+"""Stage: a cluster at one moment that can be changed to see the consequences.
 
-Pods that run stay where they are, unless a change moves them; pods that wait are tried. Time passes only as far as
-the scheduler needs it: no pod runs to its end.
+Running pods stay where they are unless a change moves them; pending pods are tried. Time advances
+only as far as the scheduler needs it: no pod finishes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PlaceOf = Callable[[InputObject], str]
 
 @dataclass(frozen=True, slots=True)
 class PodPlace:
-    """Where a pod is; for one that waits, why."""
+    """A pod's node; for a pending pod, the reason."""
 
     pod: Pod
     message: str = ""
@@ -36,9 +36,9 @@ class PodPlace:
 
 
 class Stage:
-    """A cluster of `objects` and the scheduler of `settings`. Nothing that is done here reaches the objects.
+    """A cluster of `objects` and the scheduler of `settings`. The given objects are never modified.
 
-    InputError for a Timeline: a question is about one moment. What comes later is not there yet.
+    Raises InputError for a Timeline: the question is about one moment, before later events.
     """
 
     def __init__(
@@ -51,21 +51,21 @@ class Stage:
         present = _at_once(objects, place_of or (lambda obj: ""))
         self.simulation = settings.simulation(present, place_of, pods_end=False)
         self.reasons: dict[str, str] = {}
-        """Why a pod was taken off its node, by `namespace/name`."""
+        """Why a pod was removed from its node, by `namespace/name`."""
         self.taken_off: list[Pod] = []
-        """The pods that were, against their budgets."""
+        """The removed pods, counted against their budgets."""
         self.lost: list[Pod] = []
-        """Those of them that nobody makes anew."""
+        """Removed pods that no controller recreates."""
         self._replaced: set[str] = set()
         self.simulation.begin()
-        self.cluster.watch(AbsentOwners(self.cluster, self._make_anew), replay=False)
+        self.cluster.watch(AbsentOwners(self.cluster, self._recreate), replay=False)
 
     @property
     def cluster(self) -> MemoryCluster:
         return self.simulation.cluster
 
     def settle(self, on_progress: OnProgress | None = None) -> dict[str, PodPlace]:
-        """Let the scheduler work until nothing changes any more; returns where the pods are, by key."""
+        """Run the scheduler until nothing changes; return the placements by key."""
         report = self.simulation.run(on_progress)
         messages = {result.pod.uid: result.attempt.message for result in report.pending}
         return {
@@ -74,48 +74,48 @@ class Stage:
             if is_there(pod)
         }
 
-    # What can be done to it
+    # Changes
 
     def add(self, objects: Sequence[ClusterObject]) -> None:
-        """Objects come."""
+        """Add objects."""
         self.simulation.happen(TimelineEvent(0, add=tuple(objects)))
 
     def patch(self, ref: ObjectRef, patch: Mapping[str, Any]) -> None:
-        """A JSON merge patch is laid over an object."""
+        """Apply a JSON merge patch to an object."""
         self.simulation.happen(TimelineEvent(0, change=(Change(ref, patch),)))
 
     def remove(self, ref: ObjectRef) -> None:
-        """An object is deleted, as `kubectl delete` does."""
+        """Delete an object, as `kubectl delete` does."""
         self.simulation.happen(TimelineEvent(0, remove=(ref,)))
 
     def update_node(self, node: Node) -> None:
-        """A node is not as it was."""
+        """Replace a node."""
         self.cluster.update(node)
 
     def evict(self, pod: Pod, why: str) -> Pod:
-        """The pod goes from its node at once, and one like it waits in its stead."""
+        """Remove the pod from its node at once; a pending copy takes its place."""
         self.taken_off.append(pod)
         return self.exchange(pod, successor_of(pod), why)
 
     def exchange(self, pod: Pod, successor: Pod, why: str) -> Pod:
-        """The pod goes, and another of its name comes instead."""
+        """Delete the pod and add another of its name."""
         self._replaced.add(pod.key)
         self._take_off(pod, why)
         self._replaced.discard(pod.key)
         return self._add(successor)
 
     def lose(self, pod: Pod, why: str) -> None:
-        """The pod goes from its node, and nobody makes another."""
+        """Remove the pod from its node without a replacement."""
         self.taken_off.append(pod)
         self.lost.append(pod)
         self._take_off(pod, why)
 
     def dismiss(self, pod: Pod, why: str) -> None:
-        """The pod goes from its node, where it is not wanted any more."""
+        """Remove the pod from its node for the reason `why`."""
         self._take_off(pod, why)
 
     def pods_on(self, node_name: str) -> list[Pod]:
-        """The pods on a node, but for those that are finished or going."""
+        """The pods on a node, without finished and terminating ones."""
         row = self.simulation.scheduler.cache.table.row_of.get(node_name)
         if row is None:
             return []
@@ -127,7 +127,7 @@ class Stage:
         self.reasons[pod.key] = why
         self.cluster.delete(pod)
 
-    def _make_anew(self, pod: Pod) -> None:
+    def _recreate(self, pod: Pod) -> None:
         if pod.key not in self._replaced:
             self._add(pod)
 
@@ -140,7 +140,7 @@ class Stage:
 
 
 def _at_once(objects: Iterable[InputObject], place_of: PlaceOf) -> list[ClusterObject]:
-    """The objects that are there now."""
+    """The current objects."""
     present: list[ClusterObject] = []
     for obj in objects:
         if isinstance(obj, Timeline):

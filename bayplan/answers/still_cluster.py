@@ -1,4 +1,4 @@
-"""Still cluster: objects as they are at one moment; what a scheduler writes goes nowhere."""
+"""Still cluster: a fixed set of objects; a scheduler's writes are discarded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from ..framework.handle import NoClient
 
 
 class StillCluster(ObjectIndex, NoClient):
-    """A cluster for a scheduler that is only asked: its lister sees everything, its client does nothing.
+    """A cluster for a scheduler that only answers queries: the lister has all objects, the client does
+    nothing.
 
-    Whoever asks what would be if puts other objects in, and takes them out again.
+    What-if questions replace objects temporarily.
     """

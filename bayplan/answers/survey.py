@@ -1,6 +1,6 @@
-"""Survey: what every filter says of every node, not only the first one to refuse it.
+"""Survey: the result of every filter for every node, not only the first rejection.
 
-kube-scheduler stops at the first refusal. Whoever asks what would have to change must know them all.
+kube-scheduler stops at the first rejection; a counterfactual needs all of them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ OUTSIDE = "node(s) didn't satisfy plugin(s) [{}]"
 
 
 class Survey:
-    """The refusals of one pod: `pre` is what PreFilter came to; the rest is empty when that was a refusal.
+    """The rejections of one pod: `pre` is the PreFilter status; the rest is empty when that rejects the
+    pod.
 
-    `said` has, for each filter that was asked, a status per row of the table. `rows` are the rows with a node.
+    `said` has, for each filter that ran, a status per row of the table. `rows` are the rows with a
+    node.
     """
 
     def __init__(self, view: ClusterView, pod: Pod) -> None:
@@ -35,7 +37,7 @@ class Survey:
         self.rows: Ints = self.table.numbers(self.table.live_rows)
         self.said: list[RowStatuses] = []
         self.error: Status | None = None
-        """Set when a plugin failed: nothing is known then."""
+        """Set when a plugin failed; there are no results then."""
         self.pre = PreFiltered(SUCCESS, None, set())
         try:
             self.pre = self.filtering.run_pre_filters(self.state, pod, self.table)
@@ -48,7 +50,7 @@ class Survey:
 
     @property
     def is_pod_refused(self) -> bool:
-        """Whether the pod was refused, or its judging failed, without a look at the nodes."""
+        """Whether PreFilter rejected the pod or failed."""
         return self.error is not None or not self.pre.status.is_success
 
     @property
@@ -62,11 +64,11 @@ class Survey:
         return accepted
 
     def refusals_at(self, row: int) -> list[Status]:
-        """What each filter that refuses the node says, in the order of the filters."""
+        """The status of each filter that rejects the node, in filter order."""
         return [status for said in self.said if not (status := said.at(row)).is_success]
 
     def groups(self) -> list[tuple[list[Status], Ints]]:
-        """The rows that are refused, those with equal refusals together."""
+        """The rejected rows, grouped by equal rejections."""
         rows = self.rows[~self.feasible[self.rows]]
         if self.is_pod_refused or not len(rows):
             return []
@@ -79,7 +81,7 @@ class Survey:
         return [(self.refusals_at(int(rows[sample])), part) for sample, part in found]
 
     def note(self, statuses: Iterable[tuple[int, Status]]) -> None:
-        """Add what somebody else said of some rows."""
+        """Add the statuses of an extender or another source for some rows."""
         added = RowStatuses()
         added.clear(len(self.table))
         for row, status in statuses:
@@ -95,7 +97,7 @@ class Survey:
                     self.said.append(_statuses(self.table, verdict, plugin.name))
 
     def _note_outside(self) -> None:
-        """PreFilter may have narrowed the search: other nodes are refused, if nobody else does it."""
+        """Reject the nodes that PreFilter excluded, unless a filter already does."""
         if self.pre.node_names is None:
             return
         feasible = self.feasible
@@ -107,7 +109,7 @@ class Survey:
         self.note((row, refused) for row in outside if feasible[row])
 
     def _note_nominated(self) -> None:
-        """Nodes may be refused because of pods that are nominated to them."""
+        """Nodes may be rejected because of pods nominated to them."""
         feasible, row_of = self.feasible, self.table.row_of
         rows = [row_of[name] for name in self._nominator.node_names() if name in row_of]
         crowded = []

@@ -1,4 +1,4 @@
-"""Affinity: a pod's wishes about nodes, other pods and even spread.
+"""Affinity: a pod's constraints on nodes, other pods and even spread.
 
 Mirrors Affinity and TopologySpreadConstraint of k8s.io/api/core/v1/types.go.
 """
@@ -13,14 +13,14 @@ IGNORE = "Ignore"
 
 
 class PreferredSchedulingTerm(Wire, frozen=True):
-    """A wish for certain nodes, with its weight."""
+    """A preference for certain nodes, with its weight."""
 
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
 class NodeAffinity(Wire, frozen=True):
-    """Which nodes a pod needs and which it likes."""
+    """Required and preferred nodes of a pod."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: (
@@ -37,7 +37,7 @@ class NodeAffinity(Wire, frozen=True):
 
 
 class PodAffinityTerm(Wire, frozen=True):
-    """A set of pods, and the topology within which to be near them or far from them."""
+    """A set of pods, and the topology within which to be near them or away from them."""
 
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] | None = None
@@ -48,14 +48,14 @@ class PodAffinityTerm(Wire, frozen=True):
 
 
 class WeightedPodAffinityTerm(Wire, frozen=True):
-    """A wish about other pods, with its weight."""
+    """A preference about other pods, with its weight."""
 
     weight: int = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
 class PodAffinity(Wire, frozen=True):
-    """Which pods a pod needs near it and which it likes near it."""
+    """Required and preferred pods to be near."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] | None = None
     preferred_during_scheduling_ignored_during_execution: (
@@ -72,7 +72,7 @@ class PodAffinity(Wire, frozen=True):
 
 
 class PodAntiAffinity(PodAffinity, frozen=True):
-    """Which pods a pod must be far from and which it likes far from it."""
+    """Required and preferred pods to be away from."""
 
 
 class Affinity(Wire, frozen=True):
@@ -84,7 +84,7 @@ class Affinity(Wire, frozen=True):
 
 
 class TopologySpreadConstraint(Wire, frozen=True):
-    """How unevenly matching pods may lie over the domains of a topology."""
+    """How unevenly matching pods may be spread over the domains of a topology."""
 
     max_skew: int = 0
     topology_key: str = ""

@@ -1,9 +1,10 @@
-"""CEL: the expressions by which devices are picked, compiled once per text.
+"""CEL: device selector expressions, compiled once per text.
 
-Mirrors staging/src/k8s.io/dynamic-resource-allocation/cel/compile.go and, of the functions that Kubernetes adds to the
-language, `quantity` and `semver` (staging/src/k8s.io/apiserver/pkg/cel/library). The language itself, its checker and
-its string, optional and binding extensions are those of cel-expr-python. It has no values but CEL's own: a quantity or
-a version is a map with one entry, and equal ones are equal maps.
+Mirrors staging/src/k8s.io/dynamic-resource-allocation/cel/compile.go and, of the functions that
+Kubernetes adds to the language, `quantity` and `semver`
+(staging/src/k8s.io/apiserver/pkg/cel/library). The language itself, its checker and its string,
+optional and binding extensions are those of cel-expr-python. That library has only CEL's own value
+types: a quantity or a version is a map with one entry, and equal ones are equal maps.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class CelError(InputError):
 
 
 class Expression:
-    """A compiled expression that says yes or no to a device."""
+    """A compiled expression that accepts or rejects a device."""
 
     __slots__ = ("_compiled", "names", "text")
 
@@ -52,7 +53,7 @@ class Expression:
             raise CelError(f"must evaluate to bool or the unknown type, not {kind.lower()}")
 
     def matches(self, seen: SeenDevice) -> bool:
-        """Whether the device is picked; raises CelError when that cannot be said."""
+        """Whether the expression selects the device; raises CelError when evaluation fails."""
         data = seen.data
         while True:
             answer = self._compiled.eval(data=data)
@@ -69,21 +70,21 @@ class Expression:
 
 
 def names_in(text: str) -> frozenset[str] | None:
-    """The attributes and capacities, without their domains, that an expression can look at; None: any.
+    """The attributes and capacities, without their domains, that the expression can read; None: any.
 
-    It can look at others than it names only if it takes a domain as a whole, or puts names together.
+    It can read others than it names only through a whole domain, or through computed names.
     """
     if "+" in text:
         return None
     for match in _DOMAINS.finditer(text):
-        asked_for_a_name = _IN.search(text, 0, match.start()) and _DOMAIN.match(text, match.start())
-        if not (_FIELD.match(text, match.start()) or asked_for_a_name):
+        is_name_test = _IN.search(text, 0, match.start()) and _DOMAIN.match(text, match.start())
+        if not (_FIELD.match(text, match.start()) or is_name_test):
             return None
     return frozenset(_WORD.findall(text))
 
 
 class SeenDevice:
-    """A device as expressions see it."""
+    """A device in the form that expressions read."""
 
     __slots__ = ("data",)
 
@@ -108,7 +109,7 @@ class SeenDevice:
 
 @lru_cache(maxsize=4096)
 def compile_expression(text: str) -> Expression:
-    """The expression, compiled; raises CelError when it is none."""
+    """Compile the expression; raises CelError when it is invalid."""
     return Expression(text)
 
 
@@ -125,9 +126,9 @@ def _attribute(name: str, attribute: DeviceAttribute) -> Any:
 
 
 def _with_domain(data: Mapping[str, Any], problem: str) -> dict[str, Any] | None:
-    """`data` where the domain that `problem` misses is an empty map; None when it misses something else.
+    """`data` with an empty map for the domain that `problem` misses; None when it misses something else.
 
-    A domain that a device has nothing of is empty, not unknown.
+    A domain without entries on a device is empty, not unknown.
     """
     match = _NO_KEY.search(problem)
     attributes, capacity = data["device.attributes"], data["device.capacity"]
@@ -142,7 +143,7 @@ def _with_domain(data: Mapping[str, Any], problem: str) -> dict[str, Any] | None
 
 
 def _one_line(error: object) -> str:
-    """The first line of what the library says, without the code it begins with."""
+    """The first line of the library's message, without its leading code."""
     text = str(error).partition("\n")[0]
     for prefix in ("INVALID_ARGUMENT: ", "NOT_FOUND: ", "UNKNOWN: ", "OUT_OF_RANGE: ", "ERROR: "):
         text = text.removeprefix(prefix)
@@ -169,7 +170,7 @@ def _version(value: Any) -> Any:
 
 
 def _comparable(first: Any, second: Any) -> tuple[Any, Any]:
-    """Both sides of a comparison; raises TypeError when they are not two of a kind."""
+    """Both operands of a comparison; raises TypeError when their types differ."""
     for tag, read in ((QUANTITY, _nano), (SEMVER, _version)):
         if isinstance(first, dict) and isinstance(second, dict) and tag in first and tag in second:
             return read(first), read(second)
@@ -194,7 +195,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def _operand(value: Any) -> int:
-    """What is added or taken away: a quantity or a whole number."""
+    """An operand of add or sub: a quantity or a whole number."""
     return value * NANO if isinstance(value, int) else _nano(value)
 
 
@@ -221,9 +222,9 @@ def _sign(value: Any) -> int:
 
 @lru_cache(maxsize=1)
 def _environment() -> Any:
-    """What expressions may refer to; raises CelError when the library is not installed."""
+    """The variables of expressions; raises CelError when the library is not installed."""
     try:
-        from cel_expr_python import cel  # an extra: most clusters have no devices
+        from cel_expr_python import cel  # an optional extra: most clusters have no devices
         from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
     except ImportError:
         raise CelError(MISSING) from None
@@ -246,7 +247,7 @@ def _environment() -> Any:
 
 
 def _functions(cel: Any) -> list[Any]:
-    """The functions that Kubernetes adds to the language, as the library wants them."""
+    """The functions that Kubernetes adds to the language, in the library's form."""
     kind = cel.Type
     text, dyn, yes, number = kind.STRING, kind.DYN, kind.BOOL, kind.INT
     overloads: list[tuple[str, Any, list[Any], bool, Any]] = [

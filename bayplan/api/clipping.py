@@ -1,9 +1,9 @@
-"""Clipping: an object with nothing but what bears on placement, for files that leave the cluster.
+"""Clipping: reduce an object to the fields that affect placement, for files that leave the cluster.
 
-It is a list of what is kept, not of what is dropped. Our types hold the fields that some rule of placement reads, so
-what decoding ignores is gone: environment, commands and arguments, probes, volumes of secrets and config maps, managed
-fields, parameters of drivers. What people may write freely in those that are left goes as well: annotations but a few
-well-known ones, messages, the parameters of storage classes.
+It is an allow list. Our types hold only fields that a placement rule reads, so decoding already
+drops environment, commands and arguments, probes, volumes of secrets and config maps, managed
+fields and driver parameters. Free text in the remaining fields is dropped as well: annotations
+except a few well-known ones, messages, the parameters of storage classes.
 """
 
 from collections.abc import Collection, Mapping
@@ -41,7 +41,7 @@ KEPT_ANNOTATIONS = frozenset(
         "volume.kubernetes.io/storage-provisioner",
     }
 )
-"""Annotations that some rule of placement, or a controller that makes pods and volumes, reads."""
+"""Annotations read by a placement rule, or by a controller that makes pods and volumes."""
 
 
 FREE_FORM: dict[str, frozenset[str]] = {
@@ -50,14 +50,14 @@ FREE_FORM: dict[str, frozenset[str]] = {
     "ResourceClaimTemplate": frozenset({"config"}),
     "StorageClass": frozenset({"parameters"}),
 }
-"""By kind: fields that hold whatever a driver understands."""
+"""By kind: fields with driver-specific content."""
 NOTHING: frozenset[str] = frozenset()
 
 
 def clipped_tree(
     obj: Pod | Node | KubeObject, annotations: Collection[str] = KEPT_ANNOTATIONS
 ) -> dict[str, Any]:
-    """The object as a manifest, with what bears on placement and `annotations` of these names."""
+    """The object as a manifest, with the fields that affect placement and `annotations` of these names."""
     tree = to_dict(obj)
     _clip(tree, annotations, FREE_FORM.get(obj.kind, NOTHING))
     if isinstance(tree.get("status"), dict):
@@ -66,7 +66,7 @@ def clipped_tree(
 
 
 def _clip(tree: Any, annotations: Collection[str], free_form: Collection[str]) -> None:
-    """Drop what must not leave from `tree` and everything in it, templates included."""
+    """Drop private fields from `tree` recursively, templates included."""
     if isinstance(tree, list):
         for item in tree:
             _clip(item, annotations, free_form)

@@ -21,7 +21,7 @@ class ResourceClaimRef(Wire, frozen=True):
 
 
 class ResourceRequirements(Wire, frozen=True):
-    """What is asked for and what is allowed, as written in the manifest."""
+    """Requests and limits, as written in the manifest."""
 
     requests: dict[str, Quantity] | None = None
     limits: dict[str, Quantity] | None = None
@@ -32,7 +32,7 @@ class ResourceRequirements(Wire, frozen=True):
 
 
 class ContainerPort(Wire, frozen=True):
-    """A port of a container; `host_port` 0 means none on the node."""
+    """A port of a container; `host_port` 0: no port on the node."""
 
     name: str = ""
     container_port: int = 0
@@ -42,7 +42,7 @@ class ContainerPort(Wire, frozen=True):
 
 
 class RestartRule(Wire, frozen=True):
-    """What to do when the container exits in a certain way."""
+    """The action when the container exits with certain codes."""
 
     action: str = ""
 
@@ -59,7 +59,7 @@ class Container(Wire, frozen=True):
 
     @property
     def is_restartable(self) -> bool:
-        """Whether an init container is a sidecar: started in turn, then kept running."""
+        """Whether an init container is a sidecar: started in order, then kept running."""
         return self.restart_policy == "Always"
 
     @property
@@ -75,12 +75,13 @@ class HostPort(NamedTuple):
     port: int
 
     def conflicts_with(self, other: "HostPort") -> bool:
-        """Whether a node cannot give out both; the address for all addresses clashes with every one."""
+        """Whether both cannot be used on one node; the wildcard address conflicts with every
+        address."""
         if (self.port, self.protocol) != (other.port, other.protocol):
             return False
         return self.ip == other.ip or ANY_IP in (self.ip, other.ip)
 
 
 def hash_map(values: dict[str, Quantity] | None) -> int:
-    """Hash of a map's content, whatever its order."""
+    """Hash of a map's content, independent of order."""
     return hash(frozenset(values.items())) if values else 0

@@ -1,7 +1,7 @@
 """Decode: Kubernetes objects from JSON bytes, or from parsed JSON or YAML.
 
-An object that cannot be read is refused with one line that names the object, the field, what
-was expected and what was found. Lists are read item by item straight from the bytes.
+An unreadable object is rejected with one line that names the object, the field, what was expected
+and what was found. Lists are read item by item directly from the bytes.
 """
 
 import re
@@ -29,7 +29,7 @@ _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
 
 
 class UnknownObject(Wire, frozen=True):
-    """An object of a kind that does not bear on scheduling."""
+    """An object of a kind that does not affect scheduling."""
 
     api_version: str
     kind: str
@@ -38,21 +38,21 @@ class UnknownObject(Wire, frozen=True):
 
 
 class _Name(Wire, frozen=True):
-    """As much of the metadata as it takes to call an object by its name."""
+    """The metadata needed to name an object."""
 
     name: str = ""
     namespace: str = ""
 
 
 class _Head(Wire, frozen=True):
-    """What tells one object from another."""
+    """Identity of an object."""
 
     api_version: str = ""
     kind: str = ""
     metadata: _Name = _Name()
 
     def within(self, items: "_Head") -> "_Head":
-        """This head, with the kind that the list around it says if it says none itself."""
+        """This head, with the item kind of the enclosing list if it has no kind itself."""
         if self.kind or not items.kind:
             return self
         return _Head(
@@ -63,7 +63,7 @@ class _Head(Wire, frozen=True):
 
 
 class _ListHead(Wire, frozen=True):
-    """A list with its items unread; anything else has none."""
+    """A list with undecoded items; other objects have none."""
 
     api_version: str = ""
     kind: str = ""
@@ -86,7 +86,7 @@ _HEADS = msgspec.json.Decoder(_Head)
 _LISTS = msgspec.json.Decoder(_ListHead)
 _ANYTHING = _Head()
 _PODS_AND_NODES = msgspec.json.Decoder(list[_TaggedPod | _TaggedNode])
-# Where Kubernetes' own printers put the kind: second, since they sort fields.
+# Kubernetes' printers sort fields, so the kind comes second.
 _START = re.compile(
     rb'\s*\{\s*"apiVersion"\s*:\s*"([^"\\]*)"\s*,\s*"kind"\s*:\s*"([^"\\]*)"\s*[,}]'
 )
@@ -99,7 +99,7 @@ def decode(data: bytes | str) -> object:
 
 
 def decode_as(data: "bytes | msgspec.Raw", kind: Kind) -> object:
-    """Read one object of a kind from JSON that need not name it, as the items of a list do not."""
+    """Read one object of a given kind from JSON; list items need not name their kind."""
     return _decode_json(data, _Head(kind=kind.name))
 
 
@@ -121,9 +121,9 @@ def iter_objects(source: bytes | str | Any) -> Iterator[object]:
 
 
 def decode_items(data: bytes, list_kind: str) -> list[object] | None:
-    """Read the items of a list, a JSON array, in one go; None if they must be looked at one by one.
+    """Decode the items of a list, a JSON array, at once; None if they must be decoded one by one.
 
-    That is so if one cannot be read, or if a List holds other kinds than pods and nodes.
+    That is the case if one cannot be decoded, or if a List holds other kinds than pods and nodes.
     """
     items = _head_of_items(list_kind, "")
     try:
@@ -140,7 +140,7 @@ def decode_items(data: bytes, list_kind: str) -> list[object] | None:
 
 
 def _decode_mixed(data: bytes) -> list[object] | None:
-    """Read pods and nodes; None if one is of another's API group."""
+    """Read pods and nodes; None if one belongs to another API group."""
     pod, node, objects = KINDS["Pod"], KINDS["Node"], []
     for wire in _PODS_AND_NODES.decode(data):
         kind = pod if type(wire) is _TaggedPod else node
@@ -154,7 +154,7 @@ def _iter_json(data: bytes) -> Iterator[object]:
     try:
         head = _LISTS.decode(data)
     except msgspec.ValidationError:
-        yield from iter_objects(_parse(data))  # slower, but it can say what is wrong
+        yield from iter_objects(_parse(data))  # slower, but it finds the error
         return
     except msgspec.DecodeError as error:
         raise _malformed(error) from None
@@ -190,27 +190,27 @@ def _iter_tree(tree: Mapping[str, Any]) -> Iterator[object]:
 
 
 def _head_of_items(kind: str, api_version: str) -> _Head:
-    """What a list says about its items: much if it is a PodList, nothing if it is a List."""
+    """The item kind that a list implies: of a PodList, not of a List."""
     item_kind = kind.removesuffix("List")
     return _Head(kind=item_kind, api_version=api_version) if item_kind else _ANYTHING
 
 
 def _decode_json(data: "bytes | msgspec.Raw", head: _Head) -> object:
-    """Read one object from bytes, of the kind that `head` says."""
+    """Read one object of the kind in `head` from bytes."""
     kind = _find_kind(head)
     if kind is None:
         return _unknown(head)
     try:
         return kind.build(kind.decoder.decode(data))
     except (msgspec.ValidationError, FieldError):
-        # Reading it once more from the tree allows nulls, and words the error.
+        # Decoding again from the tree allows nulls, and gives the error message.
         return _read_tree(kind, _parse(data))
     except msgspec.DecodeError as error:
         raise _malformed(error) from None
 
 
 def _decode_tree(tree: Any, head: _Head) -> object:
-    """Read one object from its parsed form, of the kind that `head` says."""
+    """Read one object of the kind in `head` from its parsed form."""
     kind = _find_kind(head)
     return _unknown(head) if kind is None else _read_tree(kind, tree)
 
@@ -235,7 +235,7 @@ def _convert(kind: Kind, tree: Any) -> Any:
 
 
 def without_nulls(tree: Any) -> Any:
-    """The tree without entries that are null: Kubernetes takes them for absent."""
+    """The tree without null entries, which Kubernetes treats as absent."""
     if isinstance(tree, Mapping):
         return {key: without_nulls(value) for key, value in tree.items() if value is not None}
     if isinstance(tree, list | tuple):
@@ -244,7 +244,7 @@ def without_nulls(tree: Any) -> Any:
 
 
 def _find_kind(head: _Head) -> Kind | None:
-    """The kind of that name, unless the API group says it is somebody else's."""
+    """The kind of that name, unless the API group is a different one."""
     kind = KINDS.get(head.kind)
     if kind is None or (head.api_version and group_of(head.api_version) != kind.group):
         return None
@@ -252,7 +252,7 @@ def _find_kind(head: _Head) -> Kind | None:
 
 
 def _is_list(kind: Any, items: Any) -> bool:
-    """Whether an object is a list of objects, going by its kind and what `items` holds."""
+    """Whether an object is a list of objects, judged by its kind and `items`."""
     if not kind:
         return isinstance(items, list)
     if not isinstance(kind, str) or not kind.endswith("List"):
@@ -273,7 +273,8 @@ def _unknown(head: _Head) -> UnknownObject:
 
 
 def _peek(data: msgspec.Raw) -> _Head | None:
-    """The head of an object that begins with it, as printed ones do, if we know the kind; else None."""
+    """The head of an object that starts with it, as printed ones do, if the kind is known; else
+    None."""
     start = _START.match(memoryview(data))
     if start is None or start[2].decode() not in KINDS:
         return None
@@ -314,7 +315,7 @@ def _malformed(error: msgspec.DecodeError) -> DecodeError:
 
 
 def _label(kind: Kind, tree: Any) -> str:
-    """`pod default/web-1`: how errors call an object."""
+    """`pod default/web-1`: the name of an object in errors."""
     head = _head_of(tree)
     name = head.metadata.name
     if not name:
@@ -324,7 +325,7 @@ def _label(kind: Kind, tree: Any) -> str:
 
 
 def _explain(error: msgspec.ValidationError, tree: Any) -> tuple[str, str]:
-    """The path and the fault of a type error, in our words."""
+    """The path and the fault of a type error."""
     match = _MESSAGE.fullmatch(str(error))
     assert match is not None, "the pattern matches any text"
     path, fault = (match["path"] or "").removeprefix("."), match["fault"]
@@ -341,7 +342,7 @@ def _explain(error: msgspec.ValidationError, tree: Any) -> tuple[str, str]:
 
 
 def _name_entry(path: str, got: str, tree: Any) -> str:
-    """Put the name of the offending entry where the decoder only says `[...]`."""
+    """Replace the decoder's `[...]` by the name of the invalid entry."""
     before, gap, after = path.partition("[...]")
     if not gap or after:
         return path

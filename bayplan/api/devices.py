@@ -1,4 +1,4 @@
-"""Devices: what drivers offer, slice by slice.
+"""Devices: what drivers publish, slice by slice.
 
 Mirrors ResourceSlice and its parts in k8s.io/api/resource/v1/types.go.
 """
@@ -14,7 +14,7 @@ from .selectors import NodeSelector
 
 RESOURCE_V1 = "resource.k8s.io/v1"
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
-"""The effects of a taint for which a device is not given out."""
+"""The taint effects that prevent allocation of a device."""
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
@@ -37,7 +37,7 @@ class CapacityRequestPolicyRange(Wire, frozen=True):
 
 
 class CapacityRequestPolicy(Wire, frozen=True):
-    """How much of a capacity one use of the device takes: `default`, or one of what is valid."""
+    """Consumption of a capacity by one allocation: `default`, or a valid amount."""
 
     default: Quantity = None
     valid_values: tuple[Quantity, ...] | None = None
@@ -45,14 +45,14 @@ class CapacityRequestPolicy(Wire, frozen=True):
 
 
 class DeviceCapacity(Wire, frozen=True):
-    """An amount that a device has of something."""
+    """The amount of a capacity of a device."""
 
     value: Quantity = None
     request_policy: CapacityRequestPolicy | None = None
 
 
 class DeviceTaint(Wire, frozen=True):
-    """A reason not to use a device."""
+    """A taint of a device."""
 
     key: str = ""
     value: str = ""
@@ -61,20 +61,20 @@ class DeviceTaint(Wire, frozen=True):
 
 
 class Counter(Wire, frozen=True):
-    """An amount of something that devices share."""
+    """An amount of a shared counter."""
 
     value: Quantity = None
 
 
 class CounterSet(Wire, frozen=True):
-    """What the devices of a pool share, by name."""
+    """The shared counters of a pool, by name."""
 
     name: str = ""
     counters: dict[str, Counter] | None = None
 
 
 class DeviceCounterConsumption(Wire, frozen=True):
-    """What a device takes of a counter set while it is in use."""
+    """Consumption of a counter set by an allocated device."""
 
     counter_set: str = ""
     counters: dict[str, Counter] | None = None
@@ -98,13 +98,13 @@ class Device(Wire, frozen=True, dict=True, gc=True):
 
     @cached_property
     def content(self) -> bytes:
-        """All that an expression can see of it, but for the driver: equal for devices of one make."""
+        """Everything that an expression can read, except the driver: equal for devices of one model."""
         seen = (self.attributes, self.capacity, bool(self.allow_multiple_allocations))
         return _ENCODER.encode(seen)
 
 
 class ResourcePool(Wire, frozen=True):
-    """The pool that the devices of a slice belong to; only its newest generation counts."""
+    """The pool of a slice; only its newest generation counts."""
 
     name: str = ""
     generation: int = 0
@@ -112,7 +112,7 @@ class ResourcePool(Wire, frozen=True):
 
 
 class ResourceSliceSpec(Wire, frozen=True):
-    """Whose devices they are, and from which nodes they can be used."""
+    """The driver of the devices, and the nodes that can use them."""
 
     driver: str = ""
     pool: ResourcePool = ResourcePool()
@@ -125,7 +125,7 @@ class ResourceSliceSpec(Wire, frozen=True):
 
 
 class ResourceSlice(KubeObject, frozen=True, gc=True):
-    """Some of the devices that a driver offers."""
+    """Some of a driver's devices."""
 
     kind: ClassVar[str] = "ResourceSlice"
     api_version: ClassVar[str] = RESOURCE_V1

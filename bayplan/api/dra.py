@@ -1,7 +1,7 @@
-"""DRA: claims on devices, what they ask for and what they got, and the classes of devices.
+"""DRA: resource claims, their requests and allocations, and device classes.
 
-Mirrors k8s.io/api/resource/v1/types.go; what drivers offer is in `devices.py`. What drivers and users put
-in for each other (`config`, `data`) is kept as it is.
+Mirrors k8s.io/api/resource/v1/types.go; what drivers publish is in `devices.py`. Opaque parameters
+(`config`, `data`) are kept unchanged.
 """
 
 from functools import cached_property
@@ -19,37 +19,37 @@ from .selectors import NodeSelector
 
 RESOURCE_V1 = "resource.k8s.io/v1"
 FINALIZER = "resource.kubernetes.io/delete-protection"
-"""Keeps a claim that has devices from going before they are given back."""
+"""Finalizer: keeps an allocated claim until its devices are released."""
 EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
-"""Marks a claim that stands for the extended resources of its pod."""
+"""Marks a claim for the extended resources of its pod."""
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
-"""Says for which entry of its pod a claim was made."""
+"""Names the entry of the pod for which a claim was generated."""
 
 EXACT_COUNT, ALL_DEVICES = "ExactCount", "All"
 MAX_RESULTS = 32
-"""Devices that one claim may have at most."""
+"""Maximum number of devices per claim."""
 MAX_ALTERNATIVES = 8
-"""Alternatives that one request may have at most."""
+"""Maximum number of alternatives per request."""
 MAX_CONSUMERS = 256
-"""Who may use a claim: so many at most."""
+"""Maximum number of consumers of a claim."""
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 class CELDeviceSelector(Wire, frozen=True):
-    """Picks devices by an expression in CEL."""
+    """Selects devices by a CEL expression."""
 
     expression: str = ""
 
 
 class DeviceSelector(Wire, frozen=True):
-    """Picks devices."""
+    """Selects devices."""
 
     cel: CELDeviceSelector | None = None
 
 
 class DeviceToleration(Wire, frozen=True):
-    """Which taints of devices do no harm."""
+    """Tolerated device taints."""
 
     key: str = ""
     operator: str = ""
@@ -59,7 +59,7 @@ class DeviceToleration(Wire, frozen=True):
 
 
 class CapacityRequirements(Wire, frozen=True):
-    """How much of a device that many may use is wanted."""
+    """The requested share of a device that can be shared."""
 
     requests: dict[str, Quantity] | None = None
 
@@ -89,7 +89,7 @@ class ExactDeviceRequest(Wire, frozen=True):
 
 
 class DeviceRequest(Wire, frozen=True):
-    """Devices that are wanted: `exactly` these, or the `first_available` of some alternatives."""
+    """A device request: `exactly` these, or the `first_available` of some alternatives."""
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None
@@ -97,7 +97,7 @@ class DeviceRequest(Wire, frozen=True):
 
 
 class DeviceConstraint(Wire, frozen=True):
-    """What must hold for the devices of some requests (none named: of all) together."""
+    """A constraint on the devices of some requests together (none named: of all)."""
 
     requests: tuple[str, ...] | None = None
     match_attribute: str | None = None
@@ -105,7 +105,7 @@ class DeviceConstraint(Wire, frozen=True):
 
 
 class DeviceClaim(Wire, frozen=True):
-    """What a claim asks for."""
+    """The requests of a claim."""
 
     requests: tuple[DeviceRequest, ...] | None = None
     constraints: tuple[DeviceConstraint, ...] | None = None
@@ -119,12 +119,12 @@ class ResourceClaimSpec(Wire, frozen=True, dict=True, gc=True):
 
     @cached_property
     def key(self) -> bytes:
-        """The content as bytes: equal for claims that ask for the same."""
+        """The content as bytes: equal for claims with equal requests."""
         return _ENCODER.encode(self)
 
 
 class DeviceRequestAllocationResult(Wire, frozen=True):
-    """A device that serves a request of a claim."""
+    """A device allocated for a request of a claim."""
 
     request: str = ""
     driver: str = ""
@@ -139,14 +139,14 @@ class DeviceRequestAllocationResult(Wire, frozen=True):
 
 
 class DeviceAllocationResult(Wire, frozen=True):
-    """The devices that serve a claim, and how they are set up."""
+    """The devices allocated to a claim, and their configuration."""
 
     results: tuple[DeviceRequestAllocationResult, ...] | None = None
     config: tuple[dict[str, Any], ...] | None = None
 
 
 class AllocationResult(Wire, frozen=True):
-    """What a claim got, and from which nodes it can be used."""
+    """The allocation of a claim, and the nodes that can use it."""
 
     devices: DeviceAllocationResult = DeviceAllocationResult()
     node_selector: NodeSelector | None = None
@@ -154,7 +154,7 @@ class AllocationResult(Wire, frozen=True):
 
 
 class ResourceClaimConsumer(Wire, frozen=True):
-    """Who may use a claim, mostly a pod."""
+    """A consumer of a claim, usually a pod."""
 
     api_group: str = ""
     resource: str = ""
@@ -163,7 +163,7 @@ class ResourceClaimConsumer(Wire, frozen=True):
 
 
 class AllocatedDeviceStatus(Wire, frozen=True):
-    """What a driver says about a device that serves a claim."""
+    """A driver's status of an allocated device."""
 
     driver: str = ""
     pool: str = ""
@@ -175,7 +175,7 @@ class AllocatedDeviceStatus(Wire, frozen=True):
 
 
 class ResourceClaimStatus(Wire, frozen=True):
-    """How a claim stands: without an allocation it is yet to be served."""
+    """The status of a claim; pending without an allocation."""
 
     allocation: AllocationResult | None = None
     reserved_for: tuple[ResourceClaimConsumer, ...] | None = None
@@ -193,28 +193,28 @@ class ResourceClaim(KubeObject, frozen=True, gc=True):
 
     @property
     def allocation(self) -> AllocationResult | None:
-        """What it got; None: it is yet to be served."""
+        """The allocation; None: pending."""
         return self.status.allocation
 
     def is_made_for(self, pod: Pod) -> bool:
-        """Whether it was generated for `pod`."""
+        """Whether the claim was generated for `pod`."""
         owner = controller_of(self.owner_references)
         return owner is not None and owner.uid == pod.uid and self.namespace == pod.namespace
 
     def is_reserved_for(self, pod: Pod) -> bool:
-        """Whether `pod` is among those who may use it."""
+        """Whether the claim is reserved for `pod`."""
         return any(consumer.uid == pod.uid for consumer in self.status.reserved_for or ())
 
 
 class ResourceClaimTemplateSpec(Wire, frozen=True):
-    """What the claims made from a template are."""
+    """The spec of claims made from a template."""
 
     metadata: ObjectMeta = EMPTY_META
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
 class ResourceClaimTemplate(KubeObject, frozen=True, gc=True):
-    """From which claims are made, one for each pod that names it."""
+    """Template for claims, one for each pod that names it."""
 
     kind: ClassVar[str] = "ResourceClaimTemplate"
     api_version: ClassVar[str] = RESOURCE_V1
@@ -223,7 +223,7 @@ class ResourceClaimTemplate(KubeObject, frozen=True, gc=True):
 
 
 class DeviceClassSpec(Wire, frozen=True):
-    """What a class of devices is."""
+    """The `spec` of a device class."""
 
     selectors: tuple[DeviceSelector, ...] | None = None
     config: tuple[dict[str, Any], ...] | None = None
@@ -231,7 +231,7 @@ class DeviceClassSpec(Wire, frozen=True):
 
 
 class DeviceClass(KubeObject, frozen=True):
-    """A kind of devices that claims can ask for."""
+    """A class of devices that claims can request."""
 
     kind: ClassVar[str] = "DeviceClass"
     api_version: ClassVar[str] = RESOURCE_V1
@@ -241,24 +241,24 @@ class DeviceClass(KubeObject, frozen=True):
 
     @property
     def own_resource_name(self) -> str:
-        """The extended resource that is named after the class."""
+        """The implicit extended resource, named after the class."""
         return DEVICE_CLASS_PREFIX + self.name
 
     @property
     def resource_names(self) -> tuple[str, ...]:
-        """The extended resources that devices of this class can stand in for."""
+        """The extended resources that devices of this class can provide."""
         named = self.spec.extended_resource_name
         return (self.own_resource_name,) if named is None else (self.own_resource_name, named)
 
 
 class ClaimNotReadyError(InputError):
-    """A claim of a pod is not there, or not yet."""
+    """A claim of a pod does not exist, or not yet."""
 
 
 def claim_name_of(pod: Pod, entry: PodResourceClaim) -> str | None:
     """The name of the claim behind one of the pod's claim entries; None when none is needed.
 
-    Raises ClaimNotReadyError when it has not been generated yet, or the entry says nothing.
+    Raises ClaimNotReadyError when it has not been generated yet, or the entry is empty.
     """
     if entry.resource_claim_name is not None:
         return entry.resource_claim_name

@@ -1,7 +1,7 @@
-"""Durations: seconds as people write them: `90s`, `5m`, `1h30m`.
+"""Durations: seconds in the notation `90s`, `5m`, `1h30m`.
 
-The form is that of Go's time.ParseDuration, and of the durations in Kubernetes configurations; days (`d`) are
-understood, too.
+The form is that of Go's time.ParseDuration, and of the durations in Kubernetes configurations; days
+(`d`) are accepted, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ EXPECTED = "expected a duration such as 90s, 5m or 1h30m"
 
 
 def parse_duration(text: str) -> float | None:
-    """The duration in seconds, to the microsecond; None when the text is no duration, or one beyond all sense."""
+    """The duration in seconds, to the microsecond; None when the text is no duration, or out of
+    range."""
     if not _WHOLE.fullmatch(text):
         return None
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
@@ -34,7 +35,7 @@ def parse_duration(text: str) -> float | None:
 
 
 def format_duration(seconds: float) -> str:
-    """The duration in few letters: `0s`, `1.5s`, `1m30s`, `1h30m`, `26h`."""
+    """The duration in short form: `0s`, `1.5s`, `1m30s`, `1h30m`, `26h`."""
     whole, fraction = divmod(round(seconds, 3), 1)
     minutes, rest = divmod(int(whole), 60)
     hours, minutes = divmod(minutes, 60)

@@ -1,6 +1,6 @@
 """Encode: objects back into the shape of a Kubernetes manifest.
 
-What comes out is what we keep: fields without a bearing on placement were never read.
+The result has only decoded fields: those that do not affect placement are missing.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ def _pod(pod: Pod) -> dict[str, Any]:
     if pod.node_name:
         spec = {"nodeName": pod.node_name, **spec}
     for i, volume in enumerate(spec.get("volumes", ())):
-        volume.setdefault("name", f"volume-{i}")  # the shared spec drops names
+        volume.setdefault("name", f"volume-{i}")  # the shared spec has no names
     metadata = _drop_empty(
         {
             "name": pod.name,
@@ -87,6 +87,6 @@ def _drop_empty(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _builtins(value: Any) -> dict[str, Any]:
-    """Plain dicts and lists, all the way down."""
+    """Plain dicts and lists, recursively."""
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
     return plain

@@ -1,8 +1,8 @@
-"""Equality: when two parts of objects say the same.
+"""Equality: semantic comparison of parts of objects.
 
-Mirrors the `Semantic` equalities of staging/src/k8s.io/apimachinery/pkg/api/equality/semantic.go: a list
-or map that is absent equals an empty one. Quantities and times are compared as they are written; the API
-server writes equal ones the same way.
+Mirrors the `Semantic` equalities of staging/src/k8s.io/apimachinery/pkg/api/equality/semantic.go:
+an absent list or map equals an empty one. Quantities and times are compared as text; the API server
+writes equal ones the same way.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 
 def is_equal(first: Any, second: Any) -> bool:
-    """Whether two decoded values say the same, all the way down."""
+    """Whether two decoded values are semantically equal, recursively."""
     if first is second or first == second:
         return True
     if first is None or second is None:

@@ -1,6 +1,6 @@
-"""GoJson: reads JSON as Go programs do: names of fields in any case, null for nothing, unknown fields ignored.
+"""GoJson: read JSON as Go's encoding/json does: case-insensitive names, null as absent, unknown fields ignored.
 
-What webhooks and annotations send us was mostly made for, or by, encoding/json.
+Webhook responses and annotations are mostly written for, or by, encoding/json.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def decode_json(body: bytes) -> Any:
 
 
 def find(tree: Any, name: str) -> Any:
-    """The field `name` of an object, None when it is absent or null; of several spellings the last counts."""
+    """The field `name` of an object, None when absent or null; with several spellings the last
+    counts."""
     if tree is None:
         return None
     if not isinstance(tree, dict):
@@ -38,22 +39,22 @@ def find(tree: Any, name: str) -> Any:
 
 
 def member(tree: Any, name: str) -> Tree:
-    """An object in an object; empty when it is not there."""
+    """An object in an object; empty when absent."""
     return _typed(find(tree, name), name, {})
 
 
 def list_member(tree: Any, name: str) -> list[Any]:
-    """A list in an object; empty when it is not there."""
+    """A list in an object; empty when absent."""
     return _typed(find(tree, name), name, [])
 
 
 def text_member(tree: Any, name: str) -> str:
-    """A text in an object; empty when it is not there."""
+    """A text in an object; empty when absent."""
     return _typed(find(tree, name), name, "")
 
 
 def int_member(tree: Any, name: str) -> int:
-    """A whole number in an object; 0 when it is not there."""
+    """A whole number in an object; 0 when absent."""
     found = find(tree, name)
     if isinstance(found, bool):
         raise DecodeError(name, f"expected a whole number; got {_kind(found)}")
@@ -61,13 +62,13 @@ def int_member(tree: Any, name: str) -> int:
 
 
 def texts_by_name(tree: Any, name: str) -> dict[str, str]:
-    """Texts by name in an object; empty when they are not there."""
+    """Texts by name in an object; empty when absent."""
     given = member(tree, name)
     return {key: text_member({key: value}, key) for key, value in given.items()}
 
 
 def _typed(value: Any, name: str, otherwise: T) -> T:
-    """The value, which must be of the type of `otherwise`, its stand-in."""
+    """The value, which must have the type of `otherwise`, its default."""
     if value is None:
         return otherwise
     if not isinstance(value, type(otherwise)):

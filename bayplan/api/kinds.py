@@ -1,4 +1,4 @@
-"""Kinds: which kinds of objects we know, and how each is made from its wire form."""
+"""Kinds: the supported kinds of objects, and how each is built from its wire form."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -126,7 +126,7 @@ def group_of(api_version: str) -> str:
 
 
 def build_pod(wire: PodWire) -> Pod:
-    """Make a pod; its spec, labels and the like are shared with its like."""
+    """Make a pod; its spec, labels and similar parts are shared between equal pods."""
     meta, spec = wire.metadata, wire.spec
     if not meta.name and not meta.generate_name:
         raise FieldError("metadata.name", "expected a name; got none")
@@ -181,7 +181,7 @@ def build_node(wire: NodeWire) -> Node:
 
 
 def build_other(wire: KubeObject) -> KubeObject:
-    """Check an object that is used as it was decoded."""
+    """Check an object that is used as decoded."""
     if not wire.metadata.name and not wire.metadata.generate_name:
         raise FieldError("metadata.name", "expected a name; got none")
     _refuse(_object_problems(wire))
@@ -189,7 +189,7 @@ def build_other(wire: KubeObject) -> KubeObject:
 
 
 def _share_status(status: PodStatus) -> PodStatus:
-    """Share the parts of a freshly decoded status that many pods have in common."""
+    """Share the parts of a decoded status that many pods have in common."""
     if status == EMPTY_STATUS:
         return EMPTY_STATUS
     if status.resources is not None or status.allocated_resources is not None:
@@ -304,7 +304,7 @@ KINDS: dict[str, Kind] = {
 
 
 def register_kind(cls: type[KubeObject]) -> None:
-    """Make the decoder know one more kind of object."""
+    """Register one more kind with the decoder."""
     KINDS[cls.kind] = Kind(cls.kind, cls.api_version, cls, build_other, cls.is_namespaced)
 
 

@@ -42,7 +42,7 @@ class ObjectMeta(Wire, frozen=True):
 
 EMPTY_META = ObjectMeta()
 NO_STRINGS: dict[str, str] = {}
-"""Stands for absent labels and annotations; shared, so never written to."""
+"""Default for absent labels and annotations; shared, so never modified."""
 
 
 class KubeObject(Wire, frozen=True):

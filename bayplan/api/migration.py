@@ -1,4 +1,4 @@
-"""Migration: which CSI driver has taken over an in-tree kind of volume, and what the volume is to it.
+"""Migration: the CSI driver that replaces an in-tree volume kind, and the volume's handle there.
 
 Mirrors staging/src/k8s.io/csi-translation-lib (translate.go and plugins/).
 """
@@ -32,7 +32,7 @@ PORTWORX = "kubernetes.io/portworx-volume"
 
 AWS_SCHEME = "aws://"
 ZONE_SEPARATOR = "__"
-"""Stands between the zones of a volume that is in several."""
+"""Separates the zones of a volume that is in several."""
 UNSPECIFIED = "UNSPECIFIED"
 MANAGED = "managed"
 _AWS_VOLUME = re.compile(r"vol-[^/]*")
@@ -42,9 +42,10 @@ _AWS_VOLUME = re.compile(r"vol-[^/]*")
 class InTreePlugin:
     """An in-tree kind of volume.
 
-    `field` is what its source is called in a volume, in a pod as well as on its own. `is_switched_over` says whether
-    the scheduler treats it as the driver's: two kinds were left behind. `topology_key` is the label that takes the
-    place of the zone in the node affinity of the volumes; None leaves the affinity as it is.
+    `field` is the name of its source in a volume, in a pod as well as in a PersistentVolume.
+    `is_switched_over` says whether the scheduler treats it as the driver's; two kinds are not
+    migrated. `topology_key` is the label that replaces the zone in the volumes' node affinity; None
+    leaves the affinity unchanged.
     """
 
     name: str
@@ -74,7 +75,7 @@ PLUGIN_NAMED = {plugin.name: plugin for plugin in PLUGINS}
 
 
 def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> InTreePlugin | None:
-    """The in-tree kind of a volume, in a pod or on its own; None when no driver has taken it over."""
+    """The in-tree kind of an inline or persistent volume; None when it is not migrated."""
     for plugin in PLUGINS:
         if getattr(source, plugin.field) is not None:
             return plugin
@@ -82,9 +83,9 @@ def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> InTreePlugin | None
 
 
 def inline_csi_driver(volume: Volume) -> str | None:
-    """The driver that serves a volume written into a pod; None when no driver has taken it over.
+    """The driver of an inline volume; None when it is not migrated.
 
-    Raises InputError when an AWS volume cannot be handed to its driver.
+    Raises InputError when an AWS volume cannot be translated.
     """
     plugin = in_tree_plugin(volume)
     if plugin is None:
@@ -95,19 +96,19 @@ def inline_csi_driver(volume: Volume) -> str | None:
 
 
 def is_inline_migrated(volume: Volume) -> bool:
-    """Whether a driver has taken over volumes of this kind."""
+    """Whether volumes of this kind are migrated to a driver."""
     return in_tree_plugin(volume) is not None
 
 
 def inline_handle(volume: Volume) -> str:
-    """What a volume written into a pod is called by its driver; raises InputError when it cannot have it."""
+    """The driver's handle of an inline volume; raises InputError when it cannot be translated."""
     if volume.gce_persistent_disk is not None:
         return _gce_handle("zones", UNSPECIFIED, volume.gce_persistent_disk.pd_name)
     return _handle(volume)
 
 
 def volume_handle(volume: PersistentVolume) -> str:
-    """What an in-tree volume is called by its driver; raises InputError when it cannot have it."""
+    """The driver's handle of an in-tree volume; raises InputError when it cannot be translated."""
     disk = volume.spec.gce_persistent_disk
     if disk is None:
         return _handle(volume.spec)
@@ -123,7 +124,7 @@ def _handle(source: Volume | PersistentVolumeSpec) -> str:
     if source.azure_disk is not None:
         return _azure_handle(source.azure_disk)
     volume = source.cinder or source.portworx_volume
-    assert volume is not None, "only the kinds that were switched over have a handle"
+    assert volume is not None, "only migrated kinds have a handle"
     return volume.volume_id
 
 
@@ -147,7 +148,7 @@ def _azure_handle(disk: AzureDisk) -> str:
 
 
 def ebs_volume_id(text: str) -> str:
-    """The id in `aws://zone/vol-1`; a bare id is not looked at. Raises InputError when there is none."""
+    """The id in `aws://zone/vol-1`; a bare id is not checked. Raises InputError when there is none."""
     if not text.startswith(AWS_SCHEME):
         return text
     path = text.removeprefix(AWS_SCHEME).partition("/")[2]
@@ -158,9 +159,9 @@ def ebs_volume_id(text: str) -> str:
 
 
 def migrated_node_selector(volume: PersistentVolume, plugin: InTreePlugin) -> NodeSelector | None:
-    """From which nodes the driver reaches an in-tree volume: the driver's zone label stands for the zone.
+    """The node affinity of an in-tree volume with the driver's zone label.
 
-    The zones are those of the volume's own node affinity, else those its labels name.
+    The zones are those of the volume's own node affinity, else those in its labels.
     """
     affinity = volume.spec.node_affinity
     required = affinity.required if affinity else None
@@ -185,7 +186,8 @@ Terms = tuple[NodeSelectorTerm, ...]
 
 
 def _zone_labels(volume: PersistentVolume, terms: Terms) -> tuple[str, str]:
-    """The zone and region labels in use: those of the affinity go before those of the volume, new before old."""
+    """The zone and region labels in use: those of the affinity before those of the volume, new
+    before old."""
     keys = {requirement.key for term in terms for requirement in term.expressions}
     for known in (keys, volume.labels):
         if ZONE in known:
@@ -213,7 +215,7 @@ def _renamed(terms: Terms, key: str, new_key: str) -> Terms:
 
 
 def _narrowed(terms: Terms, key: str, values: set[str]) -> Terms:
-    """Every term with one more condition; one term with only that when there were none."""
+    """Every term with one more condition; a single term with that condition when there were none."""
     added = Requirement(key=key, operator="In", values=tuple(sorted(values)))
     return tuple(
         NodeSelectorTerm(

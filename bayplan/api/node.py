@@ -92,7 +92,7 @@ class Node:
 
     @property
     def key(self) -> str:
-        """The name; nodes are in no namespace."""
+        """The name; nodes have no namespace."""
         return self.name
 
     @property

@@ -1,7 +1,7 @@
-"""Pod: one pod, flat and immutable, on a spec that it shares with its like.
+"""Pod: one pod, flat and immutable, with a spec shared between equal pods.
 
-Mirrors Pod of k8s.io/api/core/v1/types.go. The parts of a pod live in their own modules and
-are all to be had from here.
+Mirrors Pod of k8s.io/api/core/v1/types.go. The parts of a pod live in their own modules and are
+re-exported here.
 """
 
 from typing import Any
@@ -38,9 +38,9 @@ FINISHED_PHASES = ("Succeeded", "Failed")
 
 
 class PodClass:
-    """Pods that only their names, annotations, status and the nodes they are pinned to tell apart: one object for all.
+    """Class of pods that differ only in name, annotations, status and pinned node; one object per class.
 
-    `spec` is that without the pin.
+    `spec` is the spec without the pinned node.
     """
 
     __slots__ = ("__weakref__", "labels", "namespace", "owner_references", "spec")
@@ -59,7 +59,7 @@ MAX_ITEMS = 1024
 
 
 def _items_of(labels: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """The items of labels, which many classes of pods share."""
+    """The items of labels, shared by many pod classes."""
     known = _ITEMS.get(id(labels))
     if known is not None and known[0] is labels:
         return known[1]
@@ -132,10 +132,10 @@ class Pod:
 
     @property
     def pod_class(self) -> PodClass:
-        """What stands for all pods like this one, of equal spec (but for the pin), namespace, labels and owners."""
+        """The class of this pod: equal spec (without the pinned node), namespace, labels and owners."""
         found = self._class
         if found is None:
-            labels = _items_of(self.labels)  # in another order they make another class: no harm
+            labels = _items_of(self.labels)  # another order gives another class, which is harmless
             spec = self.spec.unpinned or self.spec
             key = (spec, self.namespace, labels, self.owner_references)
             found = _CLASSES.get(key)
@@ -168,7 +168,7 @@ class Pod:
 
     @property
     def is_assigned_or_nominated(self) -> bool:
-        """Whether it takes up room on a node, or room is kept for it there."""
+        """Whether it is assigned or nominated to a node."""
         return bool(self.node_name or self.status.nominated_node_name)
 
     @property
@@ -178,39 +178,39 @@ class Pod:
 
     @property
     def is_terminating(self) -> bool:
-        """Whether its deletion was asked for."""
+        """Whether its deletion was requested."""
         return self.deletion_timestamp is not None
 
     @property
     def is_finished(self) -> bool:
-        """Whether it ran to its end, well or not."""
+        """Whether it succeeded or failed."""
         return self.status.phase in FINISHED_PHASES
 
     @property
     def requests(self) -> dict[str, int]:
-        """What the pod needs free on a node: cpu in milli, others in whole units, no zeros."""
+        """The resources the pod needs on a node: cpu in milli, others in whole units, no zeros."""
         return self.spec.requests
 
     @property
     def scoring_requests(self) -> dict[str, int]:
-        """What NodeResourcesFit scores an incoming pod with."""
+        """The requests with which NodeResourcesFit scores a pending pod."""
         return self.spec.scoring_requests
 
     @property
     def balanced_requests(self) -> dict[str, int]:
-        """What NodeResourcesBalancedAllocation scores an incoming pod with."""
+        """The requests with which NodeResourcesBalancedAllocation scores a pending pod."""
         return self.usage
 
     @property
     def usage(self) -> dict[str, int]:
-        """What the pod takes from its node, a resize in flight included."""
+        """The resources the pod takes from its node, including a pending resize."""
         if self.status is EMPTY_STATUS or not self.status.has_resources:
             return self.spec.requests
         return self._usages()[0]
 
     @property
     def nonzero_usage(self) -> dict[str, int]:
-        """cpu (milli) and memory the pod counts for on its node in scores."""
+        """cpu (milli) and memory that scoring counts for the pod on its node."""
         if not self.status.has_resources:
             return self.spec.nonzero_requests
         return self._usages()[1]
@@ -223,13 +223,13 @@ class Pod:
         return {**self.usage, **self.nonzero_usage}
 
     def with_node(self, name: str) -> "Pod":
-        """This pod on the node called `name`; empty: on none."""
+        """This pod on the node called `name`; empty: on no node."""
         copy = self._copy()
         copy.node_name = name
         return copy
 
     def _copy(self) -> "Pod":
-        """The same pod once more; every scheduled pod is copied a few times: no detour over a dict."""
+        """A copy of this pod, without a detour over a dict, since every scheduled pod is copied a few times."""
         copy = Pod.__new__(Pod)
         copy.name = self.name
         copy.namespace = self.namespace
@@ -250,7 +250,7 @@ class Pod:
         return copy
 
     def bound(self, node_name: str, status: PodStatus, resource_version: str) -> "Pod":
-        """This pod as it is once it was bound to a node."""
+        """This pod after it was bound to a node."""
         copy = self._copy()
         copy.node_name = node_name
         copy.resource_version = resource_version

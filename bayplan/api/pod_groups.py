@@ -1,4 +1,4 @@
-"""Pod groups: pods that belong together, by `spec.schedulingGroup` or, without that API, by labels."""
+"""Pod groups: gangs by `spec.schedulingGroup` or, without that API, by labels."""
 
 from __future__ import annotations
 

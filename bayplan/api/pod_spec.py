@@ -1,7 +1,7 @@
-"""Pod spec: what a pod is and wants, shared by all pods that want the same.
+"""Pod spec: a pod's requirements, shared by all pods with equal ones.
 
-Mirrors PodSpec of k8s.io/api/core/v1/types.go, as far as placement depends on it. The node a
-pod is on is not part of it: that is a pod's own affair (`Pod.node_name`).
+Mirrors PodSpec of k8s.io/api/core/v1/types.go, as far as placement depends on it. The assigned node
+is not part of it (`Pod.node_name`).
 """
 
 from functools import cached_property
@@ -41,7 +41,7 @@ DEFAULT_GRACE_S = 30
 
 
 class PodSchedulingGate(Wire, frozen=True):
-    """Something that must be lifted before the pod may be scheduled."""
+    """A gate that must be removed before the pod may be scheduled."""
 
     name: str = ""
 
@@ -86,7 +86,7 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
 
     @property
     def grace_s(self) -> int:
-        """How long the pod may take to end once it is asked to."""
+        """The termination grace period in seconds."""
         given = self.termination_grace_period_seconds
         return DEFAULT_GRACE_S if given is None else max(given, 0)
 
@@ -97,12 +97,13 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
 
     @cached_property
     def requests(self) -> dict[str, int]:
-        """What must be free on a node: cpu in milli, others in whole units, no zeros."""
+        """The resources needed on a node: cpu in milli, others in whole units, no zeros."""
         return to_units(pod_amounts(self))
 
     @cached_property
     def pin(self) -> str:
-        """The one node that the required node affinity names in every term, as for pods of a DaemonSet; else empty."""
+        """The single node that the required node affinity names in every term, as for pods of a
+        DaemonSet; else empty."""
         selector = self.required_node_selector
         names: set[str] = set()
         for term in selector.terms if selector is not None else ():
@@ -116,11 +117,11 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
 
     @cached_property
     def unpinned(self) -> "PodSpec | None":
-        """What a spec with a `pin` would be without it: the same for all pods of a DaemonSet. None without a pin."""
+        """The spec without its `pin`, the same for all pods of a DaemonSet; None without a pin."""
         return intern_spec(_without_pin(self)) if self.pin else None
 
     def measure(self) -> None:
-        """Work out now what every attempt and every node count on; what is wrong with it shows when it is read."""
+        """Compute what every attempt and every node needs; faults are reported when they are read."""
         if self.unpinned is not None:
             known = self.unpinned.__dict__
             self.__dict__.update({name: known[name] for name in MEASURED if name in known})
@@ -146,22 +147,22 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
 
     @cached_property
     def device_resources(self) -> tuple[str, ...]:
-        """The resources among `requests` that classes of devices can stand in for."""
+        """The resources among `requests` that device classes can provide."""
         return tuple(name for name in self.requests if may_stand_for_devices(name))
 
     @cached_property
     def requested_names(self) -> frozenset[str]:
-        """The resources that are asked for, be it with zero, whether or not the scheduler counts them."""
+        """The requested resources, including zero amounts and those the scheduler does not count."""
         return frozenset(pod_amounts(self))
 
     @cached_property
     def scoring_requests(self) -> dict[str, int]:
-        """What NodeResourcesFit scores with; cpu and memory are never left at nothing."""
+        """The requests with which NodeResourcesFit scores; cpu and memory have non-zero defaults."""
         return scoring_units(self)
 
     @property
     def resource_key(self) -> tuple[tuple[str, int], ...]:
-        """The same for specs that ask for the same amounts, whatever else they say."""
+        """Key of the requested amounts, equal for specs with equal amounts."""
         requests, scoring = self.requests, self.scoring_requests
         if scoring is requests:
             return tuple(requests.items())
@@ -169,12 +170,12 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
 
     @property
     def balanced_requests(self) -> dict[str, int]:
-        """What NodeResourcesBalancedAllocation scores with: the real requests."""
+        """The requests with which NodeResourcesBalancedAllocation scores: without defaults."""
         return self.requests
 
     @cached_property
     def nonzero_requests(self) -> dict[str, int]:
-        """cpu (milli) and memory that the pod counts for on its node in scores."""
+        """cpu (milli) and memory that scoring counts for the pod on its node."""
         return non_zero_units(self)
 
     @cached_property
@@ -184,7 +185,7 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
 
     @cached_property
     def host_ports(self) -> tuple[HostPort, ...]:
-        """The ports taken on the node, each once, sidecars' first."""
+        """The host ports, each once, sidecars' first."""
         sidecars = [c for c in self.init_containers or () if c.is_restartable]
         ports = [p for c in (*sidecars, *(self.containers or ())) for p in c.ports or ()]
         return tuple(
@@ -229,7 +230,7 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
         return affinity.preferred if affinity else ()
 
     def usage_with(self, status: PodStatus) -> tuple[dict[str, int], dict[str, int]]:
-        """Requests and non-zero requests of a pod that was given what `status` says."""
+        """Requests and non-zero requests of a pod with the allocation in `status`."""
         given = (
             status.container_statuses,
             status.init_container_statuses,
@@ -245,19 +246,19 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
 
     @cached_property
     def _usages(self) -> dict[object, tuple[dict[str, int], dict[str, int]]]:
-        """Answers of `usage_with`: pods of one spec were mostly given the same."""
+        """Cache of `usage_with`: pods of one spec mostly have equal allocations."""
         return {}
 
 
 class BoundPodSpec(PodSpec, frozen=True, eq=False, dict=True, gc=True, weakref=True):
-    """A spec as it stands in a manifest, with the node the pod is on."""
+    """A spec as in a manifest, with the assigned node."""
 
     node_name: str = ""
 
 
 BASIC = frozenset({CPU, MEMORY})
 NOTHING_MORE = ("", 0)
-"""Stands between what is asked for and what counts in scores."""
+"""Separates requests from scoring amounts."""
 MEASURED = (
     "requests",
     "scoring_requests",
@@ -266,7 +267,7 @@ MEASURED = (
     "host_ports",
     "images",
 )
-"""What `measure` works out; none of it depends on the node that a pod is pinned to."""
+"""Results of `measure`, which do not depend on the pinned node."""
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 _DECODER = msgspec.json.Decoder(PodSpec)
@@ -274,7 +275,7 @@ _SHARED: WeakValueDictionary[bytes, PodSpec] = WeakValueDictionary()
 
 
 def intern_spec(spec: PodSpec) -> PodSpec:
-    """Return the one shared spec with this content; volumes that do not matter are dropped."""
+    """Return the one shared spec with this content; irrelevant volumes are dropped."""
     changes = _pruned(spec)
     key = _ENCODER.encode(msgspec.structs.replace(spec, **changes)) if changes else spec.key
     return shared_spec(key) or share_spec(key)
@@ -292,7 +293,7 @@ def share_spec(key: bytes) -> PodSpec:
         msgspec.structs.force_setattr(container, "name", shared_text(container.name))
         msgspec.structs.force_setattr(container, "image", shared_text(container.image))
     if spec.unpinned is not None:
-        # All but the affinity is the same there: one for all pods of a DaemonSet.
+        # All but the affinity is the same: one for all pods of a DaemonSet.
         for name in spec.__struct_fields__:
             if name != "affinity":
                 msgspec.structs.force_setattr(spec, name, getattr(spec.unpinned, name))
@@ -301,19 +302,19 @@ def share_spec(key: bytes) -> PodSpec:
 
 
 def _digest(key: bytes) -> bytes:
-    """What stands for a key, which may be long: as many specs are kept as there are pods, when all are different."""
+    """Digest of a key, which may be long: with all specs different, there are as many as pods."""
     return blake2b(key, digest_size=16).digest()
 
 
 def spec_key(spec: BoundPodSpec) -> bytes:
-    """The key of a freshly decoded spec, which is pruned in place on the way."""
+    """The key of a decoded spec, which is pruned in place."""
     for name, value in _pruned(spec).items():
         msgspec.structs.force_setattr(spec, name, value)
     return _ENCODER.encode(spec)
 
 
 def _pruned(spec: PodSpec) -> dict[str, object]:
-    """The fields to change so that only what matters for placement is left."""
+    """The field changes that leave only what affects placement."""
     changes: dict[str, object] = {}
     if spec.volumes is not None:
         volumes = tuple(_anonymous(v) for v in spec.volumes if v.is_relevant) or None
@@ -322,21 +323,20 @@ def _pruned(spec: PodSpec) -> dict[str, object]:
     if isinstance(spec, BoundPodSpec) and spec.node_name:
         changes["node_name"] = ""
     if spec.termination_grace_period_seconds == DEFAULT_GRACE_S:
-        changes["termination_grace_period_seconds"] = None  # said or not, the spec is the same
+        # explicit or default, the spec is the same
+        changes["termination_grace_period_seconds"] = None
     return changes
 
 
 def _without_pin(spec: PodSpec) -> PodSpec:
-    """The spec without the conditions on the node's name, which hold on the node that they name."""
+    """The spec without its conditions on the node name, which hold on the pinned node."""
     affinity = spec.affinity
     assert affinity is not None, "a spec with a pin has an affinity"
     wishes, required = affinity.node_affinity, spec.required_node_selector
     assert wishes is not None, "a spec with a pin has a node affinity"
     assert required is not None, "a spec with a pin has terms"
     left = None
-    if all(
-        term.expressions for term in required.terms
-    ):  # else one term asks for nothing but the name
+    if all(term.expressions for term in required.terms):  # else one term has only the name
         bare = [msgspec.structs.replace(term, match_fields=None) for term in required.terms]
         left = msgspec.structs.replace(required, node_selector_terms=tuple(bare))
     changed = NodeAffinity(left, wishes.preferred or None) if left or wishes.preferred else None

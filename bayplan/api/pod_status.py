@@ -1,7 +1,7 @@
-"""Pod status: what the cluster says about a pod.
+"""Pod status: the reported state of a pod.
 
-Mirrors PodStatus of k8s.io/api/core/v1/types.go. Times of conditions are left out: nothing
-is decided by them, and without them equal conditions of many pods are one object.
+Mirrors PodStatus of k8s.io/api/core/v1/types.go. Times of conditions are left out: no decision
+depends on them, and without them equal conditions of many pods are one object.
 """
 
 from .containers import ResourceRequirements, hash_map
@@ -24,7 +24,7 @@ class PodCondition(Wire, frozen=True):
 
 
 class ContainerStatus(Wire, frozen=True):
-    """What a container was given: `resources` in effect, `allocated_resources` granted."""
+    """Resources of a container: `resources` in effect, `allocated_resources` granted."""
 
     name: str = ""
     resources: ResourceRequirements | None = None
@@ -74,7 +74,7 @@ class PodStatus(Wire, frozen=True):
 
     @property
     def has_resources(self) -> bool:
-        """Whether it says what some container, or the pod as a whole, was given."""
+        """Whether it has the allocation of a container or of the whole pod."""
         if self.container_statuses is None and self.init_container_statuses is None:
             return self.resources is not None
         statuses = (*(self.container_statuses or ()), *(self.init_container_statuses or ()))
@@ -82,7 +82,7 @@ class PodStatus(Wire, frozen=True):
 
     @property
     def is_resize_infeasible(self) -> bool:
-        """Whether the node can never grant the resize the spec asks for."""
+        """Whether the node can never grant the requested resize."""
         condition = self.condition(RESIZE_PENDING)
         return condition is not None and condition.reason == "Infeasible"
 

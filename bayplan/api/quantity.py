@@ -1,8 +1,8 @@
 """Quantity: exact amounts such as `250m`, `1.5Gi` or `2e3`.
 
 Mirrors staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go. The finest amount that
-Kubernetes keeps is a billionth, so an amount is an integer number of nano-units: sums are
-exact, and rounding (always up) happens once, when a value is asked for.
+Kubernetes keeps is a billionth, so an amount is an integer number of nano-units: sums are exact,
+and a value is rounded (always up) once, when it is read.
 """
 
 import re
@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 Quantity: TypeAlias = str | int | float | None
-"""A quantity as it stands in a manifest; null counts as zero."""
+"""A quantity as in a manifest; null counts as zero."""
 
 NANO = 10**9
 NANO_PER_MILLI = 10**6
@@ -23,7 +23,7 @@ _PATTERN = re.compile(
     r"(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?",
     re.ASCII,
 )
-# Beyond these exponents the amount is out of range whatever its digits say.
+# Beyond these exponents the amount is out of range for any digits.
 _HUGE_EXPONENT = 40
 _MAX_DIGITS = 400
 
@@ -52,17 +52,17 @@ def parse_milli(quantity: Quantity) -> int:
 
 
 def nano_to_value(nano: int) -> int:
-    """Whole units, rounded away from zero and held within int64."""
+    """Whole units, rounded away from zero and clamped to int64."""
     return _round_away(nano, NANO)
 
 
 def nano_to_milli(nano: int) -> int:
-    """Thousandths, rounded away from zero and held within int64."""
+    """Thousandths, rounded away from zero and clamped to int64."""
     return _round_away(nano, NANO_PER_MILLI)
 
 
 def format_quantity(value: int, resource: str) -> str:
-    """Write an amount for people: `250m` for cpu (given in milli), `1536Mi` for bytes."""
+    """Format an amount: `250m` for cpu (given in milli), `1536Mi` for bytes."""
     if resource == "cpu":
         return str(value // 1000) if value % 1000 == 0 else f"{value}m"
     if not _is_bytes(resource):
@@ -105,7 +105,7 @@ def _power_of_ten(exponent: int) -> int:
 
 
 def _round_away(nano: int, unit: int) -> int:
-    """`nano` in `unit`s, rounded away from zero and held within int64."""
+    """`nano` in `unit`s, rounded away from zero and clamped to int64."""
     size = min(-(-abs(nano) // unit), MAX_INT64)
     return -size if nano < 0 else size
 

@@ -1,11 +1,11 @@
-"""Resources: what a pod asks for, and which resource names count.
+"""Resources: a pod's requests, and the resource names that count.
 
 Mirrors staging/src/k8s.io/component-helpers/resource/helpers.go (the arithmetic),
 pkg/apis/core/v1/helper/helpers.go (the names) and `CalculateResource` of
-pkg/scheduler/framework/types.go (what a pod counts for on its node).
+pkg/scheduler/framework/types.go (a pod's usage on its node).
 
-Amounts are summed exactly, in nano-units with zero entries kept (`Amounts`), because an
-explicit zero is not the same as no request; they are rounded once, in `to_units`.
+Amounts are summed exactly, in nano-units with zero entries kept (`Amounts`), because an explicit
+zero differs from no request; they are rounded once, in `to_units`.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,14 +35,14 @@ HUGEPAGES_PREFIX = "hugepages-"
 ATTACHABLE_PREFIX = "attachable-volumes-"
 NATIVE_PREFIX = "kubernetes.io/"
 DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
-"""Before the name of a class of devices: the extended resource that the class stands for."""
+"""Prefix of the extended resource that a device class provides implicitly."""
 QUOTA_PREFIX = "requests."
 
 DEFAULT_MILLI_CPU_REQUEST = 100
 DEFAULT_MEMORY_REQUEST = 200 * 1024 * 1024
 
 Amounts: TypeAlias = dict[str, int]
-"""Amounts by resource in nano-units; a key with zero means: named, and zero."""
+"""Amounts by resource in nano-units; a zero is an explicit zero."""
 
 NON_ZERO_DEFAULTS: Mapping[str, int] = {
     CPU: DEFAULT_MILLI_CPU_REQUEST * NANO_PER_MILLI,
@@ -53,12 +53,12 @@ _BASIC = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
 def is_prefixed_native(name: str) -> bool:
-    """Whether the name lies in the `kubernetes.io/` namespace, at any depth."""
+    """Whether the name is in the `kubernetes.io/` namespace, at any depth."""
     return NATIVE_PREFIX in name
 
 
 def is_native(name: str) -> bool:
-    """Whether the resource is one of Kubernetes' own; a name without a slash is."""
+    """Whether the resource is native to Kubernetes; a name without a slash is."""
     return "/" not in name or is_prefixed_native(name)
 
 
@@ -72,7 +72,7 @@ def is_attachable_volume(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_extended(name: str) -> bool:
-    """Whether the resource is somebody else's, such as `example.com/gpu`."""
+    """Whether the resource is an extended one, such as `example.com/gpu`."""
     if is_native(name) or name.startswith(QUOTA_PREFIX):
         return False
     return is_qualified_name(QUOTA_PREFIX + name)
@@ -80,13 +80,13 @@ def is_extended(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def may_stand_for_devices(name: str) -> bool:
-    """Whether a class of devices can stand in for the resource."""
+    """Whether a device class can provide the resource."""
     return is_extended(name) or name.startswith(DEVICE_CLASS_PREFIX)
 
 
 @lru_cache(maxsize=4096)
 def is_scalar(name: str) -> bool:
-    """Whether the resource is counted, though it is none of cpu, memory and storage."""
+    """Whether the resource is counted besides cpu, memory and storage."""
     return (
         is_extended(name)
         or is_hugepages(name)
@@ -96,7 +96,7 @@ def is_scalar(name: str) -> bool:
 
 
 def is_pod_level(name: str) -> bool:
-    """Whether the resource may be requested for the pod as a whole."""
+    """Whether the resource may be requested at pod level."""
     return name in (CPU, MEMORY) or is_hugepages(name)
 
 
@@ -138,11 +138,11 @@ def pod_amounts(
     defaults: Mapping[str, int] | None = None,
     pod_level: bool = True,
 ) -> Amounts:
-    """What a pod asks for in all, overhead included.
+    """Total requests of a pod, overhead included.
 
-    With `status`, containers count for the most of what they ask for and what they were given.
-    `defaults` stand in for requests that a container does not name. `pod_level` lets requests
-    of the pod as a whole replace the sum over its containers.
+    With `status`, a container counts with the maximum of its requests and its allocation.
+    `defaults` replace requests that a container does not set. With `pod_level`, pod-level requests
+    replace the sum over the containers.
     """
     amounts = _sum_containers(spec, _requests_of(status), defaults or {})
     if pod_level and has_pod_level_requests(spec):
@@ -152,7 +152,7 @@ def pod_amounts(
 
 
 def pod_limits(spec: "PodSpec") -> Amounts:
-    """What a pod may use at most, overhead included where there is a limit at all."""
+    """Total limits of a pod, overhead included where there is a limit."""
 
     def limits_of(container: Container, long_running: bool) -> Amounts:
         return parse_amounts(container.resources.limits if container.resources else None)
@@ -166,10 +166,10 @@ def pod_limits(spec: "PodSpec") -> Amounts:
 
 
 def non_zero_units(spec: "PodSpec", status: PodStatus | None = None) -> dict[str, int]:
-    """What a pod counts for on its node when nodes are compared: cpu (milli) and memory.
+    """The non-zero requests of a pod on its node for scoring: cpu (milli) and memory.
 
-    A container that names no request counts for a little all the same. Where the pod as a
-    whole has requests, only a resource that nobody names at all is filled in.
+    A container without a request counts with a default. With pod-level requests, only a resource
+    that has no request at all gets the default.
     """
     defaults = dict(NON_ZERO_DEFAULTS)
     if has_pod_level_requests(spec):
@@ -180,18 +180,18 @@ def non_zero_units(spec: "PodSpec", status: PodStatus | None = None) -> dict[str
 
 
 def scoring_units(spec: "PodSpec") -> dict[str, int]:
-    """What NodeResourcesFit takes an incoming pod to ask for when it scores.
+    """The requests with which NodeResourcesFit scores a pending pod.
 
-    Upstream hands its feature switches to the filter but not to the scorer, so requests of
-    the pod as a whole are left out here.
+    Upstream passes its feature gates to the filter but not to the scorer, so pod-level requests are
+    left out here.
     """
     return to_units(pod_amounts(spec, defaults=NON_ZERO_DEFAULTS, pod_level=False))
 
 
 def names_its_needs(spec: "PodSpec") -> bool:
-    """Whether every container names its cpu and memory: then nothing is filled in, and all sums are one.
+    """Whether every container requests cpu and memory: then no default applies, and all sums are equal.
 
-    Requests of the pod as a whole make sums differ once more.
+    Pod-level requests make the sums differ again.
     """
     if spec.resources is not None:
         return False
@@ -203,16 +203,16 @@ def names_its_needs(spec: "PodSpec") -> bool:
 
 
 def has_pod_level_requests(spec: "PodSpec") -> bool:
-    """Whether the pod as a whole requests a resource that may be requested so."""
+    """Whether the pod has a pod-level request for a supported resource."""
     requests = spec.resources.requests if spec.resources else None
     return any(is_pod_level(name) for name in requests or ())
 
 
 def _requests_of(status: PodStatus | None) -> Callable[[Container, bool], Amounts]:
-    """Return the function that says what one container counts for.
+    """Return the function that computes the amounts of one container.
 
-    Its second argument tells whether the container's status counts: it does for containers
-    and sidecars, not for init containers that run to their end.
+    Its second argument tells whether the container's status counts: it does for containers and
+    sidecars, not for other init containers.
     """
     given: dict[str, ContainerStatus] = {}
     if status is not None:
@@ -235,7 +235,8 @@ def _effective(
     actual: Mapping[str, Quantity] | None,
     allocated: Mapping[str, Quantity] | None,
 ) -> Amounts:
-    """The most of what is wanted, in effect and granted; a hopeless wish does not count."""
+    """The maximum of requested, effective and granted resources; an infeasible resize does not
+    count."""
     amounts = {} if status.is_resize_infeasible else dict(wanted)
     _raise_to(amounts, parse_amounts(actual))
     _raise_to(amounts, parse_amounts(allocated))
@@ -247,7 +248,7 @@ def _sum_containers(
     requests_of: Callable[[Container, bool], Amounts],
     defaults: Mapping[str, int],
 ) -> Amounts:
-    """The most that is in use at once, from the first init container to the running pod."""
+    """The peak usage from the first init container to the running pod."""
     running: Amounts = {}
     for container in spec.containers or ():
         _add(running, {**defaults, **requests_of(container, True)})
@@ -268,8 +269,8 @@ def _sum_containers(
 
 
 def _pod_level_amounts(spec: "PodSpec", status: PodStatus | None) -> Amounts:
-    """The requests of the pod as a whole, raised to what the pod was given."""
-    assert spec.resources is not None, "asked only for a spec with requests of its own"
+    """The pod-level requests, raised to the pod's allocation."""
+    assert spec.resources is not None, "called only for a spec with pod-level requests"
     wanted = parse_amounts(spec.resources.requests)
     effective = wanted
     if status is not None and status.resources is not None:

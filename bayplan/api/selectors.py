@@ -1,4 +1,4 @@
-"""Selectors: label selectors and node selectors, and what their operators mean.
+"""Selectors: label selectors and node selectors with their operators.
 
 Mirrors staging/src/k8s.io/apimachinery/pkg/labels/selector.go and
 staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go.
@@ -55,13 +55,13 @@ class Requirement(Wire, frozen=True):
                 return False
 
     def canonical(self) -> "Requirement":
-        """The same condition with its values sorted and each given once."""
+        """The same condition with sorted, unique values."""
         return Requirement(
             key=self.key, operator=self.operator, values=tuple(sorted(set(self.values or ())))
         )
 
     def parse_problem(self, operators: tuple[str, ...]) -> str | None:
-        """What keeps this from being a requirement at all, or None."""
+        """Why this is not a valid requirement, or None."""
         values = self.values or ()
         if self.operator not in operators:
             return f"operator: expected {one_of(operators)}; got {quote(self.operator)}"
@@ -91,9 +91,9 @@ NodeSelectorRequirement = Requirement
 
 
 class LabelSelector(Wire, frozen=True, eq=False, dict=True, gc=True):
-    """Picks objects by their labels. Empty picks all; a missing selector (None) picks nothing.
+    """Selects objects by their labels. Empty selects all; a missing selector (None) selects nothing.
 
-    Two selectors are equal when their requirements are, whatever their order.
+    Two selectors are equal when their requirements are, in any order.
     """
 
     match_labels: dict[str, str] | None = None
@@ -114,16 +114,16 @@ class LabelSelector(Wire, frozen=True, eq=False, dict=True, gc=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no condition, and so picks everything."""
+        """Whether it has no condition, and so selects everything."""
         return not self.match_labels and not self.match_expressions
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether it picks an object with `labels`."""
+        """Whether it selects an object with `labels`."""
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     @cached_property
     def is_usable(self) -> bool:
-        """Whether every condition can be read."""
+        """Whether every condition is valid."""
         return next(self.problems(), None) is None
 
     def with_requirement(self, key: str, operator: str, values: Iterable[str]) -> "LabelSelector":
@@ -165,7 +165,7 @@ class LabelSelector(Wire, frozen=True, eq=False, dict=True, gc=True):
 
 
 class NodeSelectorTerm(Wire, frozen=True, dict=True, gc=True):
-    """Conditions on a node, all of which must hold. The empty term picks nothing."""
+    """Conditions on a node, all of which must hold. The empty term selects nothing."""
 
     match_expressions: tuple[Requirement, ...] | None = None
     match_fields: tuple[Requirement, ...] | None = None
@@ -177,7 +177,7 @@ class NodeSelectorTerm(Wire, frozen=True, dict=True, gc=True):
 
     @property
     def fields(self) -> tuple[Requirement, ...]:
-        """The conditions on the node's fields, which means on its name."""
+        """The conditions on the node's fields, that is, on its name."""
         return self.match_fields or ()
 
     @property
@@ -186,11 +186,11 @@ class NodeSelectorTerm(Wire, frozen=True, dict=True, gc=True):
 
     @cached_property
     def is_usable(self) -> bool:
-        """Whether the term can pick anything: not empty, and every condition parses."""
+        """Whether the term can select a node: not empty, and every condition is valid."""
         return not self.is_empty and next(self.problems(), None) is None
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
-        """Whether the term picks a node with `labels` and `name`; an unusable term does not."""
+        """Whether the term selects a node with `labels` and `name`; an unusable term does not."""
         return (
             self.is_usable
             and all(requirement.matches(labels) for requirement in self.expressions)
@@ -204,7 +204,7 @@ class NodeSelectorTerm(Wire, frozen=True, dict=True, gc=True):
         return all(r.matches_value(name if r.key == NAME_FIELD else "") for r in self.fields)
 
     def problems(self) -> Iterator[Problem]:
-        """Yield what keeps the term from being used, with the path below the term."""
+        """Yield the faults that make the term unusable, with the path below the term."""
         for i, requirement in enumerate(self.expressions):
             text = requirement.parse_problem(NODE_OPERATORS)
             if text is not None:
@@ -220,7 +220,7 @@ class NodeSelectorTerm(Wire, frozen=True, dict=True, gc=True):
 
 
 class NodeSelector(Wire, frozen=True):
-    """Alternatives: a node is picked when one of the terms picks it."""
+    """Alternatives: a node is selected when one of the terms selects it."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] | None = None
 
@@ -230,22 +230,22 @@ class NodeSelector(Wire, frozen=True):
 
     @property
     def usable_terms(self) -> tuple[NodeSelectorTerm, ...]:
-        """The terms that can pick anything; the others are skipped."""
+        """The usable terms; the others are skipped."""
         return tuple(term for term in self.terms if term.is_usable)
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
-        """Whether a node with `labels` and `name` is picked."""
+        """Whether a node with `labels` and `name` is selected."""
         return any(term.matches(labels, name) for term in self.terms)
 
     def problems(self) -> Iterator[Problem]:
-        """Yield what keeps terms from being used, with the path below the selector."""
+        """Yield the faults that make terms unusable, with the path below the selector."""
         for i, term in enumerate(self.terms):
             for path, fault in term.problems():
                 yield f"nodeSelectorTerms[{i}].{path}", fault
 
 
 def matches_map(wanted: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
-    """Whether `labels` hold every pair of `wanted`, as a pod's nodeSelector asks."""
+    """Whether `labels` contain every pair of `wanted`, as a pod's nodeSelector requires."""
     return all(labels.get(key) == value for key, value in (wanted or {}).items())
 
 
@@ -264,5 +264,5 @@ def one_of(choices: tuple[str, ...]) -> str:
 
 
 def quote(text: str) -> str:
-    """The text as it would stand in JSON, cut when long."""
+    """The text as in JSON, truncated when long."""
     return f'"{text}"' if len(text) <= 80 else f'"{text[:77]}..."'

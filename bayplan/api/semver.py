@@ -1,4 +1,4 @@
-"""Semver: semantic versions, as attributes of devices have them.
+"""Semver: semantic versions of device attributes.
 
 Mirrors github.com/blang/semver/v4 and the `semver` functions of
 staging/src/k8s.io/apiserver/pkg/cel/library/semverlib.go.
@@ -20,9 +20,9 @@ _PATTERN = re.compile(
 
 
 class Semver(NamedTuple):
-    """A version; what stands behind a plus sign makes no difference and is left out.
+    """A version; build metadata (after a plus sign) is ignored.
 
-    Versions compare as tuples do: `pre` is a tuple that sorts a release after what came before it.
+    Versions compare as tuples: `pre` is a tuple that sorts a release after its pre-releases.
     """
 
     major: int
@@ -36,9 +36,9 @@ _RELEASED = ((2, 0, ""),)
 
 @lru_cache(maxsize=4096)
 def parse_semver(text: str, normalize: bool = False) -> Semver:
-    """The version that `text` names; raises ValueError when it names none.
+    """Parse a version; raises ValueError when it is invalid.
 
-    With `normalize`, a leading `v`, leading zeros and missing parts are put right first.
+    With `normalize`, a leading `v`, leading zeros and missing parts are corrected first.
     """
     match = _PATTERN.fullmatch(_normalized(text) if normalize else text)
     if match is None:
@@ -48,7 +48,7 @@ def parse_semver(text: str, normalize: bool = False) -> Semver:
 
 
 def _pre_release(text: str, before: str | None) -> tuple[tuple[int, int, str], ...]:
-    """What is compared when the numbers are the same: numbers come before words, fewer parts before more."""
+    """Sort key of a pre-release: numbers before words, fewer parts before more."""
     if before is None:
         return _RELEASED
     parts = []

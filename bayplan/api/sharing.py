@@ -14,7 +14,7 @@ _MAPS: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
 
 
 def shared(value: T, check: Callable[[T], None] | None = None) -> T:
-    """Return the first value seen that equals this one; `check` sees a new value before."""
+    """Return the first value that equals this one; `check` gets a new value before it is stored."""
     found = _VALUES.get(value)
     if found is not None:
         assert type(found) is type(value), "equal values of different types must not be shared"
@@ -22,13 +22,13 @@ def shared(value: T, check: Callable[[T], None] | None = None) -> T:
     if check is not None:
         check(value)
     if len(_VALUES) >= _LIMIT:
-        _VALUES.clear()  # a bound on memory; losing a chance to share does no harm
+        _VALUES.clear()  # bounds memory; equal values are no longer shared, which is harmless
     _VALUES[value] = value
     return value
 
 
 def shared_map(values: dict[str, str] | None) -> dict[str, str]:
-    """Return one map for equal maps such as labels; nobody may write to it."""
+    """Return one map for equal maps such as labels; callers must not modify it."""
     if not values:
         return NO_STRINGS
     if len(_MAPS) >= _LIMIT:
@@ -37,5 +37,5 @@ def shared_map(values: dict[str, str] | None) -> dict[str, str]:
 
 
 def shared_text(text: str) -> str:
-    """Return one text for equal texts that occur often, such as names of nodes."""
+    """Return one text for equal texts that occur often, such as node names."""
     return sys.intern(text)

@@ -29,13 +29,13 @@ STORAGE_V1 = "storage.k8s.io/v1"
 FILESYSTEM = "Filesystem"
 BETA_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-"""On a claim: the volume controller has done its part."""
+"""On a claim: the volume controller has completed the binding."""
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-"""On a volume: it was chosen for its claim, not put there by hand."""
+"""On a volume: a controller, not a user, bound it to its claim."""
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
-"""On a claim: where its volume is to be made."""
+"""On a claim: the node for which its volume is provisioned."""
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
-"""On a CSINode: the in-tree kinds of volumes, joined by commas, that drivers serve there."""
+"""On a CSINode: the migrated in-tree volume kinds, joined by commas."""
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 AVAILABLE = "Available"
@@ -43,7 +43,7 @@ LOST = "Lost"
 
 
 class ObjectReference(Wire, frozen=True):
-    """Points at any object."""
+    """Reference to any object."""
 
     api_version: str = ""
     kind: str = ""
@@ -85,13 +85,13 @@ class NFSVolume(Wire, frozen=True):
 
 
 class VolumeNodeAffinity(Wire, frozen=True):
-    """From which nodes a volume can be reached."""
+    """The nodes from which a volume can be reached."""
 
     required: NodeSelector | None = None
 
 
 class PersistentVolumeSpec(Wire, frozen=True):
-    """What a persistent volume offers."""
+    """The `spec` of a persistent volume."""
 
     capacity: dict[str, Quantity] | None = None
     access_modes: tuple[str, ...] | None = None
@@ -117,7 +117,7 @@ class PersistentVolumeSpec(Wire, frozen=True):
 
 
 class PersistentVolumeStatus(Wire, frozen=True):
-    """How a persistent volume stands: Pending, Available, Bound, Released or Failed."""
+    """The status of a persistent volume: Pending, Available, Bound, Released or Failed."""
 
     phase: str = ""
 
@@ -145,7 +145,7 @@ class PersistentVolume(KubeObject, frozen=True, dict=True, gc=True):
         return self.annotations.get(BETA_CLASS_ANNOTATION, self.spec.storage_class_name)
 
     def is_bound_to(self, claim: "PersistentVolumeClaim") -> bool:
-        """Whether the volume is kept for `claim`, by hand (then maybe without a uid) or not."""
+        """Whether the volume is reserved for `claim`, by a user (then possibly without a uid) or not."""
         kept_for = self.spec.claim_ref
         return (
             kept_for is not None
@@ -154,7 +154,7 @@ class PersistentVolume(KubeObject, frozen=True, dict=True, gc=True):
         )
 
     def bound_to(self, claim: "PersistentVolumeClaim") -> "PersistentVolume":
-        """The volume, kept for `claim`; this very object when it was in every respect."""
+        """The volume, bound to `claim`; the same object when it already was."""
         volume, kept_for = self, self.spec.claim_ref
         wanted = (claim.namespace, claim.name, claim.uid)
         if kept_for is None or (kept_for.namespace, kept_for.name, kept_for.uid) != wanted:
@@ -165,7 +165,7 @@ class PersistentVolume(KubeObject, frozen=True, dict=True, gc=True):
 
 
 class PersistentVolumeClaimStatus(Wire, frozen=True):
-    """How a claim stands: Pending, Bound or Lost, and what it got."""
+    """The status of a claim: Pending, Bound or Lost, and its capacity."""
 
     phase: str = ""
     capacity: dict[str, Quantity] | None = None
@@ -187,7 +187,7 @@ class PersistentVolumeClaim(KubeObject, frozen=True, dict=True, gc=True):
 
     @property
     def requests_storage(self) -> bool:
-        """Whether the claim says how much it wants, be it zero."""
+        """Whether the claim has a storage request, zero included."""
         requests = self.spec.resources.requests if self.spec.resources else None
         return "storage" in (requests or {})
 
@@ -202,7 +202,7 @@ class PersistentVolumeClaim(KubeObject, frozen=True, dict=True, gc=True):
 
     @property
     def is_fully_bound(self) -> bool:
-        """Whether it has a volume, and the volume controller has said so."""
+        """Whether it has a volume and the volume controller completed the binding."""
         return bool(self.spec.volume_name) and BIND_COMPLETED in self.annotations
 
     @property
@@ -212,7 +212,7 @@ class PersistentVolumeClaim(KubeObject, frozen=True, dict=True, gc=True):
 
     @property
     def reference(self) -> ObjectReference:
-        """What points at this claim."""
+        """A reference to this claim."""
         return ObjectReference(
             api_version=self.api_version,
             kind=self.kind,
@@ -223,7 +223,7 @@ class PersistentVolumeClaim(KubeObject, frozen=True, dict=True, gc=True):
         )
 
     def is_made_for(self, pod: Pod) -> bool:
-        """Whether it was made for an ephemeral volume of `pod`."""
+        """Whether it was created for an ephemeral volume of `pod`."""
         owner = controller_of(self.owner_references)
         return self.namespace == pod.namespace and owner is not None and owner.uid == pod.uid
 
@@ -242,7 +242,7 @@ class TopologySelectorTerm(Wire, frozen=True):
 
 
 class StorageClass(KubeObject, frozen=True):
-    """A kind of storage, and how to provision it."""
+    """A class of storage, and how to provision it."""
 
     kind: ClassVar[str] = "StorageClass"
     api_version: ClassVar[str] = STORAGE_V1
@@ -262,7 +262,7 @@ class StorageClass(KubeObject, frozen=True):
 
 
 class CSINodeAllocatable(Wire, frozen=True):
-    """How many volumes of a driver a node can attach."""
+    """The number of volumes of a driver that a node can attach."""
 
     count: int | None = None
 
@@ -297,7 +297,7 @@ class CSINode(KubeObject, frozen=True):
 
     @property
     def limits(self) -> dict[str, int]:
-        """How many volumes can be attached, of each driver that says so."""
+        """The attach limit of each driver that has one."""
         return {
             driver.name: driver.allocatable.count
             for driver in self.drivers
@@ -306,12 +306,12 @@ class CSINode(KubeObject, frozen=True):
 
     @property
     def migrated_plugins(self) -> frozenset[str]:
-        """The in-tree kinds of volumes that drivers serve on this node."""
+        """The in-tree volume kinds migrated on this node."""
         return frozenset(filter(None, self.annotations.get(MIGRATED_PLUGINS, "").split(",")))
 
 
 class CSIDriverSpec(Wire, frozen=True):
-    """What a driver needs and can do."""
+    """Requirements and capabilities of a driver."""
 
     attach_required: bool | None = None
     storage_capacity: bool | None = None
@@ -320,7 +320,7 @@ class CSIDriverSpec(Wire, frozen=True):
 
 
 class CSIDriver(KubeObject, frozen=True):
-    """A CSI driver known to the cluster."""
+    """A registered CSI driver."""
 
     kind: ClassVar[str] = "CSIDriver"
     api_version: ClassVar[str] = STORAGE_V1
@@ -330,7 +330,7 @@ class CSIDriver(KubeObject, frozen=True):
 
 
 class CSIStorageCapacity(KubeObject, frozen=True, dict=True, gc=True):
-    """How much a driver can still provide, for a class, within a topology."""
+    """A driver's free capacity for a class within a topology."""
 
     kind: ClassVar[str] = "CSIStorageCapacity"
     api_version: ClassVar[str] = STORAGE_V1
@@ -342,7 +342,7 @@ class CSIStorageCapacity(KubeObject, frozen=True, dict=True, gc=True):
 
     @cached_property
     def limit_bytes(self) -> int | None:
-        """The largest volume to be had: the maximum size, else the capacity, else unknown."""
+        """The largest possible volume: the maximum size, else the capacity, else unknown."""
         if self.maximum_volume_size is not None:
             return parse_value(self.maximum_volume_size)
         return None if self.capacity is None else parse_value(self.capacity)
@@ -355,7 +355,7 @@ class VolumeAttachmentSource(Wire, frozen=True):
 
 
 class VolumeAttachmentSpec(Wire, frozen=True):
-    """Which volume goes to which node, and who sees to it."""
+    """The attacher, volume and node of an attachment."""
 
     attacher: str = ""
     source: VolumeAttachmentSource = VolumeAttachmentSource()
@@ -383,17 +383,17 @@ AnyObject = TypeVar("AnyObject", bound=KubeObject)
 
 
 def with_annotation(obj: AnyObject, key: str, value: str) -> AnyObject:
-    """The object with one more annotation, or with another value of it."""
+    """The object with an annotation set."""
     annotations = {**obj.annotations, key: value}
     return replace(obj, metadata=replace(obj.metadata, annotations=annotations))
 
 
 def not_owner(claim: PersistentVolumeClaim, pod: Pod) -> str:
-    """What is said of a claim that has the name of a pod's ephemeral volume, but was not made for it."""
+    """The error for a claim that has the name of a pod's ephemeral volume, but was not created for it."""
     return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
 
 
 def not_found(kind: str, name: str) -> str:
-    """What the API says of an object that does not exist."""
+    """The API server's message for an object that does not exist."""
     group = ".storage.k8s.io" if kind == "StorageClass" else ""
     return f'{kind.lower()}{group} "{name}" not found'

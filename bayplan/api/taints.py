@@ -1,4 +1,4 @@
-"""Taints: what repels pods from a node, and what lets a pod bear it.
+"""Taints: node taints and pod tolerations.
 
 Mirrors `ToleratesTaint` of k8s.io/api/core/v1 and
 staging/src/k8s.io/component-helpers/scheduling/corev1/helpers.go.
@@ -29,7 +29,7 @@ class Taint(Wire, frozen=True):
 
 
 class Toleration(Wire, frozen=True):
-    """A pod's consent to taints; an empty key or effect stands for every one."""
+    """A pod's toleration of taints; an empty key or effect matches all."""
 
     key: str = ""
     operator: str = ""
@@ -71,7 +71,7 @@ def find_untolerated(
     effects: Collection[str] = HARD_EFFECTS,
     comparison_operators: bool = False,
 ) -> Taint | None:
-    """Return the first taint with one of `effects` that nothing in `tolerations` covers."""
+    """Return the first taint with one of `effects` that none of `tolerations` covers."""
     for taint in taints:
         if taint.effect in effects and not tolerated(taint, tolerations, comparison_operators):
             return taint
@@ -79,7 +79,7 @@ def find_untolerated(
 
 
 def _compare(toleration: Toleration, taint: Taint) -> bool:
-    """Numeric comparison; anything but a plain 64-bit integer on either side is a no."""
+    """Numeric comparison; False unless both sides are plain 64-bit integers."""
     bound, value = _parse_integer(toleration.value), _parse_integer(taint.value)
     if bound is None or value is None:
         return False

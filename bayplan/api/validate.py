@@ -1,7 +1,7 @@
-"""Validate: what is wrong with a decoded object, and where.
+"""Validate: find faults of a decoded object, with their paths.
 
-Covers what would otherwise fail late or be misread in silence; it is no substitute for the
-API server's validation. Paths are those of the manifest.
+Covers what would otherwise fail late or be misread silently; it does not replace the API server's
+validation. Paths are those of the manifest.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -54,14 +54,14 @@ def spec_problems(spec: PodSpec, path: str = "spec") -> Iterator[Problem]:
 def container_status_problems(
     statuses: tuple[ContainerStatus, ...], path: str
 ) -> Iterator[Problem]:
-    """Yield the faults of what containers were given."""
+    """Yield the faults of the containers' allocations."""
     for i, status in enumerate(statuses):
         yield from quantity_problems(status.allocated_resources, f"{path}[{i}].allocatedResources")
         yield from _resource_problems(status.resources, f"{path}[{i}].resources")
 
 
 def pod_level_status_problems(status: PodStatus, path: str = "status") -> Iterator[Problem]:
-    """Yield the faults of what the pod as a whole was given."""
+    """Yield the faults of the pod-level allocation."""
     yield from _resource_problems(status.resources, f"{path}.resources")
     yield from quantity_problems(status.allocated_resources, f"{path}.allocatedResources")
 

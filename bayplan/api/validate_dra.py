@@ -1,7 +1,7 @@
-"""Validate: what is wrong with claims, classes and slices, and where.
+"""Validate: find faults of claims, classes and slices, with their paths.
 
-Covers what would otherwise fail late or be misread in silence. Expressions are looked at by whoever takes an object in
-(`expression_problems`), since compiling them needs a library that not everybody has.
+Covers what would otherwise fail late or be misread silently. Expressions are checked where an
+object is admitted (`expression_problems`), since compiling them needs an optional library.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -140,7 +140,7 @@ def _result_problems(claim: ResourceClaim) -> Iterator[Problem]:
 def _slice_problems(made: ResourceSlice) -> Iterator[Problem]:
     spec = made.spec
     if not spec.devices and not spec.shared_counters:
-        return  # it offers nothing, whoever made it
+        return  # it has no devices, so it is harmless
     if not spec.driver:
         yield "spec.driver", "expected the name of a driver; got none"
     if not spec.pool.name:

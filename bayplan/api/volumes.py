@@ -1,7 +1,7 @@
-"""Volumes: the volumes of a pod that matter for placement.
+"""Volumes: the volumes of a pod that affect placement.
 
 Mirrors Volume and VolumeSource of k8s.io/api/core/v1/types.go. Every other source (config maps,
-tokens, scratch space) decodes to a volume without a source, which `is_relevant` tells apart.
+tokens, scratch space) decodes to a volume without a source; see `is_relevant`.
 """
 
 from msgspec import field
@@ -20,7 +20,7 @@ class PersistentVolumeClaimVolume(Wire, frozen=True):
 
 
 class TypedLocalObjectReference(Wire, frozen=True):
-    """Points at an object in the same namespace, or in another one if it says so."""
+    """Reference to an object in the same namespace, or in the named one."""
 
     api_group: str | None = None
     kind: str = ""
@@ -29,7 +29,7 @@ class TypedLocalObjectReference(Wire, frozen=True):
 
 
 class PersistentVolumeClaimSpec(Wire, frozen=True):
-    """What a claim asks for."""
+    """The `spec` of a claim."""
 
     access_modes: tuple[str, ...] | None = None
     selector: LabelSelector | None = None
@@ -161,7 +161,7 @@ class Volume(Wire, frozen=True):
 
     @property
     def is_relevant(self) -> bool:
-        """Whether the volume can bear on placement."""
+        """Whether the volume can affect placement."""
         return astuple(self)[1:] != _NO_SOURCE
 
 

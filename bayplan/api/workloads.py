@@ -1,7 +1,6 @@
-"""Workloads: the objects that make pods, find pods, or speak about pods.
+"""Workloads: controllers, services, budgets, priorities, namespaces and pod groups.
 
-Mirrors k8s.io/api: core/v1, apps/v1, batch/v1, policy/v1, scheduling/v1 and
-scheduling/v1alpha2.
+Mirrors k8s.io/api: core/v1, apps/v1, batch/v1, policy/v1, scheduling/v1 and scheduling/v1alpha2.
 """
 
 from functools import cached_property
@@ -24,12 +23,12 @@ class PodTemplateSpec(Wire, frozen=True, rename={"full_spec": "spec"}, dict=True
 
     @cached_property
     def spec(self) -> PodSpec:
-        """What the pods want, shared; names of volumes are gone."""
+        """The shared spec of the pods, without names of volumes."""
         return intern_spec(self.full_spec)
 
     @property
     def node_name(self) -> str:
-        """The node the pods are tied to; mostly empty."""
+        """The node of the pods; usually empty."""
         return self.full_spec.node_name
 
     @property
@@ -42,13 +41,13 @@ class PodTemplateSpec(Wire, frozen=True, rename={"full_spec": "spec"}, dict=True
 
 
 class ServiceSpec(Wire, frozen=True):
-    """Which pods a service serves."""
+    """The pods of a service."""
 
     selector: dict[str, str] | None = None
 
 
 class Service(KubeObject, frozen=True):
-    """A name for a set of pods."""
+    """A stable name for a set of pods."""
 
     kind: ClassVar[str] = "Service"
 
@@ -56,12 +55,12 @@ class Service(KubeObject, frozen=True):
 
     @property
     def selector(self) -> dict[str, str]:
-        """The labels of its pods; empty: it picks none."""
+        """The labels of its pods; empty: it selects none."""
         return self.spec.selector or NO_STRINGS
 
 
 class ReplicationControllerSpec(Wire, frozen=True):
-    """How many pods, which, and how they look."""
+    """Replicas, selector and template."""
 
     replicas: int | None = None
     selector: dict[str, str] | None = None
@@ -69,7 +68,7 @@ class ReplicationControllerSpec(Wire, frozen=True):
 
 
 class ReplicationController(KubeObject, frozen=True):
-    """Keeps a number of like pods running; the elder of ReplicaSet."""
+    """Keeps a number of equal pods running; the predecessor of ReplicaSet."""
 
     kind: ClassVar[str] = "ReplicationController"
 
@@ -81,7 +80,7 @@ class ReplicationController(KubeObject, frozen=True):
 
 
 class ReplicaSetSpec(Wire, frozen=True):
-    """How many pods, which, and how they look."""
+    """Replicas, selector and template."""
 
     replicas: int | None = None
     selector: LabelSelector | None = None
@@ -89,7 +88,7 @@ class ReplicaSetSpec(Wire, frozen=True):
 
 
 class ReplicaSet(KubeObject, frozen=True):
-    """Keeps a number of like pods running."""
+    """Keeps a number of equal pods running."""
 
     kind: ClassVar[str] = "ReplicaSet"
     api_version: ClassVar[str] = APPS_V1
@@ -102,7 +101,7 @@ class ReplicaSet(KubeObject, frozen=True):
 
 
 class RollingUpdate(Wire, frozen=True):
-    """How a change is rolled out."""
+    """Limits of a rolling update."""
 
     partition: int | None = None
     max_unavailable: int | str | None = None
@@ -117,13 +116,13 @@ class UpdateStrategy(Wire, frozen=True):
 
 
 class StatefulSetOrdinals(Wire, frozen=True):
-    """Where the numbering of the pods starts."""
+    """First ordinal of the pods."""
 
     start: int = 0
 
 
 class StatefulSetSpec(Wire, frozen=True):
-    """How many pods, which, how they look, and what storage each has."""
+    """Replicas, selector, template and volume claim templates."""
 
     replicas: int | None = None
     selector: LabelSelector | None = None
@@ -153,12 +152,12 @@ class StatefulSet(KubeObject, frozen=True):
 
     @property
     def is_parallel(self) -> bool:
-        """Whether its pods come up all at once rather than in turn."""
+        """Whether its pods start in parallel rather than in order."""
         return self.spec.pod_management_policy == "Parallel"
 
 
 class DeploymentSpec(Wire, frozen=True):
-    """How many pods, which, how they look, and how they change."""
+    """Replicas, selector, template and update strategy."""
 
     replicas: int | None = None
     selector: LabelSelector | None = None
@@ -181,7 +180,7 @@ class Deployment(KubeObject, frozen=True):
 
 
 class DaemonSetSpec(Wire, frozen=True):
-    """Which pods, and how they look."""
+    """Selector and template."""
 
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
@@ -189,7 +188,7 @@ class DaemonSetSpec(Wire, frozen=True):
 
 
 class DaemonSet(KubeObject, frozen=True):
-    """Runs one pod on every node that will have it."""
+    """Runs one pod on every eligible node."""
 
     kind: ClassVar[str] = "DaemonSet"
     api_version: ClassVar[str] = APPS_V1
@@ -198,7 +197,7 @@ class DaemonSet(KubeObject, frozen=True):
 
 
 class JobSpec(Wire, frozen=True):
-    """How many pods at once, how many in all, and how they look."""
+    """Parallelism, completions and template."""
 
     parallelism: int | None = None
     completions: int | None = None
@@ -211,7 +210,7 @@ class JobSpec(Wire, frozen=True):
 
 
 class Job(KubeObject, frozen=True):
-    """Runs pods to their end."""
+    """Runs pods to completion."""
 
     kind: ClassVar[str] = "Job"
     api_version: ClassVar[str] = "batch/v1"
@@ -224,12 +223,12 @@ class Job(KubeObject, frozen=True):
 
     @property
     def is_indexed(self) -> bool:
-        """Whether each pod has a number of its own."""
+        """Whether each pod has a completion index."""
         return self.spec.completion_mode == "Indexed"
 
 
 class PodDisruptionBudgetSpec(Wire, frozen=True):
-    """How many of which pods may be missing."""
+    """The pods of a budget, and how many may be unavailable."""
 
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
@@ -238,7 +237,7 @@ class PodDisruptionBudgetSpec(Wire, frozen=True):
 
 
 class PodDisruptionBudgetStatus(Wire, frozen=True):
-    """How many more pods may go, and which are going already."""
+    """The allowed disruptions, and the pods being disrupted."""
 
     disruptions_allowed: int = 0
     current_healthy: int = 0
@@ -249,7 +248,7 @@ class PodDisruptionBudgetStatus(Wire, frozen=True):
 
 
 class PodDisruptionBudget(KubeObject, frozen=True):
-    """How much disruption a set of pods can bear."""
+    """Limits the number of pods disrupted at once."""
 
     kind: ClassVar[str] = "PodDisruptionBudget"
     api_version: ClassVar[str] = "policy/v1"
@@ -259,7 +258,7 @@ class PodDisruptionBudget(KubeObject, frozen=True):
 
     @property
     def disrupted_pods(self) -> dict[str, str | None]:
-        """The pods whose eviction is under way, with the time it was granted."""
+        """The pods being evicted, with the time of approval."""
         return self.status.disrupted_pods or {}
 
 
@@ -276,33 +275,33 @@ class PriorityClass(KubeObject, frozen=True):
 
 
 class Namespace(KubeObject, frozen=True):
-    """A room of objects, with labels of its own."""
+    """A namespace with its labels."""
 
     kind: ClassVar[str] = "Namespace"
     is_namespaced: ClassVar[bool] = False
 
 
 class GangPolicy(Wire, frozen=True):
-    """All or nothing: at least `min_count` pods start together."""
+    """Gang: at least `min_count` pods start together."""
 
     min_count: int = 0
 
 
 class PodGroupPolicy(Wire, frozen=True):
-    """How the pods of a group are scheduled; exactly one is set."""
+    """Scheduling policy of a group; exactly one is set."""
 
     basic: dict[str, str] | None = None
     gang: GangPolicy | None = None
 
 
 class TopologyConstraint(Wire, frozen=True):
-    """The label whose one value all pods of a group must share."""
+    """The label whose value all pods of a group must share."""
 
     key: str = ""
 
 
 class PodGroupConstraints(Wire, frozen=True):
-    """Where the pods of a group may lie in relation to each other."""
+    """Topology constraints of a group."""
 
     topology: tuple[TopologyConstraint, ...] | None = None
 
@@ -327,6 +326,6 @@ class PodGroup(KubeObject, frozen=True):
 
     @property
     def min_count(self) -> int:
-        """How many pods must start together; 0 when the group is no gang."""
+        """The minimum number of pods to start together; 0 when the group is no gang."""
         gang = self.spec.scheduling_policy.gang
         return gang.min_count if gang else 0

@@ -1,4 +1,4 @@
-"""Cache: what is known of nodes and of the pods on them, with pods that are assumed but not yet bound.
+"""Cache: nodes and their pods, including pods that are assumed but not yet bound.
 
 Mirrors pkg/scheduler/backend/cache/cache.go. The only writer of the table.
 """
@@ -25,7 +25,8 @@ class CacheError(BayplanError):
 
 @dataclass(slots=True)
 class PodState:
-    """A pod on a node. An assumed pod is there by our own decision; the cluster has not confirmed it."""
+    """A pod on a node. An assumed pod was placed by the scheduler and is not yet confirmed by the
+    API server."""
 
     pod: Pod
     assumed: bool
@@ -49,7 +50,7 @@ class Cache:
     # Pods
 
     def assume_pod(self, pod: Pod) -> None:
-        """Count `pod`, whose node was just chosen, as if it ran there."""
+        """Count `pod`, whose node was just chosen, on its node."""
         uid = pod.uid or self._key(pod)
         if uid in self._pods:
             raise CacheError(f"pod {_named(pod)} is in the cache, so can't be assumed")
@@ -58,7 +59,8 @@ class Cache:
         self.pod_groups.set_pod(pod)
 
     def finish_binding(self, pod: Pod) -> None:
-        """The bind call returned: with a ttl set, the confirmation is awaited no longer than that."""
+        """Note that the bind call returned; with a ttl set, the assumed pod expires after it unless
+        confirmed."""
         if not self._assume_ttl_s:
             return
         state = self._pods.get(self._key(pod))
@@ -67,7 +69,7 @@ class Cache:
             self._expiring[pod.uid] = state.expires_at
 
     def forget_pod(self, pod: Pod) -> None:
-        """Take an assumed pod back; one that is not known is fine."""
+        """Remove an assumed pod; an unknown pod is ignored."""
         state = self._pods.get(self._key(pod))
         if state is None:
             return
@@ -79,7 +81,7 @@ class Cache:
         self._unplace(state)
 
     def expire_pods(self) -> list[Pod]:
-        """Forget assumed pods whose confirmation is overdue; returns them."""
+        """Remove assumed pods whose confirmation is overdue; return them."""
         now = self._clock.monotonic()
         overdue = [uid for uid, deadline in self._expiring.items() if deadline <= now]
         states = [self._pods[uid] for uid in overdue]
@@ -88,11 +90,11 @@ class Cache:
         return [state.pod for state in states]
 
     def next_expiry(self) -> float | None:
-        """When the next assumed pod is overdue; None when none can be."""
+        """When the next assumed pod expires; None when none can."""
         return min(self._expiring.values(), default=None)
 
     def add_pod(self, pod: Pod) -> None:
-        """The cluster says that `pod` is on its node; confirms it when it was assumed."""
+        """Add a pod reported on its node; confirms it when it was assumed."""
         if self.confirm_pod(pod):
             return
         state = self._pods.get(self._key(pod))
@@ -100,7 +102,7 @@ class Cache:
         if state is None:
             self._writer.add_pod(pod)
             self._pods[pod.uid] = PodState(pod, assumed=False)
-        elif state.assumed:  # elsewhere than we thought
+        elif state.assumed:  # on another node than assumed
             self._writer.replace_pod(state.pod, pod)
             self._expiring.pop(pod.uid, None)
             state.pod, state.assumed, state.expires_at = pod, False, None
@@ -108,7 +110,8 @@ class Cache:
             raise CacheError(f"pod {_named(pod)} was already in added state")
 
     def confirm_pod(self, pod: Pod) -> bool:
-        """The cluster says that `pod` is on its node; False, and nothing happens, unless it was assumed to be there."""
+        """Confirm a pod assumed on its node; return False, without effect, unless it was assumed
+        there."""
         state = self._pods.get(pod.uid)
         if state is None or not state.assumed or state.pod.node_name != pod.node_name:
             return False
@@ -120,7 +123,7 @@ class Cache:
         return True
 
     def update_pod(self, old: Pod, new: Pod) -> None:
-        """The cluster says that a pod on a node changed."""
+        """Update a pod on a node."""
         state = self._pods.get(self._key(old))
         if state is None:
             raise CacheError(
@@ -132,7 +135,7 @@ class Cache:
         state.pod = new
 
     def remove_pod(self, pod: Pod) -> None:
-        """The cluster says that a pod on a node is gone."""
+        """Remove a pod from its node."""
         state = self._pods.get(self._key(pod))
         if state is None:
             raise CacheError(
@@ -142,7 +145,7 @@ class Cache:
         self.pod_groups.remove_pod(pod)
 
     def is_assumed(self, pod: Pod) -> bool:
-        """Whether the pod is on a node by our decision only."""
+        """Whether the pod is assumed and not confirmed."""
         state = self._pods.get(pod.uid or self._key(pod))
         return state is not None and state.assumed
 
@@ -162,7 +165,7 @@ class Cache:
         return len(self._pods)
 
     def sizes(self) -> dict[str, int]:
-        """How much is known of what; looks at every pod."""
+        """The number of nodes, pods and assumed pods; visits every pod."""
         assumed = sum(state.assumed for state in self._pods.values())
         return {
             "assumed_pods": assumed,
@@ -171,7 +174,7 @@ class Cache:
         }
 
     def _unplace(self, state: PodState) -> None:
-        """The pod is waiting again."""
+        """Remove the pod from its node."""
         self._drop(state)
         if state.pod.uid in {
             member.uid for key in group_keys(state.pod) for member in self.pod_groups.members(key)
@@ -192,7 +195,7 @@ class Cache:
     # Nodes and namespaces
 
     def set_node(self, node: Node) -> None:
-        """A node came or changed."""
+        """Add or update a node."""
         row = self.table.row_of.get(node.name)
         old = None if row is None else self.table.nodes[row]
         if old is None:
@@ -204,7 +207,7 @@ class Cache:
         self._writer.set_node(node)
 
     def remove_node(self, name: str) -> None:
-        """A node is gone; its pods stay counted until they go, too."""
+        """Remove a node; its pods stay counted until they are removed, too."""
         row = self.table.row_of.get(name)
         node = None if row is None else self.table.nodes[row]
         if node is None:
@@ -214,11 +217,11 @@ class Cache:
         self.snapshot.nodes_changed()
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
-        """A namespace came or changed."""
+        """Add or update a namespace."""
         self._writer.set_namespace(name, labels)
 
     def remove_namespace(self, name: str) -> None:
-        """A namespace is gone."""
+        """Remove a namespace."""
         self._writer.remove_namespace(name)
 
 

@@ -1,4 +1,4 @@
-"""NodeTree: the order in which nodes are looked at: one node of each zone in turn.
+"""NodeTree: the order in which nodes are visited: one node of each zone in turn.
 
 Mirrors pkg/scheduler/backend/cache/node_tree.go.
 """
@@ -17,11 +17,11 @@ class NodeTree:
         self._zones: dict[str, dict[str, None]] = {}
 
     def add(self, node: Node) -> None:
-        """Put the node in its zone."""
+        """Add the node to its zone."""
         self._zones.setdefault(node.zone_key, {})[node.name] = None
 
     def remove(self, node: Node) -> None:
-        """Take the node out; a zone without nodes is forgotten."""
+        """Remove the node, and its zone when that becomes empty."""
         zone = self._zones[node.zone_key]
         del zone[node.name]
         if not zone:

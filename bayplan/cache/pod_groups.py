@@ -1,4 +1,4 @@
-"""PodGroups: the pods of each group that the cluster knows, and which of them have a place.
+"""PodGroups: the members of each pod group, and which of them are placed.
 
 Mirrors pkg/scheduler/backend/podgroupmanager, for groups by `spec.schedulingGroup` and by label.
 """
@@ -22,16 +22,16 @@ class PodGroups:
         self._placed: dict[GroupKey, set[str]] = {}
 
     def set_pod(self, pod: Pod) -> None:
-        """A pod came or changed."""
+        """Add or update a pod."""
         if pod.spec.scheduling_group is None and NAME_LABEL not in pod.labels:
-            return  # as most pods
+            return  # true for most pods
         for key in group_keys(pod):
             self._members.setdefault(key, {})[pod.uid] = pod
             placed = self._placed.setdefault(key, set())
             (placed.add if pod.node_name else placed.discard)(pod.uid)
 
     def remove_pod(self, pod: Pod) -> None:
-        """A pod went."""
+        """Remove a pod."""
         for key in group_keys(pod):
             members = self._members.get(key, {})
             members.pop(pod.uid, None)
@@ -45,7 +45,7 @@ class PodGroups:
         return list(self._members.get(key, {}).values())
 
     def placed_count(self, key: GroupKey) -> int:
-        """How many of them have a node, or are assumed to."""
+        """The number of members with a node, assumed or bound."""
         return len(self._placed.get(key, ()))
 
 

@@ -1,8 +1,9 @@
-"""Snapshot: what of the cluster holds still between two scheduling cycles.
+"""Snapshot: the state that stays fixed between two scheduling cycles.
 
-The table itself is the snapshot: only the scheduler's thread writes it, and never during a cycle. What is left of
-pkg/scheduler/backend/cache/snapshot.go is the order of the nodes, which kube-scheduler renews only when nodes come
-or go, and the image counts, which it renews only for nodes that changed.
+The table itself is the snapshot: only the scheduler's thread writes it, and never during a cycle.
+What remains of pkg/scheduler/backend/cache/snapshot.go is the order of the nodes, which
+kube-scheduler updates only when nodes are added or removed, and the image counts, which it updates
+only for nodes that changed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .node_tree import NodeTree
 
 
 class Snapshot:
-    """What a cycle sees of the cluster besides the table."""
+    """The state of a cycle besides the table."""
 
     def __init__(self, table: NodeTable, tree: NodeTree) -> None:
         self._table = table
@@ -24,22 +25,22 @@ class Snapshot:
         self._order: Ints = np.zeros(0, dtype=np.int64)
 
     def nodes_changed(self) -> None:
-        """A node came or went: the order is made anew."""
+        """Rebuild the order after a node was added or removed."""
         self._stale = True
         self._was_seen = False
 
     def update(self) -> None:
-        """Take the snapshot: called at the start of each cycle."""
+        """Update the snapshot; called at the start of each cycle."""
         self._table.images.refresh()
         self._was_seen = True
 
     def zones_change(self) -> None:
-        """A node is about to change its zone: the order stays as the last cycle saw it until nodes come or go."""
+        """Keep the order of the last cycle although a node changes its zone, until nodes are added or removed."""
         _ = self.order
 
     @property
     def order(self) -> Ints:
-        """Rows in the order in which nodes are looked at, as of the last cycle; made when somebody asks."""
+        """Rows in visiting order, as of the last cycle; computed on demand."""
         if self._stale and self._was_seen:
             rows = [self._table.row_of[name] for name in self._tree.names()]
             self._order = np.array(rows, dtype=np.int64)

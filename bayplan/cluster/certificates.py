@@ -1,7 +1,8 @@
-"""Certificates: one for servers on this machine, made on the spot, for 127.0.0.1 and localhost, signed by itself.
+"""Certificates: a self-signed certificate for local servers, for 127.0.0.1 and localhost.
 
-ECDSA over P-256 and DER by hand: the embedded API server and the tests need no more than one certificate, and no
-further package. Not for keys that guard anything beyond the machine: the arithmetic takes no care of timing.
+ECDSA over P-256 and DER by hand: the embedded API server and the tests need a single certificate,
+without a further package. Not for keys that protect anything beyond the machine: the arithmetic is
+not constant-time.
 """
 
 import base64
@@ -31,7 +32,7 @@ class Certificate(NamedTuple):
 
 
 def make_certificate() -> Certificate:
-    """A new certificate that is its own authority."""
+    """A new self-signed certificate."""
     secret = secrets.randbelow(ORDER - 1) + 1
     point = multiply(secret, BASE)
     assert point is not None
@@ -50,7 +51,7 @@ def make_certificate() -> Certificate:
 
 
 def certificate_body(public: bytes) -> bytes:
-    """What is signed: names, validity, the public key."""
+    """The signed part: names, validity, the public key."""
     name = der(
         SEQUENCE,
         der(SET, der(SEQUENCE, bytes.fromhex("0603550403") + der(TEXT, b"bayplan"))),
@@ -92,7 +93,7 @@ def sign(secret: int, message: bytes) -> bytes:
 
 
 def multiply(times: int, point: Point) -> Point:
-    """`point` added to itself so many times, on the curve."""
+    """Multiple of `point` on the curve."""
     total: Point = None
     while times:
         if times & 1:
@@ -103,7 +104,7 @@ def multiply(times: int, point: Point) -> Point:
 
 
 def add(first: Point, second: Point) -> Point:
-    """The sum of two points of the curve; None is the neutral one."""
+    """The sum of two points of the curve; None is the neutral element."""
     if first is None or second is None:
         return first or second
     (x1, y1), (x2, y2) = first, second
@@ -132,6 +133,6 @@ def number(value: int) -> bytes:
 
 
 def pem(what: str, content: bytes) -> bytes:
-    """The content as people paste it."""
+    """The content as PEM."""
     text = base64.encodebytes(content).decode()
     return f"-----BEGIN {what}-----\n{text}-----END {what}-----\n".encode()

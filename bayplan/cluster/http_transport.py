@@ -1,7 +1,7 @@
-"""HttpTransport: sends a request over HTTP or HTTPS and waits for the answer, no longer than it is told.
+"""HttpTransport: send a request over HTTP or HTTPS with a timeout.
 
-Blocking, and one connection per request: the scheduler waits for its extenders, as kube-scheduler does. Only the
-standard library is needed.
+Blocking, and one connection per request: the scheduler waits for its extenders, as kube-scheduler
+does. Only the standard library is needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OK = 200
 
 @dataclass(frozen=True, slots=True)
 class TlsOptions:
-    """Whom to trust and who to be; what is given as data (PEM) goes before what is given as a file."""
+    """Trusted authorities and the client certificate; data (PEM) takes precedence over files."""
 
     insecure: bool = False
     server_name: str = ""
@@ -37,14 +37,14 @@ class TlsOptions:
 
 
 class HttpTransport:
-    """Posts to URLs. Raises ConfigError when made with certificates that cannot be used."""
+    """Posts to URLs. Raises ConfigError for certificates that cannot be used."""
 
     def __init__(self, tls: TlsOptions | None = None) -> None:
         self._tls = tls or TlsOptions()
         self._context = make_context(self._tls)
 
     def post(self, url: str, body: bytes, timeout_s: float) -> bytes:
-        """The body of the answer; ApiError when there is none in time, or its status is not 200."""
+        """The body of the response; raises ApiError on a timeout, or when its status is not 200."""
         deadline = time.monotonic() + timeout_s
         try:
             connection = self._connect(urlsplit(url), timeout_s)
@@ -78,7 +78,7 @@ class HttpTransport:
     def _exchange(
         self, connection: HTTPConnection, url: str, body: bytes, deadline: float
     ) -> bytes:
-        wire: socket = connection.sock  # stays open until the answer is read
+        wire: socket = connection.sock  # stays open until the response is read
         wire.settimeout(_left(deadline))
         parts = urlsplit(url)
         target = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
@@ -91,7 +91,7 @@ class HttpTransport:
 
 
 def _read(response: HTTPResponse, wire: socket, deadline: float) -> bytes:
-    """The whole body. A timeout of a socket is for one read; a trickle must not last longer than all of it."""
+    """The whole body. A socket's timeout is per read; a slow stream must not exceed the total."""
     parts: list[bytes] = []
     while not response.isclosed():
         wire.settimeout(_left(deadline))
@@ -110,7 +110,7 @@ def _left(deadline: float) -> float:
 
 
 def make_context(tls: TlsOptions) -> ssl.SSLContext:
-    """How to speak TLS under these options."""
+    """The SSL context for these options."""
     has_ca = bool(tls.ca_data or tls.ca_file)
     if tls.insecure and has_ca:
         raise ConfigError(
@@ -135,7 +135,8 @@ def _trusting(tls: TlsOptions) -> ssl.SSLContext:
 
 
 def _identify(context: ssl.SSLContext, tls: TlsOptions) -> None:
-    """Load the client certificate; the library takes files only, so data becomes one for a moment."""
+    """Load the client certificate; the library accepts files only, so data is written to a
+    temporary one."""
     with ExitStack() as stack:
         paths = []
         for data, path in ((tls.cert_data, tls.cert_file), (tls.key_data, tls.key_file)):

@@ -1,6 +1,6 @@
-"""Live: all objects of a live cluster that bear on placement, for those who look once and write nothing.
+"""Live: read all objects of a live cluster that affect placement, once, without writing.
 
-It can be imported without the packages that talk to a cluster; they are an extra.
+It can be imported without the optional packages for a cluster connection.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from .kube.connection import Connection
 
 OnKind = Callable[[int, int], None]
-"""Is told how many kinds are read, of how many."""
+"""Progress callback: kinds read and kinds in total."""
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class LiveObjects:
-    """What was read, and from whom."""
+    """The objects, and their source."""
 
     server: str
     """The address of the API server."""
@@ -35,7 +35,7 @@ class LiveObjects:
 
 
 def need_packages() -> None:
-    """InputError, with advice, when what talks to a cluster is not installed."""
+    """Raise InputError, with advice, when the packages for a cluster connection are not installed."""
     for package in ("aiohttp", "kubernetes_asyncio"):
         if importlib.util.find_spec(package) is None:
             problem = "expected it to be installed; got nothing. Try: pip install 'bayplan[kube]'"
@@ -46,7 +46,8 @@ def need_packages() -> None:
 async def connected(
     kubeconfig: str | Path | None, context: str | None
 ) -> AsyncIterator[Connection]:
-    """A connection for the time of the `with`; None stands for the usual kubeconfig, and its current context."""
+    """A connection for the duration of the `with`; None stands for the default kubeconfig, with its
+    current context."""
     from .kube.connection import Connection
     from .kube.credentials import load_credentials
 
@@ -63,10 +64,10 @@ def read_live(
     namespace: str = "",
     on_kind: OnKind | None = None,
 ) -> LiveObjects:
-    """Read the cluster once. With a `namespace` only what is in it, and what is in none.
+    """Read the cluster once. With a `namespace`, only its objects and cluster-scoped ones.
 
-    Raises InputError when packages or credentials are missing, ApiError when the server cannot be reached or does not
-    allow what is needed.
+    Raises InputError when packages or credentials are missing, ApiError when the server is
+    unreachable or denies access.
     """
     need_packages()
 
@@ -81,7 +82,7 @@ def read_live(
 
 
 def _run(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run it to its end; in a notebook a loop runs already, so there it has a thread of its own."""
+    """Run it to its end; in a notebook, where a loop is running already, in a separate thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,10 +1,10 @@
-"""KubeSchedulerConfiguration: what a user may set, read strictly and with defaults filled in.
+"""Config: KubeSchedulerConfiguration, read strictly, with defaults filled in.
 
-What lives here: the configuration's types, the typed arguments of plugins, the default plugins,
-the rules of validation, reading files, and the expansion of multiPoint into plugin lists. What
-may enter: api, framework. What must not happen: importing a plugin, or knowing what one does with
-its arguments. Who calls it: runtime and scheduler build profiles from it, plugins take their
-arguments from it, sim and cli load files with it.
+What lives here: the configuration's types, the typed arguments of plugins, the default plugins, the
+rules of validation, reading files, and the expansion of multiPoint into plugin lists. What may
+enter: api, framework. What must not happen: importing a plugin, or depending on how one uses its
+arguments. Who calls it: runtime and scheduler build profiles from it, plugins take their arguments
+from it, sim and cli load files with it.
 """
 
 from .convert import Converted, convert_config

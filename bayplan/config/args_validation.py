@@ -50,14 +50,14 @@ LABEL_KEY = "a label key such as example.com/name"
 
 
 def validate_args(args: Args, path: str, problems: Problems) -> None:
-    """Notes what is wrong with the arguments of one plugin, which are at `path` of the file."""
+    """Record the faults in the arguments of one plugin, which are at `path` of the file."""
     validate = _VALIDATORS.get(type(args))
     if validate is not None:
         validate(args, path, problems)
 
 
 def seconds(value: float) -> Literally:
-    """Returns a duration as it is shown in a message."""
+    """Return a duration as shown in a message."""
     return Literally(format_go_duration(value))
 
 
@@ -100,7 +100,7 @@ def _added_affinity(affinity: NodeAffinity, path: str, problems: Problems) -> No
             _node_selector_term(term, f"{terms}[{i}]", problems)
     terms = f"{path}.preferredDuringSchedulingIgnoredDuringExecution"
     for i, preferred in enumerate(affinity.preferred):
-        if preferred.weight != 0:  # a term without weight is never looked at
+        if preferred.weight != 0:  # a term without weight is never evaluated
             # The path leaves `preference` out, as that of kube-scheduler does.
             _node_selector_term(preferred.preference, f"{terms}[{i}]", problems)
 
@@ -128,7 +128,7 @@ def _label_requirement(requirement: Requirement, path: str, problems: Problems) 
 
 
 def _operator_values(operator: str, values: tuple[str, ...], path: str, problems: Problems) -> None:
-    """Notes when an operator has too many or too few values, or one it cannot compare."""
+    """Record an operator with too many or too few values, or one it cannot compare."""
     if operator in ("In", "NotIn") and not values:
         upstream = "for 'in', 'notin' operators, values set can't be empty"
         expected = f"at least one value for operator {operator}"

@@ -1,7 +1,7 @@
 """Convert: a configuration of any generation as a file of the current format.
 
-The plugins are written point by point, since the defaults of an older generation are not those of
-the current one. What has no equivalent is left out and noted.
+The plugins are written point by point, since the defaults of an older generation differ from the
+current ones. Settings without an equivalent are left out and noted.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ LEGACY_PLUGINS = frozenset({*LEGACY_ARGS_TYPES, "NodePreferAvoidPods", "Selector
 
 
 class Converted(NamedTuple):
-    """A file of the current format as plain data, and notes on what it could not take along."""
+    """A file of the current format as plain data, and notes on settings it could not keep."""
 
     document: dict[str, Any]
     notes: tuple[str, ...]
@@ -49,14 +49,14 @@ def convert_config(reading: Reading, expanded: Sequence[ExpandedPlugins]) -> Con
         notes += _legacy(profile)
     if config.always_check_all_predicates:
         notes.append(
-            "alwaysCheckAllPredicates: left out; a node is not judged further once it is refused"
+            "alwaysCheckAllPredicates: left out; a node is not filtered further once it is rejected"
         )
     return Converted(document, tuple(dict.fromkeys(notes)))
 
 
 def pinned_plugins(expanded: ExpandedPlugins) -> Plugins:
-    """Returns plugin sets that give exactly `expanded` in the current format, whatever its
-    defaults are; plugins it refuses are left out."""
+    """Return plugin sets that give exactly `expanded` in the current format, regardless of its
+    defaults; plugins it rejects are left out."""
     sets = {
         point: PluginSet(tuple(ref for ref in refs if ref.name not in REMOVED_PLUGINS))
         for point, refs in expanded.items()
@@ -89,6 +89,6 @@ def _is_removed(ref: PluginRef) -> bool:
 def _legacy(profile: Profile) -> list[str]:
     return [
         f"profile {profile.scheduler_name}: {name}: kept; "
-        "Bayplan has this plugin, kube-scheduler has it no more"
+        "Bayplan has this plugin, kube-scheduler no longer has it"
         for name in sorted(profile.plugins.names() & LEGACY_PLUGINS)
     ]

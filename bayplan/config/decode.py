@@ -1,8 +1,8 @@
 """Decode: plain data to typed objects, strictly, with every problem reported by its path.
 
-msgspec would stop at the first problem; this walk over msgspec's type descriptions goes on. As in
-Kubernetes, null is the same as absent, a whole number may be written as a float, and a field
-without a default is zero when it is absent.
+msgspec would stop at the first problem; this walk over msgspec's type descriptions continues. As in
+Kubernetes, null is the same as absent, a whole number may be written as a float, and an absent
+field without a default is zero.
 """
 
 import base64
@@ -21,7 +21,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-# Seconds, written in the file the way Go writes durations: 1h30m, 1.5s, 100ms.
+# Seconds, in Go's notation of durations: 1h30m, 1.5s, 100ms.
 Duration = Annotated[float, msgspec.Meta(extra={"written": "duration"})]
 
 _DURATION = re.compile(r"[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
@@ -33,19 +33,19 @@ _INT64_LIMITS = (-(2**63), 2**63 - 1)
 
 
 class _Wrong:
-    """Stands for a value that could not be read; its problem is noted already."""
+    """Sentinel for a value that could not be read; its problem is already recorded."""
 
 
 _WRONG = _Wrong()
 
 
 def decode(cls: type[T], data: Any, path: str, problems: Problems) -> T:
-    """Returns `data` as a `cls`, with defaults where it is absent or wrong."""
+    """Return `data` as a `cls`, with defaults where it is absent or invalid."""
     info = _type_info(cls)
     assert isinstance(info, inspect.StructType), f"{cls.__name__} is not a Struct"
     value = _value(info, {} if data is None else data, path, problems)
     result = _zero(info) if value is _WRONG else value
-    assert isinstance(result, cls), "the walk makes what it was asked for"
+    assert isinstance(result, cls), "the walk returns the requested type"
     return result
 
 
@@ -55,7 +55,7 @@ def _type_info(cls: type[msgspec.Struct]) -> inspect.Type:
 
 
 def _value(info: inspect.Type, data: Any, path: str, problems: Problems) -> Any:
-    """Returns `data` read as `info` says, or _WRONG with the problem noted."""
+    """Return `data` read as `info`, or _WRONG with the problem recorded."""
     match info:
         case inspect.Metadata():
             if (info.extra or {}).get("written") == "duration":
@@ -78,7 +78,7 @@ def _value(info: inspect.Type, data: Any, path: str, problems: Problems) -> Any:
 
 
 def _struct(info: inspect.StructType, data: Any, path: str, problems: Problems) -> Any:
-    """Returns a mapping as a Struct; fields that cannot be read keep their default."""
+    """Return a mapping as a Struct; unreadable fields keep their default."""
     if not isinstance(data, dict):
         problems.add(path, "a mapping", data, ProblemKind.TYPE)
         return _WRONG
@@ -99,7 +99,7 @@ def _struct(info: inspect.StructType, data: Any, path: str, problems: Problems) 
 
 
 def _unknown_field(name: str, known: tuple[str, ...], path: str, problems: Problems) -> None:
-    """Notes a field that does not exist, with the one that was probably meant."""
+    """Record an unknown field, with the most similar known one."""
     folded = {other.lower(): other for other in known}
     close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.7)
     expected = folded[close[0]] if close else one_of(tuple(sorted(known)))
@@ -111,7 +111,7 @@ def _unknown_field(name: str, known: tuple[str, ...], path: str, problems: Probl
 def _items(
     info: inspect.ListType | inspect.VarTupleType, data: Any, path: str, problems: Problems
 ) -> Any:
-    """Returns a list or tuple; null items are zero values, one unreadable item spoils all."""
+    """Return a list or tuple; null items are zero values, one unreadable item makes it unreadable."""
     if not isinstance(data, list | tuple):
         problems.add(path, "a list", data, ProblemKind.TYPE)
         return _WRONG
@@ -141,7 +141,7 @@ def _mapping(info: inspect.DictType, data: Any, path: str, problems: Problems) -
 
 
 def _scalar(info: inspect.Type, data: Any, path: str, problems: Problems) -> Any:
-    """Returns a text, number or truth value."""
+    """Return a text, number or boolean."""
     match info:
         case inspect.BoolType():
             expected, fits = "true or false", isinstance(data, bool)
@@ -162,7 +162,7 @@ def _scalar(info: inspect.Type, data: Any, path: str, problems: Problems) -> Any
 
 
 def _integer(info: inspect.IntType, data: Any, path: str, problems: Problems) -> Any:
-    """Returns a whole number that fits the type, 64 bits unless the type says otherwise."""
+    """Return a whole number that fits the type, 64 bits unless the type says otherwise."""
     low = _INT64_LIMITS[0] if info.ge is None else info.ge
     high = _INT64_LIMITS[1] if info.le is None else info.le
     if isinstance(data, bool) or not isinstance(data, int | float) or data != data // 1:
@@ -203,7 +203,7 @@ def _duration(data: Any, path: str, problems: Problems) -> Any:
 
 
 def _converted(info: inspect.Type, data: Any, path: str, problems: Problems) -> Any:
-    """Returns an enumerated value; only its being one of the choices is checked."""
+    """Return an enumerated value; only its being one of the choices is checked."""
     if isinstance(info, inspect.LiteralType):
         choices = tuple(str(value) for value in info.values)
     elif isinstance(info, inspect.EnumType):
@@ -217,14 +217,14 @@ def _converted(info: inspect.Type, data: Any, path: str, problems: Problems) -> 
 
 
 def _not_null(info: inspect.UnionType) -> inspect.Type:
-    """Returns the one type of an optional."""
+    """Return the type inside an optional."""
     types = [type_ for type_ in info.types if not isinstance(type_, inspect.NoneType)]
     assert len(types) == 1, "a field of the configuration has one type, or none"
     return types[0]
 
 
 def _zero(info: inspect.Type) -> Any:
-    """Returns the zero value of a type: what Kubernetes has where nothing is written."""
+    """Return the zero value of a type, which Kubernetes uses for absent fields."""
     match info:
         case inspect.Metadata():
             return _zero(info.type)

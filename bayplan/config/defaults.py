@@ -1,4 +1,4 @@
-"""Defaults: the plugins that are on when nothing is said, and how a file's lists change them.
+"""Defaults: the default plugins, and how a file's lists change them.
 
 Mirrors pkg/scheduler/apis/config/v1/{default_plugins,defaults}.go.
 """
@@ -19,8 +19,8 @@ from .types import (
 
 ALL = "*"
 
-# Order and weights of v1.36 with its default feature gates. DynamicResources stands before
-# DefaultPreemption: giving up an unused claim is better than evicting a pod.
+# Order and weights of v1.36 with its default feature gates. DynamicResources comes before
+# DefaultPreemption: releasing an unused claim is better than evicting a pod.
 DEFAULT_PLUGINS = Plugins(
     multi_point=PluginSet(
         enabled=(
@@ -60,11 +60,11 @@ def merge_plugins(defaults: Plugins, custom: Plugins, *, replaces: bool = True) 
 
 
 def merge_plugin_set(default: PluginSet, custom: PluginSet, *, replaces: bool = True) -> PluginSet:
-    """Returns one point's set: the defaults that stay, then what `custom` adds.
+    """Return one point's set: the remaining defaults, then what `custom` adds.
 
-    A default that `custom` enables again takes its weight and keeps its place if it `replaces`;
-    else it is there twice. One that `custom` disables and enables moves to the end. A plugin
-    enabled twice stays there twice; building the profile refuses it.
+    A default that `custom` enables again takes its weight and keeps its position if it `replaces`;
+    else it occurs twice. One that `custom` disables and enables moves to the end. A plugin enabled
+    twice occurs twice; building the profile rejects it.
     """
     disabled = custom.disabled + default.disabled
     # Of a plugin that is listed twice, the last entry replaces the default.
@@ -102,5 +102,5 @@ def default_profile(scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Profile:
 
 
 def default_config() -> SchedulerConfiguration:
-    """Returns the configuration that holds when there is no file."""
+    """Return the configuration without a file."""
     return SchedulerConfiguration(profiles=(default_profile(),))

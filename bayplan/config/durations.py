@@ -1,7 +1,6 @@
-"""Durations: seconds as Go writes them: `10m0s`, `1.5s`, `100ms`.
+"""Durations: seconds in Go's notation: `10m0s`, `1.5s`, `100ms`.
 
-Mirrors String of time.Duration, which is how durations stand in a configuration that
-kube-scheduler has written.
+Mirrors String of time.Duration, which kube-scheduler uses when it writes a configuration.
 """
 
 _NANO = 10**9
@@ -9,7 +8,7 @@ _SMALL_UNITS = ((10**6, "ms"), (10**3, "µs"), (1, "ns"))
 
 
 def format_go_duration(seconds: float) -> str:
-    """Returns `seconds` the way Go prints durations."""
+    """Return `seconds` as Go prints durations."""
     nanos = round(seconds * _NANO)
     sign, nanos = ("-", -nanos) if nanos < 0 else ("", nanos)
     if nanos == 0:
@@ -26,7 +25,7 @@ def format_go_duration(seconds: float) -> str:
 
 
 def _decimal(value: int, one: int) -> str:
-    """Returns `value / one` exactly, without zeros at the end."""
+    """Return `value / one` exactly, without trailing zeros."""
     whole, rest = divmod(value, one)
     if not rest:
         return str(whole)

@@ -1,7 +1,7 @@
 """Encode: a configuration as plain data in the current format, kubescheduler.config.k8s.io/v1.
 
-Mirrors what kube-scheduler writes with --write-config-to. Every default is there; what is empty
-is left out.
+Mirrors what kube-scheduler writes with --write-config-to. Every default is included; empty fields
+are left out.
 """
 
 import base64
@@ -28,10 +28,10 @@ MULTI_POINT = "multiPoint"
 def encode_config(
     config: SchedulerConfiguration, entries: Sequence[Entries] = ()
 ) -> dict[str, Any]:
-    """Returns `config` as it would stand in a file.
+    """Return `config` as the content of a file.
 
-    `entries` are the pluginConfig lists of the profiles where they are not those of `config`, as
-    in a file that has one plugin twice.
+    `entries` are the pluginConfig lists of the profiles where they differ from those of `config`,
+    as in a file that has one plugin twice.
     """
     listed = entries or [tuple(profile.plugin_config.items()) for profile in config.profiles]
     document: dict[str, Any] = {
@@ -62,7 +62,7 @@ def encode_args(name: str, args: PlainArgs) -> Any:
 
 
 def encode_plugin_set(plugin_set: PluginSet) -> dict[str, Any]:
-    """Returns the set of one extension point; a weight of 0, which is none, is left out."""
+    """Return the set of one extension point; a weight of 0 (unset) is left out."""
     enabled = [
         {"name": ref.name, "weight": ref.weight} if ref.weight else {"name": ref.name}
         for ref in plugin_set.enabled
@@ -71,9 +71,9 @@ def encode_plugin_set(plugin_set: PluginSet) -> dict[str, Any]:
 
 
 def encode_struct(value: msgspec.Struct, *, keep_empty: bool = False) -> dict[str, Any]:
-    """Returns a part of the configuration under the names it has in a file.
+    """Return a part of the configuration under its names in a file.
 
-    What is empty is left out, unless `keep_empty` asks for it.
+    Empty fields are left out, unless `keep_empty` is set.
     """
     plain = {}
     defaults = dict(
@@ -83,7 +83,7 @@ def encode_struct(value: msgspec.Struct, *, keep_empty: bool = False) -> dict[st
         member = getattr(value, name)
         if name.endswith("_s"):
             member = format_go_duration(member)
-        # An empty list is not the same as none where the default is none.
+        # An empty list differs from an absent one where the default is absent.
         is_empty_list = member == () and defaults.get(name) is not None
         is_empty = member is None or is_empty_list or member in ("", b"")
         if keep_empty or not is_empty:
@@ -125,7 +125,7 @@ def _plain(value: Any) -> Any:
 
 
 def _filled(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns `document` without what is not there or empty; zero and false are something."""
+    """Return `document` without absent and empty values; zero and false are kept."""
     empty: tuple[Any, ...] = ("", [], {})
     return {
         name: value

@@ -1,7 +1,7 @@
-"""Expand: which plugins run at each extension point, in which order, with which weight.
+"""Expand: the plugins of each extension point, with order and weight.
 
-Mirrors NewFramework of pkg/scheduler/framework/runtime/framework.go. The texts of the errors are
-those of kube-scheduler, which people search for.
+Mirrors NewFramework of pkg/scheduler/framework/runtime/framework.go. The error texts are those of
+kube-scheduler, which people search for.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -13,8 +13,8 @@ from .types import PluginRef, Plugins, PluginSet, Profile
 Implements = Callable[[str, str], bool]
 ExpandedPlugins = dict[str, tuple[PluginRef, ...]]
 
-# What an extension point is called in messages, in the order in which points are looked at: of
-# several mistakes the first by this order is reported.
+# Names of extension points in messages, in the order in which points are checked: of several
+# mistakes the first by this order is reported.
 _INTERFACES: dict[str, str] = {
     "pre_filter": "PreFilterPlugin",
     "filter": "FilterPlugin",
@@ -40,11 +40,11 @@ _MAX_TOTAL_SCORE = 2**63 - 1
 def expand_plugins(
     profile: Profile, registered: Collection[str], implements: Implements
 ) -> ExpandedPlugins:
-    """Returns the plugins of every extension point in the order of their execution.
+    """Return the plugins of every extension point in order of execution.
 
-    `registered` has the names of all plugins there are; `implements(plugin, point)` says whether a
-    registered plugin takes part in a point. Weights are the effective ones at the points that have
-    weights, 0 at all others. Raises ConfigError when the lists contradict each other.
+    `registered` has the names of all plugins; `implements(plugin, point)` says whether a registered
+    plugin implements a point. Weights are the effective ones at the points that have weights, 0 at
+    all others. Raises ConfigError when the lists contradict each other.
     """
     plugins = profile.plugins
     for point in _INTERFACES:
@@ -62,7 +62,7 @@ def expand_plugins(
 def check_same_queue_sort(
     profiles: Collection[Profile], expanded: Mapping[str, ExpandedPlugins]
 ) -> None:
-    """Raises ConfigError unless all profiles, whose plugins `expanded` has by scheduler name, sort
+    """Raise ConfigError unless all profiles, whose plugins `expanded` has by scheduler name, sort
     the queue in the same way; there is only one queue."""
     first: Profile | None = None
     for profile in profiles:
@@ -83,7 +83,7 @@ def check_same_queue_sort(
 def _check_listed(
     point: str, listed: PluginSet, registered: Collection[str], implements: Implements
 ) -> None:
-    """Raises unless the plugins enabled at `point` itself exist, fit and are distinct."""
+    """Raise unless the plugins enabled at `point` itself exist, implement it and are distinct."""
     seen: set[str] = set()
     for ref in listed.enabled:
         if ref.name not in registered:
@@ -123,7 +123,7 @@ def _expand_point(
 
 
 def _check_counts(scheduler_name: str, expanded: ExpandedPlugins) -> None:
-    """Raises unless there is one queue sort, a binder and not more than one generator."""
+    """Raise unless there is one queue sort, a binder and at most one generator."""
     suffix = f'for profile with scheduler name "{scheduler_name}"'
     queue_sorts = len(expanded["queue_sort"])
     if queue_sorts != 1:
@@ -144,8 +144,8 @@ def _score_weights(point: str, plugins: Plugins, implements: Implements) -> dict
             continue
         weights[ref.name] = ref.weight or 1
         most = weights[ref.name] * _MAX_SCORE
-        # The subtraction wraps around in the original, so that any weight after a negative one
-        # is refused.
+        # The subtraction wraps around upstream, so that any weight after a negative one is
+        # rejected.
         if most > _wrap_int64(_MAX_TOTAL_SCORE - total):
             raise ConfigError(
                 f"{_WEIGHED_POINTS[point]} plugins: total score of Score plugins could overflow"
@@ -155,5 +155,5 @@ def _score_weights(point: str, plugins: Plugins, implements: Implements) -> dict
 
 
 def _wrap_int64(value: int) -> int:
-    """Returns `value` as 64 bits hold it."""
+    """Return `value` wrapped to 64 bits."""
     return (value + 2**63) % 2**64 - 2**63

@@ -1,4 +1,4 @@
-"""Extenders: the order in which they are asked, and what they take off the scheduler's hands.
+"""Extenders: their order, and the resources they manage instead of the scheduler.
 
 Mirrors buildExtenders of pkg/scheduler/scheduler.go and NewHTTPExtender of
 pkg/scheduler/extender.go.
@@ -19,15 +19,15 @@ _PEM = re.compile(rb"-----BEGIN ([^\n-]+)-----\r?\n.+?-----END \1-----", re.DOTA
 
 
 def extender_order(extenders: Iterable[Extender]) -> tuple[Extender, ...]:
-    """Returns the extenders as they are asked: those that may fail come last."""
+    """Return the extenders in call order: ignorable ones come last."""
     return tuple(sorted(extenders, key=lambda extender: extender.ignorable))
 
 
 def with_ignored_resources(config: SchedulerConfiguration) -> SchedulerConfiguration:
-    """Returns `config` with NodeResourcesFit leaving out what extenders look after alone.
+    """Return `config` with NodeResourcesFit ignoring the resources that only extenders manage.
 
-    These resources take the place of those the file lists. Raises ConfigError when an extender
-    cannot be made, or when there is no NodeResourcesFit to leave anything out.
+    These resources replace those the file lists. Raises ConfigError when an extender cannot be
+    built, or when there is no NodeResourcesFit.
     """
     for extender in config.extenders:
         _check_certificates(extender)
@@ -54,7 +54,7 @@ def _with_ignored(profile: Profile, ignored: tuple[str, ...]) -> Profile:
 
 
 def _check_certificates(extender: Extender) -> None:
-    """Raises unless what the extender says about certificates can be used."""
+    """Raise unless the extender's certificate settings can be used."""
     tls = extender.tls_config
     if tls is None:
         return
@@ -73,7 +73,7 @@ def _check_certificates(extender: Extender) -> None:
 
 
 def _content(path: str) -> bytes:
-    """Returns what is in a file, nothing if no file is named."""
+    """Return the content of a file, empty if no file is named."""
     try:
         return Path(path).read_bytes() if path else b""
     except OSError as error:

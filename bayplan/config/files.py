@@ -1,8 +1,7 @@
 """Files: the shape of KubeSchedulerConfiguration files, one set of types per version.
 
 Mirrors staging/src/k8s.io/kube-scheduler/config/{v1,v1beta3,v1beta2,v1beta1}/types.go. A later
-version extends the types of the one before; what `reading.py` makes of them are those of
-`types.py`.
+version extends the types of the one before; `reading.py` converts them to those of `types.py`.
 """
 
 from typing import Any
@@ -18,7 +17,7 @@ KIND = "KubeSchedulerConfiguration"
 
 
 class PluginSetFile(msgspec.Struct, frozen=True, rename="camel"):
-    """A plugin set; what is disabled has the form of what is enabled."""
+    """A plugin set; `disabled` has the form of `enabled`."""
 
     enabled: tuple[PluginRef, ...] = ()
     disabled: tuple[PluginRef, ...] = ()
@@ -41,7 +40,7 @@ class PluginsV1Beta1(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PluginsV1Beta2(PluginsV1Beta1, frozen=True, rename="camel"):
-    """Adds the point before the queue, and multiPoint."""
+    """Adds PreEnqueue and multiPoint."""
 
     pre_enqueue: PluginSetFile = PluginSetFile()
     multi_point: PluginSetFile = PluginSetFile()
@@ -55,14 +54,14 @@ class PluginsV1(PluginsV1Beta2, frozen=True, rename="camel"):
 
 
 class PluginConfigFile(msgspec.Struct, frozen=True, rename="camel"):
-    """The arguments of one plugin, not yet read."""
+    """The arguments of one plugin, not yet decoded."""
 
     name: str = ""
     args: Any = None
 
 
 class ProfileV1Beta1(msgspec.Struct, frozen=True, rename="camel"):
-    """A profile; no scheduler name is not the same as an empty one."""
+    """A profile; an absent scheduler name differs from an empty one."""
 
     scheduler_name: str | None = None
     plugins: PluginsV1Beta1 = PluginsV1Beta1()
@@ -83,7 +82,7 @@ class ProfileV1(ProfileV1Beta2, frozen=True, rename="camel"):
 
 
 class ConfigurationFile(msgspec.Struct, frozen=True, rename="camel"):
-    """What the files of all versions have."""
+    """The common part of all versions."""
 
     api_version: str = API_VERSION
     kind: str = KIND
@@ -107,8 +106,8 @@ class ConfigurationV1Beta1(ConfigurationFile, frozen=True, rename="camel"):
 
 
 class ConfigurationV1Beta2(ConfigurationV1Beta1, frozen=True, rename="camel"):
-    """A file of v1beta2 or v1beta3. The addresses are accepted in both, although v1beta3 as it
-    was released had them no more."""
+    """A file of v1beta2 or v1beta3. The addresses are accepted in both, although v1beta3 as
+    released did not have them."""
 
     profiles: tuple[ProfileV1Beta2, ...] = ()
 

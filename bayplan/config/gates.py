@@ -1,4 +1,4 @@
-"""Gates: the feature gates that concern the scheduler, and what a user switched.
+"""Gates: the scheduler's feature gates, and the user's settings.
 
 Mirrors pkg/features/kube_features.go and the --feature-gates flag of kube-scheduler.
 """
@@ -37,7 +37,7 @@ _PAST = Gate("past", True)
 GATES: dict[str, Gate] = {
     ALL_ALPHA: Gate("alpha", False),
     ALL_BETA: Gate("beta", False),
-    # What these switch is of earlier releases; they matter to the formats of those.
+    # Gates of earlier releases; they matter to the formats of those.
     "BalanceAttachedNodeVolumes": Gate("past", False),
     "CSIMigration": _PAST,
     "CSIMigrationAWS": _PAST,
@@ -126,7 +126,7 @@ def check_feature_gates(gates: FeatureGates, source: str = "featureGates") -> No
 
 
 def is_gate_on(gates: FeatureGates, name: str) -> bool:
-    """Whether feature gate `name` is on when `gates` were switched."""
+    """Whether feature gate `name` is on with the settings `gates`."""
     gate = GATES[name]
     everything = {"alpha": ALL_ALPHA, "beta": ALL_BETA}.get(gate.stage, "")
     return gates.get(name, gates.get(everything, gate.is_on))
@@ -144,5 +144,5 @@ def _fault(name: str, value: bool) -> str | None:
 
 
 def _nearest(name: str) -> tuple[str, ...]:
-    """Returns the gates whose names are most like `name`, all of them if none is."""
+    """Return the gates with names similar to `name`, all of them if none is."""
     return tuple(difflib.get_close_matches(name, GATES, n=3)) or tuple(sorted(GATES))

@@ -1,7 +1,7 @@
-"""Generations: the versions of KubeSchedulerConfiguration, and in what they differ.
+"""Generations: the versions of KubeSchedulerConfiguration, and their differences.
 
-Mirrors pkg/scheduler/apis/config/{v1,v1beta3,v1beta2,v1beta1}/defaults.go. The defaults of an
-older version are those of the release that brought it, or, for v1beta1, of the last that had it.
+Mirrors pkg/scheduler/apis/config/{v1,v1beta3,v1beta2,v1beta1}/defaults.go. The defaults of an older
+version are those of the release that introduced it, or, for v1beta1, of the last that had it.
 """
 
 from collections.abc import Mapping
@@ -50,11 +50,11 @@ _SCORERS_OF_V1BETA1 = frozenset(
 class Generation:
     """One version of the format.
 
-    `args_types` are the plugins whose arguments are typed. `removed` are the plugins it refuses
-    because earlier versions had them. In a generation that `replaces`, enabling a default plugin
-    again changes it in its place; in the others it is then there twice, which is an error.
-    `guesses_defaulting` is of v1beta1: PodTopologySpread takes a list of constraints as a wish to
-    use it.
+    `args_types` are the plugins whose arguments are typed. `removed` are the plugins of earlier
+    versions that it rejects. In a generation that `replaces`, enabling a default plugin again
+    changes it in its position; in the others it then occurs twice, which is an error.
+    `guesses_defaulting` is of v1beta1: for PodTopologySpread, a list of constraints implies the use
+    of that list.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Generation:
         return f"{GROUP}/{self.name}"
 
     def default_plugins(self, gates: FeatureGates) -> Plugins:
-        """Returns the plugins that are on when the file says nothing."""
+        """Return the default plugins of this version."""
         if self.api_version != API_VERSION:
             spreads = is_gate_on(gates, DEFAULT_POD_TOPOLOGY_SPREAD)
             return self.plugins if spreads else with_selector_spread(self.plugins)

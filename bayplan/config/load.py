@@ -1,7 +1,7 @@
 """Load: a configuration file to a SchedulerConfiguration.
 
-Mirrors cmd/kube-scheduler/app/options/configfile.go. Reading is strict, and everything that is
-wrong is said at once.
+Mirrors cmd/kube-scheduler/app/options/configfile.go. Reading is strict, and all problems are
+reported at once.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def _component_reader(data: dict[str, Any], problems: Problems, gates: FeatureGa
     return read_component(data, problems, generation, gates)
 
 
-# Who reads which format, by kind and apiVersion.
+# Readers by kind and apiVersion.
 READERS: dict[str, dict[str, Reader]] = {
     KIND: dict.fromkeys((generation.api_version for generation in GENERATIONS), _component_reader),
     POLICY_KIND: {POLICY_VERSION: read_policy},
@@ -42,12 +42,12 @@ READERS: dict[str, dict[str, Reader]] = {
 def load_config(
     path: str | Path, feature_gates: FeatureGates | None = None
 ) -> SchedulerConfiguration:
-    """Returns the configuration in the file at `path`; raises ConfigError if it is wrong."""
+    """Return the configuration in the file at `path`; raise ConfigError if it is invalid."""
     return load_reading(path, feature_gates).config
 
 
 def load_reading(path: str | Path, feature_gates: FeatureGates | None = None) -> Reading:
-    """Returns the configuration in the file at `path` with notes on what has no effect."""
+    """Return the configuration in the file at `path` with notes on settings without effect."""
     source = str(path)
     try:
         text = Path(path).read_bytes()
@@ -61,10 +61,10 @@ def parse_config(
     source: str = "scheduler.yaml",
     feature_gates: FeatureGates | None = None,
 ) -> SchedulerConfiguration:
-    """Returns the configuration in `data`: YAML or JSON text, the mapping it holds, or None for
-    the default configuration.
+    """Return the configuration in `data`: YAML or JSON text, the mapping it holds, or None for the
+    default configuration.
 
-    Raises ConfigError with one line for everything that is wrong, each beginning with `source`.
+    Raises ConfigError with one line per problem, each beginning with `source`.
     """
     if data is None:
         return default_config()
@@ -76,7 +76,7 @@ def parse_reading(
     source: str = "scheduler.yaml",
     feature_gates: FeatureGates | None = None,
 ) -> Reading:
-    """Returns the configuration in `data` with notes on what has no effect; see parse_config."""
+    """Return the configuration in `data` with notes on settings without effect; see parse_config."""
     gates = feature_gates or {}
     check_feature_gates(gates)
     problems = Problems()
@@ -88,7 +88,7 @@ def parse_reading(
 
 
 def _read(tree: Any, problems: Problems, gates: FeatureGates) -> Reading | None:
-    """Returns the configuration in `tree`, read the way its kind and apiVersion say."""
+    """Return the configuration in `tree`, read according to its kind and apiVersion."""
     tree = {} if tree is None else tree
     if not isinstance(tree, dict):
         problems.add("", "a mapping", tree, ProblemKind.SYNTAX)

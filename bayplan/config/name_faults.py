@@ -1,4 +1,4 @@
-"""NameFaults: what kube-scheduler says about a label key or label value that is none.
+"""NameFaults: kube-scheduler's messages about invalid label keys and label values.
 
 Mirrors staging/src/k8s.io/apimachinery/pkg/api/validate/content/kube.go. The texts are those of
 Kubernetes, which people search for.
@@ -34,7 +34,7 @@ _MAX_SUBDOMAIN = 253
 
 
 def key_faults(text: str) -> tuple[str, ...]:
-    """Returns everything that is wrong with `text` as a label key, nothing if it is one."""
+    """Return all faults of `text` as a label key, empty if it is valid."""
     parts = text.split("/")
     if len(parts) > 2:
         prefix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
@@ -51,7 +51,7 @@ def key_faults(text: str) -> tuple[str, ...]:
 
 
 def value_faults(text: str) -> tuple[str, ...]:
-    """Returns everything that is wrong with `text` as a label value, nothing if it is one."""
+    """Return all faults of `text` as a label value, empty if it is valid."""
     faults = []
     if _bytes(text) > _MAX_NAME:
         faults.append(_too_long(_MAX_NAME))
@@ -68,7 +68,8 @@ def _prefix_faults(prefix: str) -> list[str]:
 
 
 def _bytes(text: str) -> int:
-    """Returns the length of `text` in UTF-8; a broken character counts as one replaced."""
+    """Return the length of `text` in UTF-8; an invalid character counts as one replacement
+    character."""
     return len(text.encode(errors="replace"))
 
 

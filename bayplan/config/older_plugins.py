@@ -70,7 +70,7 @@ CLUSTER_AUTOSCALER_PROVIDER = structs.replace(
         TaintToleration=1,
     ),
 )
-"""The same, with full nodes preferred to empty ones."""
+"""The same, preferring full nodes to empty ones."""
 
 V1BETA1_PLUGINS = structs.replace(
     DEFAULT_PROVIDER,
@@ -130,7 +130,7 @@ V1BETA3_PLUGINS = Plugins(
 
 
 def with_selector_spread(plugins: Plugins) -> Plugins:
-    """Returns `plugins` as they are with feature gate DefaultPodTopologySpread off."""
+    """Return `plugins` as with feature gate DefaultPodTopologySpread off."""
     if plugins.multi_point.enabled:
         return structs.replace(
             plugins, multi_point=_appended(plugins.multi_point, PluginRef("SelectorSpread", 1))

@@ -1,7 +1,7 @@
-"""PluginArgs: the typed arguments of the plugins that take some.
+"""PluginArgs: the typed arguments of plugins.
 
 Mirrors pkg/scheduler/apis/config/types_pluginargs.go. A type made without arguments has the
-plugin's defaults; `fill_in` gives them to what a file left empty.
+plugin's defaults; `fill_in` sets them where a file left fields empty.
 """
 
 import msgspec
@@ -25,14 +25,14 @@ class Args(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DefaultPreemptionArgs(Args, frozen=True, rename="camel"):
-    """How many nodes preemption tries: the larger of a share of the nodes and a number."""
+    """The number of nodes preemption tries: the larger of a share of the nodes and a number."""
 
     min_candidate_nodes_percentage: Int32 = 10
     min_candidate_nodes_absolute: Int32 = 100
 
 
 class InterPodAffinityArgs(Args, frozen=True, rename="camel"):
-    """The weight of a required term towards an incoming pod, and whose preferences count."""
+    """The weight of a required term towards an incoming pod, and which preferences count."""
 
     hard_pod_affinity_weight: Int32 = 1
     ignore_preferred_terms_of_existing_pods: bool = False
@@ -52,14 +52,14 @@ class ResourceSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class UtilizationShapePoint(msgspec.Struct, frozen=True, rename="camel"):
-    """A point of a broken line: the score, 0 to 10, at a utilization in percent."""
+    """A point of a piecewise linear function: the score, 0 to 10, at a utilization in percent."""
 
     utilization: Int32 = 0
     score: Int32 = 0
 
 
 class RequestedToCapacityRatio(msgspec.Struct, frozen=True, rename="camel"):
-    """The broken line that maps utilization to score."""
+    """The piecewise linear function from utilization to score."""
 
     shape: tuple[UtilizationShapePoint, ...] = ()
 
@@ -76,7 +76,7 @@ class ScoringStrategy(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class NodeResourcesFitArgs(Args, frozen=True, rename="camel"):
-    """Extended resources the filter leaves out, and how to score."""
+    """Extended resources the filter ignores, and how to score."""
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
@@ -84,13 +84,13 @@ class NodeResourcesFitArgs(Args, frozen=True, rename="camel"):
 
 
 class NodeResourcesBalancedAllocationArgs(Args, frozen=True, rename="camel"):
-    """The resources whose use is to be balanced; every weight is 1."""
+    """The resources whose usage is balanced; every weight is 1."""
 
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
 
 
 class PodTopologySpreadArgs(Args, frozen=True, rename="camel"):
-    """The constraints of pods that have none of their own: built in (System) or given (List)."""
+    """The default constraints of pods without their own: built in (System) or given (List)."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: str = SYSTEM_DEFAULTING
@@ -123,7 +123,7 @@ class NodeResourcesMostAllocatedArgs(Args, frozen=True, rename="camel"):
 
 
 class RequestedToCapacityRatioArgs(Args, frozen=True, rename="camel"):
-    """The broken line from utilization to score, and the resources it is applied to."""
+    """The piecewise linear function from utilization to score, and its resources."""
 
     shape: tuple[UtilizationShapePoint, ...] = ()
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
@@ -137,7 +137,7 @@ class ServiceAffinityArgs(Args, frozen=True, rename="camel"):
 
 
 class NodeLabelArgs(Args, frozen=True, rename="camel"):
-    """Labels a node must have or must not have, and those that are liked or disliked."""
+    """Labels a node must have or must not have, and preferred or disliked ones."""
 
     present_labels: tuple[str, ...] = ()
     absent_labels: tuple[str, ...] = ()
@@ -156,7 +156,7 @@ ARGS_TYPES: dict[str, type[Args]] = {
     "VolumeBinding": VolumeBindingArgs,
 }
 
-# The plugins of earlier generations, which kube-scheduler v1.36 does not know.
+# The plugins of earlier generations, which kube-scheduler v1.36 does not have.
 LEGACY_ARGS_TYPES: dict[str, type[Args]] = {
     "NodeLabel": NodeLabelArgs,
     "NodeResourcesLeastAllocated": NodeResourcesLeastAllocatedArgs,

@@ -1,4 +1,4 @@
-"""Policy: the format of kube-scheduler up to v1.22, and the algorithm providers beside it.
+"""Policy: the configuration format of kube-scheduler up to v1.22, and its algorithm providers.
 
 Mirrors createFromConfig and createFromProvider of pkg/scheduler/factory.go and ValidatePolicy of
 pkg/scheduler/apis/config/validation/validation.go, all of v1.20.
@@ -78,7 +78,7 @@ def provider_config(name: str, gates: FeatureGates | None = None) -> SchedulerCo
 
 
 def read_config_map(data: dict[str, Any], problems: Problems, gates: FeatureGates) -> Reading:
-    """Returns the configuration in the policy that a ConfigMap holds."""
+    """Return the configuration in the policy of a ConfigMap."""
     file = decode(ConfigMapFile, data, "", problems)
     path = f"data.{CONFIG_MAP_KEY}"
     text = file.data.get(CONFIG_MAP_KEY)
@@ -100,7 +100,7 @@ def read_config_map(data: dict[str, Any], problems: Problems, gates: FeatureGate
 
 
 def read_policy(data: dict[str, Any], problems: Problems, gates: FeatureGates) -> Reading:
-    """Returns the configuration that a policy stands for."""
+    """Return the configuration equivalent to a policy."""
     notes: list[str] = []
     file = decode(PolicyFile, _with_known_extender_fields(data, notes), "", problems)
     for name, expected in (("kind", "Policy"), ("apiVersion", "v1")):
@@ -128,7 +128,7 @@ def read_policy(data: dict[str, Any], problems: Problems, gates: FeatureGates) -
 
 
 class _PolicyReader:
-    """Collects what the predicates and priorities of a policy ask for."""
+    """Collects the requirements of a policy's predicates and priorities."""
 
     def __init__(self, problems: Problems, notes: list[str]) -> None:
         self._problems = problems
@@ -138,13 +138,13 @@ class _PolicyReader:
         self.ratio_path = "priorities"
 
     def predicates(self, files: tuple[PredicateFile, ...] | None) -> Iterable[str]:
-        """Returns the names under which the predicates are known."""
+        """Return the current names of the predicates."""
         if files is None:
             return DEFAULT_PREDICATES
         return [self._predicate(file, f"predicates[{i}]") for i, file in enumerate(files)]
 
     def priorities(self, files: tuple[PriorityFile, ...] | None) -> dict[str, int]:
-        """Returns the weights of the priorities by the names under which they are known."""
+        """Return the weights of the priorities by their current names."""
         if files is None:
             return DEFAULT_PRIORITIES
         weights: dict[str, int] = {}
@@ -154,7 +154,7 @@ class _PolicyReader:
             if file.name == EQUAL_PRIORITY:
                 self._notes.append(f"{path}: left out; {EQUAL_PRIORITY} prefers no node")
                 continue
-            # Of a priority that is there twice the last weight counts.
+            # Of a priority that occurs twice the last weight counts.
             weights[self._priority(file, path)] = file.weight
         weights.pop("", None)
         return weights
@@ -165,7 +165,7 @@ class _PolicyReader:
             expected = "either serviceAffinity or labelsPresence"
             self._problems.add(f"{path}.argument", expected, argument)
         name = PREDICATE_ALIASES.get(file.name, file.name)
-        if name in PREDICATES:  # a known name is used as it is, whatever its argument says
+        if name in PREDICATES:  # a known name is used as it is, regardless of its argument
             self._note_argument(file.argument is not None, path)
             return name
         if argument is None or not _members(argument):
@@ -210,14 +210,14 @@ class _PolicyReader:
         if argument.requested_to_capacity_ratio_arguments is not None:
             ratio = argument.requested_to_capacity_ratio_arguments
             args = fill_in(RequestedToCapacityRatioArgs(ratio.shape, ratio.resources))
-            assert isinstance(args, RequestedToCapacityRatioArgs), "filling in keeps the type"
+            assert isinstance(args, RequestedToCapacityRatioArgs), "fill_in keeps the type"
             self.args.ratio = args
             self.ratio_path = f"{path}.argument.requestedToCapacityRatioArguments"
             name = RATIO
         return name
 
     def _check_priority(self, file: PriorityFile, path: str) -> None:
-        """Notes a weight that cannot be, and custom priorities that contradict each other."""
+        """Record invalid weights, and custom priorities that contradict each other."""
         if not 0 < file.weight <= _MAX_WEIGHT:
             self._problems.add(f"{path}.weight", f"a weight from 1 to {_MAX_WEIGHT}", file.weight)
         if file.argument is None:
@@ -253,15 +253,15 @@ class _PolicyReader:
 
 
 def _members(argument: Any) -> list[str]:
-    """Returns the members of an argument that are there."""
+    """Return the members of an argument that are set."""
     return [name for name in argument.__struct_fields__ if getattr(argument, name) is not None]
 
 
 def _profile(plugins: Plugins, given: dict[str, Any]) -> Profile:
-    """Returns a profile with these plugins.
+    """Return a profile with these plugins.
 
-    VolumeRestrictions had no preFilter in v1.20. Today its filter does not work without, so one
-    brings the other along.
+    VolumeRestrictions had no preFilter in v1.20. Its current filter needs one, so one adds the
+    other.
     """
     listed = {ref.name for ref in plugins.pre_filter.enabled}
     if "VolumeRestrictions" in {ref.name for ref in plugins.filter.enabled} - listed:
@@ -272,7 +272,7 @@ def _profile(plugins: Plugins, given: dict[str, Any]) -> Profile:
 
 
 def _validate(config: SchedulerConfiguration, reader: _PolicyReader, problems: Problems) -> None:
-    """Notes what is wrong with the configuration under the paths of the policy."""
+    """Record the faults of the configuration under the paths of the policy."""
     paths = {
         f"profiles[0].pluginConfig.{RATIO}.args": reader.ratio_path,
         f"profiles[0].pluginConfig.{NODE_LABEL}.args": "predicates",
@@ -290,8 +290,8 @@ def _validate(config: SchedulerConfiguration, reader: _PolicyReader, problems: P
 
 
 def _with_known_extender_fields(data: dict[str, Any], notes: list[str]) -> dict[str, Any]:
-    """Returns the policy with the fields of extenders spelled as we know them; the old program
-    did not mind case there, nor fields it did not know."""
+    """Return the policy with the fields of extenders in our spelling; upstream ignored case and
+    unknown fields there."""
     extenders = data.get("extenders")
     if not isinstance(extenders, list):
         return data

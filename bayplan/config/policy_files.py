@@ -42,7 +42,7 @@ class PredicateArgumentFile(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PredicateFile(msgspec.Struct, frozen=True, rename="camel"):
-    """A predicate, by the name it had before there were plugins."""
+    """A predicate, by its name from before plugins."""
 
     name: str = ""
     argument: PredicateArgumentFile | None = None
@@ -55,7 +55,7 @@ class ServiceAntiAffinityFile(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class LabelPreferenceFile(msgspec.Struct, frozen=True, rename="camel"):
-    """A label that is liked, or disliked."""
+    """A preferred, or disliked, label."""
 
     label: str = ""
     presence: bool = False
@@ -77,7 +77,7 @@ class PriorityArgumentFile(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PriorityFile(msgspec.Struct, frozen=True, rename="camel"):
-    """A priority function, by the name it had before there were plugins."""
+    """A priority function, by its name from before plugins."""
 
     name: str = ""
     weight: Int64 = 0
@@ -85,7 +85,7 @@ class PriorityFile(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class LegacyExtender(msgspec.Struct, frozen=True, rename="camel"):
-    """An extender; the names of its fields are matched without regard to case."""
+    """An extender; its field names are case-insensitive."""
 
     url_prefix: str = ""
     filter_verb: str = ""
@@ -108,7 +108,7 @@ class LegacyExtender(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PolicyFile(msgspec.Struct, frozen=True, rename="camel"):
-    """The file. No predicates is not the same as an empty list of them."""
+    """The file. Absent predicates differ from an empty list of them."""
 
     api_version: str = API_VERSION
     kind: str = KIND
@@ -120,7 +120,7 @@ class PolicyFile(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ConfigMapFile(msgspec.Struct, frozen=True, rename="camel"):
-    """A ConfigMap with a policy in it."""
+    """A ConfigMap with a policy."""
 
     api_version: str = API_VERSION
     kind: str = CONFIG_MAP_KIND

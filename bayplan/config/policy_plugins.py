@@ -1,4 +1,4 @@
-"""PolicyPlugins: which plugins stand for the predicates and priorities of a Policy.
+"""PolicyPlugins: the plugins for the predicates and priorities of a Policy.
 
 Mirrors pkg/scheduler/framework/plugins/legacy_registry.go of v1.20, oddities included.
 """
@@ -110,7 +110,7 @@ _ALWAYS = {
 
 @dataclass
 class PolicyArgs:
-    """The arguments that the predicates and priorities of a policy add up to."""
+    """The combined arguments of a policy's predicates and priorities."""
 
     node_label: NodeLabelArgs | None = None
     service_affinity: ServiceAffinityArgs | None = None
@@ -120,7 +120,7 @@ class PolicyArgs:
 
 @dataclass
 class PolicyPlugins:
-    """The plugins of a policy, in the order in which they were added."""
+    """The plugins of a policy, in insertion order."""
 
     args: PolicyArgs
     gates: FeatureGates
@@ -132,7 +132,7 @@ class PolicyPlugins:
             self._enable(point, plugin)
 
     def add_predicates(self, names: Iterable[str]) -> None:
-        """Adds the filters of the named predicates and of those that cannot be left out."""
+        """Add the filters of the named predicates and of the mandatory ones."""
         wanted = MANDATORY_PREDICATES.union(names)
         for predicate in (name for name in PREDICATES if name in wanted):
             for plugin, points in PREDICATES[predicate]:
@@ -168,7 +168,7 @@ class PolicyPlugins:
         return is_gate_on(self.gates, DEFAULT_POD_TOPOLOGY_SPREAD)
 
     def _enable(self, point: str, plugin: str, weight: int = 0) -> None:
-        # A plugin that two priorities name keeps the weight of the first, whichever is larger.
+        # A plugin named by two priorities keeps the weight of the first, even if it is smaller.
         self.points.setdefault(point, {}).setdefault(plugin, weight)
 
     def _weight(self, priority: str, weight: int) -> int:
@@ -181,7 +181,7 @@ class PolicyPlugins:
         return weight
 
     def _configure(self, priority: str) -> None:
-        """Adds the arguments that come with a priority."""
+        """Add the arguments of a priority."""
         given: dict[str, tuple[str, Args | None]] = {
             NODE_LABEL: (NODE_LABEL, self.args.node_label),
             SERVICE_AFFINITY: (SERVICE_AFFINITY, self.args.service_affinity),

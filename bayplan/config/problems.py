@@ -1,4 +1,4 @@
-"""Problems: what is wrong with a configuration, collected instead of raised one by one.
+"""Problems: faults of a configuration, collected instead of raised one by one.
 
 Mirrors staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go.
 """
@@ -12,7 +12,7 @@ import msgspec
 
 
 class ProblemKind(Enum):
-    """What sort of mistake a problem is; from INVALID on, the sorts that validation finds."""
+    """Type of a mistake; from INVALID on, those that validation finds."""
 
     SYNTAX = "syntax"
     VERSION = "version"
@@ -28,8 +28,8 @@ class ProblemKind(Enum):
 
 
 class Upstream(NamedTuple):
-    """How kube-scheduler words a problem: in one detail or several, and with which value if that
-    is not the one that was found."""
+    """kube-scheduler's wording of a problem: one or several details, and the value if it is not the
+    one found."""
 
     details: tuple[str, ...]
     value: object = None
@@ -37,9 +37,9 @@ class Upstream(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake: where it is, what was expected there, what was found.
+    """One mistake: path, expected, found.
 
-    `details` are the words of kube-scheduler, which makes an error of each; `bad_value` is what it
+    `details` are kube-scheduler's texts, which makes an error of each; `bad_value` is what it
     prints as the value, None where it prints none.
     """
 
@@ -55,7 +55,7 @@ class Problem:
         return f"{where}expected {self.expected}; got {self.got}"
 
     def upstream_texts(self) -> list[str]:
-        """Returns the errors of kube-scheduler for this mistake."""
+        """Return kube-scheduler's errors for this mistake."""
         words = _UPSTREAM_WORDS[self.kind]
         if self.kind in _VALUELESS:
             start = f"{self.path}: {words}"
@@ -85,9 +85,9 @@ class Problems(list[Problem]):
         kind: ProblemKind = ProblemKind.INVALID,
         upstream: Upstream | str = "",
     ) -> None:
-        """Notes that `path` should be as `expected` says and is `got`, a value of the file.
+        """Record that `path` should be `expected` and is `got`, a value of the file.
 
-        `upstream` has the words of kube-scheduler for the same mistake.
+        `upstream` has kube-scheduler's wording of the same mistake.
         """
         if isinstance(upstream, str):
             upstream = Upstream((upstream,))
@@ -97,12 +97,12 @@ class Problems(list[Problem]):
         self.append(Problem(path, expected, show(got), kind, upstream.details, bad_value))
 
     def cover(self, path: str) -> bool:
-        """Whether something at or above `path` is known to be wrong already."""
+        """Whether a problem at or above `path` is already recorded."""
         return any(is_within(path, problem.path) for problem in self)
 
 
 def show(value: Any) -> str:
-    """Returns how a value of the file is named in a message."""
+    """Return the text for a value of the file in a message."""
     match value:
         case Literally():
             return value
@@ -117,7 +117,7 @@ def show(value: Any) -> str:
 
 
 def supported(choices: tuple[str, ...]) -> str:
-    """Returns how kube-scheduler names the values a field may have."""
+    """Return kube-scheduler's text for the values a field may have."""
     return "supported values: " + ", ".join(f'"{choice}"' for choice in choices)
 
 
@@ -127,7 +127,7 @@ def _as_json(value: object) -> str:
 
 
 class Literally(str):
-    """Words of a message that are not a value of the file, shown without quotes."""
+    """Text of a message that is not a value of the file, shown without quotes."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Reading: a KubeSchedulerConfiguration of any version to the types the program works with.
+"""Reading: a KubeSchedulerConfiguration of any version to the internal types.
 
 Mirrors pkg/scheduler/apis/config/v1/{defaults,conversion}.go and the scheme beside it.
 """
@@ -40,10 +40,10 @@ _ADDRESSES = {
 
 @dataclass(frozen=True)
 class Reading:
-    """A configuration, and what only matters to someone who looks at the file.
+    """A configuration, and details about its file.
 
     `api_version` is that of the file. `entries` has pluginConfig per profile as a list, in which a
-    name can come twice. `notes` tell what was read and has no effect.
+    name can occur twice. `notes` list settings that were read and have no effect.
     """
 
     config: SchedulerConfiguration
@@ -58,10 +58,10 @@ def read_component(
     generation: Generation = V1,
     gates: FeatureGates | None = None,
 ) -> Reading:
-    """Returns the configuration that `data` describes, checked, with all defaults filled in."""
+    """Return the configuration in `data`, validated, with all defaults filled in."""
     file = decode(generation.file, data, "", problems)
     profiles = file.profiles or (ProfileV1Beta1(),)
-    # Only a profile that is alone has a default name; several must all be named.
+    # Only a single profile has a default name; several must all be named.
     only_name = DEFAULT_SCHEDULER_NAME if len(profiles) == 1 else ""
     reader = _ProfileReader(generation, gates or {}, problems)
     config = SchedulerConfiguration(
@@ -83,7 +83,7 @@ def read_component(
         ),
         delay_cache_until_active=getattr(file, "delay_cache_until_active", False),
     )
-    # A field that could not be read has its default now; what is said of that is of no use.
+    # An unreadable field has its default now; problems about that default are not useful.
     unreadable = Problems(problems)
     found = validate_config(config, reader.args_paths, generation.removed, generation.api_version)
     found += reader.found_in_repeated
@@ -137,7 +137,7 @@ class _ProfileReader:
             validate_args(args, f"{where}.args", found)
 
     def _args(self, entry: PluginConfigFile, path: str) -> PlainArgs:
-        """Returns the arguments of a plugin: typed if it is known, else as they are written."""
+        """Return the arguments of a plugin: typed if it is known, else as written."""
         args_type = self._generation.args_types.get(entry.name)
         if args_type is None:
             return entry.args  # type: ignore[no-any-return]  # plain data of the file
@@ -160,7 +160,7 @@ class _ProfileReader:
         return args
 
     def _without_type_meta(self, plugin: str, data: dict[str, Any], path: str) -> dict[str, Any]:
-        """Returns arguments without `apiVersion` and `kind`, which are optional but must fit."""
+        """Return arguments without `apiVersion` and `kind`, which are optional but must match."""
         expected = {"apiVersion": self._generation.api_version, "kind": f"{plugin}Args"}
         for name, value in expected.items():
             if data.get(name) not in (None, "", value):
@@ -169,7 +169,7 @@ class _ProfileReader:
 
 
 def _plugins(file: ProfileV1Beta1) -> Plugins:
-    """Returns the plugin sets with what is disabled as bare names."""
+    """Return the plugin sets with disabled plugins as bare names."""
     sets = {}
     for point in (*POINT_NAMES, "multi_point"):
         plugin_set: PluginSetFile = getattr(file.plugins, point, PluginSetFile())
@@ -190,7 +190,7 @@ def _without_zeros(section: LeaderElection | ClientConnection) -> Any:
 
 
 def _notes(file: ConfigurationFile) -> list[str]:
-    """Returns what the file says about things that are no more."""
+    """Return notes on settings that no longer exist."""
     return [
         f"{name}: left out; there is no insecure port any more, and the secure one is not set here"
         for field, name in _ADDRESSES.items()

@@ -24,17 +24,17 @@ _TIMESTAMP_TAG = "tag:yaml.org,2002:timestamp"
 _EXPONENT = re.compile(r"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$")
 
 
-# A small text with references to references can stand for a very large tree.
+# A small text with nested aliases can expand to a very large tree.
 _MAX_NODES = 1_000_000
 _MAX_DEPTH = 300
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A mapping before its keys are known to be distinct."""
+    """A mapping before its keys are checked for duplicates."""
 
 
 class _Loader(_SafeLoader):
-    """The safe loader, asked for nodes and scalars only."""
+    """The safe loader, used for nodes and scalars only."""
 
     nodes_left = _MAX_NODES
 
@@ -69,7 +69,7 @@ def _read_json(text: str) -> Any:
 
 
 def _refuse_constant(name: str) -> None:
-    """Refuses NaN and the infinities, which Python reads although JSON does not have them."""
+    """Reject NaN and the infinities, which Python reads although JSON does not have them."""
     raise ValueError(f"{name} is not JSON")
 
 
@@ -85,8 +85,8 @@ def _read_yaml(text: str) -> Any:
 
 
 def _check_depth(text: str) -> None:
-    """Raises RecursionError when the first document is nested so deep that libyaml, which calls
-    itself for each level, would bring the program down."""
+    """Raise RecursionError when the first document is nested so deeply that libyaml, which recurses
+    for each level, would crash."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         match event:
@@ -101,7 +101,7 @@ def _check_depth(text: str) -> None:
 
 
 def _yaml_fault(error: yaml.YAMLError) -> Literally:
-    """Returns what the YAML parser stumbled over, and where."""
+    """Return the YAML parser's problem and its place."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
         mark = error.problem_mark
         return Literally(f"{error.problem} (line {mark.line + 1}, column {mark.column + 1})")

@@ -35,21 +35,21 @@ POINT_NAMES: dict[str, str] = {
 
 
 class PluginRef(msgspec.Struct, frozen=True):
-    """An enabled plugin. Weight 0 means that none was given; it counts as 1 where it matters."""
+    """An enabled plugin. Weight 0: unset; it counts as 1 where weights apply."""
 
     name: str = ""
     weight: Int32 = 0
 
 
 class PluginSet(msgspec.Struct, frozen=True):
-    """What is switched on and off at one extension point; `*` in `disabled` means all defaults."""
+    """The plugins enabled and disabled at one extension point; `*` in `disabled` means all defaults."""
 
     enabled: tuple[PluginRef, ...] = ()
     disabled: tuple[str, ...] = ()
 
 
 class Plugins(msgspec.Struct, frozen=True):
-    """One PluginSet per extension point; `multi_point` speaks for all points at once."""
+    """One PluginSet per extension point; `multi_point` applies to all points."""
 
     pre_enqueue: PluginSet = PluginSet()
     queue_sort: PluginSet = PluginSet()
@@ -74,17 +74,17 @@ class Plugins(msgspec.Struct, frozen=True):
         return plugin_set
 
     def names(self) -> frozenset[str]:
-        """Returns the plugins that are enabled at some point or at all."""
+        """Return the plugins that are enabled at any point."""
         points = (*POINT_NAMES, "multi_point")
         return frozenset(ref.name for point in points for ref in self.at(point).enabled)
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """How the pods with this scheduler name are scheduled.
+    """The scheduling of pods with this scheduler name.
 
     `percentage_of_nodes_to_score` overrides the one of the configuration. `plugins` has the default
     plugins merged in. `plugin_config` has the arguments of every enabled plugin that takes some;
-    those of a plugin Bayplan does not know are the plain data of the file.
+    those of an unknown plugin are the plain data of the file.
     """
 
     scheduler_name: str = DEFAULT_SCHEDULER_NAME
@@ -94,7 +94,7 @@ class Profile(msgspec.Struct, frozen=True):
 
 
 class LeaderElection(msgspec.Struct, frozen=True, rename="camel"):
-    """How one of several schedulers becomes the active one."""
+    """Leader election between several schedulers."""
 
     leader_elect: bool = True
     lease_duration_s: Duration = field(default=15.0, name="leaseDuration")
@@ -106,7 +106,7 @@ class LeaderElection(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ClientConnection(msgspec.Struct, frozen=True, rename="camel"):
-    """How the API server is reached."""
+    """Connection to the API server."""
 
     kubeconfig: str = ""
     accept_content_types: str = ""
@@ -116,14 +116,14 @@ class ClientConnection(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ManagedResource(msgspec.Struct, frozen=True, rename="camel"):
-    """An extended resource that an extender looks after."""
+    """An extended resource that an extender manages."""
 
     name: str = ""
     ignored_by_scheduler: bool = False
 
 
 class ExtenderTLS(msgspec.Struct, frozen=True, rename="camel"):
-    """Certificates for an extender; data goes before files."""
+    """Certificates for an extender; data takes precedence over files."""
 
     insecure: bool = False
     server_name: str = ""
@@ -136,7 +136,7 @@ class ExtenderTLS(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Extender(msgspec.Struct, frozen=True, rename="camel"):
-    """A web service that is asked during scheduling; an empty verb means it is not asked for that.
+    """A webhook called during scheduling; an empty verb means that it is not called for that step.
 
     `http_timeout_s` 0 means five seconds.
     """
@@ -158,10 +158,10 @@ class Extender(msgspec.Struct, frozen=True, rename="camel"):
 class SchedulerConfiguration(msgspec.Struct, frozen=True):
     """The whole configuration.
 
-    `percentage_of_nodes_to_score` None, the value when the file says nothing, means that every node
-    is judged. kube-scheduler would take that for 0; an explicit 0 asks for its formula, which
-    judges fewer nodes the larger the cluster is. `always_check_all_predicates` comes from a Policy
-    only: a node is judged by every filter, even when one has refused it.
+    `percentage_of_nodes_to_score` None, the default, means that every node is judged.
+    kube-scheduler would treat that as 0; an explicit 0 selects its formula, which judges fewer
+    nodes the larger the cluster is. `always_check_all_predicates` comes from a Policy only: every
+    filter runs on a node, even after one has rejected it.
     """
 
     parallelism: int = 16
@@ -185,7 +185,7 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
         return None
 
     def percentage_for(self, profile: Profile) -> int | None:
-        """Returns the percentage of nodes to score that holds for `profile`."""
+        """Return the effective percentage of nodes to score for `profile`."""
         if profile.percentage_of_nodes_to_score is not None:
             return profile.percentage_of_nodes_to_score
         return self.percentage_of_nodes_to_score

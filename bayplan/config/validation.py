@@ -1,4 +1,4 @@
-"""Validation: the rules a configuration must keep; what breaks them is collected, not raised.
+"""Validation: the rules of a configuration; violations are collected, not raised.
 
 Mirrors pkg/scheduler/apis/config/validation/validation.go, and its field paths, so that a message
 can be compared with that of kube-scheduler.
@@ -25,7 +25,7 @@ from .types import (
 # Where the file has the arguments of a plugin, by the path of the profile and the plugin's name.
 ArgsPaths = dict[tuple[str, str], str]
 
-# Plugins that earlier versions had. They are refused by name at single extension points; under
+# Plugins of earlier versions. They are rejected by name at single extension points; under
 # multiPoint and at the placement points they are unknown plugins like any other.
 REMOVED_PLUGINS = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 CURRENT = "kubescheduler.config.k8s.io/v1"
@@ -33,7 +33,7 @@ _POINTS_WITHOUT_REMOVED = frozenset(POINT_NAMES) - {"placement_generate", "place
 
 
 class _Removed(NamedTuple):
-    """The plugins that a version refuses, and the words of kube-scheduler for it."""
+    """The plugins that a version rejects, and kube-scheduler's text for it."""
 
     plugins: frozenset[str]
     upstream: str
@@ -45,10 +45,10 @@ def validate_config(
     removed: frozenset[str] = REMOVED_PLUGINS,
     api_version: str = CURRENT,
 ) -> Problems:
-    """Returns everything that is wrong with `config`, nothing if it is good.
+    """Return all faults of `config`, empty if it is valid.
 
     `args_paths` says where the file has the arguments of plugins; without it they are counted in
-    the order of `plugin_config`. `removed` are the plugins that the version of the file refuses.
+    the order of `plugin_config`. `removed` are the plugins that the version of the file rejects.
     """
     problems = Problems()
     refusal = (
@@ -176,13 +176,13 @@ def _plugin_config(
             got = Literally(type(args).__name__)
             upstream = "has to match plugin args"
             problems.add(f"{where}.args", args_type.__name__, got, upstream=upstream)
-        # kube-scheduler looks at these arguments only when it makes the plugin.
+        # kube-scheduler checks these arguments only when it creates the plugin.
         elif name != "NodeResourcesFit" or name in enabled:
             validate_args(args, f"{where}.args", problems)
 
 
 def _common_queue_sort(profiles: tuple[Profile, ...], problems: Problems) -> None:
-    """Notes profiles that sort the queue otherwise than the first; there is only one queue."""
+    """Record profiles that sort the queue differently from the first; there is only one queue."""
     first = profiles[0].plugins.queue_sort
     if len(first.enabled) > 1:
         path = "profiles[0].plugins.queueSort.Enabled"

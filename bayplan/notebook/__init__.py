@@ -1,8 +1,9 @@
-"""For notebooks and scripts: a cluster, questions to it, and answers as plain objects, frames and pictures.
+"""Notebook: questions about a cluster for notebooks and scripts, with answers as objects, frames and plots.
 
-What lives here: `Cluster`, the questions of the command line as functions (`questions.py`), and pictures. What may
-enter: answers, sim, scheduler, config, cluster, api. What must not happen: anything that the commands do differently,
-or printing. Who calls it: the package's front, `from bayplan import Cluster, simulate, explain, compare`.
+What lives here: `Cluster`, the commands' questions as functions (`questions.py`), and plots. What
+may enter: answers, sim, scheduler, config, cluster, api. What must not happen: results that differ
+from the commands', or printing. Who calls it: the package's public names, `from bayplan import
+Cluster, simulate, explain, compare`.
 """
 
 from .cluster import Cluster

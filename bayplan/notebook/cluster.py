@@ -1,4 +1,4 @@
-"""Cluster: the objects of a cluster and its workload, from files, from plain data, from a live one, or several."""
+"""Cluster: the objects of a cluster and its workload, from files, plain data or a live cluster."""
 
 from __future__ import annotations
 
@@ -25,23 +25,24 @@ def _nowhere(obj: InputObject) -> str:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Nodes, pods and whatever else bears on placement. Asking it questions never changes it."""
+    """Nodes, pods and other objects that affect placement. Questions never modify it."""
 
     objects: tuple[InputObject, ...] = ()
     place_of: Callable[[InputObject], str] = _nowhere
-    """Where an object was read, for errors."""
+    """The source of each object, for errors."""
 
     @classmethod
     def read(cls, *paths: str | Path) -> Cluster:
-        """What is in files and folders: manifests, dumps of `kubectl get -o yaml` or `bayplan snapshot`."""
+        """Read files and folders: manifests, dumps of `kubectl get -o yaml` or `bayplan snapshot`."""
         manifests = read_manifests([Path(path) for path in paths])
         return cls(tuple(manifests.objects), manifests.place_of)
 
     @classmethod
     def live(cls, kubeconfig: str | Path | None = None, context: str | None = None) -> Cluster:
-        """A live cluster as it is now, read once; nothing is written. Without a kubeconfig: that of kubectl.
+        """Read a live cluster once, without writing. Without a kubeconfig: that of kubectl.
 
-        InputError when there is none, or `bayplan[kube]` is not installed, ApiError when the server refuses.
+        Raises InputError when there is none or `bayplan[kube]` is not installed, ApiError when the
+        server refuses.
         """
         live = read_live(kubeconfig, context)
         manifests = manifests_of(live.objects, live.server)
@@ -49,7 +50,7 @@ class Cluster:
 
     @classmethod
     def of(cls, *objects: Tree | InputObject) -> Cluster:
-        """A cluster of objects in Kubernetes' own form, as dictionaries; lists of them are opened."""
+        """Build a cluster from Kubernetes objects as dictionaries; lists are expanded."""
         found: list[Any] = []
         for obj in objects:
             if isinstance(obj, Mapping):
@@ -59,7 +60,7 @@ class Cluster:
         return cls(tuple(found))
 
     def __add__(self, other: Cluster) -> Cluster:
-        """Everything of both."""
+        """The objects of both."""
 
         def place_of(obj: InputObject) -> str:
             return self.place_of(obj) or other.place_of(obj)
@@ -74,13 +75,13 @@ class Cluster:
         return f"Cluster({', '.join(f'{count} {kind}' for kind, count in counts.items())})"
 
     def node_rows(self) -> list[dict[str, Any]]:
-        """A row per node: its labels and what it offers, cpu in milli."""
+        """One row per node: its labels and its allocatable resources, cpu in milli."""
         return [
             {"node": node.name, **node.allocatable, **node.labels} for node in self._of_kind(Node)
         ]
 
     def pod_rows(self) -> list[dict[str, Any]]:
-        """A row per pod of the input; workloads become their pods only when they are simulated."""
+        """One row per pod of the input; workloads are expanded only in a simulation."""
         return [
             {
                 "namespace": pod.namespace,

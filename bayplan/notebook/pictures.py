@@ -1,4 +1,4 @@
-"""Pictures: answers drawn with matplotlib, where it is installed."""
+"""Pictures: plots of answers with matplotlib, if installed."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from ..errors import InputError
 from ..sim import NodeUse, SimulationReport
 
 MAX_NODES = 12
-"""How many nodes an explanation shows."""
+"""Number of nodes in the plot of an explanation."""
 WIDTH, HEIGHT = 8.0, 3.2
 
 
 @singledispatch
 def plot(result: object, axes: Any = None) -> Any:
-    """Draw an answer on `axes`, or on a new picture; returns the axes. InputError where there is no picture for it."""
+    """Plot an answer on `axes`, or on a new figure; return the axes. Raises InputError for a result
+    without a plot."""
     raise InputError(f"plot: expected the answer to a question; got {type(result).__name__}")
 
 
 @plot.register
 def _plot_report(result: SimulationReport, axes: Any = None) -> Any:
-    """How full the nodes are, fullest first: a line per resource, thin before and thick after."""
+    """Utilisation of the nodes, fullest first: one line per resource, thin before and thick after."""
     axes = _axes(axes)
     resources = [name for name in _resources(result) if name != "pods"]
     for i, resource in enumerate(resources):
@@ -42,7 +43,8 @@ def _plot_report(result: SimulationReport, axes: Any = None) -> Any:
 
 @plot.register
 def _plot_explanation(result: PodExplanation, axes: Any = None) -> Any:
-    """The points of the best nodes, a colour per plugin; of a pod that fits nowhere, who refused how many nodes."""
+    """Scores of the best nodes, one colour per plugin; for an infeasible pod, the rejections per
+    plugin."""
     axes = _axes(axes)
     title = f"{result.pod.namespace}/{result.pod.name}"
     if result.scores:
@@ -68,7 +70,7 @@ def _plot_explanation(result: PodExplanation, axes: Any = None) -> Any:
 
 @plot.register
 def _plot_comparison(result: Comparison, axes: Any = None) -> Any:
-    """How the schedulers differ, metric by metric: each as a share of the largest, with what it deviates by lots."""
+    """The schedulers' metrics, each as a share of the largest, with the deviation over the seeds."""
     axes = _axes(axes)
     names = [name for name, m in result.contenders[0].metrics.items() if m.mean or m.deviation]
     largest = {
@@ -103,12 +105,12 @@ def _axes(axes: Any) -> Any:
 
 
 def _legend(axes: Any) -> None:
-    """Beside the picture, so that it hides nothing."""
+    """Place the legend beside the plot, so that it covers nothing."""
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
 
 
 def _resources(report: SimulationReport) -> list[str]:
-    """The resources that some pod asks for, in the order of the nodes."""
+    """The resources that some pod requests, in the order of the nodes."""
     asked = {name for use in report.nodes for name, amount in use.after.items() if amount}
     offered = dict.fromkeys(name for use in report.nodes for name in use.node.allocatable)
     return [name for name in offered if name in asked]

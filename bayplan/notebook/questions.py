@@ -1,4 +1,4 @@
-"""Questions: what the commands ask, as functions of a cluster."""
+"""Questions: the commands' questions as functions of a cluster."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def simulate(
     until: str | float | None = None,
     explain: bool = False,
 ) -> SimulationReport:
-    """Schedule the pods of the cluster that wait, in virtual time; what came of it.
+    """Schedule the pending pods of the cluster in virtual time and return the result.
 
-    `plugins` are classes or Python files; `until` stops the clock, such as "2h" or 7200; `explain` keeps for each pod
-    what every plugin said.
+    `plugins` are classes or Python files; `until` stops the clock, such as "2h" or 7200; `explain`
+    records every plugin's result for each pod.
     """
     settings = _settings(config, plugins, feature_gates, seed)
     simulation = settings.simulation(cluster.objects, cluster.place_of, explain=explain)
@@ -57,9 +57,9 @@ def explain(
     plugins: Iterable[PluginLike] = (),
     feature_gates: Gates = "",
 ) -> PodExplanation:
-    """Why `pod` is pending, or why it is where it is; `pod` is written as for `bayplan explain`.
+    """Why `pod` is pending, or why it is on its node; `pod` is written as for `bayplan explain`.
 
-    InputError when the name stands for no pod, or for several.
+    Raises InputError when the name matches no pod, or several.
     """
     settings = _settings(config, plugins, feature_gates, None)
     view = settings.view_of_manifests(cluster.objects, cluster.place_of)
@@ -79,9 +79,10 @@ def compare(
     seeds: int = 1,
     seed: int = 0,
 ) -> Comparison:
-    """The pods of the cluster placed by several schedulers, each given as its configuration under a name.
+    """Place the pods of the cluster with several schedulers, given as configurations by name.
 
-    With several `seeds` each runs so often, with other lots between equal nodes.
+    With several `seeds`, each scheduler runs once per seed; the seed breaks ties between nodes with
+    equal scores.
     """
     every = [
         (name, _settings(config, plugins, feature_gates, seed))
@@ -98,7 +99,7 @@ def what_if(
     feature_gates: Gates = "",
     seed: int | None = None,
 ) -> WhatIf:
-    """What would follow if the changes happened, such as `Drain(("node-3",))` of `bayplan.answers.what_if`."""
+    """The consequences of changes such as `Drain(("node-3",))` of `bayplan.answers.what_if`."""
     settings = _settings(config, plugins, feature_gates, seed)
     return ask_what_if(cluster.objects, changes, settings, place_of=cluster.place_of)
 
@@ -113,9 +114,10 @@ def capacity(
     feature_gates: Gates = "",
     seed: int | None = None,
 ) -> Capacity:
-    """How many more pods fit: one kind, or a mix of several.
+    """How many more pods fit: of one kind, or of a mix.
 
-    A pod is a file (`web.yaml`, or `web.yaml:3` for three in the mix) or plain data in Kubernetes' form.
+    A pod is a file (`web.yaml`, or `web.yaml:3` for three in the mix) or plain data in Kubernetes'
+    form.
     """
     settings = _settings(config, plugins, feature_gates, seed)
     kinds = [kind for pod in pods for kind in _kinds(pod)]
@@ -140,9 +142,9 @@ def rebalance(
     feature_gates: Gates = "",
     seed: int | None = None,
 ) -> RebalancePlan:
-    """Moves of pods that make the cluster better at `spread`, `pack`, `cost` or `constraints`; nothing is moved.
+    """Plan moves that improve the cluster for `spread`, `pack`, `cost` or `constraints`; nothing is moved.
 
-    With `by_eviction` only moves that evicting the pod brings about by itself.
+    With `by_eviction`, only moves that the scheduler makes by itself after an eviction.
     """
     if objective not in tuple(Objective):
         raise InputError(f'objective: expected one of {", ".join(Objective)}; got "{objective}"')

@@ -1,8 +1,9 @@
-"""What a scheduler tells about itself: metrics and logs.
+"""Observe: metrics and logs of a scheduler.
 
-Lives here: the metrics with kube-scheduler's names, their text form for Prometheus, and the set-up of logging.
-May enter: `errors`, `clock`, nothing else of the package; anyone may import from here. Must not happen: a look-up by
-label, a lock or a string on the way of a pod. Called by: everyone who has something to count, and drivers that show it.
+Lives here: the metrics with kube-scheduler's names, their text form for Prometheus, and the set-up
+of logging. May enter: `errors`, `clock`, nothing else of the package; every folder may import from
+here. Must not happen: a look-up by label, a lock or a string on the path of a pod. Called by: all
+code that counts something, and drivers that serve metrics.
 """
 
 from .profile_metrics import ERROR, UNSCHEDULABLE, ExtensionPoint, ProfileMetrics

@@ -15,13 +15,13 @@ from .series import Distribution
 
 
 class FamilyCollector(Collector):
-    """Shows our families to a registry of prometheus_client."""
+    """Exposes our families to a registry of prometheus_client."""
 
     def __init__(self, families: Sequence[Family]) -> None:
         self._families = families
 
     def collect(self) -> Iterator[Metric]:
-        """Everything there is at this moment."""
+        """All current metrics."""
         return map(_as_metric, self._families)
 
 
@@ -51,7 +51,7 @@ def _as_metric(family: Family) -> Metric:
 
 
 def _buckets(bounds: Iterable[float], seen: Distribution) -> list[tuple[str, float]]:
-    """How many observations each limit holds, those of smaller limits included."""
-    # As Go writes them: 1 rather than 1.0. Rules that name a bucket name it like that.
+    """Cumulative number of observations per bucket limit."""
+    # Formatted as Go does: 1 rather than 1.0. Rules that name a bucket use that form.
     limits = [str(bound).removesuffix(".0") for bound in bounds]
     return list(zip((*limits, "+Inf"), accumulate(seen.counts), strict=True))

@@ -1,7 +1,7 @@
-"""Families: all series of one metric, told apart by the values of its labels.
+"""Families: all series of one metric, distinguished by label values.
 
-`labels` is for set-up, where somebody obtains the series to hold on to. A series shows up once there is something to
-show; one without labels, and a gauge, always do.
+`labels` is for set-up code, which keeps the series it gets. A series is exposed once it has data;
+one without labels, and a gauge, always are.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from .series import Counter, Distribution, Gauge, Histogram, Tally
 LabelValues: TypeAlias = tuple[str, ...]
 Values: TypeAlias = Mapping[LabelValues, int]
 Source: TypeAlias = Callable[[], Mapping[Any, int]]
-"""Gives numbers by LabelValues; any tuple of strings of the right length will do."""
+"""Returns numbers by LabelValues; any tuple of strings of the right length is valid."""
 S = TypeVar("S")
 
 
 class Family(ABC):
-    """One metric: its name, what it means, its labels."""
+    """One metric: its name, help text and labels."""
 
     def __init__(self, name: str, help: str, labels: tuple[str, ...]) -> None:
         self.name = name
@@ -29,11 +29,11 @@ class Family(ABC):
 
     @abstractmethod
     def read(self) -> Mapping[LabelValues, Any]:
-        """What there is to show, by the values of the labels."""
+        """The exposed data, by label values."""
 
 
 class Recorded(Family, Generic[S]):
-    """A metric whose series somebody holds and changes."""
+    """A metric whose series are held and changed by other code."""
 
     def __init__(
         self, name: str, help: str, labels: tuple[str, ...], make: Callable[[], S]
@@ -56,7 +56,7 @@ class Recorded(Family, Generic[S]):
         return series
 
     def together(self, several: Iterable[LabelValues]) -> Tally:
-        """One counter for several series, for what happens to all of them alike; always the same object."""
+        """One counter for several series that always grow together; always the same object."""
         key = tuple(several)
         for values in key:
             self.labels(*values)
@@ -105,7 +105,7 @@ class HistogramFamily(Recorded[Histogram]):
         return found
 
     def counts(self) -> Values:
-        """How many observations each series has: a counter that comes for free."""
+        """The number of observations per series, usable as a counter at no extra cost."""
         return {values: seen.count for values, seen in self.read().items()}
 
 
@@ -120,7 +120,7 @@ class GaugeFamily(Recorded[Gauge]):
 
 
 class ReadCounter(Family):
-    """A counter that somebody keeps anyway: asked for when it is shown. Its `source` may be set later."""
+    """A counter maintained elsewhere, read when it is exposed. Its `source` may be set later."""
 
     def __init__(
         self, name: str, help: str, labels: tuple[str, ...], source: Source = dict
@@ -133,4 +133,4 @@ class ReadCounter(Family):
 
 
 class ReadGauge(ReadCounter):
-    """A gauge that somebody keeps anyway."""
+    """A gauge maintained elsewhere."""

@@ -1,4 +1,4 @@
-"""Logs: what the commands set up for the log records that the package and its plugins write."""
+"""Logs: the commands' set-up for log records of the package and its plugins."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
-"""By how often `-v` is given; more is the last."""
+"""Level by number of `-v`; more than that gives the last."""
 
 
 class TextFormatter(logging.Formatter):
-    """One line for people: time, level, where, what; a traceback below it."""
+    """One readable line: time, level, logger, message; a traceback below it."""
 
     def __init__(self) -> None:
         super().__init__("{asctime} {levelname:<7} {name}: {message}", style="{")
@@ -42,7 +42,7 @@ def set_up_logging(
 ) -> None:
     """Write log records to `stream` (standard error): warnings, with `verbosity` 1 more, with 2 everything.
 
-    Takes the place of what was set up before. It is for all packages, as plugins may come from any.
+    Replaces the previous set-up. It covers all packages, as plugins may come from any.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if as_json else TextFormatter())

@@ -1,7 +1,7 @@
-"""ProfileMetrics: what is recorded for every pod of one profile, ready at hand.
+"""ProfileMetrics: preallocated series recorded for every pod of one profile.
 
-Mirrors pkg/scheduler/metrics/profile_metrics.go. An attempt costs the moments on its way (`times.py`), one call of
-`scheduled` or `failed`, and a tally for the extension points at which nobody had anything to do.
+Mirrors pkg/scheduler/metrics/profile_metrics.go. An attempt costs its timestamps (`times.py`), one
+call of `scheduled` or `failed`, and a tally for the extension points without work.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from .times import (
 )
 
 SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
-"""How an attempt ends."""
+"""Result of an attempt."""
 SUCCESS, SKIP, FAILURE = "Success", "Skip", "Error"
 """Names of the codes of a Status."""
 
 MANY_ATTEMPTS = 15
-"""Pods with so many attempts, or more, are shown together."""
+"""Pods with at least this many attempts share one label value."""
 FOLD_AFTER = 1024
-"""So many attempts are gathered before their times are sorted into the histograms."""
+"""Number of attempts buffered before their times are added to the histograms."""
 
 
 class ExtensionPoint:
@@ -51,7 +51,7 @@ class ExtensionPoint:
         self.success = family.labels(name, SUCCESS, profile)
 
     def ended(self, status: str, seconds: float) -> None:
-        """All its plugins were run; `status` is the name of the code they came to."""
+        """Record that all its plugins ran; `status` is the name of the resulting code."""
         self._family.labels(self._name, status, self._profile).observe(seconds)
 
 
@@ -76,7 +76,7 @@ class AttemptHistograms:
 
 
 class ProfileMetrics:
-    """What the pods of the profile `name` leave behind."""
+    """The metrics of the pods of the profile `name`."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class ProfileMetrics:
         self._failed: dict[str, list[float]] = {UNSCHEDULABLE: [], ERROR: []}
         self._points: dict[str, ExtensionPoint] = {}
         self._unasked = self.idle(STRETCHES)
-        """Pods whose best node was known without asking anybody."""
+        """Pods whose best node was found without running plugins."""
 
     # Before the first pod
 
@@ -104,13 +104,13 @@ class ProfileMetrics:
         return self._points[name]
 
     def idle(self, points: Iterable[str]) -> Tally:
-        """One counter for extension points at which nobody had anything to do: not worth a look at the clock."""
+        """One counter for extension points without work, which are not timed."""
         return self._histograms.points.together(
             (name, SKIP if name == "PreBindPreFlight" else SUCCESS, self.name) for name in points
         )
 
     def evaluations(self, plugins: Mapping[str, Iterable[str]]) -> Tally:
-        """One counter for the plugins that have a say about the same pods, by extension point."""
+        """One counter for the plugins that run for the same pods, by extension point."""
         return self._evaluations.together(
             (plugin, point, self.name) for point, names in plugins.items() for plugin in names
         )
@@ -120,9 +120,9 @@ class ProfileMetrics:
     def scheduled(
         self, times: Times, attempts: int, waited_s: float, was_flushed: bool = False
     ) -> None:
-        """A pod was bound in its how-manieth attempt, so long after it first was active.
+        """Record a bound pod: its number of attempts, and the seconds since it was first active.
 
-        `was_flushed`: it had waited too long, and no event had brought it back.
+        `was_flushed`: it exceeded the waiting limit, and no event had requeued it.
         """
         times[ATTEMPTS] = attempts
         times[WAITED_S] = waited_s
@@ -134,21 +134,21 @@ class ProfileMetrics:
             self.fold()
 
     def failed(self, times: Times, result: str) -> None:
-        """An attempt ended without a node: UNSCHEDULABLE or ERROR."""
+        """Record an attempt that ended without a node: UNSCHEDULABLE or ERROR."""
         failed = self._failed[result]
         failed += times
         if len(failed) >= FOLD_AFTER * LENGTH:
             self.fold()
 
     def broke_off(self, times: Times, moment: float) -> None:
-        """A plugin failed on the way to a decision: where the attempt was at `moment`, it ended with an error."""
+        """Record a plugin failure: the attempt ended with an error at `moment`."""
         for point, (begin, end) in STRETCHES.items():
             if math.isnan(times[end]) and not math.isnan(times[begin]):
                 self.point(point).ended(FAILURE, moment - times[begin])
                 return
 
     def fold(self) -> None:
-        """Sort the times that were gathered into the histograms."""
+        """Add the buffered times to the histograms."""
         for result, flat in ((SCHEDULED, self._scheduled), *self._failed.items()):
             if flat:
                 self._fold(result, flat)

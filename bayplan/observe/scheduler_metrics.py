@@ -1,11 +1,13 @@
-"""SchedulerMetrics: what a scheduler counts and times, under the names that dashboards for kube-scheduler know.
+"""SchedulerMetrics: the scheduler's metrics under kube-scheduler's names.
 
-Mirrors pkg/scheduler/metrics/metrics.go: names, labels and buckets are those of v1.36. Durations of work are seconds of
-the machine's clock, also in a simulation; how long a pod waited is seconds of the scheduler's clock.
+Mirrors pkg/scheduler/metrics/metrics.go: names, labels and buckets are those of v1.36. Durations of
+work are seconds of the machine's clock, also in a simulation; waiting times of pods are seconds of
+the scheduler's clock.
 
-Left out, because nothing here does what they measure: batch_*, get_node_hint_* and store_schedule_results_* (kept
-answers take the place of opportunistic batching), async_api_call_*, pending_async_api_calls and podgroup_* (off by
-default in v1.36), and volume_binder_cache_requests_total (which upstream does not count, either).
+Left out, because there is no such mechanism here: batch_*, get_node_hint_* and
+store_schedule_results_* (cached results replace opportunistic batching), async_api_call_*,
+pending_async_api_calls and podgroup_* (off by default in v1.36), and
+volume_binder_cache_requests_total (which upstream does not count, either).
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from .profile_metrics import AttemptHistograms, ProfileMetrics
 from .series import exponential_buckets
 
 SAMPLED_ONE_IN = 10
-"""In this share of attempts and events each plugin is timed."""
+"""Share of attempts and events in which each plugin is timed."""
 SAMPLES = 1000
 
 ATTEMPT_S = exponential_buckets(0.001, 2, 15)
@@ -41,14 +43,15 @@ F = TypeVar("F", bound=Family)
 
 
 class SchedulerMetrics:
-    """All metrics of one scheduler. `profile` has what is recorded for every pod; the rest is on the way of few.
+    """All metrics of one scheduler. `profile` has what is recorded for every pod; the rest is off the hot path.
 
-    What others count anyway is read when it is shown: whoever builds the scheduler sets the `source` of those.
+    Values maintained elsewhere are read when exposed: the code that builds the scheduler sets their
+    `source`.
     """
 
     def __init__(self) -> None:
         self.families: list[Family] = []
-        """Everything there is to show, in order."""
+        """All families, in order."""
         self._add_attempts()
         self._add_pods()
         self._add_plugins()
@@ -68,7 +71,7 @@ class SchedulerMetrics:
         """Whether to time each plugin this time."""
 
     def profile(self, name: str) -> ProfileMetrics:
-        """What is recorded for the pods of one profile; always the same object."""
+        """The metrics for pods of one profile; always the same object."""
         if name not in self._profiles:
             self._profiles[name] = ProfileMetrics(
                 name, self._shared, self.plugin_evaluation, self.after_flush
@@ -76,11 +79,11 @@ class SchedulerMetrics:
         return self._profiles[name]
 
     def plugin_ended(self, plugin: str, point: str, status: str, seconds: float) -> None:
-        """A plugin has answered, in an attempt that is sampled."""
+        """Record the duration of a plugin, in a sampled attempt."""
         self.plugin_duration.labels(plugin, point, status).observe(seconds)
 
     def evicting(self) -> Callable[[bool], None]:
-        """The victims of a pod are about to be deleted; the answer is to be called with whether that went well."""
+        """Start timing the deletion of a pod's victims; call the result with whether it succeeded."""
         started = perf_counter()
 
         def over(is_success: bool) -> None:
@@ -90,29 +93,29 @@ class SchedulerMetrics:
         return over
 
     def add(self, family: F) -> F:
-        """Show one more metric; for plugins that bring their own."""
+        """Expose one more metric; for plugins with their own."""
         self.families.append(family)
         return family
 
     def fold(self) -> None:
-        """Sort the times that were gathered into the histograms."""
+        """Add the buffered times to the histograms."""
         for profile in self._profiles.values():
             profile.fold()
 
     def render(self, *, process: bool = False) -> str:
         """Everything in the text format of Prometheus; `process` adds the metrics of this very process."""
-        from .exposition import render  # loads prometheus_client, which only those need who look
+        from .exposition import render  # imports prometheus_client, which only exposition needs
 
         self.fold()
         return render(self.families, process=process)
 
-    # What there is
+    # Families
 
     def _add_attempts(self) -> None:
         self.schedule_attempts = self.add(
             ReadCounter(
                 "scheduler_schedule_attempts_total",
-                "Attempts to schedule a pod, by how they ended. 'unschedulable': no node can take the pod; "
+                "Attempts to schedule a pod, by result. 'unschedulable': no node can take the pod; "
                 "'error': the scheduler, or what it depends on, failed.",
                 ("result", "profile"),
                 lambda: self.attempt_duration.counts(),
@@ -121,7 +124,7 @@ class SchedulerMetrics:
         self.attempt_duration = self.add(
             HistogramFamily(
                 "scheduler_scheduling_attempt_duration_seconds",
-                "Time of an attempt, from the queue to the binding or the refusal.",
+                "Time of an attempt, from the queue to the binding or the rejection.",
                 ATTEMPT_S,
                 ("result", "profile"),
             )
@@ -129,21 +132,21 @@ class SchedulerMetrics:
         self.algorithm = self.add(
             HistogramFamily(
                 "scheduler_scheduling_algorithm_duration_seconds",
-                "Time to find a node for a pod, or to see that there is none and try to make room.",
+                "Time to find a node for a pod, or to fail and attempt preemption.",
                 ATTEMPT_S,
             )
         ).labels()
         self.bindings = self.add(
             GaugeFamily(
                 "scheduler_goroutines",
-                "Work under way beside the scheduling of the next pods, by kind.",
+                "Tasks running concurrently with the scheduling of the next pods, by kind.",
                 ("operation",),
             )
         ).labels("binding")
         self.permit_wait = self.add(
             HistogramFamily(
                 "scheduler_permit_wait_duration_seconds",
-                "Time for which Permit plugins held a pod back, by what came of it.",
+                "Time for which Permit plugins held a pod, by result.",
                 ATTEMPT_S,
                 ("result",),
             )
@@ -168,8 +171,8 @@ class SchedulerMetrics:
         self.after_flush = self.add(
             CounterFamily(
                 "scheduler_pod_scheduled_after_flush_total",
-                "Pods that no event brought back, that were tried again because they had waited too long, and that "
-                "then found a node. Many of them mean that events or hints are missing.",
+                "Pods that no event requeued, that were retried because they exceeded the waiting limit, and that "
+                "were then scheduled. Many of them mean that events or hints are missing.",
             )
         ).labels()
 
@@ -185,8 +188,8 @@ class SchedulerMetrics:
         self.plugin_duration = self.add(
             HistogramFamily(
                 "scheduler_plugin_execution_duration_seconds",
-                "Time that one plugin took at an extension point, in a tenth of the attempts in which plugins are "
-                "asked.",
+                "Time that one plugin took at an extension point, in a tenth of the attempts in which plugins "
+                "run.",
                 PLUGIN_S,
                 ("plugin", "extension_point", "status"),
             )
@@ -194,14 +197,14 @@ class SchedulerMetrics:
         self.plugin_evaluation = self.add(
             CounterFamily(
                 "scheduler_plugin_evaluation_total",
-                "Attempts in which a plugin had a say at PreFilter, Filter, PreScore or Score.",
+                "Attempts in which a plugin ran at PreFilter, Filter, PreScore or Score.",
                 ("plugin", "extension_point", "profile"),
             )
         )
         self.volume_errors = self.add(
             CounterFamily(
                 "scheduler_volume_scheduling_stage_error_total",
-                "Errors while the volumes of a pod were looked for, reserved or bound.",
+                "Errors while the volumes of a pod were searched, reserved or bound.",
                 ("operation",),
             )
         )
@@ -210,20 +213,20 @@ class SchedulerMetrics:
         self.preemption_attempts = self.add(
             CounterFamily(
                 "scheduler_preemption_attempts_total",
-                "Attempts to make room for a pod by pushing out others.",
+                "Attempts to preempt pods for a pod.",
             )
         ).labels()
         self.preemption_victims = self.add(
             HistogramFamily(
                 "scheduler_preemption_victims",
-                "Pods that were chosen to make room for one.",
+                "Victims selected by a preemption.",
                 exponential_buckets(1, 2, 7),
             )
         ).labels()
         self.evictions = self.add(
             HistogramFamily(
                 "scheduler_preemption_goroutines_duration_seconds",
-                "Time it took to have the victims of one pod deleted, by what came of it.",
+                "Time to delete the victims of one pod, by result.",
                 WAITING_S,
                 ("result",),
             )
@@ -231,7 +234,7 @@ class SchedulerMetrics:
         self.add(
             ReadCounter(
                 "scheduler_preemption_goroutines_execution_total",
-                "Pods whose victims were deleted, by what came of it.",
+                "Pods whose victims were deleted, by result.",
                 ("result",),
                 self.evictions.counts,
             )
@@ -241,29 +244,29 @@ class SchedulerMetrics:
         self.pending_pods = self.add(
             ReadGauge(
                 "scheduler_pending_pods",
-                "Pods that wait. 'active': for their turn; 'backoff': for the end of their backoff; "
-                "'unschedulable': after a failed attempt, for something to happen; 'gated': held back, never tried.",
+                "Pending pods. 'active': ready; 'backoff': until the end of their backoff; "
+                "'unschedulable': after a failed attempt, until an event; 'gated': held by PreEnqueue.",
                 ("queue",),
             )
         )
         self.incoming_pods = self.add(
             ReadCounter(
                 "scheduler_queue_incoming_pods_total",
-                "Pods that entered a part of the queue, by the event that brought them there.",
+                "Pods that entered a part of the queue, by event.",
                 ("queue", "event"),
             )
         )
         self.unschedulable_pods = self.add(
             ReadGauge(
                 "scheduler_unschedulable_pods",
-                "Waiting pods that a plugin refused. A pod counts for each of them, so the sum means nothing.",
+                "Pending pods that a plugin rejected. A pod counts once per plugin, so the sum is meaningless.",
                 ("plugin", "profile"),
             )
         )
         self.cache_size = self.add(
             ReadGauge(
                 "scheduler_cache_size",
-                "Nodes that are known, pods on them, and pods that are assumed to be on them.",
+                "Nodes, pods and assumed pods in the cache.",
                 ("type",),
             )
         )
@@ -272,14 +275,14 @@ class SchedulerMetrics:
         self.inflight_events = self.add(
             ReadGauge(
                 "scheduler_inflight_events",
-                "Events that are remembered for pods being scheduled; PodPopped counts those pods.",
+                "Events recorded for pods in flight; PodPopped counts those pods.",
                 ("event",),
             )
         )
         self.event_handling = self.add(
             HistogramFamily(
                 "scheduler_event_handling_duration_seconds",
-                "Time to bring back the pods that a change in the cluster matters to.",
+                "Time to requeue the pods affected by a cluster event.",
                 POINT_S,
                 ("event",),
             )
@@ -287,7 +290,7 @@ class SchedulerMetrics:
         self.hint_duration = self.add(
             HistogramFamily(
                 "scheduler_queueing_hint_execution_duration_seconds",
-                "Time that a plugin took to say whether an event is worth a new attempt, a tenth of the times.",
+                "Time that a plugin took for a queueing hint, in a tenth of the calls.",
                 PLUGIN_S,
                 ("plugin", "event", "hint"),
             )
@@ -297,14 +300,14 @@ class SchedulerMetrics:
         self.claim_creates = self.add(
             CounterFamily(
                 "scheduler_resourceclaim_creates_total",
-                "ResourceClaims that were made for extended resources, by what came of it.",
+                "ResourceClaims created for extended resources, by result.",
                 ("status",),
             )
         )
         self.device_allocations = self.add(
             CounterFamily(
                 "scheduler_dra_bindingconditions_allocations_total",
-                "Devices that had to be made ready before a pod could be bound, by what came of it.",
+                "Devices that had to become ready before a pod could be bound, by result.",
                 ("profile", "driver", "status"),
             )
         )
@@ -320,7 +323,7 @@ class SchedulerMetrics:
 
 @lru_cache
 def _sampling(one_in: int) -> tuple[bool, ...]:
-    """True once in `one_in` times on average, in no order that work could fall in step with."""
+    """True once in `one_in` times on average, in an irregular order, so that periodic work is not missed."""
     answers = [number % one_in == 0 for number in range(SAMPLES)]
     random.Random(0).shuffle(answers)
     return tuple(answers)

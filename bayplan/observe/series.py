@@ -1,7 +1,8 @@
-"""Series: the numbers that are counted, as plain objects.
+"""Series: the counted numbers, as plain objects.
 
-Whoever counts holds such an object and changes it: no look-up, no lock. That is safe because one thread records and
-reads, the scheduler's; a driver with others has it do the reading between two attempts.
+The counting code holds such an object and changes it: no look-up, no lock. That is safe because a
+single thread, the scheduler's, records and reads; a driver with other threads runs the reading on
+the scheduler's thread between two attempts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 
 class Counter:
-    """Only ever grows: `count += 1`."""
+    """A counter: `count += 1`."""
 
     __slots__ = ("count",)
 
@@ -23,13 +24,14 @@ class Counter:
 
 
 class Tally(Counter):
-    """Stands for several series at once, each of which grows by `count`; in a histogram, by that many zeros."""
+    """A counter for several series at once, each of which grows by `count`; in a histogram, by that
+    many zeros."""
 
     __slots__ = ()
 
 
 class Gauge:
-    """What is so now: `value += 1`, `value -= 1`."""
+    """A gauge: `value += 1`, `value -= 1`."""
 
     __slots__ = ("value",)
 
@@ -39,7 +41,7 @@ class Gauge:
 
 @dataclass(slots=True)
 class Distribution:
-    """What a histogram has seen: observations per bucket, the one without a limit last, and their sum."""
+    """Contents of a histogram: observations per bucket, the unlimited one last, and their sum."""
 
     counts: list[int]
     sum: float
@@ -61,12 +63,12 @@ class Histogram:
         self._sum = 0.0
 
     def observe(self, value: float) -> None:
-        """Note one observation."""
+        """Add one observation."""
         self._counts[bisect_left(self._bounds, value)] += 1
         self._sum += value
 
     def observe_all(self, values: NDArray[np.float64]) -> None:
-        """Note many at once; NaN stands for nothing observed."""
+        """Add many observations at once; NaN stands for nothing observed."""
         values = values[~np.isnan(values)]
         buckets = np.bincount(self._edges.searchsorted(values), minlength=len(self._counts))
         self._counts = [
@@ -75,7 +77,7 @@ class Histogram:
         self._sum += float(values.sum())
 
     def read(self) -> Distribution:
-        """All that was observed so far."""
+        """All observations so far."""
         return Distribution(list(self._counts), self._sum)
 
 
@@ -83,6 +85,6 @@ def exponential_buckets(start: float, factor: float, count: int) -> list[float]:
     """`count` limits, each `factor` times the one before."""
     bounds = [start]
     while len(bounds) < count:
-        # Step by step, so that rounding is Go's, and with it the text of the `le` label.
+        # Multiplied step by step, so that rounding is Go's, and with it the text of the `le` label.
         bounds.append(bounds[-1] * factor)
     return bounds

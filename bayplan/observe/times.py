@@ -1,7 +1,8 @@
-"""Times: when an attempt was where, by the machine's clock.
+"""Times: timestamps of the steps of an attempt, by the machine's clock.
 
-A list of moments, filled in on the way of a pod: `times[FILTERED] = perf_counter()`. What did not happen stays NaN. The
-durations are worked out later, of many attempts at once, so that a moment costs hardly more than looking at the clock.
+A list of moments, filled in during an attempt: `times[FILTERED] = perf_counter()`. Steps that did
+not happen stay NaN. The durations are computed later, for many attempts at once, so that a
+timestamp costs hardly more than reading the clock.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ Times: TypeAlias = list[float]
 Floats: TypeAlias = NDArray[np.float64]
 
 STARTED, PRE_FILTERED, FILTERED, PRE_SCORING, PRE_SCORED, SCORED, DECIDED, BINDING, ENDED = range(9)
-"""The attempt began; PreFilter and Filter ended with success; PreScore began, PreScore and Score ended with success; a
-node was chosen, or there is none (DECIDED); Bind began (BINDING); the attempt was over (ENDED), as was Bind."""
+"""The attempt began; PreFilter and Filter succeeded; PreScore began, PreScore and Score succeeded;
+a node was chosen, or there is none (DECIDED); Bind began (BINDING); the attempt ended (ENDED); Bind
+ended."""
 ATTEMPTS, WAITED_S = 9, 10
-"""Filled in at the end: which attempt of its pod it was, and seconds since the pod first was active."""
+"""Filled in at the end: the pod's number of attempts, and seconds since the pod was first active."""
 LENGTH = 11
 
 NEVER: Times = [math.nan] * LENGTH
-"""Where nobody has been yet. `NEVER.copy()` begins a new attempt."""
+"""An empty attempt; `NEVER.copy()` starts a new one."""
 
 STRETCHES = {
     "PreFilter": (STARTED, PRE_FILTERED),
@@ -33,10 +35,10 @@ STRETCHES = {
     "PreScore": (PRE_SCORING, PRE_SCORED),
     "Score": (PRE_SCORED, SCORED),
 }
-"""Extension points, from where to where."""
+"""First and last moment of each extension point."""
 
 
 def as_rows(flat: Sequence[float]) -> Floats:
     """float64, a row of LENGTH for each attempt."""
-    # Three times as fast as np.array(flat), and this is the better part of what timing a pod costs.
+    # Three times as fast as np.array(flat), which would dominate the cost of timing a pod.
     return np.frombuffer(struct.pack(f"{len(flat)}d", *flat)).reshape(-1, LENGTH)

@@ -1,8 +1,8 @@
-"""When a pod is tried, and when again.
+"""Queue: when a pod is tried, and when it is retried.
 
-Lives here: the scheduling queue with its four parts (active, backoff, unschedulable, in flight) and the nominator.
-May enter: `api`, `framework`. Must not happen: judging whether a pod fits, waiting, reading the clock of the machine.
-Called by: `scheduler`.
+Lives here: the scheduling queue with its four parts (active, backoff, unschedulable, in flight) and
+the nominator. May enter: `api`, `framework`. Must not happen: judging whether a pod fits, waiting,
+reading the machine's clock. Called by: `scheduler`.
 """
 
 from .counters import QueueCounters

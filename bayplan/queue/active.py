@@ -1,4 +1,4 @@
-"""ActiveQueue: the pods that are ready, and handing them out.
+"""ActiveQueue: the pods that are ready to be scheduled.
 
 Mirrors pkg/scheduler/backend/queue/active_queue.go.
 """
@@ -20,7 +20,8 @@ log = logging.getLogger(__name__)
 
 
 class ActiveQueue:
-    """Ready pods in the order of the QueueSort plugin; when there are none, rejected ones cut their backoff short."""
+    """Ready pods in the order of the QueueSort plugin; when there are none, pods are popped from
+    backoff early."""
 
     def __init__(
         self,
@@ -34,7 +35,7 @@ class ActiveQueue:
         self._in_flight = in_flight
         self._counters = counters
         self.scheduling_cycle = 0
-        """How many pods were popped."""
+        """Number of pops."""
 
     def pop(self) -> QueuedPodInfo | None:
         """The next pod to schedule, in flight from now on; None when none is ready."""

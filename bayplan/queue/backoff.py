@@ -1,6 +1,7 @@
-"""BackoffQueue: pods that may be tried again, but not yet.
+"""BackoffQueue: pods that may be retried after their backoff.
 
-Mirrors pkg/scheduler/backend/queue/backoff_queue.go, with popping from the backoff queue switched on.
+Mirrors pkg/scheduler/backend/queue/backoff_queue.go, with popping from the backoff queue switched
+on.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from .ticks import SECOND, micros, window
 
 
 class BackoffQueue:
-    """Two heaps: pods that were rejected may be popped early, pods that met an error may not.
+    """Two heaps: rejected pods may be popped early, pods after an error may not.
 
-    A pod comes here for the rest of its backoff, which grows with each failure. Backoff ends in whole seconds of the
-    wall clock, and all pods of one such window are let go at its end; within it the order is that of the active queue.
+    A pod stays here for the rest of its backoff, which grows with each failure. Backoff ends in
+    whole seconds of the wall clock, and all pods of one such window are released at its end; within
+    it the order is that of the active queue.
     """
 
     def __init__(
@@ -35,17 +37,17 @@ class BackoffQueue:
         count = info.consecutive_errors_count or info.unschedulable_count
         if count == 0 or self._max == 0:
             return NO_BACKOFF
-        # In nanoseconds, as the shift drops bits.
+        # In nanoseconds, because the shift drops bits.
         shift = count - 1
         backoff = self._max if self._initial > self._max >> shift else self._initial << shift
         return float((micros(info.timestamp) * 1000 + backoff) // (SECOND * 1000))
 
     def is_backing_off(self, info: QueuedPodInfo, now: float) -> bool:
-        """Whether the pod has to wait: also all through the second its backoff ends in."""
+        """Whether the pod is still backing off, including the whole second in which its backoff ends."""
         return info.backoff_expiration >= window(now)
 
     def add(self, info: QueuedPodInfo) -> None:
-        """Keep the pod for the rest of its backoff."""
+        """Add the pod for the rest of its backoff."""
         into, other = self.rejected, self.errors
         if not info.has_rejectors:
             into, other = other, into
@@ -53,7 +55,7 @@ class BackoffQueue:
         other.delete(info.pod.key)
 
     def replace_pod(self, key: str, pod: Pod) -> QueuedPodInfo | None:
-        """Put a new version of the pod in the place of the old one, if it is here."""
+        """Replace the pod by its new version, if present."""
         for heap in (self.rejected, self.errors):
             info = heap.get(key)
             if info is not None:
@@ -67,11 +69,11 @@ class BackoffQueue:
         return self.rejected.get(key) or self.errors.get(key)
 
     def delete(self, key: str) -> QueuedPodInfo | None:
-        """Remove the pod, if it is here."""
+        """Remove the pod, if present."""
         return self.rejected.delete(key) or self.errors.delete(key)
 
     def pop_completed(self, now: float) -> list[QueuedPodInfo]:
-        """Remove and return the pods whose backoff is over, the rejected ones first."""
+        """Remove and return the pods whose backoff is over, rejected ones first."""
         completed = []
         for heap in (self.rejected, self.errors):
             while (first := heap.peek()) is not None and not self.is_backing_off(first, now):
@@ -80,7 +82,7 @@ class BackoffQueue:
         return completed
 
     def next_completion(self) -> float | None:
-        """The whole second at which the next pod can be let go; None when no pod is here."""
+        """The whole second at which the next pod can be released; None when empty."""
         heads = [info for info in (self.rejected.peek(), self.errors.peek()) if info is not None]
         return min((info.backoff_expiration + 1 for info in heads), default=None)
 

@@ -1,4 +1,4 @@
-"""QueueCounters: what the queue counts, as plain integers for whoever shows them.
+"""QueueCounters: counts of the queue, as plain integers.
 
 The numbers behind scheduler_queue_incoming_pods_total and scheduler_unschedulable_pods.
 """
@@ -18,7 +18,7 @@ GATED = "gated"
 
 @dataclass(slots=True)
 class QueueCounters:
-    """Counts since the start (`incoming`) and counts of now (`rejected_by`)."""
+    """Counts since the start (`incoming`) and current counts (`rejected_by`)."""
 
     incoming: defaultdict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
     """Pods that entered a part of the queue, by part and event label."""
@@ -26,7 +26,7 @@ class QueueCounters:
     """Pods that a plugin rejected, by plugin and profile."""
 
     def count_rejectors(self, info: QueuedPodInfo, change: int) -> None:
-        """The pod waits for its rejectors (+1), or no longer does (-1)."""
+        """Count the pod for its rejectors (+1), or no longer (-1)."""
         profile = info.pod.scheduler_name
         plugins = info.unschedulable_plugins
         for plugin in plugins | info.pending_plugins if info.pending_plugins else plugins:

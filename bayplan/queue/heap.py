@@ -1,6 +1,6 @@
 """KeyedHeap: a priority queue whose items are found, replaced and deleted by key.
 
-Plays the part of pkg/scheduler/backend/heap/heap.go.
+Corresponds to pkg/scheduler/backend/heap/heap.go.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 SLACK = 64
-"""Outdated slots that are always tolerated."""
+"""Number of stale slots that never trigger a cleanup."""
 
 
 class KeyedHeap(Generic[T]):
-    """Items in the order of `sort_key`, of equal ones the first to come first.
+    """Items in the order of `sort_key`, equal ones in order of insertion.
 
-    A deleted or moved item leaves its slot behind; such slots are passed over when they surface and swept out when
-    they are the majority. So all operations are a few calls of C code and O(log n), deletion on average. Items mostly
-    come in order: those that come after all before them stand in a row beside the heap, and cost even less.
+    A deleted or moved item leaves a stale slot; stale slots are skipped when popped and removed
+    when they are the majority. So all operations are a few calls of C code and O(log n), deletion
+    amortised. Items mostly arrive in order: those that sort after all earlier ones are appended to
+    a list beside the heap, which is cheaper.
     """
 
     __slots__ = ("_arrivals", "_items", "_row", "_slots", "_sort_key")
@@ -51,7 +52,7 @@ class KeyedHeap(Generic[T]):
             self._sweep()
 
     def pop(self) -> T | None:
-        """Remove and return the first item; None when there is none."""
+        """Remove and return the first item; None when empty."""
         items, slots, row = self._items, self._slots, self._row
         while slots or row:
             if not slots or (row and row[0] < slots[0]):
@@ -65,7 +66,7 @@ class KeyedHeap(Generic[T]):
         return None
 
     def peek(self) -> T | None:
-        """The first item; None when there is none."""
+        """The first item; None when empty."""
         items, slots, row = self._items, self._slots, self._row
         while slots or row:
             in_row = not slots or (row and row[0] < slots[0])
@@ -77,7 +78,7 @@ class KeyedHeap(Generic[T]):
         return None
 
     def delete(self, key: str) -> T | None:
-        """Remove and return the item with this key; None when there is none."""
+        """Remove and return the item with this key; None when absent."""
         found = self._items.pop(key, None)
         if found is None:
             return None
@@ -90,7 +91,7 @@ class KeyedHeap(Generic[T]):
         return None if found is None else found[2]
 
     def in_order(self) -> list[T]:
-        """All items, the first first; the heap stays as it is."""
+        """All items in order, without removing them."""
         return [item for _, _, item in sorted(self._items.values(), key=_rank)]
 
     def __contains__(self, key: str) -> bool:

@@ -1,6 +1,7 @@
-"""QueueingHints: which events are worth a new attempt of which pods.
+"""QueueingHints: which events requeue which pods.
 
-Mirrors isPodWorthRequeuing and isEventOfInterest of pkg/scheduler/backend/queue/scheduling_queue.go.
+Mirrors isPodWorthRequeuing and isEventOfInterest of
+pkg/scheduler/backend/queue/scheduling_queue.go.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from .queued_pod import QueuedPodInfo, Rejection
 log = logging.getLogger(__name__)
 
 Registration: TypeAlias = tuple[ClusterEvent, str, HintFunction | None]
-"""A pattern for events, the plugin that asks for them, and its hint; without one every such event is worth it."""
+"""An event pattern, the plugin that registered it, and its hint; without a hint every such event
+requeues."""
 
 HintMap: TypeAlias = Mapping[str, Iterable[Registration]]
 """The registrations of each profile."""
 
 
 class Strategy(Enum):
-    """What becomes of a waiting pod after an event."""
+    """What to do with a pod after an event."""
 
     SKIP = "skip"
     AFTER_BACKOFF = "after backoff"
@@ -37,10 +39,10 @@ class Strategy(Enum):
 SKIP, AFTER_BACKOFF, IMMEDIATELY = Strategy.SKIP, Strategy.AFTER_BACKOFF, Strategy.IMMEDIATELY
 
 Calls: TypeAlias = Sequence[tuple[HintFunction | None, Strategy]]
-"""The hints to ask, the strongest outcome first, and what it means when one says Queue."""
+"""The hints to call, strongest outcome first, and the strategy when one returns Queue."""
 
 Kind: TypeAlias = Mapping[str, QueuedPodInfo]
-"""Pods, by key, that no hint going by the spec can tell apart."""
+"""Groups of pods, by key, that are equal to hints that depend on the spec only."""
 
 ALWAYS: Calls = ((None, AFTER_BACKOFF),)
 
@@ -54,7 +56,7 @@ class QueueingHints:
         self._plans: dict[ClusterEvent, Plan] = {}
 
     def plan(self, event: ClusterEvent) -> Plan:
-        """What there is to ask about an event."""
+        """The registrations that match an event."""
         plan = self._plans.get(event)
         if plan is None:
             plan = self._plans[event] = Plan(event, self._by_profile, self._metrics)
@@ -62,7 +64,7 @@ class QueueingHints:
 
 
 class Plan:
-    """What there is to ask about one kind of event, for pods with some rejectors."""
+    """The hints for one kind of event, for pods with certain rejectors."""
 
     def __init__(
         self,
@@ -83,21 +85,22 @@ class Plan:
         self.label = str(event)
         self.is_of_interest = self._is_wildcard or bool(self._plugins)
         self.handling = metrics.event_handling.labels(self.label)
-        """Seconds that such an event took."""
+        """Seconds spent on such events."""
         self.unheard = metrics.event_handling.together([(self.label,)])
-        """Such events that nobody waited for."""
+        """Such events that no pod waited for."""
 
     def can_open(self, gating_plugin: str) -> bool:
-        """Whether pods that the plugin holds back are to be looked at; "" stands for pods nobody holds back."""
-        # Upstream asks whether the gating plugin registered the event in any profile, not in the pod's.
+        """Whether pods gated by the plugin must be checked; "" stands for pods that are not gated."""
+        # Upstream checks whether the gating plugin registered the event in any profile, not in the
+        # pod's.
         return not gating_plugin or self._is_wildcard or gating_plugin in self._plugins
 
     def worth(
         self, rejection: Rejection, infos: Iterable[QueuedPodInfo], old: Any, new: Any
     ) -> list[tuple[QueuedPodInfo, Strategy]]:
-        """Which of `infos`, pods with this rejection, the event is worth a new attempt of, and how urgent it is."""
+        """The pods of `infos`, all with this rejection, that the event requeues, with their strategies."""
         if self._is_wildcard and new is not None and rejection.plugins:
-            # A call for one particular pod.
+            # An event about one particular pod.
             target = new.uid if isinstance(new, Pod) else None
             return [(info, AFTER_BACKOFF) for info in infos if info.pod.uid == target]
         calls = self._calls_for(rejection)
@@ -106,7 +109,7 @@ class Plan:
     def worth_of_kinds(
         self, rejection: Rejection, kinds: Iterable[Kind], old: Any, new: Any
     ) -> list[tuple[QueuedPodInfo, Strategy]]:
-        """The same for pods by kind: hints that go by the spec are asked once for all pods of a kind."""
+        """The same for pods by group: hints that depend on the spec only are called once per group."""
         if self._is_wildcard:
             infos = (info for kind in kinds for info in kind.values())
             return self.worth(rejection, infos, old, new)
@@ -128,7 +131,7 @@ class Plan:
         return calls
 
     def strategy(self, info: QueuedPodInfo, rejection: Rejection, old: Any, new: Any) -> Strategy:
-        """What becomes of one pod."""
+        """The strategy for one pod."""
         if self._is_wildcard:
             worth = self.worth(rejection, (info,), old, new)
             return worth[0][1] if worth else SKIP
@@ -136,7 +139,7 @@ class Plan:
         return ask_for(calls, info.pod, old, new) if calls else SKIP
 
     def concerned(self, rejection: Rejection, old: Any, new: Any) -> Iterable[str] | None:
-        """The keys of the pods with this rejection that the event may concern; None: any of them."""
+        """The keys of the pods with this rejection that the event may affect; None: any of them."""
         if self._is_wildcard:
             return None
         if rejection not in self._narrow:
@@ -153,7 +156,7 @@ class Plan:
         return keys
 
     def _narrow_hints(self, rejection: Rejection) -> tuple[NarrowHint, ...] | None:
-        """The hints to ask, if all of them can say whom an event may concern; else None."""
+        """The hints to call, if all of them can tell which pods an event may affect; else None."""
         hints = [hint for hint, _ in self._find_calls(rejection, is_timed=False)]
         narrow = tuple([hint for hint in hints if isinstance(hint, NarrowHint)])
         return narrow if len(narrow) == len(hints) else None
@@ -164,7 +167,7 @@ class Plan:
         matching = self._matching[rejection.profile]
         if is_timed:
             matching = [(name, hint and self._timed(name, hint)) for name, hint in matching]
-        # A plugin that is pending has the last word, also when it is among the unschedulable ones.
+        # A pending plugin takes precedence, even when it is also among the unschedulable ones.
         urgent = [(hint, IMMEDIATELY) for name, hint in matching if name in rejection.pending]
         patient = [
             (hint, AFTER_BACKOFF)
@@ -174,9 +177,9 @@ class Plan:
         return (*urgent, *patient)
 
     def _timed(self, plugin: str, hint: HintFunction) -> HintFunction:
-        """The same hint, with a look at the clock before and after."""
+        """The same hint, timed."""
 
-        @wraps(hint)  # whether it goes by the spec, too
+        @wraps(hint)  # copies its spec-only mark, too
         def timed(pod: Pod, old: Any, new: Any) -> Hint:
             said, started = "Error", perf_counter()
             try:
@@ -193,7 +196,7 @@ class Plan:
 def ask(
     calls: Calls, infos: Iterable[QueuedPodInfo], old: Any, new: Any
 ) -> list[tuple[QueuedPodInfo, Strategy]]:
-    """The pods that are worth a new attempt, and how urgently."""
+    """The pods to requeue, with their strategies."""
     return [
         (info, strategy)
         for info in infos
@@ -204,7 +207,7 @@ def ask(
 def ask_kind(
     calls: Calls, kind: Kind, old: Any, new: Any, about: Collection[Pod]
 ) -> list[tuple[QueuedPodInfo, Strategy]]:
-    """The same for pods of one kind, none of which is special except those that the event is `about`."""
+    """The same for a group of equal pods, except those that the event is `about`."""
     special = [info for pod in about if (info := kind.get(pod.key)) is not None]
     if len(kind) - len(special) < 2 or not all(goes_by_spec(hint) for hint, _ in calls):
         return ask(calls, kind.values(), old, new)
@@ -221,7 +224,7 @@ def ask_kind(
 
 
 def ask_for(calls: Calls, pod: Pod, old: Any, new: Any) -> Strategy:
-    """What becomes of one pod; a hint that raises counts as Queue."""
+    """The strategy for one pod; a hint that raises counts as Queue."""
     for hint, strategy in calls:
         try:
             if hint is not None and hint(pod, old, new) is Hint.SKIP:

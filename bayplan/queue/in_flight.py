@@ -1,4 +1,4 @@
-"""InFlight: the pods that are being scheduled, and what happened meanwhile.
+"""InFlight: the pods being scheduled, and the events since.
 
 Mirrors the in-flight pods and events of pkg/scheduler/backend/queue/active_queue.go.
 """
@@ -27,8 +27,8 @@ class PastEvent(NamedTuple):
 class InFlight:
     """Pods between `pop` and `done`, and the events since the first of them was popped.
 
-    Events are numbered; each pod knows the number of the first event after its pop. Pods are popped in order, so the
-    first pod that is left tells which events are still of use.
+    Events are numbered; each pod has the number of the first event after its pop. Pods are popped
+    in order, so the first remaining pod determines which events are still needed.
     """
 
     def __init__(self) -> None:
@@ -37,11 +37,11 @@ class InFlight:
         self._dropped = 0
 
     def start(self, info: QueuedPodInfo) -> None:
-        """The pod was popped."""
+        """Add a popped pod."""
         self._pods[info.pod.uid] = (self._dropped + len(self._events), info)
 
     def done(self, uid: str) -> None:
-        """The attempt is over; events that only this pod could ask for are dropped."""
+        """End the attempt; events that only this pod needed are dropped."""
         if self._pods.pop(uid, None) is None or not self._events:
             return
         if not self._pods:
@@ -54,12 +54,12 @@ class InFlight:
             self._dropped += 1
 
     def record(self, event: ClusterEvent, old: Any, new: Any) -> None:
-        """Remember the event for the pods in flight; with none there is nothing to remember."""
+        """Record the event for the pods in flight; without any, it is dropped."""
         if self._pods:
             self._events.append(PastEvent(event, old, new))
 
     def events_since(self, uid: str) -> Iterator[PastEvent]:
-        """What happened since the pod was popped, in order."""
+        """The events since the pod was popped, in order."""
         first, _ = self._pods[uid]
         return islice(self._events, first - self._dropped, None)
 
@@ -69,11 +69,11 @@ class InFlight:
 
     @property
     def event_count(self) -> int:
-        """Events that are remembered."""
+        """Number of recorded events."""
         return len(self._events)
 
     def counts(self) -> dict[str, int]:
-        """How many events of each label are remembered, and under POPPED for how many pods."""
+        """Number of recorded events per label, and of pods under POPPED."""
         counts = Counter({POPPED: len(self._pods)})
         for event, count in Counter(past.event for past in self._events).items():
             counts[str(event)] += count

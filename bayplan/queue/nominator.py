@@ -1,4 +1,4 @@
-"""Nominator: which waiting pods are promised a place on which node.
+"""Nominator: pending pods nominated to nodes.
 
 Mirrors pkg/scheduler/backend/queue/nominator.go.
 """
@@ -11,13 +11,13 @@ from ..api.pod import Pod
 from ..framework import KeyLog
 
 FindPod = Callable[[str, str], Pod | None]
-"""(namespace, name) -> the pod as the cluster knows it now; None when it is gone."""
+"""(namespace, name) -> the current pod; None when it was deleted."""
 
 
 class PodNominator:
-    """Nominated pods by node name in the order of nomination, each pod on one node at most.
+    """Nominated pods by node name in the order of nomination, each pod on at most one node.
 
-    With `find_pod`, pods that are gone or have a node by now are not nominated.
+    With `find_pod`, deleted and assigned pods are not nominated.
     """
 
     def __init__(self, find_pod: FindPod | None = None) -> None:
@@ -29,7 +29,8 @@ class PodNominator:
     def add(self, pod: Pod, node_name: str | None = None) -> None:
         """Nominate `pod` to `node_name`, by default to the node in its status.
 
-        The name "" is kept as a nomination to nowhere: updates of a pod whose status names no node keep it, too.
+        The name "" is stored as a nomination without a node: updates of a pod whose status names no
+        node keep it.
         """
         if pod.uid in self._node_of:
             self.delete(pod)
@@ -58,7 +59,7 @@ class PodNominator:
                 self._log.add(node_name)
 
     def update(self, old: Pod, new: Pod) -> None:
-        """The pod changed; a nomination that its status does not mention yet is kept."""
+        """Update the pod; a nomination that its status does not have yet is kept."""
         kept = None
         if not old.nominated_node_name and not new.nominated_node_name:
             kept = self._node_of.get(old.uid)
@@ -69,15 +70,15 @@ class PodNominator:
 
     @property
     def version(self) -> int:
-        """Changes whenever a nomination to some node does."""
+        """Changes with every nomination to a node."""
         return self._log.version
 
     def changed_since(self, version: int) -> Iterable[str] | None:
-        """Nodes whose nominated pods changed after `version`; None when that is no longer known."""
+        """Nodes whose nominated pods changed after `version`; None when that is no longer recorded."""
         return self._log.since(version)
 
     def node_of(self, pod: Pod) -> str:
-        """The node `pod` is nominated to; "" when it is not."""
+        """The node `pod` is nominated to; "" for none."""
         return self._node_of.get(pod.uid, "")
 
     def nominated_pods(self, node_name: str) -> list[Pod]:
@@ -85,11 +86,11 @@ class PodNominator:
         return list(self._by_node.get(node_name, {}).values())
 
     def node_names(self) -> list[str]:
-        """The nodes that some pod is nominated to."""
+        """The nodes with nominated pods."""
         return [name for name in self._by_node if name]
 
     def nominated(self) -> Mapping[str, list[Pod]]:
-        """All nominated pods by node name; under "" those nominated to nowhere."""
+        """All nominated pods by node name; under "" those without a node."""
         return {name: list(pods.values()) for name, pods in self._by_node.items()}
 
     def __bool__(self) -> bool:

@@ -1,6 +1,7 @@
-"""QueuedPodInfo: a pod in the queue, and what the queue remembers of it.
+"""QueuedPodInfo: a pod in the queue with its scheduling history.
 
-Mirrors QueuedPodInfo of pkg/scheduler/framework/types.go. Instead of a signature the pod has its class (`pod.spec`).
+Mirrors QueuedPodInfo of pkg/scheduler/framework/types.go. Instead of a signature the pod has its
+class (`pod.spec`).
 """
 
 from __future__ import annotations
@@ -17,33 +18,33 @@ NO_BACKOFF = 0.0
 
 @dataclass(slots=True, eq=False)
 class QueuedPodInfo:
-    """A pod that waits or is being scheduled. Times are seconds since 1970."""
+    """A pod that is pending or being scheduled. Times are seconds since 1970."""
 
     pod: Pod
     timestamp: float
-    """When it came, or came back from its last attempt; moves between the parts of the queue leave it alone."""
+    """When it was added, or returned from its last attempt; moves within the queue do not change it."""
     attempts: int = 0
-    """How often it was popped."""
+    """Number of pops."""
     backoff_expiration: float = NO_BACKOFF
-    """The whole second its backoff ends in."""
+    """The whole second in which its backoff ends."""
     unschedulable_count: int = 0
     """Attempts that ended with a rejection."""
     consecutive_errors_count: int = 0
-    """Attempts in a row that ended with an error."""
+    """Consecutive attempts that ended with an error."""
     was_flushed_from_unschedulable: bool = False
     flush_timestamp: float = 0.0
     initial_attempt_timestamp: float | None = None
     """When it first entered the active queue."""
     unschedulable_plugins: frozenset[str] = frozenset()
-    """The plugins that rejected it: those of the last attempt, and those that held it back since."""
+    """The plugins that rejected it in the last attempt, and those that gated it since."""
     pending_plugins: frozenset[str] = frozenset()
-    """Those of the last attempt that asked it to wait: when they call, there is no backoff."""
+    """Plugins of the last attempt that returned Pending: their events skip the backoff."""
     gated_by: Status | None = None
-    """What the PreEnqueue plugin said that holds it back now."""
+    """The status of the PreEnqueue plugin that gates it now."""
 
     @property
     def gating_plugin(self) -> str:
-        """The plugin that holds the pod back; "" when none does."""
+        """The plugin that gates the pod; "" for none."""
         return self.gated_by.plugin if self.gated_by is not None else ""
 
     @property
@@ -52,12 +53,12 @@ class QueuedPodInfo:
 
     @property
     def has_rejectors(self) -> bool:
-        """Whether some plugin rejected the pod; without one its attempt ended with an error."""
+        """Whether a plugin rejected the pod; otherwise its attempt ended with an error."""
         return bool(self.unschedulable_plugins or self.pending_plugins)
 
     @property
     def waiting_since(self) -> float:
-        """The time the limit on waiting unschedulable counts from."""
+        """The start of the limit on unschedulable time."""
         return max(self.timestamp, self.flush_timestamp)
 
     @property
@@ -70,14 +71,14 @@ class QueuedPodInfo:
         )
 
     def set_rejectors(self, unschedulable: Iterable[str] = (), pending: Iterable[str] = ()) -> None:
-        """An attempt has ended: who rejected the pod this time; nobody means an error."""
+        """Record the end of an attempt and its rejectors; none means an error."""
         self.unschedulable_plugins = frozenset(unschedulable)
         self.pending_plugins = frozenset(pending)
         self.gated_by = None
 
 
 class Rejection(NamedTuple):
-    """All that decides which hints are asked about a pod; many pods share few of these."""
+    """The key that determines which hints are called for a pod; many pods share few of these."""
 
     profile: str
     unschedulable: frozenset[str]

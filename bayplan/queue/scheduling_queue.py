@@ -1,6 +1,7 @@
-"""SchedulingQueue: the pods that wait, from their arrival to their node.
+"""SchedulingQueue: the pending pods, from creation to binding.
 
-Mirrors pkg/scheduler/backend/queue/scheduling_queue.go, with queueing hints and popping from the backoff queue on.
+Mirrors pkg/scheduler/backend/queue/scheduling_queue.go, with queueing hints and popping from the
+backoff queue on.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ log = logging.getLogger(__name__)
 
 ADD_LABEL, UPDATE_LABEL = str(UNSCHEDULABLE_POD_ADD), str(UNSCHEDULABLE_POD_UPDATE)
 RENOMINATING = frozenset({ADD_LABEL, UPDATE_LABEL})
-"""Events after which a pod that becomes active is nominated by its status."""
+"""Events after which a pod that becomes active is nominated according to its status."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
-    """The part of the configuration that is about waiting; a maximal backoff of 0 means no backoff."""
+    """The queue's part of the configuration; a maximum backoff of 0 disables backoff."""
 
     pod_initial_backoff_s: float = 1.0
     pod_max_backoff_s: float = 10.0
@@ -54,9 +55,10 @@ class QueueSettings:
 class SchedulingQueue:
     """A pod is in one of four places: active (ready), backoff, unschedulable (rejected or gated), in flight.
 
-    Pods are known by namespace and name in the first three, and by uid in flight: a pod may be made anew under its old
-    name while the attempt of the old one is under way. Nothing happens by itself: `next_timer` says when `flush_due`
-    has something to do. Times are seconds since 1970 by the clock's time of day, as backoff ends with whole seconds.
+    Pods are keyed by namespace and name in the first three, and by uid in flight: a pod may be
+    recreated under its name while the attempt of the old one is running. There is no background
+    work: `next_timer` says when to call `flush_due`. Times are seconds since 1970 by the clock's
+    time of day, as backoff ends with whole seconds.
     """
 
     def __init__(
@@ -88,18 +90,19 @@ class SchedulingQueue:
 
     @property
     def scheduling_cycle(self) -> int:
-        """How many pods were popped."""
+        """Number of pops."""
         return self.active.scheduling_cycle
 
-    # Pods come, change and go.
+    # Adding, updating and deleting pods.
 
     def add(self, pod: Pod) -> None:
-        """A new pod to schedule."""
+        """Add a new pod."""
         now = self._now()
         self._to_active(QueuedPodInfo(pod, now), ADD_LABEL, now)
 
     def update(self, old: Pod, new: Pod) -> None:
-        """A waiting pod changed; a rejected or gated one moves when one of its rejectors finds that worth it."""
+        """Update a pending pod; a rejected or gated one moves when one of its rejectors' hints
+        returns Queue."""
         if new.uid in self.in_flight:
             for event in pod_update_events(old, new):
                 self.in_flight.record(event, old, new)
@@ -124,7 +127,7 @@ class SchedulingQueue:
         self._to_active(QueuedPodInfo(new, now), UPDATE_LABEL, now)
 
     def delete(self, pod: Pod) -> None:
-        """The pod is gone, or found its node; an attempt under way goes on until `done`."""
+        """Remove a deleted or assigned pod; a running attempt continues until `done`."""
         self.nominator.delete(pod)
         key = pod.key
         if self.active.heap.delete(key) is None and self.backoff.delete(key) is None:
@@ -135,20 +138,22 @@ class SchedulingQueue:
     # Attempts.
 
     def pop(self) -> QueuedPodInfo | None:
-        """The next pod to schedule; None when none is ready. End the attempt with `done` or by giving the pod back."""
+        """The next pod to schedule; None when none is ready. End the attempt with `done` or by
+        requeueing the pod."""
         return self.active.pop()
 
     def done(self, uid: str) -> None:
-        """The attempt of the pod ended, and it does not come back."""
+        """End the attempt of a pod that is not requeued."""
         self.in_flight.done(uid)
 
     def add_unschedulable_if_not_present(
         self, info: QueuedPodInfo, scheduling_cycle: int = 0
     ) -> str | None:
-        """Give back a popped pod whose attempt failed; its rejectors say why, none means an error.
+        """Requeue a popped pod whose attempt failed; no rejectors means an error.
 
-        Returns the part of the queue it is in now; None when a pod of its name came meanwhile, and this one is
-        dropped. `scheduling_cycle` is not used: with hints, the events since the pop decide.
+        Returns the part of the queue it is in now; None when a pod of its name was added meanwhile,
+        and this one is dropped. `scheduling_cycle` is not used: with hints, the events since the
+        pop decide.
         """
         pod = info.pod
         try:
@@ -170,9 +175,10 @@ class SchedulingQueue:
         new: Any,
         pre_check: Callable[[Pod], bool] | None = None,
     ) -> int:
-        """Something happened: move the unschedulable pods it is worth a new attempt of; returns how many moved.
+        """Move the unschedulable pods that the event requeues; return how many moved.
 
-        An event that no plugin registered for costs one look-up, and pods whose rejectors did not are not looked at.
+        An event that no plugin registered costs one look-up, and pods whose rejectors did not
+        register it are not visited.
         """
         plan = self._hints.plan(event)
         if not plan.is_of_interest:
@@ -206,7 +212,7 @@ class SchedulingQueue:
         return moved
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """Make pods active at once, whatever their backoff; one in flight is tried again when it comes back."""
+        """Make pods active at once, ignoring backoff; one in flight is retried when it returns."""
         for pod in pods:
             if not self._activate(pod.key):
                 if pod.uid in self.in_flight:
@@ -216,7 +222,7 @@ class SchedulingQueue:
     # Time.
 
     def flush_backoff_completed(self) -> int:
-        """Make the pods active whose backoff is over; returns how many."""
+        """Make the pods active whose backoff is over; return how many."""
         now = self._now()
         completed = self.backoff.pop_completed(now)
         for info in completed:
@@ -224,11 +230,12 @@ class SchedulingQueue:
         return len(completed)
 
     def flush_unschedulable_leftover(self) -> int:
-        """Try the pods again that have waited too long for an event; returns how many moved."""
+        """Retry the pods that exceeded the unschedulable limit; return how many moved."""
         return self._flush_leftover(self._now())
 
     def flush_due(self) -> int:
-        """What the two periodic flushes would have done by now: every second, and every 30; returns how many moved."""
+        """Run the periodic flushes due by now, every second and every 30 seconds; return how many
+        pods moved."""
         moved = self.flush_backoff_completed()
         tick = leftover_tick(self._started, self._now())
         if tick > self._last_tick:
@@ -237,7 +244,8 @@ class SchedulingQueue:
         return moved
 
     def next_timer(self) -> float | None:
-        """When `flush_due` can next move a pod, by the clock's `monotonic`; None when time changes nothing."""
+        """When `flush_due` can next move a pod, by the clock's `monotonic`; None when no timer is
+        needed."""
         times = [self.backoff.next_completion()]
         oldest = self.unschedulable.oldest()
         if oldest is not None:
@@ -249,19 +257,19 @@ class SchedulingQueue:
             return None
         return self._clock.monotonic() + min(known) - self._now()
 
-    # What is here.
+    # Contents.
 
     def get(self, pod: Pod) -> QueuedPodInfo | None:
-        """The entry of a waiting pod, by its name; None for one in flight."""
+        """The entry of a pending pod, by its name; None for one in flight."""
         key = pod.key
         return self.active.heap.get(key) or self.unschedulable.get(key) or self.backoff.get(key)
 
     def gated(self) -> list[QueuedPodInfo]:
-        """The pods that a PreEnqueue plugin holds back."""
+        """The gated pods."""
         return self.unschedulable.gated()
 
     def pending(self) -> dict[str, int]:
-        """How many pods wait in each part of the queue; gated ones are counted apart."""
+        """Number of pending pods per part of the queue; gated ones are separate."""
         gated = self.unschedulable.gated_count
         return {
             ACTIVE: len(self.active.heap),
@@ -271,16 +279,16 @@ class SchedulingQueue:
         }
 
     def __len__(self) -> int:
-        """How many pods wait, those in flight not counted."""
+        """Number of pending pods, without those in flight."""
         return len(self.active.heap) + len(self.backoff) + len(self.unschedulable)
 
-    # How pods move.
+    # Moving pods.
 
     def _now(self) -> float:
         return self._clock.timestamp()
 
     def _flush_leftover(self, tick: float) -> int:
-        """Move the pods that had waited too long at `tick`."""
+        """Move the pods that exceeded the limit at `tick`."""
         now = self._now()
         limit, leftover = micros(self._max_waiting_s), []
         while (info := self.unschedulable.oldest()) is not None:
@@ -288,12 +296,12 @@ class SchedulingQueue:
                 break
             info.was_flushed_from_unschedulable = True
             info.flush_timestamp = now
-            self.unschedulable.put(info)  # it waits from now on, should it stay
+            self.unschedulable.put(info)  # restarts its limit in case it stays
             leftover.append((info, AFTER_BACKOFF))
         return self._move(leftover, UNSCHEDULABLE_TIMEOUT, None, None) if leftover else 0
 
     def _note_failure(self, info: QueuedPodInfo, now: float) -> None:
-        """An attempt failed: count it, and set the backoff."""
+        """Count a failed attempt, and set the backoff."""
         if info.has_rejectors:
             info.unschedulable_count += 1
             info.consecutive_errors_count = 0
@@ -306,7 +314,8 @@ class SchedulingQueue:
         self.counters.count_rejectors(info, +1)
 
     def _missed(self, info: QueuedPodInfo) -> Strategy:
-        """What the events since the pop ask for; after an error, or for a pod not in flight, a new attempt."""
+        """The strategy from the events since the pop; after an error, or for a pod not in flight,
+        Queue."""
         if not info.has_rejectors or info.pod.uid not in self.in_flight:
             return AFTER_BACKOFF
         if not self.in_flight.event_count:
@@ -323,7 +332,7 @@ class SchedulingQueue:
         return strategy
 
     def _on_own_update(self, info: QueuedPodInfo, old: Pod) -> None:
-        """The object of an unschedulable pod changed; the first change that moves it is enough."""
+        """Update an unschedulable pod; the first change that moves it is enough."""
         rejection = info.rejection
         for event in pod_update_events(old, info.pod):
             plan = self._hints.plan(event)
@@ -351,7 +360,7 @@ class SchedulingQueue:
         return moved
 
     def _requeue(self, info: QueuedPodInfo, strategy: Strategy, label: str, now: float) -> str:
-        """Put the pod where it belongs; returns the part of the queue."""
+        """Put the pod into a part of the queue and return the part."""
         if strategy is SKIP:
             self._to_unschedulable(info, label)
             return UNSCHEDULABLE
@@ -360,7 +369,7 @@ class SchedulingQueue:
         return ACTIVE if self._to_active(info, label, now) else UNSCHEDULABLE
 
     def _activate(self, key: str) -> bool:
-        """Make a pod active that is unschedulable or backing off; False when it is neither, or stays gated."""
+        """Make an unschedulable or backing-off pod active; False when it is neither, or stays gated."""
         info, label = self.unschedulable.get(key), FORCE_ACTIVATE.label
         if info is not None:
             return self._to_active(info, label, self._now())
@@ -370,7 +379,7 @@ class SchedulingQueue:
         return info is not None
 
     def _to_active(self, info: QueuedPodInfo, label: str, now: float) -> bool:
-        """Make the pod active unless a PreEnqueue plugin holds it back."""
+        """Make the pod active unless a PreEnqueue plugin gates it."""
         if self._gate(info):
             key = info.pod.key
             if key not in self.active.heap and key not in self.backoff:
@@ -380,8 +389,8 @@ class SchedulingQueue:
         return True
 
     def _to_backoff(self, info: QueuedPodInfo, label: str) -> bool:
-        """Let the pod wait for its backoff unless a PreEnqueue plugin holds it back."""
-        # Pods leave the backoff queue without being asked again, so they are asked on the way in.
+        """Put the pod into backoff unless a PreEnqueue plugin gates it."""
+        # Pods leave the backoff queue without PreEnqueue, so the plugins run when a pod enters it.
         if self._gate(info):
             self._hold(info, label)
             return False
@@ -402,7 +411,7 @@ class SchedulingQueue:
             self.nominator.add(info.pod)
 
     def _hold(self, info: QueuedPodInfo, label: str) -> None:
-        # Usually the next failure clears the mark; a pod that is held back has no next attempt.
+        # Usually the next failure clears the mark; a gated pod has no next attempt.
         info.was_flushed_from_unschedulable = False
         self._to_unschedulable(info, label)
 
@@ -412,7 +421,7 @@ class SchedulingQueue:
         self.unschedulable.put(info)
 
     def _gate(self, info: QueuedPodInfo) -> bool:
-        """Ask the PreEnqueue plugins; True when one holds the pod back, which then counts as a rejector."""
+        """Run the PreEnqueue plugins; True when one gates the pod, which then counts as a rejector."""
         status = self._pre_enqueue(info.pod)
         if status.is_success:
             info.gated_by = None
@@ -424,7 +433,7 @@ class SchedulingQueue:
         return True
 
     def _part_of(self, key: str) -> str | None:
-        """The part of the queue a pod of this name waits in."""
+        """The part of the queue that has a pod of this name."""
         if key in self.unschedulable:
             return UNSCHEDULABLE
         if key in self.active.heap:

@@ -1,7 +1,7 @@
-"""Ticks: the time of the queue, exact to the microsecond, and the beat of its two periodic flushes.
+"""Ticks: microsecond arithmetic of the queue, and the period of its two flushes.
 
-Times are floats, in seconds since 1970. They carry whole microseconds without loss, but their sums and differences do
-not: where a limit is compared, it is compared in whole microseconds.
+Times are floats, in seconds since 1970. They represent whole microseconds exactly, but their sums
+and differences do not: limits are compared in whole microseconds.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ def micros(seconds: float) -> int:
 
 
 def window(seconds: float) -> int:
-    """The whole second a time falls in: pods whose backoff ends in one window are let go together."""
+    """The whole second of a time: pods whose backoff ends in one window are released together."""
     return math.floor(seconds)
 
 
 def leftover_tick(start: float, moment: float) -> float:
-    """The last beat of the flush of leftovers, which started at `start`, that is not later than `moment`."""
+    """The last tick of the leftover flush, which started at `start`, not later than `moment`."""
     beat = LEFTOVER_TICK_S * SECOND
     beats = (micros(moment) - micros(start)) // beat
     return (micros(start) + beats * beat) / SECOND

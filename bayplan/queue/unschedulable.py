@@ -1,6 +1,6 @@
-"""UnschedulablePods: pods that were rejected or are held back, and wait for something to happen.
+"""UnschedulablePods: rejected or gated pods that wait for an event.
 
-Plays the part of pkg/scheduler/backend/queue/unschedulable_pods.go.
+Corresponds to pkg/scheduler/backend/queue/unschedulable_pods.go.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ Group = dict[str, QueuedPodInfo]
 
 
 class Entry(NamedTuple):
-    """A pod that is here, and where."""
+    """A stored pod and its group."""
 
     info: QueuedPodInfo
     rejection: Rejection
     kind: Hashable
     turn: int
-    """Grows with every pod that comes to its rejection."""
+    """Order of insertion into its rejection."""
 
 
 class UnschedulablePods:
-    """Pods by key, grouped by who rejected them, and within that by kind.
+    """Pods by key, grouped by rejectors, and within that by equal pods.
 
-    Whether an event concerns a pod depends on its rejectors alone, and mostly what they make of it on its spec. There
-    are few combinations of these however many pods wait, so an event is matched with each group once, and pods it
-    does not concern are not looked at.
+    Whether an event affects a pod depends only on its rejectors, and their hints mostly on its
+    spec. There are few combinations of these for any number of pods, so an event is matched with
+    each group once, and unaffected pods are not visited.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class UnschedulablePods:
         self._turns = 0
 
     def put(self, info: QueuedPodInfo) -> None:
-        """Add the pod, or note that it or its rejectors changed."""
+        """Add the pod, or update it and its rejectors."""
         key, rejection, kind = info.pod.key, info.rejection, kind_of(info.pod)
         known = self._pods.get(key)
         if known is not None and known.rejection == rejection:
@@ -56,7 +56,7 @@ class UnschedulablePods:
         self._oldest.put(key, info)
 
     def regroup(self, info: QueuedPodInfo) -> None:
-        """A pod that is here changed: it may be of another kind now."""
+        """Update a stored pod, which may change its group."""
         if self._pods[info.pod.key].kind != kind_of(info.pod):
             self.put(info)
 
@@ -66,7 +66,7 @@ class UnschedulablePods:
         return None if found is None else found.info
 
     def delete(self, key: str) -> QueuedPodInfo | None:
-        """Remove the pod, if it is here."""
+        """Remove the pod, if present."""
         found = self._pods.pop(key, None)
         if found is None:
             return None
@@ -75,30 +75,30 @@ class UnschedulablePods:
         return found.info
 
     def kinds(self) -> Iterator[tuple[Rejection, Collection[Group]]]:
-        """The pods that are here: for each rejection those of every kind."""
+        """The stored pods by rejection and group."""
         return ((rejection, kinds.values()) for rejection, kinds in self._groups.items())
 
     def groups(self) -> Iterator[tuple[Rejection, list[QueuedPodInfo]]]:
-        """The pods that are here: for each rejection in the order they came to it."""
+        """The stored pods by rejection, in order of insertion."""
         for rejection, kinds in self._groups.items():
             entries = [self._pods[key] for group in kinds.values() for key in group]
             yield rejection, [entry.info for entry in sorted(entries, key=itemgetter(3))]
 
     def turn(self, moving: tuple[QueuedPodInfo, Strategy]) -> int:
-        """Sorts the pods of one rejection as they came to it."""
+        """Sort the pods of one rejection by insertion."""
         return self._pods[moving[0].pod.key].turn
 
     def rejected(self, rejection: Rejection, keys: Iterable[str]) -> list[QueuedPodInfo]:
-        """Those of the pods with these keys that are here with this rejection."""
+        """The stored pods among these keys with this rejection."""
         found = [self._pods.get(key) for key in keys]
         return [entry.info for entry in found if entry is not None and entry.rejection == rejection]
 
     def oldest(self) -> QueuedPodInfo | None:
-        """The pod that waits longest."""
+        """The pod that has waited longest."""
         return self._oldest.peek()
 
     def gated(self) -> list[QueuedPodInfo]:
-        """The pods that a PreEnqueue plugin holds back."""
+        """The gated pods."""
         return [entry.info for entry in self._pods.values() if entry.info.is_gated]
 
     @property
@@ -126,7 +126,8 @@ class UnschedulablePods:
 
 
 def kind_of(pod: Pod) -> Hashable:
-    """Pods of a kind are the same to hints that go by the spec; one with something of its own is a kind of its own."""
+    """Group key: pods of one group are equal to hints that depend on the spec only; a pod with
+    distinguishing state has its own group."""
     status = pod.status
     if status is not EMPTY_STATUS and (status.nominated_node_name or status.has_resources):
         return pod.key

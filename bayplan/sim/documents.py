@@ -1,6 +1,6 @@
 """Documents: a report as plain data, in the shape of `bayplan simulate -o json`.
 
-The shape is described in docs/output.md and only ever grows.
+The shape is described in docs/output.md; fields are added, never removed.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _explanation(explanation: Explanation) -> dict[str, Any]:
 
 
 def _status(status: Any) -> dict[str, Any]:
-    """A plugin's status; what it does not say is left out."""
+    """A plugin's status; empty fields are left out."""
     document: dict[str, Any] = {"code": status.code.name}
     if status.plugin:
         document["plugin"] = status.plugin

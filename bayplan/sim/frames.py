@@ -9,7 +9,7 @@ from ..errors import InputError
 
 
 def make_frame(rows: Iterable[Mapping[str, Any]]) -> Any:
-    """A DataFrame with a line per row; InputError when pandas is not installed."""
+    """A DataFrame with one line per row; raises InputError when pandas is not installed."""
     try:
         import pandas
     except ImportError:

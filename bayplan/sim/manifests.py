@@ -1,6 +1,7 @@
-"""Manifests: objects from YAML and JSON, with the place of each for whoever must find a fault.
+"""Manifests: read objects from YAML and JSON, with the place of each for errors.
 
-JSON is decoded straight into objects. YAML becomes JSON piece by piece and goes the same way.
+JSON is decoded directly into objects. YAML is converted to JSON piece by piece and decoded the same
+way.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from .sources import Source, find_files, open_source, total_size
 from .world import InputObject
 
 OnProgress: TypeAlias = Callable[[int, int], None]
-"""Called with the bytes done and the bytes in all."""
+"""Progress callback: bytes done and bytes in total."""
 
 
 class Place(NamedTuple):
-    """Where an object was found; `item` is -1 outside of lists, `document` is 0 for what is no file."""
+    """Place of an object; `item` is -1 outside of lists, `document` is 0 without a file."""
 
     source: str
     document: int
@@ -41,22 +42,22 @@ class Place(NamedTuple):
 
 @dataclass
 class Manifests:
-    """What was read: objects in order, where they were, and what was left aside."""
+    """The objects in order, their places, and the ignored kinds."""
 
     objects: list[InputObject] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
     unused: Counter[str] = field(default_factory=Counter)
-    """How many objects of each kind have no bearing on scheduling."""
+    """Number of ignored objects per kind that does not affect scheduling."""
 
     def place_of(self, obj: InputObject) -> str:
-        """Where `obj` was read, for the beginning of an error; empty if it was not."""
+        """The place of `obj`, as the beginning of an error; empty if unknown."""
         for place, candidate in zip(self.places, self.objects, strict=True):
             if candidate is obj:
                 return str(place)
         return ""
 
     def add(self, source: str, found: Found) -> None:
-        """Keep what was found in `source`."""
+        """Add an object found in `source`."""
         if isinstance(found.obj, UnknownObject):
             self.unused[_kind_name(found.obj)] += 1
         else:
@@ -64,20 +65,20 @@ class Manifests:
             self.places.append(Place(source, found.document, found.item))
 
     def add_items(self, source: str, found: FoundItems) -> None:
-        """Keep objects of a list in `source`, all of which bear on scheduling."""
+        """Add objects of a list in `source`, all of which affect scheduling."""
         self.objects += cast(list[InputObject], found.objects)
         numbers = range(found.first_item, found.first_item + len(found.objects))
         self.places += map(Place, repeat(source), repeat(found.document), numbers)
 
     def extend(self, other: Manifests) -> None:
-        """Keep what `other` holds, after our own."""
+        """Append the contents of `other`."""
         self.objects += other.objects
         self.places += other.places
         self.unused += other.unused
 
 
 def _kind_name(obj: UnknownObject) -> str:
-    """The kind as people know it; with its group where we know another of that name."""
+    """The kind as people write it; with its group where another kind has that name."""
     group = group_of(obj.api_version)
     return f"{obj.kind}.{group}" if obj.kind in KINDS and group else obj.kind
 
@@ -85,8 +86,8 @@ def _kind_name(obj: UnknownObject) -> str:
 def read_manifests(paths: Iterable[str | Path], on_progress: OnProgress | None = None) -> Manifests:
     """Read all objects in files, folders and standard input (`-`).
 
-    Raises InputError, one line with file, document and field, for whatever cannot be read and
-    for a second object of the same kind and name.
+    Raises InputError, one line with file, document and field, for unreadable input and for a second
+    object of the same kind and name.
     """
     files = find_files(paths)
     total, done = total_size(files), 0
@@ -107,7 +108,7 @@ def read_manifests(paths: Iterable[str | Path], on_progress: OnProgress | None =
 
 
 def read_source(source: Source, tell: Callable[[float], None] | None = None) -> Manifests:
-    """Read the objects of one source; `tell` hears which share of it is done."""
+    """Read the objects of one source; `tell` receives the progress."""
     try:
         return _collect(source, True, tell)
     except NotInPiecesError:
@@ -131,7 +132,7 @@ def _collect(source: Source, in_pieces: bool, tell: Callable[[float], None] | No
 
 
 def _refuse_duplicates(manifests: Manifests) -> None:
-    """Raise InputError if an object is there twice; unnamed ones will get names of their own."""
+    """Raise InputError for a duplicate object; unnamed ones get their names later."""
     first: dict[tuple[str, str, str], int] = {}
     for i, obj in enumerate(manifests.objects):
         if not obj.name:
@@ -145,7 +146,7 @@ def _refuse_duplicates(manifests: Manifests) -> None:
 
 @contextmanager
 def _garbage_collection_off() -> Iterator[None]:
-    """Keep the collector from walking again and again over objects that all stay."""
+    """Keep the garbage collector from scanning long-lived objects repeatedly."""
     was_on = gc.isenabled()
     gc.disable()
     try:

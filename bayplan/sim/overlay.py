@@ -1,7 +1,8 @@
-"""Overlay: manifests laid over a cluster that is there: what if they were applied to it.
+"""Overlay: apply manifests to an existing cluster.
 
-As with `kubectl apply`, an object of both keeps what the manifest does not mention, and stays the same object: claims
-remain bound, pods remain those of their workload. A pod that is there stays as it is, for a pod cannot be made another.
+As with `kubectl apply`, an object in both keeps the fields that the manifest does not mention, and
+its identity: claims remain bound, pods remain with their workload. An existing pod is unchanged,
+since a pod's spec cannot be replaced.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from .world import InputObject
 Key: TypeAlias = tuple[str, str, str]
 
 IDENTITY = ("uid", "resourceVersion", "creationTimestamp", "generation")
-"""What makes an object the one it is, and not another of its name."""
+"""Fields that make up the identity of an object."""
 
 
 def manifests_of(objects: Iterable[InputObject], source: str) -> Manifests:
-    """Objects that came in no file; errors about them name the `source`."""
+    """Objects that do not come from a file; errors about them name the `source`."""
     found = list(objects)
     return Manifests(found, list(repeat(Place(source, 0, -1), len(found))))
 
 
 def lay_over(cluster: Manifests, files: Manifests) -> tuple[Manifests, list[Pod]]:
-    """What `cluster` would be with `files` applied to it, and the pods of `files` that are there already.
+    """`cluster` with `files` applied to it, and the pods of `files` that already exist.
 
-    Raises InputError, which names the file, when an object of both cannot be made one.
+    Raises InputError, which names the file, when an object cannot be merged.
     """
     merged = Manifests(list(cluster.objects), list(cluster.places), cluster.unused + files.unused)
     known = {_key(obj): i for i, obj in enumerate(merged.objects)}

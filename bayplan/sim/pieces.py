@@ -1,8 +1,8 @@
-"""Pieces: cut a long text of manifests into short ones that can be read on their own.
+"""Pieces: cut a long text of manifests into short ones that can be parsed separately.
 
-Long lists are cut between items, so that neither the text nor a tree of it need be in memory as
-a whole. Cutting goes by indentation alone and may be wrong for text that nobody would print so;
-then a piece does not parse, and the reader falls back to the whole.
+Long lists are cut between items, so that neither the text nor its tree need be in memory as a
+whole. Cutting uses indentation only and may be wrong for unusual text; then a piece does not parse,
+and the reader falls back to the whole.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _HEAD = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class ItemList:
-    """A list cut apart: its text without the items, and where the items are."""
+    """A list cut apart: its text without the items, and the position of the items."""
 
     shell: bytes
     separator: bytes
     start: int
     end: int
-    """Where the last item ends."""
+    """End of the last item."""
 
     def pieces(self, data: Buffer, size: int) -> Iterator[tuple[int, int]]:
         """Yield start and end of pieces of about `size` bytes, each of whole items."""
@@ -56,7 +56,7 @@ def cut_documents(data: Buffer) -> Iterator[tuple[int, int]]:
 
 
 def find_yaml_list(data: Buffer, start: int, end: int) -> ItemList | None:
-    """Where the items of a long YAML list are, or None if the document is none."""
+    """The position of the items of a long YAML list, or None if the document is no such list."""
     if end - start < LIST_FROM:
         return None
     found = _YAML_ITEMS.search(data[start : start + _HEAD])
@@ -67,13 +67,13 @@ def find_yaml_list(data: Buffer, start: int, end: int) -> ItemList | None:
     last = max(data.rfind(separator, first, end), first)
     after = _YAML_AFTER.search(data[last:end])
     stop = last + after.start() + 1 if after else end
-    # The `items:` line keeps its key, with an empty list in place of what was cut out.
+    # The `items:` line keeps its key, with an empty list in place of the items.
     shell = data[start : start + found.end()].rstrip() + b" []\n" + data[stop:end]
     return ItemList(shell, separator, first, stop)
 
 
 def find_json_list(data: Buffer) -> ItemList | None:
-    """Where the items of a long, indented JSON list are, or None if it is none."""
+    """The position of the items of a long, indented JSON list, or None if it is no such list."""
     if len(data) < LIST_FROM:
         return None
     found = _JSON_ITEMS.search(data[:_HEAD])

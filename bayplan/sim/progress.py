@@ -1,4 +1,4 @@
-"""Progress: whether a simulation gets anywhere, or only tries the same again and again."""
+"""Progress: whether a simulation makes progress, or only repeats retries."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ PATIENCE_CHANGES = 100
 
 
 class Progress:
-    """Watches the cluster for what counts as progress: whatever comes, goes, is bound or finishes.
+    """Watches the cluster for progress: objects added, deleted, bound or finished.
 
-    A plugin that always fails, or pods that push each other out of reach, would be tried for ever. Time tells: when
-    nothing but retries happened for a while, nothing else will. A claim that is changed again and again, and still has
-    no volume, gets nowhere either: its provisioner fails.
+    A plugin that always fails, or pods that preempt each other, would be retried for ever. So the
+    run stops when only retries happened for a while. A claim that is changed again and again, and
+    still has no volume, is no progress either: its provisioner fails.
     """
 
     def __init__(self, clock: Clock, agenda: Agenda, max_backoff_s: float) -> None:
@@ -34,28 +34,28 @@ class Progress:
         self._changes: Counter[str] = Counter()
 
     def attempted(self, uid: str, goes_on: bool) -> None:
-        """A pod was tried; `goes_on` when it waits on Permit or is being bound."""
+        """Record an attempt; `goes_on` when the pod waits on Permit or is being bound."""
         self._attempts += 1
         if goes_on:
             self._under_way[uid] = self._clock.monotonic()
 
     def ended(self, uid: str) -> None:
-        """The attempt of a pod is over."""
+        """Record the end of a pod's attempt."""
         self._under_way.pop(uid, None)
 
     def is_hectic(self, waiting: int) -> bool:
-        """Whether more attempts were made at this moment, to no avail, than there are pods that wait."""
+        """Whether more failed attempts were made at this moment than there are pending pods."""
         return self._attempts > waiting + SPARE_ATTEMPTS
 
     def moment_passed(self) -> None:
-        """Time went on."""
+        """Record that time advanced."""
         self._attempts = 0
 
     @property
     def is_stuck(self) -> bool:
-        """Whether nothing but retries happened for long, and nothing is going to happen by itself.
+        """Whether only retries happened for long, and no other timer is set.
 
-        A pod that has been on its way to its node for as long (a slow PreBind, a long Permit) may still arrive.
+        A pod that has been binding for as long (a slow PreBind, a long Permit) may still arrive.
         """
         limit = self._clock.monotonic() - self._patience_s
         if self._agenda.pending or self._last_s >= limit:

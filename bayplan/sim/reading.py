@@ -1,4 +1,4 @@
-"""Reading: the objects of one text, one after the other."""
+"""Reading: decode the objects of one text in order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .sources import Source
 from .yaml_tree import UndefinedAliasError, YamlError, iter_trees
 
 REPARSE_UP_TO = 64 << 20
-"""Texts up to this size are read again as a whole when a piece fails; it may be the cut's fault."""
+"""Texts up to this size are read again as a whole when a piece fails, since the cut may be wrong."""
 
 _SPACE = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
@@ -33,7 +33,7 @@ _NOT_SPACE = re.compile(r"\S")
 
 
 class Found(NamedTuple):
-    """An object, its document and item (-1: none), and how far into the text reading has come."""
+    """An object, its document and item (-1: none), and the position in the text."""
 
     obj: object
     document: int
@@ -42,7 +42,7 @@ class Found(NamedTuple):
 
 
 class FoundItems(NamedTuple):
-    """Objects in a row of a list, their document, the number of the first, and how far reading has come."""
+    """Consecutive objects of a list, their document, the number of the first, and the position in the text."""
 
     objects: list[object]
     document: int
@@ -55,7 +55,7 @@ class NotInPiecesError(Exception):
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """What tells a list from other objects."""
+    """The fields that distinguish a list from other objects."""
 
     kind: str = ""
 
@@ -66,8 +66,8 @@ _HEADS = msgspec.json.Decoder(_Head)
 def iter_source(source: Source, in_pieces: bool) -> Iterator[Found | FoundItems]:
     """Yield the objects of a source.
 
-    Raises DecodeError with the place, and NotInPiecesError where reading piece by piece failed
-    but reading as a whole might not.
+    Raises DecodeError with the place, and NotInPiecesError where reading piece by piece failed but
+    reading as a whole might not.
     """
     start = source.data[:_PROBE].removeprefix(_BOM).lstrip(_SPACE)
     if start[:1] in (b"{", b"["):
@@ -119,7 +119,7 @@ def _iter_json_items(source: Source, items: ItemList) -> Iterator[Found | FoundI
 
 
 def _iter_json_stream(source: Source, data: bytes) -> Iterator[Found]:
-    """Yield from JSON documents that follow each other, as from `jq` or one to a line."""
+    """Yield from concatenated JSON documents, as from `jq` or one per line."""
     text = data.decode(errors="replace")
     decoder = json.JSONDecoder()
     position, document = 0, 0

@@ -1,9 +1,9 @@
-"""Recording: what happened in a live cluster, as a file: JSON lines, gzipped.
+"""Recording: the events of a live cluster as a file: JSON lines, gzipped.
 
-The first line is the head: `{"apiVersion": ..., "kind": "Recording", "start": time}`. Then comes what there was at the
-start, an `ADDED` each at `"t": 0`, then `{"t": 0, "type": "SYNCED"}`, then whatever happened, `t` seconds after the
-start. The last line is `{"t": ..., "type": "END"}`: a file without it was cut off. Objects hold what bears on
-placement.
+The first line is the head: `{"apiVersion": ..., "kind": "Recording", "start": time}`. Then come the
+objects at the start, an `ADDED` each at `"t": 0`, then `{"t": 0, "type": "SYNCED"}`, then the
+events, `t` seconds after the start. The last line is `{"t": ..., "type": "END"}`: a file without it
+is truncated. Objects hold the fields that affect placement.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 SYNCED, END = "SYNCED", "END"
 CHANGES = (ADDED, MODIFIED, DELETED)
 GZIP = 31
-"""For zlib: with the head and tail of a gzip file."""
+"""zlib parameter: with the header and trailer of a gzip file."""
 CHUNK = 1 << 18
 MAX_LINE = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedEvent:
-    """What happened to an object, `at_s` seconds after the start."""
+    """An event of an object, `at_s` seconds after the start."""
 
     at_s: float
     type: str
@@ -42,17 +42,17 @@ class RecordedEvent:
 
 @dataclass
 class Recording:
-    """What was recorded."""
+    """A complete recording."""
 
     start: datetime
     objects: list[Any] = field(default_factory=list)
-    """What there was at the start."""
+    """The objects at the start."""
     events: list[RecordedEvent] = field(default_factory=list)
     duration_s: float = 0.0
 
 
 class RecordingWriter:
-    """Writes a recording to `stream` as it comes. What was flushed can be read even if the end never comes."""
+    """Writes a recording to `stream` incrementally. Flushed data can be read even without the end."""
 
     def __init__(self, stream: IO[bytes], start: datetime) -> None:
         self._stream = stream
@@ -61,21 +61,21 @@ class RecordingWriter:
         self._write(head)
 
     def add(self, at_s: float, type: str, tree: Mapping[str, Any]) -> None:
-        """Something happened to an object."""
+        """Write an event of an object."""
         self._write({"t": round(at_s, 6), "type": type, "object": tree})
 
     def synced(self) -> None:
-        """What there was at the start has been added."""
+        """Mark the end of the initial objects."""
         self._write({"t": 0, "type": SYNCED})
         self.flush()
 
     def flush(self) -> None:
-        """Bring everything so far to the file."""
+        """Flush everything to the file."""
         self._stream.write(self._packer.flush(zlib.Z_SYNC_FLUSH))
         self._stream.flush()
 
     def end(self, at_s: float) -> None:
-        """Nothing more happens."""
+        """Write the end."""
         self._write({"t": round(at_s, 6), "type": END})
         self._stream.write(self._packer.flush(zlib.Z_FINISH))
         self._stream.flush()
@@ -85,9 +85,9 @@ class RecordingWriter:
 
 
 def read_recording(path: Path, partial: bool = False) -> Recording:
-    """Read a recording, gzipped or not; `partial` takes one that was cut off for what there is.
+    """Read a recording, gzipped or not; `partial` accepts a truncated one.
 
-    Raises InputError, one line with the file and the number of the line, for whatever cannot be understood.
+    Raises InputError, one line with the file and the line number, for invalid data.
     """
     reader = _Reader(str(path), partial)
     try:
@@ -101,7 +101,7 @@ def read_recording(path: Path, partial: bool = False) -> Recording:
 
 
 class _Reader:
-    """Makes sense of one line after the other."""
+    """Parses line by line."""
 
     def __init__(self, name: str, partial: bool) -> None:
         self._name = name
@@ -111,7 +111,7 @@ class _Reader:
         self.number = 0
 
     def read(self, line: bytes) -> None:
-        """Take in a line."""
+        """Parse a line."""
         try:
             tree = msgspec.json.decode(line)
         except msgspec.DecodeError as error:
@@ -126,7 +126,7 @@ class _Reader:
             self._event(self._recording, tree)
 
     def result(self) -> Recording:
-        """The recording, now that all lines were read."""
+        """The recording after all lines were read."""
         if self._recording is None:
             raise InputError(f"{self._name}: expected a recording; got an empty file")
         if not self._has_ended:
@@ -134,13 +134,13 @@ class _Reader:
         return self._recording
 
     def cut_off(self) -> None:
-        """The file ends too early: InputError, unless that is fine."""
+        """Raise InputError for a truncated file, unless that is accepted."""
         if not self._is_partial or not self._is_synced:
             advice = ". Try: --partial" if self._is_synced else ""
             raise self.fault(f"expected more, up to an END; got a file that was cut off{advice}")
 
     def fault(self, problem: str) -> InputError:
-        """What is wrong with this line."""
+        """The error about the current line."""
         return InputError(f"{self._name}: line {self.number}: {problem}")
 
     def _start(self, tree: Mapping[str, Any]) -> datetime:
@@ -184,12 +184,12 @@ class _Reader:
         except DecodeError as error:
             raise self.fault(f"object: {error}") from None
         if isinstance(obj, UnknownObject):
-            raise self.fault(f"object: kind: expected one that bears on placement; got {obj.kind}")
+            raise self.fault(f"object: kind: expected one that affects placement; got {obj.kind}")
         return obj
 
 
 def _lines(stream: IO[bytes], reader: _Reader) -> Iterator[bytes]:
-    """The lines of the file, unpacked; the last one only if it is whole."""
+    """The lines of the file, decompressed; the last one only if it is complete."""
     rest = b""
     for chunk in _unpacked(stream, reader):
         *whole, rest = (rest + chunk).split(b"\n")
@@ -202,7 +202,7 @@ def _lines(stream: IO[bytes], reader: _Reader) -> Iterator[bytes]:
 
 
 def _unpacked(stream: IO[bytes], reader: _Reader) -> Iterator[bytes]:
-    """The bytes of the file; those of a gzip file unpacked."""
+    """The bytes of the file, decompressed if gzipped."""
     chunk = stream.read(CHUNK)
     if chunk[:2] != b"\x1f\x8b":
         while chunk:

@@ -1,8 +1,8 @@
-"""Replay: a recorded cluster once more, in virtual time, with another scheduler in the place of the one it had.
+"""Replay: a recorded cluster in virtual time, with another scheduler in place of the recorded one.
 
-What the recorded scheduler did is left out and compared with: where it bound pods, what it wrote about volumes and
-claims. Everything else happens as it did: pods and nodes come, change and go. So each pod is there for as long as it
-was, unless our scheduler pushes it out, or its node goes from under it.
+The recorded scheduler's actions are left out and compared: its bindings, and its writes to volumes
+and claims. Everything else happens as recorded: pods and nodes are added, changed and deleted. So
+each pod exists for as long as it did, unless our scheduler preempts it, or its node is deleted.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ from .timeline import ObjectRef, TimelineEvent
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 PREEMPTED = "PreemptionByScheduler"
 DECIDED_KINDS = (PersistentVolume, PersistentVolumeClaim, ResourceClaim)
-"""What is written about these follows from where pods go, so it is done anew."""
+"""Writes to these kinds follow from placements, so they are recomputed."""
 
 
 HEARD_EVERY_S = 0.02
-"""What happens in so short a time is heard of together: a scheduler decides in no time here, a real one does not."""
+"""Events within this time are delivered together: scheduling takes no time here, in a real cluster
+it does."""
 
 
 def heard_at(moment_s: float) -> float:
-    """When a scheduler hears of what happened at a moment."""
+    """When the scheduler receives the events of a moment."""
     return math.ceil(round(moment_s / HEARD_EVERY_S, 6)) * HEARD_EVERY_S
 
 
 class Verdict(StrEnum):
-    """How two decisions about a pod compare."""
+    """Comparison of two decisions about a pod."""
 
     SAME = "same"
     OTHER = "other node"
@@ -55,7 +56,7 @@ class Verdict(StrEnum):
 
 @dataclass(slots=True)
 class Placement:
-    """Where a pod went, and when, in seconds after the start."""
+    """The node of a pod, and when, in seconds after the start."""
 
     node_name: str
     time_s: float
@@ -63,14 +64,14 @@ class Placement:
 
 @dataclass(slots=True)
 class Comparison:
-    """One pod that needed a node: what was recorded, and what we decide."""
+    """One pod that needed a node: the recorded decision and ours."""
 
     pod: Pod
     created_s: float
     recorded: Placement | None = None
     replayed: Placement | None = None
     is_lost: bool = False
-    """Whether it went with a node on which it had not been in the recording."""
+    """Whether it was deleted with a node that it was not on in the recording."""
 
     @property
     def verdict(self) -> Verdict:
@@ -89,21 +90,21 @@ class Comparison:
 
 @dataclass(slots=True)
 class ReplayReport:
-    """All pods that needed a node, in the order in which they came."""
+    """All pods that needed a node, in order of creation."""
 
     pods: list[Comparison]
     preempted: list[tuple[Pod, Pod]] = field(default_factory=list)
-    """Whom our scheduler pushed out, and for whom."""
+    """The pods our scheduler preempted, with their preemptors."""
     time_s: float = 0.0
     seconds: float = 0.0
-    """How long the replay took, on the wall clock."""
+    """Duration of the replay on the wall clock."""
 
     @property
     def differing(self) -> list[Comparison]:
         return [one for one in self.pods if one.verdict not in (Verdict.SAME, Verdict.PENDING)]
 
     def counts(self) -> dict[Verdict, int]:
-        """How many pods there are of each verdict."""
+        """Number of pods per verdict."""
         found = dict.fromkeys(Verdict, 0)
         for one in self.pods:
             found[one.verdict] += 1
@@ -111,7 +112,7 @@ class ReplayReport:
 
 
 class Replay:
-    """One replay; `run` it once. Raises InputError when something recorded makes no sense."""
+    """One replay; `run` it once. Raises InputError for inconsistent recordings."""
 
     def __init__(
         self,
@@ -142,7 +143,7 @@ class Replay:
             self._simulation.expect(heard_at(event.at_s), self._happening(event))
 
     def run(self, on_progress: OnProgress | None = None) -> ReplayReport:
-        """Let it all happen."""
+        """Run the replay."""
         self._simulation.begin()
         self._cluster.watch(_Bindings(self._bound), replay=False)
         report = self._simulation.run(on_progress, until_s=heard_at(self._recording.duration_s))
@@ -185,19 +186,20 @@ class Replay:
         if known is not None and pod.node_name and known.recorded is None:
             known.recorded = Placement(pod.node_name, event.at_s)
         if stored is not None and stored.uid != pod.uid:
-            self._cluster.delete(stored)  # another of the same name, whose end was not seen
+            # a new pod of the same name; the deletion was not recorded
+            self._cluster.delete(stored)
             stored = None
         if stored is None:
             if event.type == ADDED:
                 self._add(_undecided(pod) if is_ours else pod)
-            return  # ours has pushed it out, or it went with its node
+            return  # our scheduler preempted it, or it was deleted with its node
         self._change_pod(pod, stored, is_ours)
 
     def _change_pod(self, pod: Pod, stored: Pod, is_ours: bool) -> None:
-        """Let the pod be what was recorded, but where it was put by a scheduler."""
+        """Update the pod as recorded, except for a scheduler's placement."""
         leaves = pod.deletion_timestamp
         if leaves is not None and was_preempted(pod):
-            leaves = None  # that was a decision; ours decides anew
+            leaves = None  # a scheduling decision; ours decides independently
         if leaves is not None and not stored.node_name and is_ours:
             self._cluster.delete(stored)
             return
@@ -212,7 +214,7 @@ class Replay:
             self._cluster.update(changed)
 
     def _is_ours(self, pod: Pod) -> bool:
-        """Whether a scheduler decides where the pod goes, and ours is that scheduler."""
+        """Whether our scheduler is responsible for the pod's placement."""
         by_kubelet = any(owner.kind == "Node" for owner in pod.owner_references)
         was_there = pod.uid not in self._compared and self._was_running(pod)
         return pod.scheduler_name in self._schedulers and not by_kubelet and not was_there
@@ -252,24 +254,24 @@ class Replay:
 
 
 class _Bindings:
-    """Watches the cluster for pods that are put on a node."""
+    """Watches the cluster for pods that are bound."""
 
     def __init__(self, bound: Callable[[Pod], None]) -> None:
         self._bound = bound
 
     def on_add(self, obj: Any) -> None:
-        """A pod that comes with its node was not bound by us."""
+        """Ignore a pod created with its node; we did not bind it."""
 
     def on_update(self, old: Any, new: Any) -> None:
         if isinstance(new, Pod) and new.node_name and not old.node_name:
             self._bound(new)
 
     def on_delete(self, obj: Any) -> None:
-        """What was bound stays so."""
+        """Ignore deletions: a binding stays recorded."""
 
 
 def is_decided(obj: Any) -> bool:
-    """Whether the object came because of a decision, or is made anew for its pod."""
+    """Whether the object was created by a decision, or is recreated for its pod."""
     match obj:
         case ResourceClaim():
             return POD_CLAIM_NAME in obj.annotations or EXTENDED_RESOURCE_CLAIM in obj.annotations
@@ -279,19 +281,19 @@ def is_decided(obj: Any) -> bool:
 
 
 def was_preempted(pod: Pod) -> bool:
-    """Whether the pod had to go for another."""
+    """Whether the pod was preempted."""
     condition = pod.status.condition(DISRUPTION_TARGET)
     return condition is not None and condition.reason == PREEMPTED
 
 
 def _undecided(pod: Pod) -> Pod:
-    """The pod as it was before a scheduler looked at it."""
+    """The pod before any scheduler handled it."""
     status = _status(pod.status, PodStatus(phase="Pending"))
     return pod.replace(node_name="", status=status, deletion_timestamp=None)
 
 
 def _status(recorded: PodStatus, ours: PodStatus) -> PodStatus:
-    """Our status, with what the kubelet has said about resources."""
+    """Our status, with the kubelet's resource fields."""
     return replace(
         ours,
         container_statuses=recorded.container_statuses,
@@ -302,7 +304,7 @@ def _status(recorded: PodStatus, ours: PodStatus) -> PodStatus:
 
 
 def _differs(changed: Pod, stored: Pod) -> bool:
-    """Whether something about the pod changed that anybody looks at."""
+    """Whether a relevant field of the pod changed."""
     return (
         changed.spec is not stored.spec
         or changed.node_name != stored.node_name
@@ -314,7 +316,7 @@ def _differs(changed: Pod, stored: Pod) -> bool:
 
 
 def _unversioned(obj: Any) -> Any:
-    """The object for an update that takes whatever is there."""
+    """The object for an update that ignores the resource version."""
     if isinstance(obj, KubeObject):
         return replace(obj, metadata=replace(obj.metadata, resource_version="", uid=""))
     return obj.replace(uid="")

@@ -1,4 +1,4 @@
-"""Report: what came of a simulation."""
+"""Report: the result of a simulation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .frames import make_frame
 
 @dataclass(slots=True)
 class PodResult:
-    """The last attempt at one pod, and what became of the pod; times are seconds on the simulation's clock."""
+    """The last attempt of one pod, and its outcome; times are seconds on the simulation's clock."""
 
     attempt: Attempt
     time_s: float = 0.0
@@ -22,7 +22,7 @@ class PodResult:
     created_s: float = 0.0
     finished_s: float | None = None
     deleted_s: float | None = None
-    """When a pod that had found its node was deleted."""
+    """When a placed pod was deleted."""
 
     @property
     def pod(self) -> Pod:
@@ -30,7 +30,7 @@ class PodResult:
 
     @property
     def is_placed(self) -> bool:
-        """Whether it found its node, whatever became of it there."""
+        """Whether it was placed, even if it was deleted later."""
         return self.attempt.outcome is Outcome.BOUND
 
 
@@ -44,27 +44,27 @@ class NodeUse:
     pods_before: int = 0
     pods_after: int = 0
     added_s: float | None = None
-    """When it came, on the simulation's clock; None: it was there from the start."""
+    """When it was added, on the simulation's clock; None: at the start."""
     removed_s: float | None = None
 
 
 @dataclass(slots=True)
 class SimulationReport:
-    """All pods that waited, in the order they were first tried, and all nodes.
+    """All pods that were pending, in the order of their first attempt, and all nodes.
 
-    Pods that were preempted, or deleted before they had a node, are not among them.
+    Pods that were preempted, or deleted before they had a node, are not included.
     """
 
     pods: list[PodResult]
     nodes: list[NodeUse]
     running: int
-    """How many pods were on a node from the start."""
+    """Number of pods on a node at the start."""
     preempted: list[tuple[Pod, Pod]] = field(default_factory=list)
-    """Pods that had to make room, and for whom."""
+    """Preempted pods, with their preemptors."""
     time_s: float = 0.0
     """When the simulation ended, on its own clock."""
     seconds: float = 0.0
-    """How long the run took, on the wall clock."""
+    """Duration of the run on the wall clock."""
 
     @property
     def placed(self) -> list[PodResult]:
@@ -76,17 +76,17 @@ class SimulationReport:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every pod found a node."""
+        """Whether every pod was placed."""
         return all(result.is_placed for result in self.pods)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole report as plain data, as `bayplan simulate -o json` prints it."""
-        from .documents import to_document  # it reads reports, and so knows this module
+        from .documents import to_document  # avoids an import cycle
 
         return to_document(self)
 
     def pod_rows(self) -> list[dict[str, Any]]:
-        """A row per pod: where it went and when; times in seconds."""
+        """One row per pod: its node and times in seconds."""
         return [
             {
                 "namespace": result.pod.namespace,
@@ -105,7 +105,7 @@ class SimulationReport:
         ]
 
     def node_rows(self) -> list[dict[str, Any]]:
-        """A row per node: pods, and of each resource what there is and what is requested; cpu in milli."""
+        """One row per node: pods, and capacity and requests of each resource; cpu in milli."""
         rows = []
         for use in self.nodes:
             row: dict[str, Any] = {"node": use.node.name, "pods": use.pods_after}

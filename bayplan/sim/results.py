@@ -1,4 +1,4 @@
-"""Results: what came of each pod and each node, noted while the simulation runs."""
+"""Results: the outcome of each pod and node, recorded during the simulation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOT_TRIED = "not tried yet"
 
 
 class Results:
-    """Watches the cluster, and is told of every attempt."""
+    """Watches the cluster and receives every attempt."""
 
     def __init__(self, clock: Clock, cluster: MemoryCluster) -> None:
         self._clock = clock
@@ -25,16 +25,16 @@ class Results:
         self._pods: dict[str, PodResult] = {}
         self._created_s: dict[str, float] = {}
         self._nodes = {node.name: NodeUse(node) for node in cluster.list("Node")}
-        # Added up at the end: whoever asks for the first decision need not wait for it.
+        # Summed up at the end, so that the first decision does not wait for it.
         self._before = dict(self._nodes), list(cluster.list("Pod"))
         self.pods_seen = sum(map(is_waiting, cluster.list("Pod")))
-        """How many pods needed a node so far."""
+        """Number of pods so far that needed a node."""
 
     def __len__(self) -> int:
         return len(self._pods)
 
     def note(self, attempt: Attempt) -> None:
-        """An attempt ended, or holds a node and goes on: it is the pod's last so far."""
+        """Record an attempt that ended, or that holds a node and continues: the pod's last so far."""
         uid, now = attempt.pod.uid, self._clock.monotonic()
         created_s = self._created_s.get(uid, 0.0)
         self._pods[uid] = PodResult(attempt, now, attempt.number, created_s)
@@ -42,7 +42,7 @@ class Results:
     # The cluster
 
     def on_add(self, obj: Any) -> None:
-        """A pod or a node came."""
+        """Add a pod or a node."""
         if isinstance(obj, Pod):
             self._created_s[obj.uid] = self._clock.monotonic()
             self.pods_seen += is_waiting(obj)
@@ -50,7 +50,7 @@ class Results:
             self._nodes[obj.name] = NodeUse(obj, added_s=self._clock.monotonic())
 
     def on_update(self, old: Any, new: Any) -> None:
-        """A pod may have finished; a node may have other resources."""
+        """Update a pod, which may have finished, or a node, whose resources may have changed."""
         if isinstance(new, Pod):
             result = self._pods.get(new.uid)
             if result is not None and new.is_finished and not old.is_finished:
@@ -59,7 +59,7 @@ class Results:
             self._nodes[new.name].node = new
 
     def on_delete(self, obj: Any) -> None:
-        """A pod that had its node keeps its result; one that still waited has none."""
+        """Delete a pod; its result stays if it was placed."""
         if isinstance(obj, Pod):
             result = self._pods.get(obj.uid)
             if result is not None and obj.node_name:
@@ -73,7 +73,7 @@ class Results:
     # The end
 
     def report(self, scheduler: Scheduler, seconds: float) -> SimulationReport:
-        """What came of everything, now that the simulation has ended."""
+        """The results after the end of the simulation."""
         self._note_held(scheduler)
         nodes_before, pods_before = self._before
         _add_up(nodes_before, pods_before, after=False)
@@ -90,14 +90,16 @@ class Results:
         )
 
     def _note_held(self, scheduler: Scheduler) -> None:
-        """Account for the pods that are held back, wait on Permit, or were never tried."""
+        """Add the pods that are gated, wait on Permit, or were never tried."""
         for attempt in scheduler.gated():
             self.note(attempt)
         for waiting in scheduler.waiting_pods:
             result = self._pods.get(waiting.pod.uid)
             if result is not None:
                 by = ", ".join(waiting.pending_plugins)
-                result.attempt.message = f"waits on Permit: {by}; {waiting.pod.node_name} is kept"
+                result.attempt.message = (
+                    f"waits on Permit: {by}; {waiting.pod.node_name} is reserved"
+                )
         for pod in self._cluster.list("Pod"):
             if pod.uid not in self._pods and is_waiting(pod):
                 message = NOT_TRIED
@@ -107,7 +109,7 @@ class Results:
 
 
 def _add_up(uses: Mapping[str, NodeUse], pods: Iterable[Pod], after: bool) -> None:
-    """Add up what pods take from each node."""
+    """Sum up the usage of each node."""
     for each in uses.values():
         if after:
             each.after, each.pods_after = {}, 0

@@ -1,4 +1,4 @@
-"""Simulation: put objects into a cluster in memory and let the scheduler work, in virtual time."""
+"""Simulation: run the scheduler on objects in a cluster in memory, in virtual time."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from .trace import TraceEntry, Tracer
 from .world import InputObject, PlaceOf, World
 
 OnProgress: TypeAlias = Callable[[int, int], None]
-"""Called with the pods that were tried and the pods in all."""
+"""Progress callback: pods tried and pods in total."""
 
 GOES_ON = (Outcome.WAITING, Outcome.BINDING)
 HECTIC_STEP_S = 1.0
 
 
 class Watcher(WatchHandler, Protocol):
-    """Whoever follows a run from its first state to its end."""
+    """Follows a run from its first state to its end."""
 
     def begin(self) -> None:
-        """It was told of everything there is; what comes now is new."""
+        """Called after all initial objects were delivered; later events are new."""
 
     def moment_ends(self) -> None:
-        """Time is about to pass."""
+        """Called before time advances."""
 
 
 class Simulation:
-    """One run. `objects` are a cluster, its workload and what happens to them; pods with a node are running already.
+    """One run. `objects` are a cluster, its workload and its timeline; pods with a node are already running.
 
-    Workloads become pods, in the place of the workload in the order of the input. `place_of` says
-    where an object was read, for errors. Raises InputError when an object would be refused by an
-    API server, or when there is no node. `trace` is told of each thing that happens. `provisioning` says how volumes
-    are made where their StorageClass does not. Without `pods_end`, pods that say how long they take run on: time
-    stands still for them. With `is_recorded`, nothing happens but scheduling and what `expect` was told.
+    Workloads are expanded to pods at their position in the input. `place_of` gives the place of an
+    object, for errors. Raises InputError when an API server would reject an object, or when there
+    is no node. `trace` receives each event. `provisioning` says how volumes are provisioned where
+    their StorageClass does not. Without `pods_end`, pods with a duration never finish. With
+    `is_recorded`, nothing happens but scheduling and the actions passed to `expect`.
     """
 
     def __init__(
@@ -84,15 +84,15 @@ class Simulation:
         self._watcher: Watcher | None = None
 
     def watch(self, watcher: Watcher) -> None:
-        """Let `watcher` follow the run, which has not begun."""
+        """Let `watcher` follow the run, which has not started."""
         self._watcher = watcher
 
     def run(
         self, on_progress: OnProgress | None = None, until_s: float | None = None
     ) -> SimulationReport:
-        """Schedule until nothing can change any more, or until so many seconds have passed on the clock.
+        """Schedule until nothing can change any more, or until this many seconds have passed on the clock.
 
-        Once more, it goes on from there: with what was done to the cluster since.
+        A second call continues from there, with the changes made to the cluster since.
         """
         started = SystemClock().monotonic()
         self.begin()
@@ -101,17 +101,17 @@ class Simulation:
         return self._results.report(self.scheduler, SystemClock().monotonic() - started)
 
     def happen(self, event: TimelineEvent) -> None:
-        """Let something happen now rather than at a time; InputError when it cannot be."""
+        """Run an event now rather than at its time; raises InputError when it is invalid."""
         self._world.happen(event)
 
     def expect(self, at_s: float, action: Callable[[], None]) -> None:
-        """Do `action` when the clock shows `at_s`."""
+        """Run `action` when the clock shows `at_s`."""
         self._world.agenda.after(at_s - self.clock.monotonic(), action)
 
     def begin(self) -> None:
-        """Show the cluster to the scheduler, and start controllers and kubelets; `run` does it by itself.
+        """Connect the scheduler to the cluster, and start controllers and kubelets; `run` does it by itself.
 
-        Whoever wants to watch the cluster after all of them does so after this.
+        A watcher that must come after all of them is added after this.
         """
         if self._has_begun:
             return
@@ -143,7 +143,7 @@ class Simulation:
                 return
 
     def _go_on(self, limit_s: float, longest_s: float = math.inf) -> bool:
-        """Jump to the next moment at which something is due, at most so far; False when the end is reached."""
+        """Jump to the next timer, at most to the limit; False when the end is reached."""
         now, due = self.clock.monotonic(), self.scheduler.next_timer()
         if longest_s == math.inf and (due is None or self.scheduler.is_settled):
             return False

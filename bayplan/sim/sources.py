@@ -1,4 +1,4 @@
-"""Sources: where manifests come from: files, folders and standard input, compressed or not."""
+"""Sources: files, folders and standard input with manifests, compressed or not."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One text of manifests: its name for people, its bytes, and its size where it lies."""
+    """One text of manifests: its display name, its bytes, and its size on disk."""
 
     name: str
     data: Buffer
     size: int
 
     def release(self, end: int) -> None:
-        """Say that the bytes before `end` are done with, so that they need not stay in memory."""
+        """Mark the bytes before `end` as done, so that they need not stay in memory."""
         if isinstance(self.data, mmap.mmap) and hasattr(self.data, "madvise"):
             whole_pages = end // mmap.PAGESIZE * mmap.PAGESIZE
             if whole_pages:
@@ -47,7 +47,7 @@ class Source:
 def find_files(paths: Iterable[str | Path]) -> list[str]:
     """The files behind `paths` in reading order; folders give their manifests, sorted.
 
-    `-` stands for standard input. Raises InputError for what is not there.
+    `-` stands for standard input. Raises InputError for a missing path.
     """
     files: list[str] = []
     for path in map(str, paths):
@@ -59,12 +59,12 @@ def find_files(paths: Iterable[str | Path]) -> list[str]:
 
 
 def total_size(files: Iterable[str]) -> int:
-    """The size of all files together, in bytes; standard input counts for nothing."""
+    """The total size of all files in bytes; standard input counts as zero."""
     return sum(os.path.getsize(file) for file in files if file != STDIN)
 
 
 def open_source(file: str) -> Source:
-    """Read a file, or standard input; InputError if that fails or it is no text."""
+    """Read a file, or standard input; raises InputError if that fails or it is no text."""
     name = "stdin" if file == STDIN else file
     try:
         data = _read(file)
@@ -106,7 +106,7 @@ def _read(file: str) -> Buffer:
 
 
 def _map_or_read(stream: IO[bytes], size: int) -> Buffer:
-    """The file's bytes; those of a large file stay on disk until they are looked at."""
+    """The file's bytes; those of a large file are mapped, not read."""
     if size >= _MAP_FROM:
         stream.flush()
         return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
@@ -114,7 +114,7 @@ def _map_or_read(stream: IO[bytes], size: int) -> Buffer:
 
 
 def _unpack(data: Buffer, name: str) -> Buffer:
-    """Decompress gzip data; much of it goes to a temporary file rather than into memory."""
+    """Decompress gzip data; large data goes to a temporary file rather than into memory."""
     packed = gzip.GzipFile(fileobj=io.BytesIO(data[:]))
     with tempfile.TemporaryFile() as unpacked:
         try:

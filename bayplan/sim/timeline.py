@@ -1,7 +1,7 @@
-"""Timeline: what happens to a cluster while it is simulated, and when.
+"""Timeline: changes to a cluster during a simulation, with their times.
 
-A document of kind Timeline (bayplan.dev/v1) has a list of events, each with a time and what comes, changes or goes.
-Objects can also say themselves when they come, by an annotation.
+A document of kind Timeline (bayplan.dev/v1) has a list of events, each with a time and what is
+added, changed or removed. An annotation of an object can also state when it is added.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ObjectRef:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A JSON merge patch, and the object it is for."""
+    """A JSON merge patch, and its object."""
 
     ref: ObjectRef
     patch: Mapping[str, Any]
@@ -45,7 +45,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class TimelineEvent:
-    """What happens at one moment, in the order add, change, remove."""
+    """The changes at one moment, in the order add, change, remove."""
 
     at_s: float
     add: tuple[ClusterObject, ...] = ()
@@ -55,7 +55,7 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Events, in the order in which they were written."""
+    """Events, in input order."""
 
     events: tuple[TimelineEvent, ...]
 
@@ -66,19 +66,19 @@ class Timeline:
 
 
 class TimelineWire(Wire, frozen=True):
-    """A timeline on the wire: each event is read by hand, as patches need their nulls."""
+    """A timeline on the wire: each event is decoded by hand, as patches need their nulls."""
 
     events: Any = None
 
 
 def created_at(obj: ClusterObject) -> float:
-    """When the object says it comes, in seconds; 0 for one that is there from the start."""
+    """When the object is added, in seconds, by its annotation; 0: at the start."""
     text = obj.annotations.get(CREATED_AT)
     return 0.0 if text is None else parse_duration(text) or 0.0
 
 
 def created_at_problem(obj: ClusterObject) -> str | None:
-    """What is wrong with the time at which the object says it comes; None when it is fine or absent."""
+    """The fault of the object's arrival annotation; None when it is valid or absent."""
     text = obj.annotations.get(CREATED_AT)
     if text is None or parse_duration(text) is not None:
         return None
@@ -86,7 +86,7 @@ def created_at_problem(obj: ClusterObject) -> str | None:
 
 
 def build_timeline(wire: TimelineWire) -> Timeline:
-    """Make a timeline; FieldError where it is wrong."""
+    """Make a timeline; raises FieldError where it is invalid."""
     if not isinstance(wire.events, list):
         raise FieldError("events", f"expected a list of events; got {found(wire.events)}")
     return Timeline(tuple(_event(tree, f"events[{i}]") for i, tree in enumerate(wire.events)))
@@ -128,7 +128,7 @@ def _items(tree: Mapping[str, Any], name: str, path: str) -> Iterator[tuple[str,
 
 
 def added_objects(tree: Any, path: str) -> Iterator[ClusterObject]:
-    """The objects of a manifest or a list of them; FieldError where it is wrong."""
+    """The objects of a manifest or a list of them; raises FieldError where it is invalid."""
     try:
         objects = list(iter_objects(tree))
     except DecodeError as error:
@@ -136,13 +136,13 @@ def added_objects(tree: Any, path: str) -> Iterator[ClusterObject]:
         raise FieldError(where, error.problem) from None
     for obj in objects:
         if isinstance(obj, UnknownObject | Timeline):
-            problem = f"expected an object that bears on scheduling; got a {obj.kind}"
+            problem = f"expected an object that affects scheduling; got a {obj.kind}"
             raise FieldError(path, problem)
         yield cast(ClusterObject, obj)
 
 
 def read_change(tree: Any, path: str) -> Change:
-    """The merge patch that `tree` is, with kind and name of its object; FieldError where it is wrong."""
+    """Decode a merge patch with kind and name of its object; raises FieldError where it is invalid."""
     metadata = tree.get("metadata") if isinstance(tree, Mapping) else None
     if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
         raise FieldError(f"{path}.metadata.name", "expected the name of an object; got none")
@@ -154,7 +154,7 @@ def read_change(tree: Any, path: str) -> Change:
 
 
 def parse_ref(text: Any, path: str) -> ObjectRef:
-    """The object that `kind/name` or `kind/namespace/name` stands for; FieldError when it is neither."""
+    """Parse `kind/name` or `kind/namespace/name`; raises FieldError otherwise."""
     expected = "expected kind/name or kind/namespace/name"
     parts = text.split("/") if isinstance(text, str) else []
     if len(parts) not in (2, 3) or not all(parts):
@@ -170,7 +170,7 @@ def parse_ref(text: Any, path: str) -> ObjectRef:
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """`target` with a JSON merge patch (RFC 7386) laid over it: null deletes, lists are replaced."""
+    """`target` with a JSON merge patch (RFC 7386) applied: null deletes, lists are replaced."""
     if not isinstance(patch, Mapping):
         return patch
     merged = dict(target) if isinstance(target, Mapping) else {}

@@ -1,4 +1,4 @@
-"""Trace: each thing that happens in a simulation, when it happens."""
+"""Trace: the events of a simulation as they happen."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ..clock import Clock
 from ..cluster.memory import MemoryCluster
 
 FROM_THE_CLUSTER = frozenset({"created", "deleted"})
-"""What the scheduler tells of its own pods, and the cluster of all."""
+"""The scheduler's events about its pods, and the cluster's about all."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceEntry:
-    """What happened to an object, `time_s` seconds after the simulation began."""
+    """An event of an object, `time_s` seconds after the simulation began."""
 
     time_s: float
     what: str
@@ -35,32 +35,32 @@ class TraceEntry:
 
     @property
     def subject(self) -> str:
-        """A pod by its namespace and name, anything else with its kind as well."""
+        """A pod by its namespace and name, other objects with their kind as well."""
         kind = "" if self.kind == "Pod" else self.kind.lower()
         return "/".join(part for part in (kind, self.namespace, self.name) if part)
 
 
 class Tracer:
-    """Watches the cluster and observes the scheduler, and tells `write` of each thing that happens."""
+    """Watches the cluster and the scheduler, and passes each event to `write`."""
 
     def __init__(self, clock: Clock, write: Callable[[TraceEntry], None]) -> None:
         self._clock = clock
         self._write = write
 
     def begin(self, cluster: MemoryCluster) -> None:
-        """Tell of the pods that wait, and from then on of every change."""
+        """Write the pending pods, and from then on every change."""
         for pod in cluster.list("Pod"):
             if not pod.node_name:
                 self.on_add(pod)
         cluster.watch(self, replay=False)
 
     def observe(self, what: str, pod: Pod, details: str) -> None:
-        """The scheduler did something."""
+        """Write a scheduler event."""
         if what not in FROM_THE_CLUSTER:
             self._tell(what, pod, details)
 
     def on_add(self, obj: Any) -> None:
-        """Something came."""
+        """Write an added object."""
         if isinstance(obj, Pod):
             if not obj.is_finished and not obj.is_terminating:
                 self._tell("created", obj, f"on {obj.node_name}" if obj.node_name else "")
@@ -68,7 +68,7 @@ class Tracer:
             self._tell("added", obj, _made_for(obj) if isinstance(obj, PersistentVolume) else "")
 
     def on_update(self, old: Any, new: Any) -> None:
-        """Of the changes of a pod only its end is news, the scheduler tells the rest; of storage what it comes to."""
+        """Write the end of a pod, since the scheduler reports its other changes, and changes of storage."""
         if isinstance(new, PersistentVolumeClaim):
             self._tell_if_any(_claim_news(old, new), new)
         elif isinstance(new, PersistentVolume):
@@ -83,7 +83,7 @@ class Tracer:
             self._tell("terminating", new, f"for {format_duration(new.spec.grace_s)}")
 
     def on_delete(self, obj: Any) -> None:
-        """Something is gone."""
+        """Write a deleted object."""
         if isinstance(obj, Pod):
             self._tell("deleted", obj, f"from {obj.node_name}" if obj.node_name else "")
         else:
@@ -99,12 +99,12 @@ class Tracer:
 
 
 def _is_preempted(pod: Pod) -> bool:
-    """Whether the scheduler pushed the pod out, which it tells itself."""
+    """Whether the scheduler preempted the pod, which it reports itself."""
     return pod.status.condition(DISRUPTION_TARGET) is not None
 
 
 def _claim_news(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> tuple[str, str] | None:
-    """What is new about a claim, in a word and a few more; None when only bookkeeping is."""
+    """The change of a claim, as a word and details; None for internal changes."""
     was, now = old.annotations.get(SELECTED_NODE), new.annotations.get(SELECTED_NODE)
     if new.is_fully_bound and not old.is_fully_bound:
         return "bound", f"to {new.spec.volume_name}"
@@ -120,7 +120,7 @@ def _claim_news(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> tuple
 
 
 def _volume_news(old: PersistentVolume, new: PersistentVolume) -> tuple[str, str] | None:
-    """What is new about a volume; that it has become available, or its claim's, needs no line of its own."""
+    """The change of a volume; becoming available or bound is not reported."""
     if new.status.phase == "Released" and old.status.phase != "Released":
         return "released", ""
     was, now = old.spec.claim_ref, new.spec.claim_ref

@@ -1,7 +1,7 @@
-"""World: the cluster of a simulation, with all that happens in it besides scheduling.
+"""World: the cluster of a simulation, with everything besides scheduling.
 
-Objects come through admission, controllers make up for pods that are missing, kubelets end pods, and the timeline
-brings its events, all on one clock.
+Objects pass admission, controllers create missing pods, kubelets end pods, and the timeline runs
+its events, all on one clock.
 """
 
 from __future__ import annotations
@@ -52,17 +52,18 @@ from .timeline import (
 )
 
 InputObject: TypeAlias = ClusterObject | Timeline
-"""What a simulation is made of."""
+"""The input of a simulation."""
 
 PlaceOf: TypeAlias = Callable[[InputObject], str]
-"""Says where an object was read, for errors; empty if it was not."""
+"""Returns the place of an object, for errors; empty if unknown."""
 
 
 class World:
-    """A cluster filled with `objects`. Raises InputError when an API server would refuse one, or there is no node.
+    """A cluster filled with `objects`. Raises InputError when an API server would reject one, or there is no node.
 
-    With `is_recorded`, what happens besides scheduling comes from elsewhere: no controller makes pods, no kubelet ends
-    them, and nodes may come later. Volumes and claims still follow from where pods go.
+    With `is_recorded`, events besides scheduling come from the recording: no controller creates
+    pods, no kubelet ends them, and nodes may be added later. Volumes and claims still follow from
+    placements.
     """
 
     def __init__(
@@ -93,9 +94,9 @@ class World:
                 self._expect(event, timeline, f"timeline: events[{i}]")
 
     def begin(self, pods_end: bool = True) -> None:
-        """Let controllers and kubelets do their work; whoever watches the cluster is told before them.
+        """Start controllers and kubelets; existing watchers are notified before them.
 
-        Unless `pods_end`, pods that say how long they take run on.
+        Unless `pods_end`, pods with a duration never finish.
         """
         if pods_end and not self._is_recorded:
             self.cluster.watch(Kubelets(self.cluster, self.clock, self.agenda))
@@ -110,18 +111,18 @@ class World:
                 self._expect_end(pod)
 
     def settle(self) -> None:
-        """Let controllers do what follows from what has happened."""
+        """Run the controllers' pending work."""
         with self._faults_placed(None, ""):
             self._controllers.run()
         self._volumes.run()
         self._claims.run()
 
-    # Filling it
+    # Filling the cluster
 
     def _sort(
         self, objects: Iterable[InputObject]
     ) -> tuple[list[ClusterObject], list[ClusterObject], list[Timeline]]:
-        """What is there from the start, what comes later, and timelines."""
+        """The initial objects, later ones, and timelines."""
         present: list[ClusterObject] = []
         later: list[ClusterObject] = []
         timelines: list[Timeline] = []
@@ -137,7 +138,7 @@ class World:
         return present, later, timelines
 
     def _check(self, obj: ClusterObject, source: InputObject, path: str) -> None:
-        """Refuse times that are none."""
+        """Reject invalid times."""
         if (
             isinstance(obj, Pod)
             and CREATED_AT not in obj.annotations
@@ -161,7 +162,7 @@ class World:
                     raise AdmissionError(obj, f"metadata.annotations[{name}]", fault)
 
     def _load(self, objects: Sequence[ClusterObject]) -> None:
-        """First everything but pods, then pods that run, then those that wait, with those of workloads between."""
+        """Everything but pods first, then running pods, then pending ones, with those of workloads between."""
         with self._faults_placed(None, ""):
             for obj in objects:
                 if not isinstance(obj, Pod):
@@ -186,16 +187,16 @@ class World:
                 self._controllers.sync(obj)
 
     def _need_namespace(self, name: str) -> None:
-        """Make the namespace that something is in but nobody declared, so that selectors find it."""
+        """Create an undeclared namespace, so that selectors find it."""
         if name and name not in self._namespaces:
             self._namespaces.add(name)
             with suppress(ConflictError):
                 self.cluster.add(admit_namespace(Namespace(metadata=ObjectMeta(name=name))))
 
-    # What happens later
+    # Later events
 
     def _expect_end(self, pod: Pod) -> None:
-        """A pod of the input is on its way out already: see it off when its time is over."""
+        """Schedule the end of an input pod that is already terminating."""
 
         def leave() -> None:
             stored = self.cluster.get("Pod", pod.namespace, pod.name)
@@ -211,7 +212,7 @@ class World:
     def happen(
         self, event: TimelineEvent, source: InputObject | None = None, path: str = ""
     ) -> None:
-        """Let it happen now; InputError, about `path` of `source`, when it cannot be."""
+        """Run an event now; raises InputError, about `path` of `source`, when it is invalid."""
         for i, obj in enumerate(event.add):
             with self._faults_placed(source, path and f"{path}.add[{i}]"):
                 self._add(obj)
@@ -246,7 +247,7 @@ class World:
             self.cluster.update(changed)
 
     def _remove(self, ref: ObjectRef) -> None:
-        """Remove an object as `kubectl delete` does. The pods of a node go with it at once."""
+        """Delete an object as `kubectl delete` does. The pods of a node are deleted with it at once."""
         stored = self._find(ref)
         match stored:
             case None:
@@ -272,7 +273,8 @@ class World:
                     self.cluster.delete(obj, obj.spec.grace_s if isinstance(obj, Pod) else 0)
 
     def _find(self, ref: ObjectRef) -> ClusterObject | None:
-        """The object a timeline speaks of; None when it went of its own accord before."""
+        """The object that a timeline names; None when it was deleted earlier by the simulation
+        itself."""
         found: ClusterObject | None = self.cluster.get(ref.kind, ref.namespace, ref.name)
         if found is None and not self.cluster.was_deleted(ref.kind, ref.namespace, ref.name):
             raise InputError(f"expected an object that is there by then; got {ref}")
@@ -280,7 +282,7 @@ class World:
 
     @contextmanager
     def _faults_placed(self, source: InputObject | None, path: str) -> Iterator[None]:
-        """Say of a fault where in the input it is: at `path` of `source`, else at the object it is about."""
+        """Add the place to an error: `path` of `source`, else that of its object."""
         try:
             yield
         except AdmissionError as error:
@@ -296,7 +298,7 @@ class World:
 
 
 def is_waiting(pod: Pod) -> bool:
-    """Whether the pod needs a node; one that is being deleted before it had one does not."""
+    """Whether the pod needs a node; a terminating pod without a node does not."""
     return not pod.node_name and not pod.is_finished and not pod.is_terminating
 
 
@@ -313,7 +315,7 @@ def _refuse_no_nodes(objects: Iterable[InputObject]) -> None:
 
 
 def _start(objects: Iterable[InputObject]) -> datetime:
-    """When the simulation begins: when the newest thing in the input happened, so that all of it is past."""
+    """The start of the simulation: the latest time in the input, so that all of it is past."""
     newest = ""
     for obj in objects:
         if isinstance(obj, Timeline):
@@ -325,7 +327,7 @@ def _start(objects: Iterable[InputObject]) -> datetime:
 
 
 def _moment(text: str | None) -> datetime | None:
-    """The moment of a timestamp; None when it is none."""
+    """Parse a timestamp; None when it is invalid."""
     try:
         moment = datetime.fromisoformat(text or "")
     except ValueError:

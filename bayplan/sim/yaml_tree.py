@@ -1,8 +1,8 @@
-"""YAML tree: YAML text to plain dicts, lists and scalars, fast and with care.
+"""YAML tree: YAML text to plain dicts, lists and scalars, fast and strict.
 
 Works on the parser's events, which is several times faster than the usual loader. Reads as
-Kubernetes does: keys are text, dates and base-60 numbers are text. A key that comes twice, an
-alias that swells, and nesting without end are refused.
+Kubernetes does: keys are text, dates and base-60 numbers are text. Duplicate keys, aliases that
+expand too much, and too deep nesting are rejected.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CACHE_LIMIT = 1 << 16
 
 
 class YamlError(InputError):
-    """The text is not the YAML we read; `line` counts from 1 within the text, 0: not known."""
+    """The text is not supported YAML; `line` counts from 1 within the text, 0: unknown."""
 
     def __init__(self, problem: str, line: int = 0) -> None:
         super().__init__(f"line {line}: {problem}" if line else problem)
@@ -45,7 +45,7 @@ class YamlError(InputError):
 
 
 class UndefinedAliasError(YamlError):
-    """An alias whose anchor is not there, or not complete."""
+    """An alias whose anchor is missing or incomplete."""
 
 
 def iter_trees(text: bytes | str) -> Iterator[Any]:
@@ -69,7 +69,7 @@ _NO_KEY = object()
 
 
 class _Builder:
-    """Builds one document after the other from the parser's events."""
+    """Builds documents from the parser's events."""
 
     def __init__(self, loader: Any) -> None:
         self._next_event = loader.get_event
@@ -93,7 +93,7 @@ class _Builder:
         stack: list[tuple[Any, Any, str | None, int]] = []
         holder: Any = _END  # the collection being filled; _END outside of any
         key: Any = _NO_KEY
-        count = 0  # of values so far, those behind aliases included
+        count = 0  # number of values so far, those behind aliases included
         while True:
             event = next_event()
             kind = type(event)
@@ -138,7 +138,7 @@ class _Builder:
                 holder.append(value)
 
     def _find_alias(self, event: Any) -> tuple[Any, int]:
-        """What an alias stands for, and how many values that is."""
+        """The value of an alias, and the number of values in it."""
         if event.anchor not in self._anchors:
             problem = f'expected an anchor "{event.anchor}" before its alias'
             raise UndefinedAliasError(problem, _line(event))
@@ -186,7 +186,7 @@ def _parse_integer(text: str) -> int | None:
 
 
 def _check_start(event: Any, is_key: bool, depth: int) -> None:
-    """Refuse a collection that stands where a key should, or too deep."""
+    """Reject a collection as a key, or nested too deeply."""
     if is_key:
         raise YamlError("expected a key that is text; got a collection", _line(event))
     if depth >= MAX_DEPTH:
@@ -194,7 +194,7 @@ def _check_start(event: Any, is_key: bool, depth: int) -> None:
 
 
 def _merge(value: dict[str, Any], event: Any) -> None:
-    """Lay the mappings under the merge key, if it is one, below what the mapping says itself."""
+    """Merge the mappings under the merge key, if it is one, below the mapping's own entries."""
     merged = value[MERGE_KEY]
     if not isinstance(merged, dict | list):
         return

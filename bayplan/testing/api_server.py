@@ -1,6 +1,6 @@
-"""API server: the embedded one, for tests: in a thread of its own, on a free port, on a clock that is set by hand.
+"""API server: the embedded one, for tests: in its own thread, on a free port, with a manual clock.
 
-Shipped, so that whoever writes a client, a scheduler or a controller can test it without a cluster.
+Shipped, so that authors of clients, schedulers and controllers can test without a cluster.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PATCH_TYPES = {
 
 
 class Answer(NamedTuple):
-    """What the server said."""
+    """A response."""
 
     status: int
     tree: Any
@@ -58,11 +58,11 @@ class WatchStream:
         self.status = self._response.status
 
     def take(self, count: int) -> list[Tree]:
-        """The next so many events."""
+        """The next `count` events."""
         return [msgspec.json.decode(self._response.readline()) for _ in range(count)]
 
     def seen(self, count: int) -> list[tuple[str, str]]:
-        """The next so many events, as type and name."""
+        """The next `count` events, as type and name."""
         return [(e["type"], e["object"]["metadata"].get("name", "")) for e in self.take(count)]
 
     def ends(self) -> bool:
@@ -70,7 +70,7 @@ class WatchStream:
         return self._response.readline() == b""
 
     def close(self) -> None:
-        """Listen no more."""
+        """Close the watch."""
         self._connection.close()
 
 
@@ -96,7 +96,7 @@ class ServerInThread:
         content_type: str = "application/json",
         **headers: str,
     ) -> Answer:
-        """Send a request; `body` may be a tree or bytes. Headers have _ for -."""
+        """Send a request; `body` may be a tree or bytes. Header names have _ for -."""
         data = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if data is not None:
@@ -135,7 +135,7 @@ class ServerInThread:
             stream.close()
 
     def make(self, path: str, *trees: Tree) -> Tree:
-        """Create objects that must be taken; returns the last."""
+        """Create objects that must be accepted; return the last."""
         answer = None
         for tree in trees:
             answer = self.post(path, tree)
@@ -147,11 +147,11 @@ class ServerInThread:
     # Time and controllers
 
     def settle(self) -> None:
-        """Let the controllers do all there is to be done now."""
+        """Run the controllers until no work is left."""
         self._within(self.server.plane.settle)
 
     def advance(self, seconds: float) -> None:
-        """Settle, let time pass, and settle again."""
+        """Settle, advance the clock, and settle again."""
 
         def step() -> None:
             self.server.plane.settle()
@@ -161,11 +161,11 @@ class ServerInThread:
         self._within(step)
 
     def within(self, work: Callable[[ApiServer], Result]) -> Result:
-        """Do something with the server, in its own thread."""
+        """Run a function with the server, in its thread."""
         return self._within(lambda: work(self.server))
 
     def stop(self) -> None:
-        """End the server and its thread."""
+        """Stop the server and its thread."""
         self._connection.close()
         self._wait(self.server.stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -187,7 +187,7 @@ class ServerInThread:
 
 @contextmanager
 def api_server(data_dir: Path | None = None, **options: Any) -> Iterator[ServerInThread]:
-    """A server for the time of a test."""
+    """A server for the duration of a test."""
     server = ServerInThread(data_dir, **options)
     try:
         yield server
@@ -207,13 +207,13 @@ def pod_tree(name: str, **spec: Any) -> Tree:
 
 
 def config_map_tree(name: str, **data: str) -> Tree:
-    """A small object without any rules."""
+    """A small object of a kind without validation rules."""
     metadata = {"name": name, "labels": {"name": name}}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
 def node_tree(name: str, **spec: Any) -> Tree:
-    """A node that is ready and has room for a few pods."""
+    """A ready node with room for a few pods."""
     room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
     status = {
         "capacity": room,

@@ -1,7 +1,7 @@
 """Builders: nodes, pods and other objects for tests, and a table and a handle made of them.
 
-Every object goes through the decoder, so it is just what a cluster would have sent. What a builder has no word for
-is given in Kubernetes' own form: `make_pod(spec={"hostNetwork": True})`.
+Every object goes through the decoder, so it is exactly what a cluster would have sent. Fields
+without a parameter are given in Kubernetes' own form: `make_pod(spec={"hostNetwork": True})`.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def make_node(
     images: Mapping[str, int] | None = None,
     features: Iterable[str] = (),
 ) -> Node:
-    """A node. Like every real one it has its name as hostname label, unless `labels` say otherwise.
+    """A node. Like every real one it has its name as hostname label, unless `labels` override it.
 
-    `taints` are written `key=value:Effect` or `key:Effect`; `extended` are further resources; `images` are sizes in
-    bytes by name; `cpu` or `memory` None leaves the resource out.
+    `taints` are written `key=value:Effect` or `key:Effect`; `extended` are further resources;
+    `images` are sizes in bytes by name; `cpu` or `memory` None leaves the resource out.
     """
     resources = {"cpu": cpu, "memory": memory, "pods": pods, **(extended or {})}
     status = {
@@ -61,7 +61,7 @@ def make_node(
     }
     spec = {"unschedulable": unschedulable, "taints": [_taint(taint) for taint in taints]}
     node = make_object("Node", name, metadata=metadata, spec=_filled(spec), status=_filled(status))
-    assert isinstance(node, Node), "the decoder makes nodes of nodes"
+    assert isinstance(node, Node), "decode keeps the kind"
     return node
 
 
@@ -93,9 +93,10 @@ def make_pod(
 ) -> Pod:
     """A pod with one container per image; the first one has the requests and the ports.
 
-    `tolerations` are written `key=value:Effect`, `key:Effect` or `key`, the last two for any value, and `""` tolerates
-    everything; `host_ports` are numbers or `ip:port/protocol`, ip and protocol being optional; `affinity`,
-    `node_affinity` and `spread` are in Kubernetes' own form. `spec` and `status` have the last word.
+    `tolerations` are written `key=value:Effect`, `key:Effect` or `key`, the last two for any value,
+    and `""` tolerates everything; `host_ports` are numbers or `ip:port/protocol`, ip and protocol
+    being optional; `affinity`, `node_affinity` and `spread` are in Kubernetes' own form. `spec` and
+    `status` take precedence.
     """
     wanted = {"cpu": cpu, "memory": memory, **(requests or {})}
     containers: list[dict[str, Any]] = [
@@ -134,7 +135,7 @@ def make_pod(
         spec={**_filled(given_spec), **(spec or {})},
         status={**_filled(given_status), **(status or {})},
     )
-    assert isinstance(pod, Pod), "the decoder makes pods of pods"
+    assert isinstance(pod, Pod), "decode keeps the kind"
     return pod
 
 
@@ -144,7 +145,7 @@ def make_object(
     """An object of any kind; `fields` (`spec`, `status`, ...) are in Kubernetes' own form."""
     known = KINDS.get(kind)
     if known is None:
-        raise InputError(f'make_object: expected a kind that Bayplan knows; got "{kind}"')
+        raise InputError(f'make_object: expected a known kind; got "{kind}"')
     meta = _filled({"name": name, "namespace": namespace, **(metadata or {})})
     tree = {"apiVersion": known.api_version, "kind": kind, "metadata": meta, **fields}
     return decode_object(tree)
@@ -179,9 +180,9 @@ def make_handle(
     nominated: Mapping[str, Iterable[Pod]] | None = None,
     feature_gates: Mapping[str, bool] | None = None,
 ) -> Handle:
-    """What a plugin is given: a lister over `objects`, pods nominated by node name, a clock that stands still.
+    """A handle for a plugin: a lister over `objects`, pods nominated by node name, a manual clock.
 
-    `client` is a `RecordingClient`: nothing is bound or evicted, but one can see what would be.
+    `client` is a `RecordingClient`: it records binds and evictions without performing them.
     """
     return Handle(
         table=make_table() if table is None else table,
@@ -207,12 +208,12 @@ class ObjectLister:
         return self._log.version
 
     def add(self, obj: Any) -> None:
-        """One more object in the cluster, or another in the place of one with its name."""
+        """Add or replace an object."""
         self._objects.setdefault(obj.kind, {})[obj.namespace, obj.name] = obj
         self._log.mark(obj)
 
     def remove(self, obj: Any) -> None:
-        """One object less."""
+        """Remove an object."""
         self._objects.get(obj.kind, {}).pop((obj.namespace, obj.name), None)
         self._log.mark(obj)
 
@@ -228,10 +229,10 @@ class ObjectLister:
 
 
 class RecordingClient:
-    """A client that only notes what it is asked to do.
+    """A client that only records its calls.
 
-    `bound` is (pod key, node name), `updated`, `created` and `deleted` are the objects as they were to be written, the
-    others are pods.
+    `bound` is (pod key, node name), `updated`, `created` and `deleted` are the objects to be
+    written, the others are pods.
     """
 
     def __init__(self) -> None:
@@ -275,7 +276,7 @@ class RecordingClient:
 
 
 class Nominations:
-    """Pods that are promised a place, by node name."""
+    """Nominated pods, by node name."""
 
     def __init__(self, nominated: Mapping[str, Iterable[Pod]]) -> None:
         self._nominated = {name: list(pods) for name, pods in nominated.items()}
@@ -289,7 +290,7 @@ class Nominations:
         return self._log.since(version)
 
     def node_of(self, pod: Pod) -> str:
-        """The node that `pod` is nominated to; "" when it is not."""
+        """The node that `pod` is nominated to; "" for none."""
         found = (name for name, pods in self._nominated.items() if pod.uid in {p.uid for p in pods})
         return next(found, "")
 

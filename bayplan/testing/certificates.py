@@ -1,4 +1,4 @@
-"""Certificates: one for tests, made on the spot, for 127.0.0.1 and localhost, signed by itself."""
+"""Certificates: a self-signed certificate for tests, for 127.0.0.1 and localhost."""
 
 from ..cluster.certificates import Certificate, make_certificate
 

@@ -1,7 +1,8 @@
-"""Conformance: checks that every plugin must pass, whatever its policy.
+"""Conformance: checks that every plugin must pass, regardless of its policy.
 
-A plugin may answer for many nodes at once and for one node, and it promises by its `scope` what its answers depend
-on; the scheduler relies on both. A check that fails raises AssertionError with the plugin, the node and both answers.
+A plugin may judge many nodes at once and one node, and its `scope` states what its results depend
+on; the scheduler relies on both. A failed check raises AssertionError with the plugin, the node and
+both results.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ from ..table import Ints, NodeTable, Rows
 from .builders import make_handle, make_table
 
 Answer: TypeAlias = str | int
-"""What is compared: a status as text, its reasons sorted; or a raw score."""
+"""The compared value: a status as text, its reasons sorted; or a raw score."""
 
 FAILED = "failed with"
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One of the two extension points that judge nodes, in both its forms."""
+    """One of the two extension points that judge nodes, in both forms."""
 
     rows_method: str
     node_method: str
@@ -60,7 +61,7 @@ def check_conformance(
 ) -> None:
     """Run every check that applies to the plugin, for each of `pods` on the nodes of `table`.
 
-    `args` are what the configuration would give the plugin, `objects` what its lister finds.
+    `args` are the plugin's arguments, `objects` the contents of its lister.
     """
     check_plugin(plugin_class)
     plugin, listed = plugin_class.from_args(args, make_handle(table, objects)), list(pods)
@@ -75,10 +76,10 @@ def check_conformance(
 def check_rows_agree(
     plugin: Plugin, pod: Pod, table: NodeTable, state: CycleState | None = None
 ) -> None:
-    """The plugin says the same of a node whether asked about all nodes, some of them, or it alone.
+    """The plugin's result for a node is the same for all nodes, some of them, or the node alone.
 
-    Without a `state` the plugin's own PreFilter and PreScore come first; when they skip the plugin or refuse the pod
-    there is nothing to compare.
+    Without a `state` the plugin's own PreFilter and PreScore run first; when they skip the plugin
+    or reject the pod there is nothing to compare.
     """
     _give_handle(plugin, table)
     for point in _points(plugin):
@@ -88,10 +89,11 @@ def check_rows_agree(
 
 
 def check_scope(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
-    """What a NODE_ROW or NODE_OBJECT plugin says of a node is what it says when there is no other node.
+    """The result of a NODE_ROW or NODE_OBJECT plugin for a node is the same without other nodes.
 
-    The pods on the node stay for NODE_ROW, and go for NODE_OBJECT. A plugin whose `pod_key` or `cluster_key` changes
-    with the cluster is asked anew then, and so is free to answer otherwise.
+    The pods on the node stay for NODE_ROW, and are removed for NODE_OBJECT. A plugin whose
+    `pod_key` or `cluster_key` changes with the cluster is called again then, and so may give
+    another result.
     """
     if plugin.scope is CLUSTER:
         return
@@ -120,7 +122,7 @@ def check_scope(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
 
 
 def check_pod_key(plugin: Plugin, pods: Sequence[Pod], table: NodeTable) -> None:
-    """Pods for which a NODE_ROW or NODE_OBJECT plugin has the same `pod_key` get the same answers."""
+    """Pods with the same `pod_key` of a NODE_ROW or NODE_OBJECT plugin get the same results."""
     if plugin.scope is CLUSTER:
         return
     _give_handle(plugin, table)
@@ -142,7 +144,7 @@ def check_pod_key(plugin: Plugin, pods: Sequence[Pod], table: NodeTable) -> None
 
 
 def check_spec_answers(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
-    """What is said for all pods of a spec (`pre_filter_spec`, `pre_score_spec`, `key_is_spec`) holds for `pod`."""
+    """Results for all pods of a spec (`pre_filter_spec`, `pre_score_spec`, `key_is_spec`) hold for `pod`."""
     _give_handle(plugin, table)
     said: list[tuple[str, Status | None, Any]] = []
     if isinstance(plugin, PreFilterPlugin):
@@ -166,7 +168,7 @@ def check_spec_answers(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
 
 
 def check_score_range(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
-    """Once normalised, the scores of a Score plugin lie between MIN_SCORE and MAX_SCORE."""
+    """The normalised scores of a Score plugin are between MIN_SCORE and MAX_SCORE."""
     if not isinstance(plugin, ScorePlugin):
         return
     _give_handle(plugin, table)
@@ -212,7 +214,8 @@ def _check_point(
 def _check_fails(
     point: Point, plugin: Plugin, pod: Pod, nodes: Sequence[NodeInfo], state: CycleState
 ) -> None:
-    """A failure on one node fails the attempt, so the rows form reports it for all nodes; one node must have it."""
+    """A failure on one node fails the attempt, so the rows form reports it for all nodes; one node
+    must have it."""
     answers = [point.judge_node(plugin, state, pod, node) for node in nodes]
     assert any(str(answer).startswith(FAILED) for answer in answers), (
         f"{plugin.name}: {point.rows_method} fails for pod {pod.key}, {point.node_method} on no node"
@@ -220,7 +223,7 @@ def _check_fails(
 
 
 def _subsets(count: int) -> Iterator[tuple[str, Ints]]:
-    """Positions to ask about; no row at all is a case, too: every changed row may have lost its node."""
+    """Positions to judge, including none: every changed row may have lost its node."""
     everything = np.arange(count, dtype=np.int64)
     yield "every row by number", everything
     yield "every second row", everything[::2]
@@ -236,7 +239,7 @@ def _points(plugin: Plugin) -> Iterator[Point]:
 
 
 def _answers(point: Point, plugin: Plugin, pod: Pod, table: NodeTable) -> dict[str, Answer] | None:
-    """What the plugin says of each node; None when it has nothing to say, or refuses the pod altogether."""
+    """The plugin's result for each node; None when it is skipped, or rejects the pod in PreFilter."""
     state, rows = CycleState(), table.live_rows
     if not point.prepare(plugin, state, pod, table):
         return None
@@ -245,7 +248,7 @@ def _answers(point: Point, plugin: Plugin, pod: Pod, table: NodeTable) -> dict[s
 
 
 def _pre_filtered(plugin: Plugin, state: CycleState, pod: Pod, table: NodeTable) -> bool:
-    """Run PreFilter; whether Filter would be asked."""
+    """Run PreFilter; return whether Filter would run."""
     if not isinstance(plugin, PreFilterPlugin):
         return True
     answer = plugin.pre_filter(state, pod, table)
@@ -253,7 +256,7 @@ def _pre_filtered(plugin: Plugin, state: CycleState, pod: Pod, table: NodeTable)
 
 
 def _pre_scored(plugin: Plugin, state: CycleState, pod: Pod, table: NodeTable) -> bool:
-    """Run PreFilter and PreScore, with every node feasible; whether Score would be asked."""
+    """Run PreFilter and PreScore, with every node feasible; return whether Score would run."""
     if isinstance(plugin, PreFilterPlugin):
         answer = plugin.pre_filter(state, pod, table)
         if isinstance(answer, Status) and answer.code not in (Code.Success, Code.Skip):
@@ -293,7 +296,7 @@ SCORE = Point("score_rows", "score_node", _pre_scored, _score_rows, _score_node)
 
 
 def _text(status: Status) -> str:
-    """The code and the reasons; in which order reasons are given makes no difference."""
+    """The code and the sorted reasons."""
     if not status.is_success and not status.is_rejected:
         return f"{FAILED} {status.code.name}: {status.message}"
     return ": ".join(filter(None, (status.code.name, ", ".join(sorted(set(status.reasons))))))
@@ -307,7 +310,7 @@ def _give_handle(plugin: Plugin, table: NodeTable) -> None:
 
 @contextmanager
 def _moved(plugin: Plugin, table: NodeTable) -> Iterator[None]:
-    """The plugin in a cluster of just `table`, for a while."""
+    """Run the plugin in a cluster of only `table` inside the block."""
     before = plugin.handle
     plugin.handle = replace(before, table=table)
     try:

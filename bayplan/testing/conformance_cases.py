@@ -1,6 +1,7 @@
 """Conformance cases: schedule the pods of a recorded case and compare each decision with kube-scheduler's.
 
-A case is a cluster, a configuration and pending pods, with what kube-scheduler v1.36.4 decided for each of them.
+A case is a cluster, a configuration and pending pods, with kube-scheduler v1.36.4's decision for
+each of them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Where we decided otherwise; `field` is a path in the record of the pod."""
+    """A difference; `field` is a path in the record of the pod."""
 
     case: str
     pod: str
@@ -42,7 +43,7 @@ class Disagreement:
 
 
 class CaseCluster:
-    """The objects of a case. Nothing is bound or deleted: pods stay where they were assumed. Claims are written."""
+    """The objects of a case. Nothing is bound or deleted: pods stay assumed. Claims are written."""
 
     def __init__(self, objects: Iterable[Any]) -> None:
         self.version = 0
@@ -93,11 +94,11 @@ class CaseCluster:
         pass
 
     def clear_nomination(self, pod: Pod) -> None:
-        pass  # the nominator forgets it; the pod's status stays, as in a cluster whose watch lags behind
+        pass  # the nominator drops it; the pod's status stays, as in a cluster whose watch lags behind
 
 
 class NoBinding:
-    """Runs nothing: the binding cycles of a case begin and never get on."""
+    """Runs nothing: the binding cycles of a case start and never proceed."""
 
     def run(
         self, work: Callable[[], Status | Awaitable[Status]], finished: Callable[[Status], None]
@@ -106,18 +107,18 @@ class NoBinding:
 
 
 class ClaimBinding:
-    """Does what is done before a pod is bound, and binds nothing: the claims of the pod are written."""
+    """Runs PreBind without binding: the claims of the pod are written."""
 
     def run(
         self, work: Callable[[], Status | Awaitable[Status]], finished: Callable[[Status], None]
     ) -> None:
         status = work()
-        assert isinstance(status, Status), "the cluster of a case answers at once"
+        assert isinstance(status, Status), "the cluster of a case has no delays"
         assert status.is_success, status.message
 
 
 def run_case(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
-    """For each pod of the case, in order: its name and where we disagree."""
+    """For each pod of the case, in order: its name and the differences."""
     objects = [decode_object(obj) for obj in case["objects"]]
     pods: list[Any] = [decode_object(obj) for obj in case["pods"]]
     cluster = CaseCluster([*objects, *pods])
@@ -146,7 +147,7 @@ def run_case(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
 
 
 def case_config(raw: dict[str, Any] | None) -> SchedulerConfiguration:
-    """The configuration of a case: every node is looked at, and every node is a preemption candidate."""
+    """The configuration of a case: every node is judged, and every node is a preemption candidate."""
     config = default_config() if raw is None else parse_config(raw, "config")
     config = msgspec.structs.replace(
         config,
@@ -246,7 +247,7 @@ def _post_filter(attempt: Attempt) -> dict[str, Any] | None:
 
 
 def allocations_of(cluster: CaseCluster) -> dict[str, AllocationResult]:
-    """What each claim has; the claim that stands for extended resources has the name it begins with."""
+    """The allocation of each claim; the claim for extended resources is keyed by its name prefix."""
     found: dict[str, AllocationResult] = {}
     for claim in cluster.list(ResourceClaim.kind):
         if claim.allocation is not None:
@@ -259,7 +260,7 @@ def note_claims(
     before: dict[str, AllocationResult],
     after: dict[str, AllocationResult],
 ) -> None:
-    """Add to the record of a pod which claims got devices, and which gave theirs back."""
+    """Add the claims that were allocated or deallocated to the record of a pod."""
     made = {key: after[key] for key in after if key not in before}
     if made:
         record["allocations"] = {
@@ -296,7 +297,7 @@ def compare(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[tuple[str,
         yield "error", ours.get("error"), theirs.get("error")
         return
     if "error" in ours:
-        return  # the text of an error is for people
+        return  # error texts are not compared
     if ours["preEnqueue"] or theirs["preEnqueue"]:
         yield from _differences("preEnqueue", ours["preEnqueue"], theirs["preEnqueue"])
         return
@@ -314,7 +315,7 @@ def compare(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[tuple[str,
 
 IGNORED = {"postFilter.plugin", "postFilter.reasons"}
 NOTHING = "nothing"
-"""Stands for a key that is not there, which is not the same as None: a feasible node has the verdict None."""
+"""Sentinel for a missing key, which differs from None: a feasible node has the verdict None."""
 
 
 def _differences(path: str, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any]]:

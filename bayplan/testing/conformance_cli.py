@@ -24,13 +24,14 @@ NOT_COMPARED_YET = {
     "pod-groups": "there is no runner for the cycle of a pod group",
     "preemption-ties": "the order of victims of equal priority and start time is not followed",
 }
-"""Families whose cases are counted and not run, and why; each goes when its runner comes."""
+"""Families whose cases are counted and not run, with the reason; each is removed when its runner
+exists."""
 FULL = 20
-"""Disagreements that are printed; the rest is counted."""
+"""Number of differences that are printed; the rest is counted."""
 
 
 def case_files(names: list[str]) -> Iterator[Path]:
-    """The case files among `names`, folders searched."""
+    """The case files among `names`; folders are searched."""
     for name in names:
         path = Path(name)
         if path.is_dir():
@@ -56,7 +57,7 @@ def read_cases(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def is_placement(case: dict[str, Any]) -> bool:
-    """Whether the case is of the kind that has pods to place and what was decided for each."""
+    """Whether the case has pods to place with recorded decisions."""
     expected = case.get("expected")
     return (
         "objects" in case and "pods" in case and isinstance(expected, dict) and "pods" in expected
@@ -64,22 +65,22 @@ def is_placement(case: dict[str, Any]) -> bool:
 
 
 def run_placement(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
-    """For each pod of the case, where we disagree."""
+    """For each pod of the case, the differences."""
     return (found for _, found in run_case(case))
 
 
 def run_event(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
-    """For the one decision of the case, where we disagree."""
+    """For the one decision of the case, the differences."""
     yield run_event_case(case)
 
 
 def run_script(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
-    """For each step of the case, where we disagree."""
+    """For each step of the case, the differences."""
     return (found for _, found in run_queue_script(case))
 
 
 def run_history(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
-    """For each attempt of the case, where we disagree."""
+    """For each attempt of the case, the differences."""
     return (found for _, found in run_long_run(case))
 
 
@@ -93,11 +94,12 @@ RUNNERS: tuple[
     (is_long_run, run_history),
     (is_config_case, run_config_case),
 )
-"""The kinds of cases: how to tell one, and what yields, for each decision of the case, where we disagree."""
+"""The kinds of cases: how to recognise one, and a function that yields the differences of each
+decision."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the cases in the files and folders named; returns the exit status."""
+    """Run the cases in the named files and folders; return the exit status."""
     names = sys.argv[1:] if arguments is None else arguments
     try:
         return run_files(list(case_files(names)))
@@ -114,7 +116,7 @@ def family_left_out(case: Case) -> str | None:
 
 
 def run_files(files: list[Path]) -> int:
-    """Run the cases in `files` and say where we disagree; returns the exit status."""
+    """Run the cases in `files` and print the differences; return the exit status."""
     agree = total = cases = other = 0
     left_out: Counter[str] = Counter()
     disagreements: list[Disagreement] = []
@@ -142,7 +144,7 @@ def run_files(files: list[Path]) -> int:
 
 
 def report(disagreements: list[Disagreement]) -> None:
-    """Name each disagreement, the first ones in full."""
+    """Print each difference, the first ones in full."""
     for found in disagreements[:FULL]:
         print(found)
     for found in disagreements[FULL:]:

@@ -1,7 +1,7 @@
-"""Conformance of configurations: how a file is read, checked, and made into lists of plugins.
+"""Conformance of configurations: decoding, validation and expansion into plugin lists.
 
-A case is one decision: the outcomes of decoding, validating and building, as kube-scheduler v1.36
-has them at its start.
+A case is one decision: the outcomes of decoding, validating and building at the start of
+kube-scheduler v1.36.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .conformance_cases import Disagreement
 
 Record = dict[str, Any]
 
-# kube-scheduler v1.36 knows our plugins but these, and two more that we do not have.
+# kube-scheduler v1.36 has our plugins except these, and two more that we do not have.
 OURS_ONLY = {
     "AzureDiskLimits",
     "CinderLimits",
@@ -75,7 +75,7 @@ _ARGS = re.compile(r"profiles\[(\d+)\]\.pluginConfig\[(\d+)\]\.args(?:\.(.*))?",
 
 @dataclass
 class Outcome:
-    """What became of a file; the fields are those of a case."""
+    """The outcome for a file; the fields are those of a case."""
 
     decode_error_kind: str | None = None
     strict_fields: list[Record] | None = None
@@ -87,12 +87,12 @@ class Outcome:
 
 
 def is_config_case(case: Record) -> bool:
-    """Whether the case is of the kind that this module runs."""
+    """Whether this module runs the case."""
     return "yaml" in case and isinstance(case.get("expected"), dict)
 
 
 def run_config_case(case: Record) -> Iterator[list[Disagreement]]:
-    """For the one decision of the case, where we disagree."""
+    """For the one decision of the case, the differences."""
     ours, theirs = run_start(case["yaml"]), case["expected"]
     yield [
         Disagreement(case["id"], "file", field, mine, other)
@@ -102,7 +102,7 @@ def run_config_case(case: Record) -> Iterator[list[Disagreement]]:
 
 
 def run_start(text: str) -> Outcome:
-    """Returns what becomes of the file with this text when the program starts."""
+    """Return the outcome for the file with this text at program start."""
     problems, outcome = Problems(), Outcome()
     tree = parse_text(text, problems)
     kind = "syntax" if tree is None and problems else _head_kind(tree)
@@ -163,7 +163,7 @@ def _shown(build_error: str | None) -> str | None:
 
 
 def _head_kind(tree: Any) -> str | None:
-    """Returns what is wrong with kind and apiVersion of a document, None if nothing is."""
+    """Return the fault of kind and apiVersion of a document, None if they are valid."""
     tree = {} if tree is None else tree
     if not isinstance(tree, dict):
         return "syntax"
@@ -174,7 +174,7 @@ def _head_kind(tree: Any) -> str | None:
 
 
 def _version_kind(kind: str, version: str, expected: str, other: str) -> str | None:
-    """Returns what is wrong with this kind and version where `expected` should be."""
+    """Return the fault of this kind and version where `expected` should be."""
     if version.count("/") > 1:
         return "value"
     if not kind:
@@ -188,7 +188,7 @@ def _version_kind(kind: str, version: str, expected: str, other: str) -> str | N
 
 
 def _noticed(problems: Problems, tree: Record, text: str) -> Problems:
-    """Returns the problems without repeated keys in JSON arguments of plugins nobody knows."""
+    """Return the problems without repeated keys in JSON arguments of unknown plugins."""
     if not text.lstrip().startswith("{"):
         return problems
     return Problems(
@@ -207,8 +207,8 @@ def _entry(tree: Record, found: re.Match[str]) -> Record:
 
 
 def _decode_error_kind(problems: Problems, tree: Record) -> str | None:
-    """Returns the sort of the decoding error: the document goes before arguments of plugins, and
-    unknown fields are looked at last."""
+    """Return the type of the decoding error: the document takes precedence over plugin arguments,
+    and unknown fields are checked last."""
     decoding = [problem for problem in problems if problem.kind not in TYPES]
     hard = [problem for problem in decoding if problem.kind not in STRICT]
     outer = [problem for problem in hard if not _ARGS.fullmatch(problem.path)]
@@ -216,7 +216,7 @@ def _decode_error_kind(problems: Problems, tree: Record) -> str | None:
         if problem.kind is not ProblemKind.VERSION:
             return str(problem.kind.value)
         found = _ARGS.fullmatch(problem.path)
-        assert found is not None, "the document's own version was looked at before"
+        assert found is not None, "the document's own version was checked before"
         entry = _entry(tree, found)
         expected = f"{entry['name']}Args"
         kind, version = entry["args"].get("kind"), entry["args"].get("apiVersion")
@@ -227,7 +227,7 @@ def _decode_error_kind(problems: Problems, tree: Record) -> str | None:
 
 
 def _strict_fields(problems: Problems, text: str) -> list[Record]:
-    """Returns the unknown and repeated fields, named as kube-scheduler names them."""
+    """Return the unknown and repeated fields, with kube-scheduler's names."""
     is_json = text.lstrip().startswith("{")
     fields: list[Record] = []
     for problem in problems:
@@ -244,7 +244,7 @@ def _strict_fields(problems: Problems, text: str) -> list[Record]:
 
 
 def _is_found_at_build(problem: Problem, reading: Reading) -> bool:
-    """Whether kube-scheduler finds the problem only when it makes the plugin."""
+    """Whether kube-scheduler finds the problem only when it creates the plugin."""
     found = _ARGS.fullmatch(problem.path)
     if found is None:
         return False
@@ -263,7 +263,7 @@ def _errors(problem: Problem) -> Iterator[Record]:
 
 
 def _build(config: SchedulerConfiguration, outcome: Outcome) -> None:
-    """Notes the lists of plugins, or the error with which building ends."""
+    """Record the lists of plugins, or the error of building."""
     try:
         config = with_ignored_resources(config)
         expanded = {}
@@ -280,7 +280,7 @@ def _build(config: SchedulerConfiguration, outcome: Outcome) -> None:
 
 
 def _build_profile(profile: Profile) -> ExpandedPlugins:
-    """Returns the plugins of each point, the plugins being made first."""
+    """Return the plugins of each point, after creating the plugins."""
     name = profile.scheduler_name
     try:
         _make_fit(profile)
@@ -291,7 +291,7 @@ def _build_profile(profile: Profile) -> ExpandedPlugins:
 
 
 def _make_fit(profile: Profile) -> None:
-    """Raises when NodeResourcesFit would refuse its arguments."""
+    """Raise when NodeResourcesFit would reject its arguments."""
     args = profile.plugin_config.get("NodeResourcesFit")
     if "NodeResourcesFit" not in profile.plugins.names():
         return

@@ -1,8 +1,8 @@
-"""Conformance of counterfactuals: what is said to let a pending pod run does let it run.
+"""Conformance of counterfactuals: the changes reported for a pending pod let it run.
 
-For every pod of a recorded case that found no node, and every node: the changes that are named are made in the
-manifests, a scheduler is built from those, and the pod judged again in the ordinary way. It must fit on that node, and
-must not with one of the changes left out.
+For every pod of a recorded case without a node, and every node: the reported changes are made in
+the manifests, a scheduler is built from those, and the pod is judged again in the ordinary way. It
+must fit on that node, and must not when any change is left out.
 
 `python -m bayplan.testing.conformance_counterfactuals FILES...` does so for whole files.
 """
@@ -32,30 +32,31 @@ from .conformance_cli import case_files, is_placement, read_cases
 from .conformance_long_run import is_long_run
 
 ALL_NODES_UP_TO = 20
-"""In larger clusters only the nearest nodes are looked at, as the command does."""
+"""In larger clusters only the nearest nodes are checked, as the command does."""
 FULL = 20
 
 
 @dataclass
 class Tally:
-    """What came of it."""
+    """The result."""
 
     pods: int = 0
     nodes: int = 0
     fitting: int = 0
-    """Nodes that would take the pod as it is: kube-scheduler saw volumes as taken that no manifest shows as taken."""
+    """Nodes that would accept the pod unchanged: kube-scheduler counted volumes as used that no
+    manifest shows."""
     changes: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-    """By plugin, how many refusals were met."""
+    """Number of handled rejections, by plugin."""
     unknown: Counter[str] = field(default_factory=Counter)
-    """Nodes for which nothing is known, by the refusal."""
+    """Nodes without a counterfactual, by rejection."""
     faults: list[str] = field(default_factory=list)
 
 
 def check_case(
     case: Mapping[str, Any], tally: Tally, all_nodes_up_to: int = ALL_NODES_UP_TO
 ) -> None:
-    """Find the counterfactuals of every pod of a case that finds no node, and put them to the test."""
+    """Compute and verify the counterfactuals of every pod of a case that gets no node."""
     config = case_config(case["config"])
     for world, pod in _pending(case, config):
         view = ClusterView(_objects(world, pod), config)
@@ -69,9 +70,9 @@ def check_case(
 
 
 def check_run(case: Mapping[str, Any], tally: Tally) -> None:
-    """The same for the pods of a long run, each the first time it finds no node, on the nearest node.
+    """The same for the pods of a long run, each at its first failed attempt, on the nearest node.
 
-    These clusters are large and the pods many, so it is only seen to it that the pod fits.
+    These clusters are large and the pods many, so only the fit is verified.
     """
     config = case_config(case["config"])
     for world, pod in _pending_in_run(case):
@@ -84,7 +85,7 @@ def check_run(case: Mapping[str, Any], tally: Tally) -> None:
 
 @dataclass(frozen=True)
 class Trial:
-    """A pod that found no node, and the manifests of the cluster as it was then."""
+    """A pod without a node, and the manifests of the cluster at that time."""
 
     case: str
     config: SchedulerConfiguration
@@ -97,7 +98,8 @@ class Trial:
 
 
 def _check(trial: Trial, found: Counterfactual, tally: Tally, thorough: bool = True) -> None:
-    """Note what was found, and what is wrong with it; `thorough`: none of it is spare, and every alternative helps."""
+    """Record the counterfactual and its faults; `thorough`: no change is superfluous, and every
+    alternative helps."""
     tally.nodes += 1
     where = f"{trial.case}: {trial.pod.key} on {found.node}"
     if not found.fits:
@@ -136,7 +138,7 @@ def fits(
     node: str,
     changes: Sequence[Change],
 ) -> bool:
-    """Whether the pod fits on the node once the changes are made in the manifests; nothing but the scheduler judges."""
+    """Whether the pod fits on the node once the changes are made in the manifests, judged by the scheduler alone."""
     try:
         manifests = apply_changes(world, changes)
     except InputError:
@@ -170,7 +172,7 @@ def _scheduler(config: SchedulerConfiguration, cluster: CaseCluster) -> Schedule
 
 
 WAITING = "conformance.bayplan/waiting"
-"""Marks pods that wait although their spec names a node."""
+"""Marks pending pods although their spec names a node."""
 
 
 def _waiting(world: Iterable[Mapping[str, Any]]) -> set[str]:
@@ -183,7 +185,7 @@ def _waiting(world: Iterable[Mapping[str, Any]]) -> set[str]:
 
 
 def _objects(world: Sequence[Mapping[str, Any]], subject: Pod) -> list[Any]:
-    """The objects of the world; pods that wait are on no node, whatever their spec says."""
+    """The objects of the world; pending pods have no node, regardless of their spec."""
     waiting = _waiting(world) | {subject.key}
     objects: list[Any] = []
     for manifest in world:
@@ -197,7 +199,7 @@ def _objects(world: Sequence[Mapping[str, Any]], subject: Pod) -> list[Any]:
 def _pending(
     case: Mapping[str, Any], config: SchedulerConfiguration
 ) -> Iterator[tuple[list[dict[str, Any]], Pod]]:
-    """Each pod that finds no node, and the manifests of the cluster as it was then."""
+    """Each pod that gets no node, and the manifests of the cluster at that time."""
     world = {_key(manifest): manifest for manifest in (*case["objects"], *case["pods"])}
     for manifest in case["pods"]:
         if (manifest.get("spec") or {}).get("nodeName"):
@@ -225,7 +227,7 @@ def _go_on(
     record: Mapping[str, Any],
     cluster: CaseCluster,
 ) -> None:
-    """What stays behind in the manifests: where the pod went, who is nominated, what claims were given."""
+    """Update the manifests: the pod's node, nominations, and allocations."""
     key = ("Pod", pod.namespace, pod.name)
     told = record.get("postFilter") or {}
     if record.get("host"):
@@ -249,7 +251,7 @@ def _go_on(
 
 
 def _pending_in_run(case: Mapping[str, Any]) -> Iterator[tuple[list[dict[str, Any]], Pod]]:
-    """Each pod of a long run the first time it finds no node, and the manifests as they were then."""
+    """Each pod of a long run at its first failed attempt, and the manifests at that time."""
     world = {_key(manifest): manifest for manifest in case["objects"]}
     records, seen = iter(case["expected"]["pods"]), set[str]()
     nothing = CaseCluster(())
@@ -286,7 +288,7 @@ def _key(manifest: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def main(names: list[str]) -> int:
-    """Put the counterfactuals of all cases in files and folders to the test; the status to end with."""
+    """Verify the counterfactuals of all cases in files and folders; return the exit status."""
     tally = Tally()
     try:
         for path in case_files(names):

@@ -1,6 +1,6 @@
-"""Conformance of events: which ones plugins wait for, what their hints say, which ones an update makes.
+"""Conformance of events: the plugins' registrations, the results of their hints, and the events of an update.
 
-A case is one decision. Disagreements are named as those of the placement cases are.
+A case is one decision. Differences are reported like those of the placement cases.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ PLUGINS = {plugin.name: plugin for plugin in IN_TREE}
 
 
 def is_event_case(case: Record) -> bool:
-    """Whether the case is of a kind that this module runs."""
+    """Whether this module runs the case."""
     return case.get("kind") in RUN
 
 
 def run_event_case(case: Record) -> list[Disagreement]:
-    """Where we disagree on the one decision of the case."""
+    """The differences in the one decision of the case."""
     subject = case.get("plugin") or case["new"]["metadata"]["name"]
     return [
         Disagreement(case["id"], subject, field, ours, theirs)
@@ -102,18 +102,19 @@ RUN: dict[str, Callable[[Record], Differences]] = {
 
 
 def ask(registered: EventWithHint, pod: Pod, old: Any, new: Any) -> Record:
-    """What a registration says to an event; without a function, and with an error, it is `Queue`."""
+    """The result of a registration for an event; without a function, and with an error, it is
+    `Queue`."""
     if registered.hint is None:
         return {"hint": "Queue", "error": False}
     try:
         hint = registered.hint(pod, old, new)
-    except InputError:  # anything else is a fault of ours, and shall be seen
+    except InputError:  # anything else is a bug of ours, and must be visible
         return {"hint": "Queue", "error": True}
     return {"hint": "Queue" if hint is Hint.QUEUE else "Skip", "error": False}
 
 
 def _events_of(case: Record) -> tuple[Sequence[EventWithHint], Sequence[EventWithHint]]:
-    """What the plugin of a case declares, and what it is registered for."""
+    """The plugin's declared events, and its registrations."""
     name = case["plugin"]
     if name == EXTENDER:
         return default_events({}), default_events({})

@@ -1,8 +1,8 @@
-"""Conformance of long runs: one scheduler lives through a recorded history, and each decision is compared.
+"""Conformance of long runs: one scheduler processes a recorded history, and each decision is compared.
 
-A case is a cluster and a list of steps: pods are tried, objects are applied and deleted in between. The scheduler is
-built once, is told of every change by its event handlers, and does not explain, so that what it keeps from pod to pod
-is what decides. After a difference the history goes on as it was recorded.
+A case is a cluster and a list of steps: pods are tried, objects are applied and deleted in between.
+The scheduler is built once, receives every change through its event handlers, and does not explain,
+so that its cached results decide. After a difference the history continues as recorded.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ Record = dict[str, Any]
 
 
 def is_long_run(case: dict[str, Any]) -> bool:
-    """Whether the case is a history with pods that are tried along the way."""
+    """Whether the case is a history with attempts."""
     expected = case.get("expected")
     return "steps" in case and "objects" in case and isinstance(expected, dict)
 
 
 def run_long_run(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
-    """For each attempt of the case, in order: the pod and where we disagree."""
+    """For each attempt of the case, in order: the pod and the differences."""
     history = History(case)
     records = iter(case["expected"]["pods"])
     for number, step in enumerate(case["steps"]):
@@ -69,7 +69,7 @@ def run_long_run(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]
 
 
 class RecordedCluster(MemoryCluster):
-    """A cluster in which nothing comes of what the scheduler does: the recording says what happens."""
+    """A cluster in which the scheduler's writes have no effect: the recording determines the events."""
 
     def bind(self, pod: Pod, node_name: str) -> None:
         pass
@@ -86,7 +86,7 @@ class RecordedCluster(MemoryCluster):
         pass
 
     def put(self, obj: Any) -> Any:
-        """Add the object, or put it in the place of the one of its name."""
+        """Add or replace the object."""
         there = self.get(obj.kind, obj.namespace, obj.name)
         return self.add(obj) if there is None else self.update(obj)
 
@@ -108,12 +108,12 @@ class History:
         """The pod of the last attempt."""
 
     def apply(self, tree: dict[str, Any]) -> None:
-        """An object comes, or changes."""
+        """Add or update an object."""
         self._cluster.put(_decoded(tree))
         self._on_change(tree["kind"])
 
     def delete(self, wanted: dict[str, Any]) -> None:
-        """An object goes."""
+        """Delete an object."""
         self._cluster.delete(
             self._find(wanted["kind"], wanted.get("namespace", ""), wanted["name"])
         )
@@ -131,10 +131,10 @@ class History:
             self._witness.show_images()
 
     def schedule(self, number: int, tree: dict[str, Any]) -> Record:
-        """One attempt at a pod that comes now, or tries again; our record of it.
+        """One attempt at a new or retried pod; return our record of it.
 
-        The totals are asked for before the attempt or, every other time, after it was taken back: then it is the
-        attempt that has to bring up to date what is kept.
+        The totals are computed before the attempt or, every other time, after it was reverted: then
+        the attempt has to update the caches.
         """
         pod = self._pod = self._cluster.put(_decoded(tree))
         looks_first = number % 2 == 0
@@ -147,11 +147,12 @@ class History:
             totals = self._witness.totals(pod)
         record = self._record(attempt, totals.kept)
         if totals.kept != totals.anew:
-            record["digest"] = f"{record['digest']}, asked anew {digest(totals.anew)}"
+            record["digest"] = f"{record['digest']}, recomputed {digest(totals.anew)}"
         return record
 
     def go_on(self, number: int, expected: Record) -> None:
-        """What the recording says of the last attempt happens: the pod runs, or pods are nominated, or not any more."""
+        """Apply the recorded result of the last attempt: the pod runs, or nominations are set or
+        cleared."""
         pod = self._pod
         assert pod is not None, "an attempt comes first"
         if expected["host"] is not None:
@@ -166,7 +167,7 @@ class History:
                 self._nominate(key, "")
         account = self._witness.preemption
         for touched in (pod, *(() if account is None else account.cleared)):
-            # Our attempt may have ended a nomination that goes on.
+            # Our attempt may have cleared a nomination that remains.
             current = self._find("Pod", touched.namespace, touched.name)
             self._scheduler.queue.nominator.add(current)
 
@@ -197,12 +198,12 @@ class History:
             "postFilter": self._post_filter(),
         }
         if host is not None:
-            # A node that is taken unscored, being the only or the nominated one, has a total all the same.
+            # A node used without scoring, as the only or the nominated one, still has a total.
             record["hostTotal"] = totals.get(host) if attempt.score is None else attempt.score
             record["feasible"] = len(totals) if attempt.from_nomination else attempt.feasible_nodes
             record["digest"] = digest(totals)
         elif not attempt.fit_error:
-            record["fitError"] = attempt.message  # no refusal but an error
+            record["fitError"] = attempt.message  # an error instead of a rejection
         return record
 
     def _post_filter(self) -> Record | None:
@@ -220,11 +221,11 @@ class History:
 
 
 def digest(totals: dict[str, int]) -> str:
-    """The totals by node name in sixteen letters."""
+    """The totals by node name as a digest of sixteen letters."""
     lines = "".join(f"{name}={totals[name]}\n" for name in sorted(totals))
     return hashlib.sha256(lines.encode()).hexdigest()[:16]
 
 
 def _decoded(tree: dict[str, Any]) -> Any:
-    """The object, for the cluster to give it a version."""
+    """The object without a version, so that the cluster assigns one."""
     return decode_object({**tree, "metadata": {**tree["metadata"], "resourceVersion": ""}})

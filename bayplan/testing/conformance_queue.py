@@ -1,7 +1,7 @@
 """Conformance of the queue: replay recorded scripts step by step and compare the state after each.
 
-A script is a list of steps (pods come, change and go, are popped and fail; events; flushes), each with the state that
-the queue of kube-scheduler v1.36.4 was in afterwards. Every step is one decision.
+A script is a list of steps (pods are added, updated, deleted, popped and fail; events; flushes),
+each with the resulting state of the queue of kube-scheduler v1.36.4. Every step is one decision.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def is_queue_script(case: dict[str, Any]) -> bool:
 def run_queue_script(
     case: dict[str, Any], diagnose: bool = False
 ) -> Iterator[tuple[str, list[Disagreement]]]:
-    """For each step, in order: its number and where we disagree; `diagnose` compares the inner counters as well."""
+    """For each step, in order: its number and the differences; `diagnose` compares the inner
+    counters as well."""
     script = Script(case)
     for number, step in enumerate(case["steps"], 1):
         with _hints_may_fail():
@@ -66,7 +67,7 @@ def run_queue_script(
 
 @contextmanager
 def _hints_may_fail() -> Iterator[None]:
-    """Say nothing about hints that raise: the scripts have some that do."""
+    """Silence the log of hints that raise: the scripts have some that do."""
     was = hints.log.disabled
     hints.log.disabled = True
     try:
@@ -103,7 +104,7 @@ class OtherObject:
 
 
 class Script:
-    """A queue under a clock set by hand, the pods the cluster knows, and the operations of a script."""
+    """A queue with a manual clock, the pods of the cluster, and the operations of a script."""
 
     def __init__(self, case: dict[str, Any]) -> None:
         config = case["config"]
@@ -129,7 +130,7 @@ class Script:
         )
 
     def run(self, number: int, step: dict[str, Any]) -> dict[str, Any]:
-        """Do one step; returns the state after it."""
+        """Run one step; return the state after it."""
         self._clock.set(START + timedelta(milliseconds=step["at"]))
         result = getattr(self, f"_on_{step['op']}")(number, step)
         return {"result": result, **self.state()}
@@ -169,7 +170,7 @@ class Script:
         return event, entry["plugin"], self._hint(entry["plugin"], entry["hint"])
 
     def _hint(self, plugin: str, usual: str) -> HintFunction:
-        """A hint that answers as the step says that its object came from, else in its usual way."""
+        """A hint with the result that the step assigns to its object, else its default result."""
 
         def hint(pod: Pod, old: Any, new: Any) -> Hint:
             step = self._steps[int((old if new is None else new).resource_version) - 1]
@@ -183,10 +184,10 @@ class Script:
         return hint
 
     def _keep(self, number: int, tree: dict[str, Any]) -> Pod:
-        """The pod of a step, now known to the cluster."""
+        """The pod of a step, now in the cluster."""
         metadata = {**tree["metadata"], "resourceVersion": str(number)}
         pod = decode_object({**tree, "apiVersion": "v1", "kind": "Pod", "metadata": metadata})
-        assert isinstance(pod, Pod), "the decoder makes pods of pods"
+        assert isinstance(pod, Pod), "decode keeps the kind"
         self._latest[pod.uid] = self._by_name[pod.namespace, pod.name] = pod
         return pod
 

@@ -1,7 +1,7 @@
-"""Witness: what a scheduler decides about a pod with `explain` off, and the totals it decides by.
+"""Witness: the decision of a scheduler about a pod with `explain` off, and the totals behind it.
 
-A scheduler that explains judges every node anew, and so never shows what it would have done from the answers it keeps.
-A witness leaves the scheduler on its usual way and asks for the rest through what a profile offers.
+A scheduler that explains judges every node again, and so bypasses its caches. A witness leaves the
+scheduler on its fast path and computes the rest through the profile's interface.
 """
 
 from __future__ import annotations
@@ -24,16 +24,18 @@ Came = tuple[PostFilterResult, Status]
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The feasible nodes by name, with the total score of each: in two ways that must come to the same."""
+    """The feasible nodes by name, with the total score of each: computed in two ways that must
+    agree."""
 
     kept: dict[str, int]
-    """What decides: the masks and sums that the profile keeps and follows up."""
+    """The deciding totals: the masks and sums that the profile caches and updates."""
     anew: dict[str, int]
-    """What each plugin says when it is asked again about every node, put together here."""
+    """The totals from calling each plugin again for every node."""
 
 
 class Witness:
-    """Beside one scheduler: `totals` asks it about a pod, `post_filter` is what PostFilter came to last."""
+    """Observes one scheduler: `totals` computes a pod's totals, `post_filter` is the last
+    PostFilter result."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -43,7 +45,7 @@ class Witness:
             self._listen(profile)
 
     def forget(self) -> None:
-        """Another attempt begins."""
+        """Reset for another attempt."""
         self.post_filter = None
 
     @property
@@ -52,21 +54,21 @@ class Witness:
         return None if self.post_filter is None else self.post_filter[0].preemption
 
     def totals(self, pod: Pod) -> Totals:
-        """The totals of the feasible nodes. Nothing is decided."""
+        """The totals of the feasible nodes, without a decision."""
         scheduler = self._scheduler
         scheduler.cache.snapshot.update()
         table, profile, state = scheduler.cache.table, self._profile(pod), CycleState()
         if table.node_count == 0:
             return Totals({}, {})
-        # With a finder of our own the scheduler's next search begins where its last one stopped. A nominated node that
-        # fits would be the only one found, unless everything is asked for.
+        # With our own finder the scheduler's next search starts where its last one stopped. A
+        # feasible nominated node would be the only one found, unless all nodes are requested.
         finder = NodeFinder(table, scheduler.cache.snapshot)
         search = finder.find(profile, state, pod, everything=True)
         accepted = np.flatnonzero((search.diagnosis.codes() == Code.Success) & table.live)
         return Totals(self._kept(state, pod, search.rows), self._anew(pod, accepted))
 
     def _kept(self, state: CycleState, pod: Pod, rows: Rows) -> dict[str, int]:
-        """What a cycle finds for the rows it found feasible."""
+        """The totals that a cycle computes for its feasible rows."""
         table, scoring = self._scheduler.cache.table, self._profile(pod).scoring
         if table.count(rows) == 0:
             return {}
@@ -74,7 +76,7 @@ class Witness:
         return self._by_name(rows, scoring.run_scores(state, pod, table, rows))
 
     def _anew(self, pod: Pod, rows: Ints) -> dict[str, int]:
-        """What the plugins say, each for itself, of the rows that each of them accepts."""
+        """The totals from the plugins, for the rows that each of them accepts."""
         table, profile, state = self._scheduler.cache.table, self._profile(pod), CycleState()
         if len(rows) == 0:
             return {}
@@ -94,10 +96,10 @@ class Witness:
         return dict(zip(names, totals.tolist(), strict=True))
 
     def show_images(self) -> None:
-        """Let every node see on how many nodes its images are now.
+        """Update the image counts of every node.
 
-        kube-scheduler shows a node the counts of the time when that node changed last, so that no scheduler started
-        later would score like one that has been there.
+        kube-scheduler gives a node the counts from the time of its last change, so that a scheduler
+        started later would score differently.
         """
         table = self._scheduler.cache.table
         for row in table.numbers(table.live_rows).tolist():

@@ -1,6 +1,6 @@
-"""DeviceWorld: a plugin that gives out devices, on its own over a cluster in memory.
+"""DeviceWorld: a device plugin alone over a cluster in memory.
 
-For tests that follow one pod from Filter to PreBind and make things go wrong on the way.
+For tests that follow one pod from Filter to PreBind and inject faults on the way.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ..table.writer import TableWriter
 
 
 class DeviceWorld:
-    """A cluster in memory whose writes can be made to fail or to take time, and a plugin over it.
+    """A cluster in memory with slow or failing writes, and a plugin over it.
 
-    Nodes among the `objects` are in the table. `failures` are what the next writes raise, None for a write that works.
-    Time stands still but for what the plugin sleeps; `each_sleep` is called when it has slept.
+    Nodes among the `objects` are in the table. `failures` are the exceptions of the next writes,
+    None for success. Time advances only while the plugin sleeps; `each_sleep` is called after that.
     """
 
     def __init__(self, plugin: Any, *objects: Any) -> None:
@@ -42,7 +42,7 @@ class DeviceWorld:
             self.writer.table,
             clock=self.clock,
             lister=self.cluster,
-            client=cast(Client, self),  # only some of its methods are asked for
+            client=cast(Client, self),  # only some of its methods are called
             sleep=self._sleep,
         )
 
@@ -51,7 +51,7 @@ class DeviceWorld:
         return self.writer.table
 
     def add(self, obj: Any) -> Any:
-        """Put an object into the cluster, and a node into the table."""
+        """Add an object to the cluster, and a node to the table."""
         if isinstance(obj, Node):
             self.writer.set_node(obj)
         return self.cluster.add(obj)
@@ -92,16 +92,16 @@ class DeviceWorld:
         self.clock.advance(seconds)
         self.each_sleep()
 
-    # The way of a pod
+    # The steps of a pod
 
     def claim(self, name: str = "claim") -> ResourceClaim:
-        """The claim as the cluster has it."""
+        """The claim as stored."""
         found = self.cluster.get(ResourceClaim.kind, "default", name)
         assert isinstance(found, ResourceClaim), f"the cluster has no claim {name}"
         return found
 
     def pre_filter(self, pod: Pod) -> tuple[CycleState, Status]:
-        """The state of a pod after PreFilter, and what came of it."""
+        """The state of a pod after PreFilter, and its status."""
         state = CycleState()
         return state, self.plugin.pre_filter(state, pod, self.table)
 
@@ -112,7 +112,7 @@ class DeviceWorld:
         return state, self.plugin.filter_rows(state, pod, self.table, ALL)
 
     def statuses(self, pod: Pod) -> dict[str, str]:
-        """What Filter says of each node; empty for yes."""
+        """The Filter result of each node; empty for feasible."""
         _, verdict = self.filter(pod)
         names = [self.table.names[row] for row in self.table.numbers(self.table.live_rows)]
         assert verdict.error is None, verdict.error
@@ -127,7 +127,7 @@ class DeviceWorld:
         return state
 
     def pre_bind(self, state: CycleState, pod: Pod, node: str = "a") -> Status:
-        """What comes of PreBind; no real time passes."""
+        """The result of PreBind; no real time passes."""
         answer = self.plugin.pre_bind(state, pod.with_node(node), node)
         return asyncio.run(_awaited(answer)) if inspect.isawaitable(answer) else answer
 
@@ -135,7 +135,7 @@ class DeviceWorld:
         self.plugin.unreserve(state, pod.with_node(node), node)
 
     def place(self, pod: Pod, node: str = "a") -> list[str]:
-        """Take a pod all the way to PreBind; returns its devices, written `request=pool/device`."""
+        """Run a pod through PreBind; return its devices, written `request=pool/device`."""
         state = self.reserve(pod, node)
         status = self.pre_bind(state, pod, node)
         assert status.is_success, status.message

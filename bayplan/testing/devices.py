@@ -1,6 +1,6 @@
-"""Builders for devices: slices, classes, claims, templates, and pods that use them.
+"""Device builders: slices, classes, claims, templates, and pods that use them.
 
-What a builder has no word for is given in Kubernetes' own form, as in `builders`.
+Fields without a parameter are given in Kubernetes' own form, as in `builders`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ def make_device(
     fields: Tree | None = None,
     **attributes: str | int | bool | Tree,
 ) -> dict[str, Any]:
-    """A device with attributes of the driver: text, numbers and truths as they are, others in their own form.
+    """A device with attributes of the driver: text, numbers and booleans as they are, others in their own form.
 
-    `taints` are written `key=value:Effect`; `counters` are what it takes, by counter set; `shared`: many may use it.
+    `taints` are written `key=value:Effect`; `counters` are its consumption, by counter set;
+    `shared`: it allows multiple allocations.
     """
     device: dict[str, Any] = {
         "name": name,
@@ -59,7 +60,8 @@ def make_slice(
 ) -> ResourceSlice:
     """A slice of a pool, by default the pool `pool` of the node, or of its own name.
 
-    Without a node, all nodes can reach it, unless `spec` says otherwise; `counters` are the counter sets it offers.
+    Without a node, all nodes can reach it, unless `spec` overrides it; `counters` are its counter
+    sets.
     """
     where: dict[str, Any] = {"nodeName": node} if node is not None else {}
     if not where and not spec.keys() & {"nodeSelector", "perDeviceNodeSelection"}:
@@ -85,7 +87,7 @@ def make_slice(
 def make_class(
     name: str = "gpu", *expressions: str, resource: str | None = None, **spec: Any
 ) -> DeviceClass:
-    """A class of the devices for which all `expressions` hold, which stands for `resource`."""
+    """A class of the devices that match all `expressions`, for the extended resource `resource`."""
     tree = {"selectors": selectors(*expressions), "extendedResourceName": resource, **spec}
     made = make_object("DeviceClass", name, spec=tree)
     assert isinstance(made, DeviceClass)
@@ -95,7 +97,7 @@ def make_class(
 def make_request(
     name: str = "gpu", *expressions: str, device_class: str = "gpu", **fields: Any
 ) -> dict[str, Any]:
-    """A request for one device, unless `fields` say otherwise."""
+    """A request for one device, unless `fields` override it."""
     wanted = {"deviceClassName": device_class, "selectors": selectors(*expressions), **fields}
     return {"name": name, "exactly": wanted}
 
@@ -115,9 +117,9 @@ def make_claim(
     owner: Pod | None = None,
     **fields: Any,
 ) -> ResourceClaim:
-    """A claim for one GPU, unless `requests` say otherwise; with `devices`, written `pool/device`, it has those.
+    """A claim for one GPU, unless `requests` override it; with `devices`, written `pool/device`, it is allocated.
 
-    `node` is the only node from which they can be used; `users` are the pods it is reserved for.
+    `node` is the only node that can use them; `users` are the pods it is reserved for.
     """
     metadata: dict[str, Any] = {"uid": f"claim/{name}", **fields.pop("metadata", {})}
     if owner is not None:
@@ -158,7 +160,7 @@ def make_claim(
 def make_template(
     name: str = "template", *requests: Tree, constraints: Iterable[Tree] = ()
 ) -> ResourceClaimTemplate:
-    """A template for claims on one GPU, unless `requests` say otherwise."""
+    """A template for claims for one GPU, unless `requests` override it."""
     spec = {"spec": {"devices": _asked(requests, constraints)}}
     made = make_object("ResourceClaimTemplate", name, namespace="default", spec=spec)
     assert isinstance(made, ResourceClaimTemplate)
@@ -166,7 +168,7 @@ def make_template(
 
 
 def claiming(*claims: str, name: str = "pod", template: str | None = None, **fields: Any) -> Pod:
-    """A pod that uses the claims, and one made from the template."""
+    """A pod that uses the claims, and one generated from the template."""
     entries: list[dict[str, str]] = [
         {"name": f"claim-{i}", "resourceClaimName": claim} for i, claim in enumerate(claims)
     ]

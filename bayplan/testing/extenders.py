@@ -1,4 +1,4 @@
-"""FakeExtender: a web service that is none: it answers from memory, as it is told, and notes what it is asked."""
+"""FakeExtender: an in-memory extender with given responses that records its requests."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 from ..errors import ApiError
 
 Answer: TypeAlias = Any
-"""A value to be sent as JSON, bytes to be sent as they are, an exception to raise, or a function of the request that
-makes one of these."""
+"""A value to be sent as JSON, bytes to be sent unchanged, an exception to raise, or a function of
+the request that returns one of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request: the URL, the decoded body, and how long the caller would have waited."""
+    """One request: the URL, the decoded body, and its timeout."""
 
     url: str
     args: Any
@@ -28,9 +28,9 @@ class Asked:
 
 
 class FakeExtender:
-    """The transport of an extender, with its answers by verb; a verb it does not know is a 404.
+    """The transport of an extender, with its responses by verb; an unknown verb is a 404.
 
-    Give it to `build_scheduler(extender_transport=lambda config: fake)`.
+    Pass it to `build_scheduler(extender_transport=lambda config: fake)`.
     """
 
     def __init__(self, **answers: Answer) -> None:
@@ -50,5 +50,5 @@ class FakeExtender:
         return answer if isinstance(answer, bytes) else json.dumps(answer).encode()
 
     def verbs(self) -> list[str]:
-        """What it was asked, in order."""
+        """The requests, in order."""
         return [asked.verb for asked in self.asked]

@@ -1,4 +1,4 @@
-"""Hints: ask a plugin what it makes of an event, as the queue would."""
+"""Hints: call a plugin's queueing hint for an event, as the queue would."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..framework import ActionType, ClusterEvent, Hint, Plugin, registered_event
 def ask_plugin(
     plugin: Plugin, event: str, pod: Pod, old: Any = None, new: Any = None
 ) -> Hint | None:
-    """Whether `event`, such as `Node/Add`, is worth a new attempt of a pod that `plugin` refused.
+    """Whether `event`, such as `Node/Add`, requeues a pod that `plugin` rejected.
 
-    None: the plugin did not ask for such events. What its hint raises is raised.
+    None: the plugin did not register such events. Exceptions of the hint are raised.
     """
     resource, _, action = event.rpartition("/")
     incoming = ClusterEvent(resource, ActionType.parse(action))

@@ -1,6 +1,7 @@
-"""Mixed cluster: nodes, pods and other objects that together give every default plugin something to say.
+"""Mixed cluster: nodes, pods and other objects that involve every default plugin.
 
-For tests that compare two ways to the same decision: little room, every kind of rule, pods that differ in one thing.
+For tests that compare two ways to the same decision: little room, every kind of rule, pods that
+differ in one field.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ PROFILES: dict[str, Any] = {
         },
     ],
 }
-"""The default profile, and another one that scores differently: what is kept for one is not the other's."""
+"""The default profile, and another one that scores differently: their caches must be separate."""
 
 
 def near(app: str, key: str = ZONE, **more: Any) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def even(key: str, action: str, app: str = "web", **more: Any) -> dict[str, Any]
 
 
 def in_team(team: str) -> dict[str, Any]:
-    """What makes an affinity term look into the namespaces of a team."""
+    """Namespace selector of an affinity term for the namespaces of a team."""
     return {"namespaceSelector": {"matchLabels": {"team": team}}}
 
 
@@ -95,7 +96,7 @@ NODES: list[dict[str, Any]] = [
     {"zone": "z5", "taints": ["new:PreferNoSchedule"], "extended": {"example.com/nic": 2}},
 ]
 USUAL_NODES = len(NODES) - 2
-"""The others bring labels, taints, images and resources that were not there before."""
+"""The others have labels, taints, images and resources that did not exist before."""
 TEMPLATES: list[dict[str, Any]] = [
     {},
     {"cpu": "1", "memory": "1Gi", "labels": {"app": "web"}, "images": ["app:1"]},
@@ -165,7 +166,7 @@ TEMPLATES: list[dict[str, Any]] = [
     {"spec": {"volumes": [claim_volume("attached-1")]}, "labels": {"app": "web"}},
     {"spec": {"volumes": [claim_volume("alone")]}, "priority": 10},
 ]
-# Twins differ in one thing only: an answer kept for one of them must not be given to the other.
+# Twins differ in one field only: a cached result of one must not be used for the other.
 TEMPLATES += [{"tolerations": [key], "cpu": "1"} for key in ("gpu", "slow")]
 TEMPLATES += [
     {"cpu": "1", "memory": "1Gi", "labels": {"app": "web"}, "spec": {"schedulerName": name}}
@@ -173,9 +174,9 @@ TEMPLATES += [
 ]
 TEMPLATES += [{"memory": "3Gi"}, {"memory": "3Gi", "priority": 5}, {"host_ports": [81]}]
 HUMBLE = [i for i, wish in enumerate(TEMPLATES) if "priority" not in wish and "cpu" in wish]
-"""Positions of templates that anybody may push out."""
+"""Positions of templates that can be preempted."""
 URGENT = [i for i, wish in enumerate(TEMPLATES) if wish.get("priority", 0) > 5]
-"""Positions of templates that may push out others."""
+"""Positions of templates that can preempt."""
 SERVICES = [
     make_object("Service", app, namespace=where, spec={"selector": {"app": app}})
     for app, where in (("web", "default"), ("job", "default"), ("web", "other"))
@@ -183,7 +184,7 @@ SERVICES = [
 
 
 def make_storage() -> Iterable[Any]:
-    """Claims that are bound: to a zone, to volumes of a driver that attaches few, for one pod only."""
+    """Bound claims: to a zone, to volumes of a driver with a low limit, for one pod only."""
     zonal = make_claim("zonal", volume="zonal")
     yield from (zonal, make_volume("zonal", zones=["z2"], claim=zonal))
     for name in ("attached-0", "attached-1"):

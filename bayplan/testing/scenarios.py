@@ -1,6 +1,6 @@
-"""Scenarios: a whole scheduler on a cluster in memory, in virtual time, and plugins that do as they are told.
+"""Scenarios: a whole scheduler on a cluster in memory, in virtual time, and plugins with given results.
 
-For tests that follow pods on their way: put objects into `Scenario`, let time pass, look where the pods are.
+For tests that follow pods: add objects to `Scenario`, advance the clock, check where the pods are.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ MAX_STEPS = 1_000_000
 class Scenario:
     """A scheduler, its cluster and its clock. Nothing happens before `run`, `advance` or `settle`.
 
-    `profile` is one profile of a KubeSchedulerConfiguration in Kubernetes' own form, and so are `extenders`. Ties go to
-    the smallest name.
+    `profile` is one profile of a KubeSchedulerConfiguration in Kubernetes' own form, and so are
+    `extenders`. Ties go to the smallest name.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Scenario:
             self.cluster.add(obj)
         self.ended: list[Attempt] = []
         self.seen: list[tuple[str, str]] = []
-        """What the observer was told: the word and the pod's name."""
+        """The observer's events: the word and the pod's name."""
         options.setdefault("ties", FirstByName())
         self.scheduler: Scheduler = build_scheduler(
             make_config(profile, extenders),
@@ -69,20 +69,20 @@ class Scenario:
         self.cluster.watch(self.scheduler)
 
     def add(self, *objects: Any) -> None:
-        """Put objects into the cluster."""
+        """Add objects to the cluster."""
         for obj in objects:
             self.cluster.add(obj)
 
     def run(self) -> list[Attempt]:
-        """Try pods until none is ready; time stands still."""
+        """Try pods until none is ready; time does not advance."""
         attempts: list[Attempt] = []
         while (attempt := self.scheduler.schedule_one()) is not None:
             attempts.append(attempt)
-            assert len(attempts) < MAX_STEPS, "pods are tried again and again"
+            assert len(attempts) < MAX_STEPS, "pods are retried without end"
         return attempts
 
     def advance(self, seconds: float = 0) -> list[Attempt]:
-        """Let time pass, doing what is due at its moment and trying pods as they become ready."""
+        """Advance the clock, firing timers at their time and trying pods as they become ready."""
         until = self.clock.monotonic() + seconds
         attempts = self.run()
         while (due := self.scheduler.next_timer()) is not None and due <= until:
@@ -90,12 +90,12 @@ class Scenario:
         return attempts + self._jump(until)
 
     def settle(self, limit_s: float = 3600) -> list[Attempt]:
-        """Let time pass until it changes nothing more by itself, at most `limit_s`."""
+        """Advance the clock until no timer can change anything, at most `limit_s`."""
         until = self.clock.monotonic() + limit_s
         attempts = self.run()
         while not self.scheduler.is_settled:
             due = self.scheduler.next_timer()
-            assert due is not None, "something is under way that no timer ends"
+            assert due is not None, "an operation is running that no timer ends"
             assert due <= until, f"not settled after {limit_s} s"
             attempts += self._jump(due)
         return attempts
@@ -106,13 +106,13 @@ class Scenario:
         return self.run()
 
     def pod(self, name: str, namespace: str = "default") -> Pod:
-        """The pod as the cluster has it."""
+        """The stored pod."""
         pod = self.cluster.get("Pod", namespace, name)
         assert isinstance(pod, Pod), f"the cluster has no pod {namespace}/{name}"
         return pod
 
     def change(self, name: str, **changes: Any) -> Pod:
-        """Change fields of a pod of the cluster."""
+        """Change fields of a stored pod."""
         changed: Pod = self.cluster.update(self.pod(name).replace(**changes))
         return changed
 
@@ -126,21 +126,21 @@ class Scenario:
     def part_of(self, name: str) -> str:
         """Where the pod is: a part of the queue, `in flight`, `waiting`, `assumed`, `bound` or `gone`.
 
-        A pod that is in several places at once is an error, and so is one that is nowhere.
+        A pod in several places at once, or in none, is an error.
         """
         places = places_of(self.scheduler, self.pod(name))
         assert len(places) == 1, f"pod {name} is in {places}"
         return places[0]
 
     def events_of(self, name: str) -> list[PodEvent]:
-        """What people were told about the pod."""
+        """The events about the pod."""
         return [event for event in self.cluster.events if event.regarding.name == name]
 
 
 def make_config(
     profile: dict[str, Any] | None = None, extenders: Iterable[dict[str, Any]] = ()
 ) -> SchedulerConfiguration:
-    """A configuration with one profile, and perhaps extenders."""
+    """A configuration with one profile, and optionally extenders."""
     listed = list(extenders)
     if profile is None and not listed:
         return default_config()
@@ -154,7 +154,7 @@ def make_config(
 
 
 def places_of(scheduler: Scheduler, pod: Pod) -> list[str]:
-    """Every place the scheduler keeps the pod in; there should be one."""
+    """Every place in which the scheduler has the pod; there should be one."""
     queue, cache = scheduler.queue, scheduler.cache
     places = []
     if pod.key in queue.active.heap:
@@ -171,13 +171,13 @@ def places_of(scheduler: Scheduler, pod: Pod) -> list[str]:
         held = "waiting" if is_waiting else "assumed"
         places.append(held if cache.is_assumed(pod) else "bound")
     elif is_waiting:
-        places.append("waiting without a place")
+        places.append("waiting but not assumed")
     return places
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """An answer that takes time: `answer` comes after `seconds`."""
+    """A delayed result: `answer` after `seconds`."""
 
     seconds: float
     answer: Any = SUCCESS
@@ -188,10 +188,11 @@ Journal = list[tuple[str, str, str]]
 
 
 class Scripted(ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin):
-    """Does as it is told, and notes what it is asked.
+    """Returns given results, and records its calls.
 
-    `answers` holds, by extension point, a Status, an exception to raise, or `Later`, to be given to every pod; or a
-    function that makes one of these of the pod. For Permit, a pair is a status and the seconds to wait.
+    `answers` holds, by extension point, a Status, an exception to raise, or `Later`, for every pod;
+    or a function of the pod that returns one of these. For Permit, a pair is a status and the
+    seconds to wait.
     """
 
     name = "Scripted"
@@ -217,7 +218,7 @@ class Scripted(ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindP
         return _given_now_or_later(self._answer("pre_bind", pod))
 
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | Awaitable[Status]:
-        """Without an answer the pod is left to the next Bind plugin."""
+        """Without a result, Bind is skipped for the next Bind plugin."""
         return _given_now_or_later(self._answer("bind", pod, SKIP))
 
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:

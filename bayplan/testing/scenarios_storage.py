@@ -1,6 +1,6 @@
-"""Scenarios with storage: a scheduler that can die, on a cluster whose volume controller and API can be hindered.
+"""Scenarios with storage: a scheduler that can be killed, on a cluster with faults in volume controller and API.
 
-For tests of what becomes of volumes and claims when something goes wrong on their way.
+For tests of volumes and claims when something fails on the way.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ Hook = Callable[[Any], None]
 
 
 class HinderedApi:
-    """The cluster as the scheduler reaches it: writes of volumes and claims can be slow, or be got in the way of."""
+    """The cluster as the scheduler reaches it: writes of volumes and claims can be delayed or fail."""
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
         self.delay_s = 0.0
         self.before_write: list[Hook] = []
-        """Each is called once, before one write; the write goes on unless it raises."""
+        """Each is called once, before one write; the write continues unless it raises."""
         self.writes: list[Any] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cluster, name)
 
     async def update(self, obj: Any) -> Any:
-        """Write `obj`, late or not at all when told so."""
+        """Write `obj`, delayed or failing as configured."""
         if self.delay_s:
             await asyncio.sleep(self.delay_s)
         if self.before_write:
@@ -44,7 +44,7 @@ class HinderedApi:
 
 
 class Ear:
-    """Tells a scheduler what happens in the cluster, for as long as it lives."""
+    """Forwards cluster events to a scheduler until it is killed."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler: Scheduler | None = scheduler
@@ -63,7 +63,7 @@ class Ear:
 
 
 class StorageScenario:
-    """A cluster with storage, and a scheduler that can die and be born again; time is virtual."""
+    """A cluster with storage, and a scheduler that can be killed and restarted; time is virtual."""
 
     def __init__(self, *objects: Any, bind_timeout_s: int = 600) -> None:
         self.clock = ManualClock()
@@ -73,14 +73,14 @@ class StorageScenario:
         self.cluster.watch(self.volumes)
         self.api = HinderedApi(self.cluster)
         self.messages: list[str] = []
-        """What came of each attempt that has ended; empty for a pod that was bound."""
+        """The message of each finished attempt; empty for a bound pod."""
         self._timeout_s = bind_timeout_s
         self.scheduler: Scheduler | None = None
         self.add(*objects)
         self.start()
 
     def start(self) -> None:
-        """A scheduler that knows the cluster and nothing else."""
+        """Start a fresh scheduler on the cluster."""
         args = {"bindTimeoutSeconds": self._timeout_s}
         profile = {"pluginConfig": [{"name": "VolumeBinding", "args": args}]}
         timers = Timers(self.clock)
@@ -98,23 +98,23 @@ class StorageScenario:
         self.cluster.watch(self._ear)
 
     def stop(self) -> None:
-        """The scheduler dies where it stands."""
+        """Kill the scheduler."""
         self.scheduler = self._ear.scheduler = None
         self._executor.close()
 
     def _ended(self, attempt: Attempt) -> None:
         self.messages.append(attempt.message)
 
-    # What happens
+    # Events
 
     def add(self, *objects: Any) -> None:
-        """Put objects into the cluster."""
+        """Add objects to the cluster."""
         for obj in objects:
             self.cluster.add(obj)
         self.volumes.run()
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; at each moment the cluster comes before the scheduler."""
+        """Advance the clock; at each moment the cluster runs before the scheduler."""
         until = self.clock.monotonic() + seconds
         self._work()
         while (due := self._next()) is not None and due <= until:
@@ -137,28 +137,28 @@ class StorageScenario:
             while self.scheduler.schedule_one() is not None:
                 self.volumes.run()
 
-    # How it stands
+    # State
 
     def pod(self, name: str = "pod") -> Pod:
-        """The pod as the cluster has it."""
+        """The stored pod."""
         found = self.cluster.get("Pod", "default", name)
         assert isinstance(found, Pod)
         return found
 
     def claim(self, name: str = "claim") -> PersistentVolumeClaim:
-        """The claim as the cluster has it."""
+        """The stored claim."""
         found = self.cluster.get("PersistentVolumeClaim", "default", name)
         assert isinstance(found, PersistentVolumeClaim)
         return found
 
     def volume(self, name: str) -> PersistentVolume:
-        """The volume as the cluster has it."""
+        """The stored volume."""
         found = self.cluster.get("PersistentVolume", "", name)
         assert isinstance(found, PersistentVolume)
         return found
 
     def place(self, name: str = "pod") -> list[str]:
-        """Where the scheduler keeps the pod."""
+        """The scheduler's place of the pod."""
         assert self.scheduler is not None
         return places_of(self.scheduler, self.pod(name))
 
@@ -168,7 +168,7 @@ class StorageScenario:
         return found
 
     def check_pairs(self) -> None:
-        """No volume has two claims, and no claim two volumes."""
+        """Check that no volume has two claims, and no claim two volumes."""
         taken: dict[str, str] = {}
         for claim in self.claims():
             name = claim.spec.volume_name

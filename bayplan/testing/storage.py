@@ -1,6 +1,6 @@
 """Storage builders: claims, volumes, classes and the objects of CSI drivers, for tests.
 
-As with the other builders every object goes through the decoder, and `spec` has the last word.
+As with the other builders every object goes through the decoder, and `spec` takes precedence.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def make_claim(
     annotations: Mapping[str, str] | None = None,
     spec: Tree | None = None,
 ) -> PersistentVolumeClaim:
-    """A claim. One with a `volume` is bound to it for good unless `bound` is False."""
+    """A claim. One with a `volume` is completely bound to it unless `bound` is False."""
     notes = dict(annotations or {})
     if bound or (bound is None and volume):
         notes[BIND_COMPLETED] = "yes"
@@ -67,7 +67,7 @@ def make_claim(
         spec={**wanted, **(spec or {})},
         status={"phase": phase or ("Bound" if volume else "Pending")},
     )
-    assert isinstance(claim, PersistentVolumeClaim), "the decoder makes claims of claims"
+    assert isinstance(claim, PersistentVolumeClaim), "decode keeps the kind"
     return claim
 
 
@@ -90,8 +90,8 @@ def make_volume(
 ) -> PersistentVolume:
     """A volume, of any kind of storage unless a CSI `driver` is named; its handle is its name then.
 
-    It can be reached from `hosts` or from `zones`, or as `affinity` (the required node selector) says. `claim` is whom
-    it is kept for.
+    It can be reached from `hosts` or from `zones`, or by `affinity` (the required node selector).
+    `claim` is the claim it is reserved for.
     """
     offered: dict[str, Any] = {
         "capacity": {"storage": size},
@@ -120,7 +120,7 @@ def make_volume(
         spec={**offered, **(spec or {})},
         status={"phase": phase or ("Bound" if claim_ref and claim else "Available")},
     )
-    assert isinstance(volume, PersistentVolume), "the decoder makes volumes of volumes"
+    assert isinstance(volume, PersistentVolume), "decode keeps the kind"
     return volume
 
 
@@ -131,9 +131,10 @@ def make_storage_class(
     waits: bool | None = True,
     topologies: Iterable[Mapping[str, Iterable[str]]] = (),
 ) -> StorageClass:
-    """A class, by default one whose claims wait for their pod and whose volumes nobody makes.
+    """A class, by default with WaitForFirstConsumer and without a provisioner.
 
-    `topologies` are where volumes may be made: alternatives, each of label to values. `waits` None leaves the mode out.
+    `topologies` are the allowed topologies: alternatives, each of label to values. `waits` None
+    leaves the mode out.
     """
     fields: dict[str, Any] = {"provisioner": provisioner}
     if waits is not None:
@@ -145,28 +146,28 @@ def make_storage_class(
     if allowed:
         fields["allowedTopologies"] = allowed
     made = make_object("StorageClass", name, **fields)
-    assert isinstance(made, StorageClass), "the decoder makes classes of classes"
+    assert isinstance(made, StorageClass), "decode keeps the kind"
     return made
 
 
 def make_csi_node(
     name: str, limits: Mapping[str, int | None] | None = None, migrated: Iterable[str] = ()
 ) -> CSINode:
-    """A CSINode with drivers and how many volumes each can attach; None where a driver does not say."""
+    """A CSINode with drivers and their volume limits; None for a driver without a limit."""
     drivers = [
         {"name": d, "nodeID": name, **({} if n is None else {"allocatable": {"count": n}})}
         for d, n in (limits or {}).items()
     ]
     notes = {MIGRATED_PLUGINS: ",".join(migrated)}
     made = make_object("CSINode", name, metadata={"annotations": notes}, spec={"drivers": drivers})
-    assert isinstance(made, CSINode), "the decoder makes CSINodes of CSINodes"
+    assert isinstance(made, CSINode), "decode keeps the kind"
     return made
 
 
 def make_csi_driver(name: str, **spec: Any) -> CSIDriver:
     """A CSIDriver; `spec` is in Kubernetes' own form."""
     made = make_object("CSIDriver", name, spec=spec)
-    assert isinstance(made, CSIDriver), "the decoder makes drivers of drivers"
+    assert isinstance(made, CSIDriver), "decode keeps the kind"
     return made
 
 
@@ -178,7 +179,7 @@ def make_capacity(
     maximum: str | None = None,
     topology: Tree | None = None,
 ) -> CSIStorageCapacity:
-    """How much room there is for a class; `topology` is a label selector for nodes."""
+    """The capacity of a class; `topology` is a label selector for nodes."""
     fields: dict[str, Any] = {
         "storageClassName": class_name,
         "capacity": capacity,
@@ -187,7 +188,7 @@ def make_capacity(
     }
     given = {key: value for key, value in fields.items() if value is not None}
     made = make_object("CSIStorageCapacity", name, namespace="default", **given)
-    assert isinstance(made, CSIStorageCapacity), "the decoder makes capacities of capacities"
+    assert isinstance(made, CSIStorageCapacity), "decode keeps the kind"
     return made
 
 
@@ -196,7 +197,7 @@ def make_attachment(name: str, volume: str | None, node: str, attacher: str) -> 
     source = {} if volume is None else {"persistentVolumeName": volume}
     spec = {"attacher": attacher, "nodeName": node, "source": source}
     made = make_object("VolumeAttachment", name, spec=spec)
-    assert isinstance(made, VolumeAttachment), "the decoder makes attachments of attachments"
+    assert isinstance(made, VolumeAttachment), "decode keeps the kind"
     return made
 
 

@@ -1,6 +1,6 @@
-"""StorageWorld: a plugin that binds volumes, on its own over a cluster in memory.
+"""StorageWorld: the volume binding plugin alone over a cluster in memory.
 
-For tests that follow one pod from Filter to PreBind and make things go wrong on the way.
+For tests that follow one pod from Filter to PreBind and inject faults on the way.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
 
 
 class StorageWorld:
-    """A cluster in memory whose writes can be made to fail, and a plugin over it that binds volumes.
+    """A cluster in memory with failing writes, and the volume binding plugin over it.
 
-    There are two nodes, `a` in zone z1 and `b` in z2. Time stands still but for what the plugin sleeps; `each_second`
-    is called when it has slept. `failures` are what the next writes raise, None for a write that works.
+    There are two nodes, `a` in zone z1 and `b` in z2. Time advances only while the plugin sleeps;
+    `each_second` is called after that. `failures` are the exceptions of the next writes, None for
+    success.
     """
 
     def __init__(self, plugin: Any, *objects: Any) -> None:
@@ -41,7 +42,7 @@ class StorageWorld:
             self.table,
             clock=self.clock,
             lister=self.cluster,
-            client=cast(Client, self),  # only writes are asked for
+            client=cast(Client, self),  # only writes are called
             sleep=self.sleep,
         )
         self.plugin = plugin
@@ -56,7 +57,7 @@ class StorageWorld:
         return self.cluster.update(obj)
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass for the plugin."""
+        """Advance the clock for the plugin."""
         self.clock.advance(seconds)
         self.each_second(self.clock.monotonic())
 
@@ -67,7 +68,7 @@ class StorageWorld:
         return self.cluster.get(VOLUME, "", name)
 
     def bind_claim(self, name: str, volume: str) -> None:
-        """What the volume controller does in the end."""
+        """Simulate the volume controller."""
         claim = self.claim(name)
         bound = make_claim(
             name,
@@ -96,12 +97,12 @@ class StorageWorld:
         return state
 
     def pre_bind(self, state: CycleState, pod: Pod, node: str = "a") -> Status:
-        """What comes of PreBind; no real time passes."""
+        """The result of PreBind; no real time passes."""
         placed = pod.with_node(node)
         return asyncio.run(_awaited(self.plugin.pre_bind(state, placed, node)))
 
     def fits(self, *claims: str) -> list[bool]:
-        """Which nodes another pod could use the claims on."""
+        """The nodes on which another pod could use the claims."""
         pod = make_pod("other", spec={"volumes": [claim_volume(claim) for claim in claims]})
         state = CycleState()
         if not self.plugin.pre_filter(state, pod, self.table).is_success:

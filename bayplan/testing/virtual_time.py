@@ -1,6 +1,6 @@
-"""Virtual time: asyncio on a clock that is set by hand and jumps whenever everybody waits.
+"""Virtual time: asyncio on a manual clock that jumps when all tasks wait.
 
-For tests of code with timeouts and retries: a minute takes no time, and always the same happens.
+For tests of code with timeouts and retries: a minute takes no time, and runs are deterministic.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ MICROS = 1_000_000
 
 
 class JumpingSelector(selectors.SelectSelector):
-    """Waits for nothing: lets the clock jump to the moment until which the loop would have waited."""
+    """A selector that never waits: it moves the clock to the end of the loop's timeout."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__()
         self._clock = clock
 
     def select(self, timeout: float | None = None) -> Any:
-        assert timeout is not None, "everybody waits, and nobody for a moment in time"
+        assert timeout is not None, "all tasks wait, and none for a timer"
         if timeout > 0:
             self._clock.advance(math.ceil(timeout * MICROS) / MICROS)
         return super().select(0)
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop that lives by `clock`."""
+    """An event loop that uses `clock`."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__(JumpingSelector(clock))

@@ -1,12 +1,13 @@
-"""Web: what people and machines see of a cluster and its scheduler over HTTP or in a file.
+"""Web: a cluster and its scheduler over HTTP or in a file.
 
-Lives here: what the page shows (`history.py`, read it first; `accounts.py`), the report file (`report.py`), the live
-page (`live.py`, `page_server.py`), the page itself (`page/`: plain HTML, CSS and JavaScript that `assembly.py`
-joins); and the server of a running scheduler (`server.py`), with TLS (`tls.py`), who may see what (`access.py`,
-`delegated.py`), health checks (`health.py`) and its routes (`scheduler_routes.py`). Whoever wants the server imports
-its modules: a report file needs no aiohttp. May enter: scheduler, config, cluster, api, answers. Must not happen: a
-decision, a change of anything that is shown, or a look at the scheduler's state from the server's thread: that is
-asked for by awaitable callables, which whoever drives the scheduler provides. Called by: `cli`.
+Lives here: the data of the page (`history.py`, read it first; `accounts.py`), the report file
+(`report.py`), the live page (`live.py`, `page_server.py`), the page itself (`page/`: plain HTML,
+CSS and JavaScript that `assembly.py` joins); and the server of a running scheduler (`server.py`),
+with TLS (`tls.py`), access control (`access.py`, `delegated.py`), health checks (`health.py`) and
+its routes (`scheduler_routes.py`). Server modules are imported directly: a report file needs no
+aiohttp. May enter: scheduler, config, cluster, api, answers. Must not happen: a decision, a change
+of anything shown, or reading the scheduler's state from the server's thread: that goes through
+awaitable callables, which the driver of the scheduler provides. Called by: `cli`.
 """
 
 from .history import History

@@ -1,4 +1,4 @@
-"""Access: whether a request is answered at all."""
+"""Access: whether a request is allowed."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ class Access(Protocol):
     """Decides about requests before they reach a route."""
 
     async def refusal(self, request: web.Request) -> web.Response | None:
-        """None when the request may pass, else what to answer in its place."""
+        """None when the request is allowed, else the response to send instead."""
 
 
 class LocalAccess:
-    """For a server on the loopback: whoever is on the machine may look.
+    """For a server on the loopback: any local user is allowed.
 
-    A web page from elsewhere may not: its browser would come by a name that was made to mean this machine, so only
-    addresses and `localhost` are taken as host.
+    A web page from elsewhere is not: its browser could use a host name that was pointed at this
+    machine (DNS rebinding), so only addresses and `localhost` are accepted as host.
     """
 
     async def refusal(self, request: web.Request) -> web.Response | None:
-        """403 when the request was meant for another host."""
+        """Return 403 when the request names another host."""
         if _is_local_name(request.host):
             return None
         return status_response(403, "Forbidden", f"host {request.host!r} is not this machine")
 
 
 def status_response(code: int, reason: str, message: str) -> web.Response:
-    """A refusal in the form of Kubernetes: a Status object."""
+    """A rejection in the form of Kubernetes: a Status object."""
     tree = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -47,7 +47,7 @@ def status_response(code: int, reason: str, message: str) -> web.Response:
 
 
 def _is_local_name(host: str) -> bool:
-    """Whether a Host header names an address, or localhost; the port, if any, does not matter."""
+    """Whether a Host header is an address, or localhost; the port, if any, is ignored."""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     name = name.removeprefix("[").removesuffix("]")
     if name == "localhost":

@@ -1,4 +1,5 @@
-"""Accounts: what every plugin said about a pod, small enough to be sent: equal verdicts are one, nodes are numbers."""
+"""Accounts: every plugin's result for a pod in compact form: equal verdicts are merged, nodes are
+numbers."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ from ..scheduler.judge import Judged
 from .numbering import NONE, Tree
 
 MOST_SCORED = 12
-"""Of so many nodes, the best, it is told what each plugin gave them; equal ones count once."""
+"""Number of best nodes with scores per plugin; equal ones count once."""
 
 NumberOf = Callable[[str], int]
-"""The number of a node by its name; NONE for one that is not known."""
+"""The number of a node by its name; NONE for an unknown one."""
 
 
 def account_of_attempt(attempt: Attempt, number_of: NumberOf) -> Tree | None:
-    """What was said when the attempt was made; None when nobody asked then."""
+    """The results of the attempt; None when they were not recorded."""
     told = attempt.explanation
     if told is None:
         return None
@@ -38,7 +39,7 @@ def account_of_attempt(attempt: Attempt, number_of: NumberOf) -> Tree | None:
 
 
 def account_of_judged(judged: Judged, number_of: NumberOf, when: str) -> Tree:
-    """What is said now; `when` tells the page how to put it."""
+    """The results now; `when` selects the page's wording."""
     groups = {
         (status.plugin, status.message, status.code.name): names
         for status, names in judged.refusals
@@ -54,7 +55,7 @@ def account_of_judged(judged: Judged, number_of: NumberOf, when: str) -> Tree:
 
 
 def ranges(numbers: Iterable[int]) -> list[int]:
-    """Numbers as first and last of each run: 1, 2, 3, 7 are [1, 3, 7, 7]."""
+    """Numbers as first and last of each range: 1, 2, 3, 7 are [1, 3, 7, 7]."""
     found: list[int] = []
     for number in sorted(numbers):
         if found and number == found[-1] + 1:
@@ -67,7 +68,7 @@ def ranges(numbers: Iterable[int]) -> list[int]:
 def _refusals(
     groups: Mapping[tuple[str, str, str], Sequence[str]], number_of: NumberOf
 ) -> list[Tree]:
-    """The verdict table, the most frequent refusal first."""
+    """The verdict table, most frequent rejection first."""
     ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
     return [
         {
@@ -94,7 +95,8 @@ def _rest(told: Explanation, number_of: NumberOf, winner: str) -> Tree:
 def _scores(
     scores: Sequence[PluginScore], totals: Mapping[str, int], number_of: NumberOf, winner: str
 ) -> Tree | None:
-    """The best nodes, of equal ones the winner or the first, and what each plugin gave them; None without any."""
+    """The best nodes, of equal ones the winner or the first, with each plugin's score; None without
+    any."""
     if not totals:
         return None
     alike: dict[tuple[int, ...], list[str]] = {}

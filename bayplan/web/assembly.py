@@ -1,8 +1,8 @@
-"""Assembly: the files of the page joined into one, without a build step.
+"""Assembly: join the files of the page into one, without a build step.
 
-Nothing of the page comes from elsewhere, and its policy (Content-Security-Policy) lets nothing run but what is in
-these files: scripts and styles are known by their hashes. Data is JSON in an element that is never executed, with `<`
-written so that no text can end the element.
+The page loads nothing from elsewhere, and its policy (Content-Security-Policy) allows only the
+scripts and styles in these files, by hash. Data is JSON in an element that is never executed, with
+`<` escaped so that no text can end the element.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ SCRIPTS = (
     "live.js",
     "main.js",
 )
-"""In the order in which they are joined: each uses only what stands before it, or what runs later."""
+"""In join order: each uses only what comes before it, or what runs later."""
 
 
 def assemble(data: Any, *, is_live: bool) -> str:
-    """The whole page, with `data` in it; a live one may ask the server that it came from, a report nobody."""
+    """The whole page with `data`; a live one may connect to its own server, a report to none."""
     page = _read("page.html")
     parts = {
         "POLICY": policy_of(is_live=is_live),
@@ -43,12 +43,9 @@ def assemble(data: Any, *, is_live: bool) -> str:
         "SCRIPT": _script(),
     }
     pieces = []
-    for (
-        name,
-        text,
-    ) in parts.items():  # each place is filled once, and what was filled in is not looked at again
+    for name, text in parts.items():  # each is replaced once; inserted text is not searched
         before, mark, page = page.partition(f"%%{name}%%")
-        assert mark, f"page.html has a place for {name}"
+        assert mark, f"page.html has a placeholder for {name}"
         pieces += [before, text]
     return "".join((*pieces, page))
 
@@ -69,7 +66,7 @@ def policy_of(*, is_live: bool) -> str:
 
 
 def embed(data: Any) -> str:
-    """JSON that can stand in a script element: no `<`, so neither `</script>` nor `<!--` is in it."""
+    """JSON for a script element: no `<`, so neither `</script>` nor `<!--` can occur."""
     text = msgspec.json.encode(data).decode()
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 

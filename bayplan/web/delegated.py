@@ -1,8 +1,9 @@
-"""Delegated: the API server says who somebody is and what he may see.
+"""Delegated: authentication and authorization by the API server.
 
-Mirrors staging/src/k8s.io/apiserver/pkg/{authentication/token/cache,server/options} and the webhook plugins as
-kube-scheduler sets them up: answers are kept for ten seconds, failures to ask are not kept, members of system:masters
-may everything, and whoever shows no token is system:anonymous. When the API server does not answer, the answer is no.
+Mirrors staging/src/k8s.io/apiserver/pkg/{authentication/token/cache,server/options} and the webhook
+plugins as kube-scheduler configures them: results are cached for ten seconds, failed requests are
+not cached, members of system:masters are allowed everything, and a request without a token is
+system:anonymous. When the API server does not respond, access is denied.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from .access import status_response
 
 ALWAYS_ALLOWED_PATHS = ("/healthz", "/readyz", "/livez")
 KEPT_S = 10.0
-ASKED_FOR_S = 10.0
-"""How long an answer is waited for."""
+REVIEW_TIMEOUT_S = 10.0
+"""Timeout of a review."""
 MOST_KEPT = 4096
 
 Tree = dict[str, Any]
@@ -34,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 class Reviews(Protocol):
-    """Where reviews are sent: they come back with their status. Raises ApiError when that fails."""
+    """Sends reviews, which return with their status. Raises ApiError on failure."""
 
     async def review_token(self, review: Tree) -> Tree:
         """Create a TokenReview."""
@@ -44,7 +45,7 @@ class Reviews(Protocol):
 
 
 class KeptAnswers(Generic[Value]):
-    """Answers that are good for a while; those who ask the same at the same time share one question."""
+    """A cache with expiry; concurrent lookups of one key share one request."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -52,7 +53,8 @@ class KeptAnswers(Generic[Value]):
         self._asked: dict[Hashable, asyncio.Future[Value]] = {}
 
     async def get(self, key: Hashable, ask: Callable[[], Awaitable[Value]]) -> Value:
-        """The answer for `key`. What `ask` raises goes to everybody who waits for it, and is not kept."""
+        """The result for `key`. An exception of `ask` goes to all waiting callers, and is not
+        cached."""
         kept = self._kept.get(key)
         if kept is not None and self._clock.monotonic() < kept[0]:
             return kept[1]
@@ -61,7 +63,7 @@ class KeptAnswers(Generic[Value]):
             asked = asyncio.ensure_future(ask())
             self._asked[key] = asked
             asked.add_done_callback(lambda future: self._keep(key, future))
-        # One of those who wait may leave: the others still want the answer.
+        # One of the waiting callers may be cancelled: the others still need the result.
         return await asyncio.shield(asked)
 
     def _keep(self, key: Hashable, asked: asyncio.Future[Value]) -> None:
@@ -86,7 +88,7 @@ class DelegatedAccess:
         self._decisions: KeptAnswers[str | None] = KeptAnswers(clock)
 
     async def refusal(self, request: web.Request) -> web.Response | None:
-        """401 for a token that is not good, 403 for somebody who may not see this."""
+        """Return 401 for an invalid token, 403 for a user without access."""
         if self._is_always_allowed(request.path):
             return None
         user = await self._user(request)
@@ -110,12 +112,12 @@ class DelegatedAccess:
         )
 
     async def _user(self, request: web.Request) -> Tree | None:
-        """Who is asking, as the spec of a SubjectAccessReview names him; None: somebody who must not."""
+        """The user, as in the spec of a SubjectAccessReview; None: unauthenticated."""
         words = request.headers.get("Authorization", "").strip().split(" ", 1)
         if len(words) != 2 or words[0].lower() != "bearer" or not words[1].strip():
             return {"user": "system:anonymous", "groups": ["system:unauthenticated"]}
         token = words[1].strip()
-        # A token is a secret: what is kept is only its digest.
+        # A token is a secret: only its digest is stored.
         key = hashlib.sha256(token.encode()).digest()
         try:
             return await self._users.get(key, lambda: self._ask_for_user(token))
@@ -125,7 +127,7 @@ class DelegatedAccess:
 
     async def _ask_for_user(self, token: str) -> Tree | None:
         head = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview"}
-        async with asyncio.timeout(ASKED_FOR_S):
+        async with asyncio.timeout(REVIEW_TIMEOUT_S):
             answer = await self._reviews.review_token({**head, "spec": {"token": token}})
         status = answer.get("status") or {}
         if status.get("authenticated") is not True:
@@ -138,7 +140,7 @@ class DelegatedAccess:
         return named | {name: user[name] for name in ("uid", "extra") if user.get(name)}
 
     async def _problem(self, user: Tree, verb: str, path: str) -> str | None:
-        """None when `user` may, else why not, which may be empty."""
+        """None when `user` is allowed, else the reason, which may be empty."""
         spec = {**user, "nonResourceAttributes": {"path": path, "verb": verb}}
         try:
             return await self._decisions.get(
@@ -146,11 +148,11 @@ class DelegatedAccess:
             )
         except (BayplanError, TimeoutError) as error:
             log.warning("unable to review the access to %s: %s", path, error)
-            return "the API server could not be asked"
+            return "the API server could not be reached"
 
     async def _ask_for_decision(self, spec: Tree) -> str | None:
         head = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
-        async with asyncio.timeout(ASKED_FOR_S):
+        async with asyncio.timeout(REVIEW_TIMEOUT_S):
             answer = await self._reviews.review_access({**head, "spec": spec})
         status = answer.get("status") or {}
         if status.get("allowed") is True and status.get("denied") is not True:

@@ -1,7 +1,7 @@
-"""Health: named checks, and the paths under which they are asked for.
+"""Health: named checks, and their paths.
 
-Mirrors staging/src/k8s.io/apiserver/pkg/server/healthz/healthz.go: the words of the answers are the same, as probes and
-people read them.
+Mirrors staging/src/k8s.io/apiserver/pkg/server/healthz/healthz.go: the response texts are the same,
+as probes and people read them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class HealthCheck(NamedTuple):
-    """A question that is answered at once: what is wrong, None if nothing is."""
+    """A check with an immediate result: the problem, None if there is none."""
 
     name: str
     problem: Callable[[], str | None]
@@ -30,12 +30,12 @@ PING = HealthCheck("ping", lambda: None)
 
 
 def named_check(name: str, is_well: Callable[[], bool], problem: str) -> HealthCheck:
-    """A check that says `problem` unless `is_well`."""
+    """A check that reports `problem` unless `is_well`."""
     return HealthCheck(name, lambda: None if is_well() else problem)
 
 
 class HealthMetrics:
-    """How the checks went: what kube-scheduler shows under /metrics/slis."""
+    """The results of checks: what kube-scheduler serves under /metrics/slis."""
 
     def __init__(self) -> None:
         self.latest = GaugeFamily(
@@ -49,11 +49,11 @@ class HealthMetrics:
 
     @property
     def families(self) -> list[Family]:
-        """Everything there is to show."""
+        """All families."""
         return [self.latest, self.total]
 
     def observe(self, kind: str, name: str, is_well: bool) -> None:
-        """A check was made for the path `kind`."""
+        """Record a check for the path `kind`."""
         self.latest.labels(name, kind).value = int(is_well)
         self.total.labels(name, kind, "success" if is_well else "error").count += 1
 
@@ -61,7 +61,7 @@ class HealthMetrics:
 def health_routes(
     kind: str, checks: Sequence[HealthCheck], metrics: HealthMetrics
 ) -> list[web.RouteDef]:
-    """The path /`kind` that makes all checks, and one below it for each."""
+    """The path /`kind` that runs all checks, and one below it for each."""
     made = tuple(checks) or (PING,)
 
     async def all_checks(request: web.Request) -> web.Response:
@@ -83,7 +83,8 @@ def health_routes(
 def answer_all(
     kind: str, checks: Sequence[HealthCheck], metrics: HealthMetrics, request: web.Request
 ) -> web.Response:
-    """Make all checks that are not excluded. Why one failed is in the log only: everybody may ask this."""
+    """Run all checks that are not excluded. The reason of a failure is only logged, since the path
+    is public."""
     excluded = set(request.query.getall("exclude", []))
     unknown = excluded - {check.name for check in checks}
     lines, failed = [], []

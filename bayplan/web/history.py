@@ -1,7 +1,7 @@
-"""History: what a cluster was at first, and each change of a pod or a node since. Read this first.
+"""History: the first state of a cluster, and each change of a pod or a node since. Read this first.
 
-It watches a cluster as the scheduler does, so it serves simulations and live clusters alike: the report file holds all
-of it, the live page asks for what came since it last asked.
+It watches a cluster as the scheduler does, so it works for simulations and live clusters alike: the
+report file holds all of it, the live page requests the changes since its last request.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ..scheduler import Attempt, Scheduler
 from .numbering import NONE, Numbering, Tree
 
 FORMAT = 1
-"""Of what is told; a page reads the format it was made for."""
+"""Version of the data format; a page reads the format it was made for."""
 MOST_LOOKS = 2_000_000
-"""How often pods are looked up in the queue for the moments of a run; after that, only for its end."""
+"""Limit of queue look-ups during a run; beyond it, only the end is recorded."""
 
 
 class State(IntEnum):
-    """What a pod is doing; and what happened to a node."""
+    """State of a pod, or an event of a node."""
 
     GONE = 0
     ACTIVE = 1
@@ -32,42 +32,42 @@ class State(IntEnum):
     UNSCHEDULABLE = 3
     GATED = 4
     HELD = 5
-    """A node is kept for it: it waits on Permit, or is being bound."""
+    """A node is reserved for it: it waits on Permit, or is being bound."""
     RUNNING = 6
     TERMINATING = 7
     FINISHED = 8
     KIND = 10
-    """Not a state: the pod has another kind now."""
+    """Not a state: the pod's class changed."""
     NODE = 20
-    """The node is in the state of this row now."""
+    """The node's state is this row now."""
     NODE_GONE = 21
 
 
 WAITING = frozenset({State.ACTIVE, State.BACKOFF, State.UNSCHEDULABLE, State.GATED, State.HELD})
 TEXTED = WAITING | {State.GONE}
-"""States whose events tell a text; those of the others tell a node."""
+"""States whose events carry a text; the others carry a node."""
 
 
 @dataclass(slots=True)
 class Moment:
-    """How everything stands: by the number of a pod, or of a node."""
+    """The state of everything, by the number of a pod or of a node."""
 
     state: list[int] = field(default_factory=list)
     node: list[int] = field(default_factory=list)
     text: list[int] = field(default_factory=list)
     kind: list[int] = field(default_factory=list)
     row: list[int] = field(default_factory=list)
-    """Per node the row that tells of it; NONE: it is not there."""
+    """The current row of each node; NONE: absent."""
 
     def copy(self) -> Moment:
-        """The same, to be kept."""
+        """A copy."""
         return Moment(self.state[:], self.node[:], self.text[:], self.kind[:], self.row[:])
 
 
 class History:
-    """Watches a cluster. What is there before `begin` is its first state; from then on changes are noted.
+    """Watches a cluster. Objects before `begin` are its first state; later changes are recorded.
 
-    With a `scheduler`, whose cluster it must be, `sync` says where in the queue pods wait.
+    With a `scheduler` of the same cluster, `sync` records the pods' places in the queue.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -78,9 +78,9 @@ class History:
         self.now = Moment()
         self.first = Moment()
         self.events: list[tuple[float, int, int, int]] = []
-        """Time in seconds since the start, State, pod or row or node, and text or node or kind."""
+        """Time in seconds since the start, State, pod or row or node, and text or node or class."""
         self.attempts: dict[int, Attempt] = {}
-        """By the number of the pod: the last attempt that is known."""
+        """The last recorded attempt, by pod number."""
         self.scheduler: Scheduler | None = None
         self._numbers: dict[str, int] = {}
         self._waiting: dict[int, Pod] = {}
@@ -88,7 +88,7 @@ class History:
         self._has_begun = False
 
     def begin(self) -> None:
-        """What is there now is how it was at first."""
+        """Make the current state the first state."""
         self.first = self.now.copy()
         self.events.clear()
         self._has_begun = True
@@ -101,7 +101,7 @@ class History:
     # The cluster
 
     def on_add(self, obj: Any) -> None:
-        """A pod or a node came."""
+        """Record an added pod or node."""
         if isinstance(obj, Pod):
             kind = self.numbering.kind(obj)
             number = self._numbers[obj.uid] = self.numbering.pod(obj, kind)
@@ -118,10 +118,10 @@ class History:
             self._node_is(obj)
 
     def on_update(self, old: Any, new: Any) -> None:
-        """A pod or a node changed."""
+        """Record a changed pod or node."""
         if isinstance(new, Pod):
             number = self._numbers.get(new.uid)
-            if number is None:  # it took the place of another of its name
+            if number is None:  # it replaced another of its name
                 self.on_delete(old)
                 self.on_add(new)
                 return
@@ -135,7 +135,7 @@ class History:
             self._node_is(new)
 
     def on_delete(self, obj: Any) -> None:
-        """A pod or a node went."""
+        """Record a deleted pod or node."""
         if isinstance(obj, Pod):
             number = self._numbers.get(obj.uid, NONE)
             if number != NONE:
@@ -150,7 +150,7 @@ class History:
                 self._note(State.NODE_GONE, number, NONE)
 
     def note(self, attempt: Attempt) -> None:
-        """An attempt at a pod ended; it is the last so far."""
+        """Record a finished attempt, the pod's last so far."""
         number = self._numbers.get(attempt.pod.uid)
         if number is not None:
             self.attempts[number] = attempt
@@ -158,12 +158,12 @@ class History:
     # The queue
 
     def moment_ends(self) -> None:
-        """Time is about to pass: note where pods wait, as long as that does not take too long in all."""
+        """Record the queue before time advances, within the limit of look-ups."""
         if self._looks < MOST_LOOKS:
             self.sync()
 
     def sync(self) -> None:
-        """Note where in the queue the waiting pods are."""
+        """Record the place of the pending pods in the queue."""
         if self.scheduler is None:
             return
         self._looks += len(self._waiting)
@@ -174,12 +174,12 @@ class History:
                 waiting = held[pod.uid]
                 by = ", ".join(waiting.pending_plugins)
                 text = self.numbering.texts.of(
-                    f"waits on Permit: {by}; {waiting.pod.node_name} is kept"
+                    f"waits on Permit: {by}; {waiting.pod.node_name} is reserved"
                 )
             self._set(number, state, NONE, text)
 
     def _place(self, scheduler: Scheduler, pod: Pod, text: int) -> tuple[State, int]:
-        """Where the pod waits, and what is said of it there."""
+        """The place of the pod in the queue, and the message about it."""
         queue, key, of = scheduler.queue, pod.key, self.numbering.texts.of
         info = queue.unschedulable.get(key)
         if info is not None:
@@ -198,11 +198,11 @@ class History:
     # What is noted
 
     def number_of(self, uid: str) -> int:
-        """The number of a pod that is, or was, there; NONE when it never was."""
+        """The number of a pod, present or deleted; NONE when it never existed."""
         return self._numbers.get(uid, NONE)
 
     def waiting(self) -> list[tuple[int, Pod]]:
-        """The pods that wait for a node, by number."""
+        """The pending pods, by number."""
         return list(self._waiting.items())
 
     def _pod_is(self, number: int, pod: Pod) -> None:
@@ -222,7 +222,7 @@ class History:
             state, message = _waits(pod)
             known = State(self.now.state[number])
             if known in WAITING and state is State.ACTIVE:
-                state = known  # the queue knows better
+                state = known  # the queue's state is more precise
             self._set(number, state, NONE, self.numbering.texts.of(message))
 
     def _node_is(self, node: Node) -> None:
@@ -250,7 +250,7 @@ class History:
             self.events.append((round(self.time_s, 6), what, which, value))
 
     def first_state(self) -> Tree:
-        """How everything stood when the history began."""
+        """The first state."""
         first = self.first
         return {
             "base": {
@@ -263,7 +263,7 @@ class History:
         }
 
     def told(self, known: dict[str, int]) -> Tree:
-        """What whoever knows the first `known` of everything has not heard of."""
+        """Entries after the given offsets."""
         first = known.get("events", 0)
         events = self.events[first:]
         times, what, which, value = zip(*events, strict=True) if events else ((), (), (), ())
@@ -275,7 +275,7 @@ class History:
 
 
 def _waits(pod: Pod) -> tuple[State, str]:
-    """How a pod waits by its own account, and why."""
+    """The state of a pending pod according to its own fields, and the reason."""
     condition = pod.status.condition(POD_SCHEDULED)
     message = condition.message if condition is not None else ""
     if pod.spec.scheduling_gates:

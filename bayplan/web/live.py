@@ -1,7 +1,8 @@
-"""Live: the page of a cluster that lives, served over HTTP.
+"""Live: the page of a live cluster, served over HTTP.
 
-The page itself says nothing of the cluster and is for everyone; what it asks for afterwards is only for those who are
-allowed. Nothing is watched until somebody asks. Whoever serves gives a `PageSource` and mounts `page_routes`.
+The page itself holds no cluster data and is public; its requests for data need authorization.
+Nothing is watched until the first request. A server provides a `PageSource` and mounts
+`page_routes`.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ from .numbering import Tree
 from .remedies import MakeView, remedies_of
 
 PAUSE_S = 0.4
-"""How long changes are gathered before they are told."""
+"""How long changes are collected before a long-poll returns."""
 PATIENCE_S = 25.0
-"""How long nothing may happen before the page is told just that."""
+"""How long a long-poll waits without changes."""
 MOST_EVENTS = 100_000
-"""A longer history is forgotten; it begins anew when a page asks, and so do the pages that follow it."""
+"""A longer history is dropped; a new one starts with the next request, and its pages reload."""
 IDLE_S = 300.0
-"""How long nobody may ask before the history is forgotten."""
+"""Time without requests after which the history is dropped."""
 MOST_VIEWED = 5_000
-"""In a cluster of more nodes and pods it would take too long to find out what would let a pod run."""
+"""In a cluster with more nodes and pods, counterfactuals would take too long."""
 COUNTS = ("texts", "resources", "nodes", "kinds", "rows", "pods", "events")
 HEADERS = {
     "Cache-Control": "no-store",
@@ -48,11 +49,11 @@ HEADERS = {
 
 Answer = TypeVar("Answer")
 Allows = Callable[[web.Request], Awaitable[bool]]
-"""Whether whoever sent the request may know about the cluster."""
+"""Whether the request may read cluster data."""
 
 
 class Cluster(Protocol):
-    """What the page sees of a cluster."""
+    """The page's view of a cluster."""
 
     def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
         """All objects of `kind`, in `namespace` when given."""
@@ -61,23 +62,23 @@ class Cluster(Protocol):
         """One object, or None."""
 
     def watch(self, handler: WatchHandler, replay: bool = True) -> None:
-        """Tell `handler` of every change, and before that of everything there is, if it is to `replay` it."""
+        """Notify `handler` of every change; with `replay`, first of all existing objects."""
 
 
 class RunsWork(Protocol):
-    """Does something on the thread that the cluster and the scheduler belong to."""
+    """Runs a function on the thread of the cluster and the scheduler."""
 
     async def __call__(self, work: Callable[[], Answer]) -> Answer:
-        """What comes of it."""
+        """The function's result."""
 
 
 def nobody() -> Scheduler | None:
-    """No scheduler: pods wait for one of somebody else's."""
+    """No scheduler: other schedulers place the pods."""
     return None
 
 
 def always() -> bool:
-    """It is there as long as the server is."""
+    """Available as long as the server runs."""
     return True
 
 
@@ -88,9 +89,9 @@ async def run_here(work: Callable[[], Answer]) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class PageSource:
-    """What a live page is about. `scheduler` is asked each time, as there may be none at first.
+    """The source of a live page. `scheduler` is called each time, as there may be none at first.
 
-    While `is_ready` says no, `run` is not called.
+    While `is_ready` is false, `run` is not called.
     """
 
     cluster: Cluster
@@ -98,12 +99,12 @@ class PageSource:
     scheduler: Callable[[], Scheduler | None] = nobody
     run: RunsWork = run_here
     make_view: MakeView | None = None
-    """Makes the cluster that can be asked what would let a pod run; None: that is not told."""
+    """Makes the cluster view for counterfactuals; None: they are not computed."""
     is_ready: Callable[[], bool] = always
 
 
 def token_check(token: str) -> Allows:
-    """Lets those in who show the token, as `Authorization: Bearer`."""
+    """Allows requests with the token, as `Authorization: Bearer`."""
 
     async def allows(request: web.Request) -> bool:
         given = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
@@ -113,12 +114,12 @@ def token_check(token: str) -> Allows:
 
 
 async def anyone(request: web.Request) -> bool:
-    """Lets everyone in: the server has asked already."""
+    """Allows every request: the server has authorized it already."""
     return True
 
 
 def page_routes(source: PageSource, allows: Allows, prefix: str = "") -> list[web.RouteDef]:
-    """The page at `prefix`/, and what it asks for below it. `prefix` is empty or begins with a slash."""
+    """The page at `prefix`/, and its data routes below. `prefix` is empty or begins with a slash."""
     feed = Feed(source)
 
     def guarded(answer: Callable[[web.Request], Awaitable[Tree]]) -> Any:
@@ -156,7 +157,7 @@ def _json(tree: Tree, status: int = 200) -> web.Response:
 
 
 class Feed:
-    """What pages are told, from the first time that one asks. All it does to cluster and scheduler is look."""
+    """The data of pages, from the first request on. It only reads the cluster and the scheduler."""
 
     def __init__(self, source: PageSource) -> None:
         self._source = source
@@ -165,14 +166,14 @@ class Feed:
         self._asked_at_s = 0.0
         self._is_watching = False
 
-    # What is asked
+    # Requests
 
     async def state(self, request: web.Request) -> Tree:
-        """Everything there is to know."""
+        """The complete history."""
         return await self._run(self._whole)
 
     async def changes(self, request: web.Request) -> Tree:
-        """What is new to whoever knows what the query says; waits a while for something to be."""
+        """The entries after the offsets in the query; long-polls for a while."""
         known = {name: _count(request.query.get(name, "")) for name in (*COUNTS, "epoch")}
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE_S
@@ -184,16 +185,16 @@ class Feed:
             await asyncio.sleep(PAUSE_S)
 
     async def pod(self, request: web.Request) -> Tree:
-        """What the scheduler would say about a pod now; nothing comes of asking."""
+        """The scheduler's result for a pod now, without side effects."""
         namespace, name = request.query.get("namespace", ""), request.query.get("name", "")
         return await self._run(lambda: self._judge(namespace, name))
 
     async def _run(self, work: Callable[[], Answer]) -> Answer:
         if not self._source.is_ready():
-            raise web.HTTPServiceUnavailable(text="the cluster is not known yet, or no longer\n")
+            raise web.HTTPServiceUnavailable(text="the cluster is not loaded yet, or no longer\n")
         return await self._source.run(work)
 
-    # What is done where the scheduler runs
+    # On the scheduler's thread
 
     def _whole(self) -> Tree:
         history = self._up_to_date()
@@ -216,10 +217,10 @@ class Feed:
         source, history = self._source, self._up_to_date()
         pod = source.cluster.get("Pod", namespace, name)
         if pod is None:
-            return {"when": "now", "error": "The pod is not there any more."}
+            return {"when": "now", "error": "The pod no longer exists."}
         scheduler = source.scheduler()
         if scheduler is None or pod.scheduler_name not in scheduler.profiles:
-            return {"when": "now", "error": "No scheduler here is in charge of the pod."}
+            return {"when": "now", "error": "No scheduler here is responsible for the pod."}
         when = "like" if pod.node_name else "now"
         asked: Pod = pod.replace(node_name="") if pod.node_name else pod
         try:
@@ -234,7 +235,7 @@ class Feed:
         return account
 
     def _up_to_date(self) -> History:
-        """The history, begun when it is asked for first, or anew when it was forgotten."""
+        """The history, started on the first request, or again after it was dropped."""
         self._asked_at_s = self._source.clock.monotonic()
         if not self._is_watching:
             self._is_watching = True
@@ -256,7 +257,7 @@ class Feed:
         return history
 
     def followed(self) -> History | None:
-        """The history that is to hear of a change; one that nobody asks for any more is forgotten here."""
+        """The history that receives changes; one without recent requests is dropped here."""
         history = self._history
         if history is not None:
             idle_s = self._source.clock.monotonic() - self._asked_at_s
@@ -266,7 +267,7 @@ class Feed:
 
 
 class _Follower:
-    """Tells the history that is followed now; a cluster cannot be told to watch no more."""
+    """Forwards changes to the current history, since a cluster watch cannot be removed."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
@@ -288,5 +289,5 @@ class _Follower:
 
 
 def _count(text: str) -> int:
-    """A number of the query; what is none counts as nothing known."""
+    """A number of the query; 0 when it is invalid."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 16 else 0

@@ -1,6 +1,6 @@
-"""Numbering: equal things get one number, so that a page tells of each of them once.
+"""Numbering: equal values get one number, so that a page receives each of them once.
 
-Whatever is numbered only grows: who knows the first so many asks for the rest.
+Numbered lists are append-only: a client requests the entries after an offset.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Tree = dict[str, Any]
 
 
 class Numbers(Generic[Thing]):
-    """Gives each distinct thing a number, from 0 on."""
+    """Gives each distinct value a number, from 0 on."""
 
     __slots__ = ("_numbers", "things")
 
@@ -31,7 +31,7 @@ class Numbers(Generic[Thing]):
             self.of(thing)
 
     def of(self, thing: Thing) -> int:
-        """The number of `thing`; a new one when it was not seen before."""
+        """The number of `thing`; a new one on first use."""
         number = self._numbers.get(thing)
         if number is None:
             number = self._numbers[thing] = len(self.things)
@@ -55,7 +55,7 @@ CORDONED, NOT_READY = 1, 2
 
 
 class Numbering:
-    """All that is told of pods and nodes, in numbers: texts, resources, kinds of pods, states of nodes."""
+    """All data of pods and nodes, in numbers: texts, resources, pod classes, node states."""
 
     def __init__(self) -> None:
         self.texts: Numbers[str] = Numbers([""])
@@ -64,15 +64,15 @@ class Numbering:
         self.kinds: Numbers[PodKind] = Numbers()
         self.rows: Numbers[NodeRow] = Numbers()
         self.pod_names: list[tuple[int, str, int]] = []
-        """Namespace, name and first kind of each pod."""
+        """Namespace, name and first class of each pod."""
 
     def pod(self, pod: Pod, kind: int) -> int:
-        """The number of a pod that is new."""
+        """Number a new pod."""
         self.pod_names.append((self.texts.of(pod.namespace), pod.name, kind))
         return len(self.pod_names) - 1
 
     def kind(self, pod: Pod) -> int:
-        """The number of what is told of the pod besides its name."""
+        """The number of the pod's class: its data besides its name."""
         owner = pod.controller
         owned_by = f"{owner.kind}/{owner.name}" if owner is not None else ""
         return self.kinds.of(
@@ -87,7 +87,7 @@ class Numbering:
         )
 
     def row(self, node: Node) -> int:
-        """The number of the state that a node is in."""
+        """The number of the node's state."""
         flags = CORDONED if node.unschedulable else 0
         ready = node.condition("Ready")
         if ready is not None and ready.status != "True":
@@ -107,7 +107,7 @@ class Numbering:
         )
 
     def sizes(self) -> dict[str, int]:
-        """How many of each there are."""
+        """The length of each list."""
         return {
             "texts": len(self.texts),
             "resources": len(self.resources),
@@ -118,7 +118,7 @@ class Numbering:
         }
 
     def since(self, known: dict[str, int]) -> Tree:
-        """What came after the first `known` of each, in columns."""
+        """The entries after the offsets `known`, in columns."""
         first = {name: known.get(name, 0) for name in self.sizes()}
         rows = self.rows.things[first["rows"] :]
         pods = self.pod_names[first["pods"] :]

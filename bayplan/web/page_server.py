@@ -1,4 +1,4 @@
-"""Page server: the live page on a port of its own, for those who have no server to mount it on."""
+"""Page server: the live page on its own port, for commands without a server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ LOOPBACK = "127.0.0.1"
 
 
 class PageServer:
-    """Serves the page of `source` to those who know its address, which holds a secret that browsers do not send."""
+    """Serves the page of `source`; its address has a secret in the fragment, which browsers do not
+    send."""
 
     def __init__(self, source: PageSource) -> None:
         self._token = token_urlsafe(24)
@@ -23,10 +24,11 @@ class PageServer:
         self._app.add_routes(page_routes(source, token_check(self._token)))
         self._runner: web.AppRunner | None = None
         self.url = ""
-        """What to open, once it was started."""
+        """The address to open, once started."""
 
     async def start(self, port: int = 0, context: ssl.SSLContext | None = None) -> None:
-        """Begin to serve on the loopback, on a free port if none is given; InputError when that cannot be."""
+        """Start serving on the loopback, on a free port if none is given; raises InputError on
+        failure."""
         self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, LOOPBACK, port, ssl_context=context)
@@ -41,7 +43,7 @@ class PageServer:
         self.url = f"{scheme}://{LOOPBACK}:{port}/#token={self._token}"
 
     async def stop(self) -> None:
-        """Serve no more."""
+        """Stop serving."""
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None

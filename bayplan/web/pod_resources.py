@@ -1,4 +1,4 @@
-"""Pod resources: what each pod asks for and may use, in the text format of Prometheus.
+"""Pod resources: requests and limits of each pod, in the text format of Prometheus.
 
 Mirrors pkg/scheduler/metrics/resources/resources.go, which is served under /metrics/resources.
 """
@@ -22,19 +22,19 @@ from ..api.resources import (
 
 NANO = 1_000_000_000
 BYTES = {MEMORY, EPHEMERAL_STORAGE, "storage"}
-REQUEST = ("kube_pod_resource_request", "What is asked for, by pod, with the unit if there is one.")
-LIMIT = ("kube_pod_resource_limit", "What may be used at most, by pod, with the unit if any.")
+REQUEST = ("kube_pod_resource_request", "Requests by pod, with the unit if there is one.")
+LIMIT = ("kube_pod_resource_limit", "Limits by pod, with the unit if there is one.")
 
 
 class Amounts(NamedTuple):
-    """Of one spec: the labels of each resource and its amount, as they stand in a line."""
+    """Of one spec: the labels of each resource and its amount, as formatted in a line."""
 
     requests: tuple[tuple[str, str], ...]
     limits: tuple[tuple[str, str], ...]
 
 
 def render_pod_resources(pods: Iterable[Pod]) -> str:
-    """The text for all pods that have not ended; nothing where there are none."""
+    """The text for all pods that have not ended; empty without pods."""
     by_spec: dict[PodSpec, Amounts] = {}
     requests, limits = [], []
     for pod in pods:
@@ -89,5 +89,5 @@ def _unit(name: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A label's value, as the format wants it."""
+    """A label's value, escaped for the format."""
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

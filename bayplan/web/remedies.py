@@ -1,4 +1,4 @@
-"""Remedies: what would let a pod run that waits, on the nodes that are nearest to it, as the page tells it."""
+"""Remedies: the page's counterfactuals of a pending pod on its nearest nodes."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .accounts import NumberOf
 from .numbering import Tree
 
 NEAREST = 4
-"""On so many nodes."""
+"""Number of nodes."""
 
 MakeView: TypeAlias = Callable[[], ClusterView]
-"""Makes the cluster that can be asked, as it is now."""
+"""Makes the current cluster view."""
 
 
 def remedies_of(view: ClusterView, pod: Pod, number_of: NumberOf) -> list[Tree]:
-    """The smallest changes for each of the nearest nodes, found by judging; none where that fails."""
+    """The smallest changes for each of the nearest nodes; empty where that fails."""
     if view.has_extenders:
-        return []  # they would be asked, and may remember
+        return []  # extenders would be called, and may keep state
     try:
         found = find_counterfactuals(view, pod, nearest=NEAREST)
     except BayplanError:

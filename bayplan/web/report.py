@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 JUDGED_STATES = (State.ACTIVE, State.BACKOFF, State.UNSCHEDULABLE)
 END = "end"
 MOST_REMEDIES = 200
-"""For so many kinds of pods it is told what would let them run."""
+"""Number of pod classes with counterfactuals."""
 
 
 def write_report(
@@ -33,9 +33,9 @@ def write_report(
     preempted: Iterable[tuple[Pod, Pod]] = (),
     make_view: MakeView | None = None,
 ) -> None:
-    """Write the page of a run that has ended; `preempted` are pods that made room, and for whom.
+    """Write the page of a finished run; `preempted` are the victims with their preemptors.
 
-    With `make_view`, what would let pods run that wait is told, too.
+    With `make_view`, counterfactuals of pending pods are included.
     """
     stream.write(assemble(report_data(history, sources, preempted, make_view), is_live=False))
 
@@ -46,7 +46,7 @@ def report_data(
     preempted: Iterable[tuple[Pod, Pod]] = (),
     make_view: MakeView | None = None,
 ) -> Tree:
-    """What the page of a run is made of: the first state, all changes, and accounts of the pods that wait."""
+    """The data of the page of a run: the first state, all changes, and accounts of the pending pods."""
     history.sync()
     accounts, account_of = _accounts(history)
     if make_view is not None:
@@ -70,7 +70,7 @@ def report_data(
 
 
 def attempts_of(history: History) -> Tree:
-    """What is known of the last attempt at each pod, in columns."""
+    """The last attempt at each pod, in columns."""
     listed = [
         (n, a.number, a.score, a.feasible_nodes, a.evaluated_nodes)
         for n, a in history.attempts.items()
@@ -81,7 +81,7 @@ def attempts_of(history: History) -> Tree:
 
 
 def _accounts(history: History) -> tuple[list[Tree], dict[int, int]]:
-    """The accounts there are, and which of them is that of a pod. Pods that wait and are alike share one."""
+    """The accounts, and the account of each pod. Equal pending pods share one."""
     accounts: list[Tree] = []
     account_of: dict[int, int] = {}
     number_of = history.numbering.nodes.known
@@ -108,7 +108,7 @@ def _accounts(history: History) -> tuple[list[Tree], dict[int, int]]:
 def _add_remedies(
     history: History, accounts: list[Tree], account_of: dict[int, int], make_view: MakeView
 ) -> None:
-    """Say what would let pods run that fit nowhere; pods that are alike need the same."""
+    """Add counterfactuals to infeasible pods; equal pods share them."""
     refused: dict[object, tuple[Pod, list[Tree]]] = {}
     for number, pod in history.waiting():
         account = accounts[account_of[number]] if number in account_of else {}
@@ -116,14 +116,14 @@ def _add_remedies(
             refused.setdefault(_alike(number, pod), (pod, []))[1].append(account)
     view = make_view() if refused else None
     for pod, alike in islice(refused.values(), MOST_REMEDIES):
-        assert view is not None, "made where somebody is refused"
+        assert view is not None, "the view is made when a pod is infeasible"
         remedies = remedies_of(view, pod, history.numbering.nodes.known)
         for account in alike:
             account["remedies"] = remedies
 
 
 def _alike(number: int, pod: Pod) -> object:
-    """Equal for pods of which the same is said; a nominated one is judged differently on its node."""
+    """Key of pods with equal accounts; a nominated pod is judged differently on its node."""
     return number if pod.nominated_node_name else (pod.pod_class, pod.spec.pin)
 
 

@@ -32,8 +32,8 @@ def scheduler_routes(
 ) -> list[web.RouteDef]:
     """The routes. Metrics and pods are awaited, as the scheduler's state may be read on its own thread only.
 
-    `list_pods` gives all pods there are, none unless this scheduler is the active one; `configz` is the configuration
-    in force, as it would stand in a file.
+    `list_pods` returns all pods, none unless this scheduler is the leader; `configz` is the
+    effective configuration in file format.
     """
     health = HealthMetrics()
 
@@ -41,7 +41,7 @@ def scheduler_routes(
         return web.Response(text=await render_metrics(), headers=METRICS)
 
     async def resources(request: web.Request) -> web.Response:
-        # Pods never change, so what they ask for can be added up away from everybody's thread.
+        # Pods are immutable, so their resources can be summed on another thread.
         text = await asyncio.to_thread(render_pod_resources, await list_pods())
         return web.Response(text=text, headers=METRICS)
 

@@ -1,4 +1,4 @@
-"""Server: HTTP or HTTPS on one port, for routes that others bring."""
+"""Server: HTTP or HTTPS on one port, for given routes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .access import Access, LocalAccess
 from .tls import ServerCertificate
 
 SHUTDOWN_S = 5.0
-"""How long requests under way may take once the server stops; kube-scheduler's."""
+"""Grace period of running requests at shutdown; kube-scheduler's."""
 
 log = logging.getLogger(__name__)
 
 
 class WebServer:
-    """Serves `routes` to those whom `access` lets pass.
+    """Serves `routes` to requests that `access` allows.
 
-    Everything goes by the same access, so a page or another endpoint is added by adding its routes.
+    All routes share the access control, so another page or endpoint is added by adding its routes.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class WebServer:
         certificate: ServerCertificate | None = None,
     ) -> None:
         if access is None:
-            assert is_loopback(host), "beyond the loopback somebody must say who may look"
+            assert is_loopback(host), "a server beyond the loopback needs access control"
             access = LocalAccess()
         self._host = host
         self._certificate = certificate
@@ -46,13 +46,13 @@ class WebServer:
 
     @property
     def url(self) -> str:
-        """Where the server is found, once it was started."""
+        """The address of the server, once started."""
         scheme = "http" if self._certificate is None else "https"
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"{scheme}://{host}:{self.port}"
 
     async def start(self, port: int = 0) -> None:
-        """Begin to serve, on a free port for 0; InputError when that cannot be."""
+        """Start serving, on a free port for 0; raises InputError on failure."""
         self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=SHUTDOWN_S)
         await self._runner.setup()
         context = self._certificate.context if self._certificate is not None else None
@@ -61,7 +61,7 @@ class WebServer:
             await site.start()
         except OSError as error:
             await self.stop()
-            # asyncio puts its own words around the system's; a name that is not known has a negative number.
+            # asyncio wraps the system's message; an unknown host name has a negative number.
             number = error.errno or 0
             problem = os.strerror(number) if number > 0 else error.strerror or str(error)
             where = f"[{self._host}]" if ":" in self._host else self._host
@@ -71,14 +71,14 @@ class WebServer:
         self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        """Take no more requests; those under way may end."""
+        """Stop accepting requests; running ones may finish."""
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server that is bound to `host`."""
+    """Whether a server bound to `host` is reachable only from this machine."""
     if host == "localhost":
         return True
     try:
@@ -88,7 +88,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _guarded(access: Access, certificate: ServerCertificate | None) -> Middleware:
-    """What every request goes through: access, then its route; a fault of ours is a 500 and a line in the log."""
+    """Middleware: access control, then the route; an internal error gives a 500 and a log line."""
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -1,4 +1,4 @@
-"""TLS: the certificate that the server shows."""
+"""TLS: the server's certificate."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..cluster.certificates import make_certificate
 from ..errors import InputError
 
 LOOK_AGAIN_S = 60.0
-"""How often files are looked at: whoever renews certificates puts others in their place."""
+"""How often the files are checked for renewal."""
 
 log = logging.getLogger(__name__)
 
 
 class ServerCertificate:
-    """What a server needs for HTTPS; without files it is a certificate made on the spot, signed by itself.
+    """The SSL context of a server; without files, with a new self-signed certificate.
 
-    The arithmetic of `cluster.certificates` signs once, here; handshakes are OpenSSL's. Raises InputError when the
+    `cluster.certificates` signs once, here; handshakes use OpenSSL. Raises InputError when the
     files are not a certificate and its key.
     """
 
@@ -37,7 +37,7 @@ class ServerCertificate:
             raise InputError(f"{missing}: expected a file, as there is {given}; got nothing")
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._clock = clock or SystemClock()
-        self._looked_at = self._clock.monotonic()
+        self._checked_at = self._clock.monotonic()
         self._files: tuple[Path, Path] | None = None
         if cert_file is not None and key_file is not None:
             self._files = cert_file, key_file
@@ -47,11 +47,11 @@ class ServerCertificate:
             _load_made(self.context)
 
     def refresh(self) -> None:
-        """Show what is in the files now, from the next connection on; others than good ones change nothing."""
+        """Reload the files for new connections; invalid files keep the old certificate."""
         now = self._clock.monotonic()
-        if self._files is None or now < self._looked_at + LOOK_AGAIN_S:
+        if self._files is None or now < self._checked_at + LOOK_AGAIN_S:
             return
-        self._looked_at = now
+        self._checked_at = now
         try:
             times = self._read_times()
             if times != self._times:
@@ -62,7 +62,7 @@ class ServerCertificate:
             log.warning("keeping the old certificate: %s", error)
 
     def _read_times(self) -> list[int]:
-        """When the files were changed."""
+        """Modification times of the files."""
         assert self._files is not None
         found = []
         for path in self._files:
@@ -91,7 +91,7 @@ def _load(context: ssl.SSLContext, cert_file: Path, key_file: Path) -> None:
             raise InputError(f"{path}: expected a file to read; got {error.strerror}") from None
 
     def refuse_password() -> str:
-        # Without this OpenSSL would ask on the terminal, and a server would wait there for ever.
+        # Without this OpenSSL would prompt on the terminal, and a server would block for ever.
         raise InputError(f"{key_file}: expected a key without password; got an encrypted one")
 
     try:

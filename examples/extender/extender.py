@@ -2,13 +2,13 @@
 
     python extender.py --port 8099
 
-kube-scheduler and Bayplan ask it alike (see config.yaml beside this file):
+kube-scheduler and Bayplan call it the same way (see config.yaml beside this file):
 
 - filter: a pod with the annotation `licence.example.com/product` goes only to nodes whose label
   `licence.example.com/products` names the product; products are joined by dots.
 - prioritize: nodes with few licences first, so that those with many stay free for pods that need them.
-- preempt: pods with the annotation `licence.example.com/keep` are not pushed out.
-- bind: says yes. In a real cluster an extender that binds must create the Binding itself.
+- preempt: pods with the annotation `licence.example.com/keep` are not preempted.
+- bind: always succeeds. In a real cluster an extender that binds must create the Binding itself.
 
 Only the standard library is needed. With --cert and --key it speaks HTTPS.
 """
@@ -47,7 +47,7 @@ def filter_nodes(args: Tree) -> Tree:
     if product is None:
         return {"Nodes": {"items": nodes}}
     fitting = [node for node in nodes if product in licences(node)]
-    # Pushing out pods does not bring a licence: preemption need not look at these nodes.
+    # Preemption cannot provide a licence, so it may skip these nodes.
     failed = {
         node["metadata"]["name"]: f"node(s) had no licence for {product}"
         for node in nodes
@@ -95,7 +95,7 @@ VERBS: dict[str, Callable[[Tree], Any]] = {
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers POST requests with JSON."""
+    """Responds to POST requests with JSON."""
 
     protocol_version = "HTTP/1.1"
 
@@ -127,7 +127,7 @@ def make_server(port: int = 0, cert: str = "", key: str = "") -> ThreadingHTTPSe
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="A scheduler extender that knows about licences.")
+    parser = argparse.ArgumentParser(description="A scheduler extender for licences.")
     parser.add_argument("--port", type=int, default=8099)
     parser.add_argument("--cert", default="", help="a certificate (PEM), for HTTPS")
     parser.add_argument("--key", default="", help="its key (PEM)")

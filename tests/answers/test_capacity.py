@@ -1,4 +1,4 @@
-"""Capacity: how many more fit, in which mix, and what runs out."""
+"""Capacity: how many more pods fit, in which mix, and which resource runs out."""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def test_copies_are_placed_until_one_does_not_fit() -> None:
     assert (cpu.before, cpu.after, cpu.free, cpu.allocatable) == (1000, 6000, 4000, 10000)
 
 
-def test_a_mix_fits_as_often_as_the_whole_of_it_does() -> None:
+def test_only_whole_mixes_are_counted() -> None:
     large = PodKind("large", make_pod("large", cpu="2"))
     small = PodKind("small", make_pod("small", cpu="1"), 2)
 
@@ -60,7 +60,7 @@ def test_a_mix_fits_as_often_as_the_whole_of_it_does() -> None:
         pytest.param(("disk=ssd", "b"), 4, id="a label and a name"),
     ],
 )
-def test_copies_can_be_kept_to_nodes(nodes: tuple[str, ...], fits: int) -> None:
+def test_copies_can_be_restricted_to_nodes(nodes: tuple[str, ...], fits: int) -> None:
     objects = [
         make_node("a", cpu="4"),
         make_node("b", cpu="4", labels={"disk": "ssd"}),
@@ -70,7 +70,7 @@ def test_copies_can_be_kept_to_nodes(nodes: tuple[str, ...], fits: int) -> None:
     assert capacity(objects, make_pod("p", cpu="1"), nodes=nodes).fits == fits
 
 
-def test_copies_push_nobody_out_and_count_after_those_that_wait() -> None:
+def test_copies_do_not_preempt_and_come_after_pending_pods() -> None:
     objects = [
         make_node("a", cpu="4"),
         make_pod("low", cpu="2", node_name="a"),
@@ -82,13 +82,13 @@ def test_copies_push_nobody_out_and_count_after_those_that_wait() -> None:
     assert found.fits == 1
 
 
-def test_a_limit_ends_it() -> None:
+def test_the_search_stops_at_the_limit() -> None:
     found = capacity([make_node("a", cpu="4")], make_pod("p", cpu="1"), limit=2)
 
     assert (found.fits, found.is_limited, found.bottleneck) == (2, True, "")
 
 
-def test_what_refuses_need_not_be_a_resource() -> None:
+def test_a_reason_other_than_a_resource_is_reported() -> None:
     found = capacity([make_node("a")], make_pod("p", host_ports=[80]))
 
     assert (found.fits, found.bottleneck) == (1, "")
@@ -101,7 +101,7 @@ def test_what_refuses_need_not_be_a_resource() -> None:
     st.integers(1, 3),
 )
 @settings(max_examples=50)
-def test_that_many_fit_and_one_more_does_not(
+def test_the_answer_fits_and_one_more_pod_does_not(
     sizes: list[tuple[int, int]], cpu: int, memory: int
 ) -> None:
     nodes = [make_node(f"n{i}", cpu=str(c), memory=f"{m}Gi") for i, (c, m) in enumerate(sizes)]
@@ -144,10 +144,10 @@ def test_kinds_are_read_from_files(tmp_path: Path) -> None:
         pytest.param(
             "apiVersion: v1\nkind: Namespace\nmetadata: {name: n}", "", "got none", id="none"
         ),
-        pytest.param(POD, ":0", "expected a ratio of at least 1; got 0", id="a ratio of nothing"),
+        pytest.param(POD, ":0", "expected a ratio of at least 1; got 0", id="ratio zero"),
     ],
 )
-def test_a_file_without_one_pod_is_refused(
+def test_a_file_without_exactly_one_pod_is_rejected(
     tmp_path: Path, text: str, suffix: str, problem: str
 ) -> None:
     file = tmp_path / "p.yaml"
@@ -164,20 +164,18 @@ def test_a_file_without_one_pod_is_refused(
             make_pod("p", spec={"schedulerName": "other"}),
             {},
             'p: spec.schedulerName: expected one of default-scheduler; got "other"',
-            id="a scheduler that is not there",
+            id="an unknown scheduler",
         ),
         pytest.param(
             make_pod("p", spec={"priorityClassName": "gold"}),
             {},
             "spec.priorityClassName: expected a PriorityClass",
-            id="a priority class that is not there",
+            id="an unknown priority class",
         ),
-        pytest.param(
-            make_pod("p"), {"nodes": ["b"]}, 'got "b"; there are a', id="a node that is not there"
-        ),
+        pytest.param(make_pod("p"), {"nodes": ["b"]}, 'got "b"; there are a', id="an unknown node"),
     ],
 )
-def test_wrong_input_is_named(pod: Any, options: dict[str, Any], problem: str) -> None:
+def test_invalid_input_is_reported(pod: Any, options: dict[str, Any], problem: str) -> None:
     with pytest.raises(InputError) as caught:
         capacity([make_node("a")], pod, **options)
 

@@ -1,4 +1,4 @@
-"""The file of changes: what it holds happens in order, and what is wrong is named."""
+"""Change file: changes are made in order, and errors name their place."""
 
 from pathlib import Path
 from textwrap import dedent
@@ -19,7 +19,7 @@ def write(folder: Path, text: str) -> Path:
 HEAD = "apiVersion: bayplan.dev/v1\nkind: WhatIf\n"
 
 
-def test_every_word_is_read_and_happens_in_order(tmp_path: Path) -> None:
+def test_every_keyword_is_read_and_applied_in_order(tmp_path: Path) -> None:
     text = """
     changes:
       - cordon: a
@@ -63,7 +63,7 @@ def test_every_word_is_read_and_happens_in_order(tmp_path: Path) -> None:
             HEAD + "changes: [{explode: a}]",
             "document 1: changes[0].explode: expected one of drain, addNodes, cordon, uncordon, "
             "addTaint, removeTaint, resize, scale, delete, add, patch",
-            id="an unknown word",
+            id="an unknown keyword",
         ),
         pytest.param(
             HEAD + "changes: [{drain: 3}]",
@@ -84,18 +84,18 @@ def test_every_word_is_read_and_happens_in_order(tmp_path: Path) -> None:
         pytest.param(
             HEAD + "changes: [{patch: {kind: Node}}]",
             "document 1: changes[0].patch[0].metadata.name: expected the name of an object; got none",
-            id="a patch of nothing",
+            id="a patch without a name",
         ),
         pytest.param(
             HEAD + "changes: [{add: {kind: Unheard, apiVersion: v1}}]",
-            "document 1: changes[0].add[0]: expected an object that bears on scheduling; "
+            "document 1: changes[0].add[0]: expected an object that affects scheduling; "
             "got a Unheard",
-            id="an object of no use",
+            id="an unsupported kind",
         ),
         pytest.param("a: [", "expected YAML; ", id="no YAML"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, text: str, problem: str) -> None:
+def test_invalid_input_is_reported(tmp_path: Path, text: str, problem: str) -> None:
     file = write(tmp_path, text)
 
     with pytest.raises(InputError) as caught:

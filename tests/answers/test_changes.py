@@ -1,4 +1,4 @@
-"""Changes: what they do to manifests, and what cannot be done."""
+"""Changes: their effect on manifests, and their errors."""
 
 from typing import Any
 
@@ -31,27 +31,27 @@ def change(kind: str, path: str, to: Any = None, before: Any = None) -> Change:
         pytest.param(
             change("remove", "/metadata/labels/a~1b"),
             ("metadata", {"name": "p", "labels": {}}),
-            id="a label goes",
+            id="a label is removed",
         ),
         pytest.param(
             change("add", "/status/nominatedNodeName", "n"),
             ("status", {"nominatedNodeName": "n"}),
-            id="what the path leads through is made",
+            id="missing parents of the path are created",
         ),
         pytest.param(
             change("add", "/status/conditions/-", 1),
             ("status", {"conditions": [1]}),
-            id="the first item of a list that was not there",
+            id="the first item of a missing list",
         ),
         pytest.param(
             change("remove", "/spec/taints/0", before={"key": "y", "effect": "NoSchedule"}),
             ("spec", {"taints": [{"key": "x"}]}),
-            id="an item that is no longer where it was is found by what it is",
+            id="an item that moved is found by its content",
         ),
         pytest.param(
             change("add", "/spec/taints/-", {"key": "z"}),
             ("spec", {"taints": [*MANIFEST["spec"]["taints"], {"key": "z"}]}),
-            id="an item more",
+            id="an item is appended",
         ),
         pytest.param(
             change("replace", "/spec/taints/0/key", "z"),
@@ -60,16 +60,16 @@ def change(kind: str, path: str, to: Any = None, before: Any = None) -> Change:
         ),
     ],
 )
-def test_a_field_changes(made: Change, expected: tuple[str, Any]) -> None:
+def test_a_field_is_changed(made: Change, expected: tuple[str, Any]) -> None:
     before = repr(MANIFEST)
 
     [changed] = apply_changes([MANIFEST], [made])
 
     assert changed[expected[0]] == expected[1]
-    assert repr(MANIFEST) == before, "what was given is not touched"
+    assert repr(MANIFEST) == before, "the input is not modified"
 
 
-def test_objects_come_and_go() -> None:
+def test_objects_are_created_and_deleted() -> None:
     other = {"kind": "Node", "metadata": {"name": "n"}}
     node = ObjectRef(kind="Node", name="n")
 
@@ -84,7 +84,9 @@ def test_objects_come_and_go() -> None:
     [
         pytest.param(change("remove", "/metadata/labels/none"), id="no such field"),
         pytest.param(change("remove", "/spec/taints/7"), id="no such item"),
-        pytest.param(change("remove", "/spec/taints/0", before={"key": "q"}), id="no item like it"),
+        pytest.param(
+            change("remove", "/spec/taints/0", before={"key": "q"}), id="no item with this content"
+        ),
         pytest.param(change("replace", "/kind/below", 1), id="below a text"),
         pytest.param(change("replace", "", 1), id="no path"),
         pytest.param(
@@ -92,10 +94,10 @@ def test_objects_come_and_go() -> None:
         ),
     ],
 )
-def test_what_cannot_be_done_is_an_error_with_its_place(wrong: Change) -> None:
+def test_an_impossible_change_is_an_error_with_its_path(wrong: Change) -> None:
     with pytest.raises(InputError, match="expected"):
         apply_changes([MANIFEST], [wrong])
 
 
-def test_pointers_escape_what_they_must() -> None:
+def test_pointers_escape_slash_and_tilde() -> None:
     assert pointer("metadata", "labels", "a/b~c", 0) == "/metadata/labels/a~1b~0c/0"

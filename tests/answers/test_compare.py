@@ -1,4 +1,4 @@
-"""Compare: the numbers are what they say, and equal schedulers are equal."""
+"""Compare: metrics are correct, and equal schedulers give equal results."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def run(objects: list[Any], *configs: Any, **options: Any) -> Comparison:
     return compare(objects, schedulers, **options)
 
 
-def test_spreading_and_packing_differ_in_what_they_leave() -> None:
+def test_spreading_and_packing_leave_different_free_resources() -> None:
     objects = [make_node("a"), make_node("b"), *(make_pod(f"p{i}", cpu="1") for i in range(4))]
 
     found = run(objects, None, PACK)
@@ -56,7 +56,7 @@ def test_spreading_and_packing_differ_in_what_they_leave() -> None:
     assert len(found.differences()) == 2
 
 
-def test_time_that_pods_wait_is_counted() -> None:
+def test_waiting_time_is_counted() -> None:
     short = {"bayplan.dev/duration": "10s"}
     objects = [
         make_node("a", cpu="1"),
@@ -78,7 +78,7 @@ def test_time_that_pods_wait_is_counted() -> None:
         pytest.param((3, 3), 1.0, id="one core free on each of two nodes, and a pod takes two"),
         pytest.param((4, 2), 0.0, id="two cores free on one node"),
         pytest.param((3, 1), 0.5, id="four cores free, one of them alone on its node"),
-        pytest.param((4, 4), 0.0, id="nothing free is no loss"),
+        pytest.param((4, 4), 0.0, id="nothing free gives no fragmentation"),
     ],
 )
 def test_fragmentation(used: tuple[int, int], expected: float) -> None:
@@ -91,7 +91,7 @@ def test_fragmentation(used: tuple[int, int], expected: float) -> None:
     assert fragmentation(make_table(*nodes, pods=pods), {"cpu": 2000}) == expected
 
 
-def test_the_typical_pod_asks_for_the_median() -> None:
+def test_the_typical_pod_has_the_median_requests() -> None:
     pods = [make_pod("a", cpu="1", memory="1Gi"), make_pod("b", cpu="2"), make_pod("c", cpu="9")]
 
     assert typical_request(pods) == {"cpu": 2000}
@@ -100,7 +100,9 @@ def test_the_typical_pod_asks_for_the_median() -> None:
 
 @given(st.lists(st.integers(1, 5), max_size=8), st.integers(1, 4), st.integers(1, 3))
 @settings(max_examples=25)
-def test_a_scheduler_is_equal_to_itself(cpus: list[int], nodes: int, seeds: int) -> None:
+def test_a_scheduler_compared_with_itself_shows_no_difference(
+    cpus: list[int], nodes: int, seeds: int
+) -> None:
     objects = [make_node(f"n{i}") for i in range(nodes)]
     objects += [make_pod(f"p{i}", cpu=str(cpu)) for i, cpu in enumerate(cpus)]
 
@@ -122,6 +124,6 @@ def test_seeds_give_mean_and_deviation() -> None:
         assert min(metric.values) - 1e-9 <= metric.mean <= max(metric.values) + 1e-9
 
 
-def test_nothing_to_compare_is_refused() -> None:
+def test_an_empty_comparison_is_rejected() -> None:
     with pytest.raises(InputError, match="expected at least one scheduler"):
         run([make_node("a")])

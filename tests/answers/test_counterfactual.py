@@ -1,4 +1,5 @@
-"""Counterfactuals: for each kind of refusal the change that is named, that it helps, and that none of it is spare."""
+"""Counterfactuals: the change reported for each kind of rejection helps, and no part of it is
+superfluous."""
 
 from typing import Any
 
@@ -52,7 +53,7 @@ def make_view(*manifests: dict[str, Any], **more: Any) -> tuple[ClusterView, Pod
 
 
 def check(found: Counterfactual, manifests: list[dict[str, Any]], pod: Pod) -> None:
-    """The changes help, and none is spare; judged by a scheduler that is built from the changed manifests."""
+    """Check that the changes help and none is superfluous, with a scheduler built from the changed manifests."""
     assert found.fits, found.unknown
     config, changes = default_config(), found.changes
     assert fits(config, manifests, pod, found.node, changes), [c.text for c in changes]
@@ -117,17 +118,17 @@ CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
         pytest.param(
             [make_node(), make_pod("other", "2", "n"), make_pod(cpu="3")],
             ["delete Pod/other "],
-            id="room that a pod can give",
+            id="resources that another pod holds",
         ),
         pytest.param(
             [make_node(cpu="2"), make_pod(cpu="3")],
             ["replace Node/n /status/allocatable"],
-            id="a node that is too small however empty",
+            id="a node too small even when empty",
         ),
         pytest.param(
             [make("Node", "n", status={"capacity": {"cpu": "2", "pods": "9"}}), make_pod(cpu="3")],
             ["replace Node/n /status/allocatable"],
-            id="a node that says what it has but not what of it can be used",
+            id="a node with capacity but without allocatable",
         ),
         pytest.param(
             [make_node(pods="1"), make_pod("other", "1", "n"), make_pod()],
@@ -152,7 +153,7 @@ CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
         pytest.param(
             [make_node(), make_pod(nodeSelector={ZONE: "b"})],
             ["replace Pod/p /spec/nodeSelector/topology.kubernetes.io~1zone"],
-            id="a zone is not changed for the sake of a pod",
+            id="the selector changes, not the node's zone",
         ),
         pytest.param(
             [make_node(), make_pod("other", port=80, node="n"), make_pod(port=80)],
@@ -173,7 +174,7 @@ CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
                 make_pod(topologySpreadConstraints=spread()),
             ],
             ["replace Pod/p /spec/topologySpreadConstraints/0/maxSkew"],
-            id="as much skew as need be",
+            id="the smallest sufficient skew",
         ),
         pytest.param(
             [
@@ -195,7 +196,7 @@ CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
                 ),
             ],
             ["delete Pod/other "],
-            id="a pod that this one avoids",
+            id="a pod that its anti-affinity selects",
         ),
         pytest.param(
             [
@@ -210,7 +211,7 @@ CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
                 make_pod(),
             ],
             ["delete Pod/other "],
-            id="a pod that avoids this one",
+            id="a pod whose anti-affinity selects it",
         ),
         pytest.param(
             [
@@ -223,12 +224,12 @@ CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
                 ),
             ],
             ["create Pod/p-partner "],
-            id="a pod that this one wants to be near",
+            id="a pod that its affinity selects",
         ),
         pytest.param(
             [make_node(), with_claim()],
             ["create PersistentVolume/default-c-on-n ", "create PersistentVolumeClaim/c "],
-            id="a claim that is not there",
+            id="a missing claim",
         ),
         pytest.param(
             [
@@ -242,7 +243,7 @@ CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
                 "add PersistentVolumeClaim/c /spec/volumeName",
                 "add PersistentVolumeClaim/c /metadata/annotations/pv.kubernetes.io~1bind-completed",
             ],
-            id="a claim that waits for its volume",
+            id="an unbound claim",
         ),
         pytest.param(
             [
@@ -261,7 +262,7 @@ CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
                 make_pod(cpu="2"),
             ],
             ["remove Pod/rival /status/nominatedNodeName"],
-            id="a place that is kept for another",
+            id="resources kept for a nominated pod",
         ),
         pytest.param(
             [
@@ -279,7 +280,7 @@ CLAIM_CLASS = make("StorageClass", "slow", "storage.k8s.io/v1", provisioner="x")
         ),
     ],
 )
-def test_the_change_that_is_named(manifests: list[dict[str, Any]], expected: list[str]) -> None:
+def test_the_reported_change(manifests: list[dict[str, Any]], expected: list[str]) -> None:
     view, pod = make_view(*manifests)
 
     found = find_counterfactual(view, pod, "n")
@@ -300,7 +301,7 @@ def test_the_skew_is_the_smallest_that_helps() -> None:
     assert (change.from_, change.to) == (1, 6)
 
 
-def test_the_pods_that_give_room_are_as_few_and_as_small_as_can_be() -> None:
+def test_the_removed_pods_are_as_few_and_as_small_as_possible() -> None:
     others = [make_pod(f"o{i}", f"{size}m", "n") for i, size in enumerate((300, 900, 700, 500))]
     view, pod = make_view(make_node(), *others, make_pod(cpu="2200m"))
 
@@ -310,7 +311,7 @@ def test_the_pods_that_give_room_are_as_few_and_as_small_as_can_be() -> None:
 
 
 class Grumpy(FilterPlugin):
-    """Refuses everything, and nobody knows why."""
+    """Rejects every node for an unknown reason."""
 
     name = "Grumpy"
 
@@ -329,7 +330,7 @@ class Failing(FilterPlugin):
         return SUCCESS
 
 
-def test_a_plugin_that_nobody_knows_how_to_please_is_named_and_the_others_are_met() -> None:
+def test_a_plugin_without_remedies_is_named_and_the_others_are_handled() -> None:
     view, pod = make_view(make_node(taints=TAINTS[:1]), make_pod(), plugins=[Grumpy])
 
     found = find_counterfactual(view, pod, "n")
@@ -366,7 +367,7 @@ def test_an_extender_that_refuses_a_node_is_named() -> None:
     assert [r.reasons for r in told.counterfactuals[0].unknown] == [["not this one"]]
 
 
-def test_a_member_of_a_gang_is_told_who_may_hold_it_and_what_it_waits_for() -> None:
+def test_a_gang_member_names_the_plugin_that_may_hold_it_and_its_condition() -> None:
     gang = {"schedulingPolicy": {"gang": {"minCount": 2}}}
     group = make(
         "PodGroup", "g", "scheduling.k8s.io/v1alpha2", metadata={"namespace": "default"}, spec=gang
@@ -386,7 +387,7 @@ def test_a_member_of_a_gang_is_told_who_may_hold_it_and_what_it_waits_for() -> N
 
 
 def enable_gangs() -> SchedulerConfiguration:
-    """The configuration of those who have gangs."""
+    """The configuration of a cluster with gangs."""
     plugins = {"multiPoint": {"enabled": [{"name": "GangScheduling"}]}}
     profile = {"schedulerName": "default-scheduler", "plugins": plugins}
     tree = {
@@ -397,7 +398,7 @@ def enable_gangs() -> SchedulerConfiguration:
     return parse_config(tree, "config")
 
 
-def test_nothing_that_was_asked_leaves_a_trace() -> None:
+def test_questions_have_no_side_effects() -> None:
     view, pod = make_view(
         make_node(taints=TAINTS), make_pod("other", "3", "n"), make_pod(cpu="2", priority=5)
     )
@@ -419,7 +420,7 @@ def test_the_nearest_node_comes_first() -> None:
     assert [group.nodes for group in told.refused] == [["near"], ["far"]]
 
 
-def test_a_placed_pod_that_its_node_would_refuse_today_is_told_what_would_change_that() -> None:
+def test_a_placed_pod_that_its_node_would_reject_today_gets_a_counterfactual() -> None:
     view, pod = make_view(make_node(unschedulable=True), make_node("m"), make_pod(node="n"))
 
     told = explain(view, pod)
@@ -429,7 +430,7 @@ def test_a_placed_pod_that_its_node_would_refuse_today_is_told_what_would_change
     assert [change.path for change in found.changes] == ["/spec/unschedulable"]
 
 
-def test_what_would_let_the_next_best_node_win_does() -> None:
+def test_the_changes_reported_for_the_second_best_node_let_it_win() -> None:
     view, pod = make_view(
         make_node(), make_node("m"), make_pod("o1", "2", "m"), make_pod(labels={})
     )
@@ -493,7 +494,7 @@ RUNNING = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(nodes=NODES, running=RUNNING, wishes=WISHES, cpu=st.sampled_from(["100m", "2", "5"]))
-def test_what_is_named_helps_and_none_of_it_is_spare(
+def test_the_reported_changes_help_and_none_is_superfluous(
     nodes: list[dict[str, Any]], running: list[Any], wishes: dict[str, Any], cpu: str
 ) -> None:
     manifests = [make_node(f"n{i}", **node) for i, node in enumerate(nodes)]

@@ -1,4 +1,4 @@
-"""Rebalance: every move is one that the filters take, budgets hold, and the objective falls as the plan says."""
+"""Rebalance: the filters accept every move, budgets hold, and the objective falls as the plan says."""
 
 from collections import Counter
 from math import sqrt
@@ -81,7 +81,7 @@ def test_cost_empties_the_node_that_costs_most() -> None:
     assert (plan.before, plan.after) == (12.5, 3.0)
 
 
-def test_constraints_move_pods_that_their_node_would_refuse() -> None:
+def test_constraints_moves_pods_that_their_node_would_reject() -> None:
     objects = [
         make_node("tainted", taints=["gpu:NoSchedule"]),
         make_node(
@@ -140,7 +140,7 @@ def test_budgets_hold_over_the_plan(budget: dict[str, Any], moves: int) -> None:
     assert not any(use.is_violated for use in plan.budgets)
 
 
-def test_a_plan_is_not_longer_than_asked_for() -> None:
+def test_a_plan_has_at_most_max_moves() -> None:
     objects = [
         make_node("a"),
         make_node("b"),
@@ -150,7 +150,7 @@ def test_a_plan_is_not_longer_than_asked_for() -> None:
     assert len(plan_rebalance(objects, max_moves=1).moves) == 1
 
 
-def test_a_cost_that_is_no_number_is_named() -> None:
+def test_a_cost_that_is_not_a_number_is_reported() -> None:
     objects = [make_node("a", annotations={"bayplan.dev/cost": "dear"}), make_owned("p", "a")]
 
     with pytest.raises(InputError) as caught:
@@ -197,7 +197,7 @@ def clusters(draw: st.DrawFn) -> list[Any]:
 
 
 def accepts(objects: list[Any], waiting: Pod) -> set[str]:
-    """The nodes that take the pod, asked of a scheduler that knows of nothing else."""
+    """The nodes that accept the pod, according to a fresh scheduler."""
     simulation = Simulation([*objects, waiting])
     simulation.begin()
     table = simulation.scheduler.cache.table
@@ -211,7 +211,7 @@ def home_refuses(objects: list[Any], pod: Pod) -> bool:
 
 
 def value(objects: list[Any], objective: Objective) -> float:
-    """The objective, worked out anew, node by node."""
+    """The objective, recomputed node by node."""
     nodes = [obj for obj in objects if obj.kind == "Node"]
     pods = [obj for obj in objects if obj.kind == "Pod"]
     if objective is Objective.CONSTRAINTS:
@@ -235,7 +235,7 @@ def value(objects: list[Any], objective: Objective) -> float:
 @pytest.mark.parametrize("objective", list(Objective))
 @given(objects=clusters())
 @settings(max_examples=25)
-def test_a_plan_can_be_carried_out_and_gains_what_it_says(
+def test_a_plan_can_be_executed_with_the_gain_it_states(
     objective: Objective, objects: list[Any]
 ) -> None:
     plan = plan_rebalance(objects, objective, max_moves=6)
@@ -256,7 +256,7 @@ def test_a_plan_can_be_carried_out_and_gains_what_it_says(
     assert not any(use.is_violated for use in plan.budgets)
 
 
-def test_pods_that_differ_in_the_node_they_name_are_judged_each_for_itself() -> None:
+def test_pods_that_name_different_nodes_are_judged_separately() -> None:
     def pinned(name: str, node: str, wanted: str) -> Pod:
         field = {"key": "metadata.name", "operator": "In", "values": [wanted]}
         required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
@@ -272,7 +272,7 @@ def test_pods_that_differ_in_the_node_they_name_are_judged_each_for_itself() -> 
 @pytest.mark.parametrize("objective", [Objective.SPREAD, Objective.PACK])
 @given(objects=clusters())
 @settings(max_examples=25)
-def test_by_eviction_every_pod_comes_to_its_target_by_itself(
+def test_by_eviction_the_scheduler_places_every_pod_on_its_target(
     objective: Objective, objects: list[Any]
 ) -> None:
     plan = plan_rebalance(objects, objective, max_moves=6, by_eviction=True)
@@ -288,7 +288,7 @@ def test_by_eviction_every_pod_comes_to_its_target_by_itself(
         objects = [*others, pod.with_node(move.target)]
 
 
-def test_by_eviction_leaves_out_what_the_scheduler_would_undo() -> None:
+def test_by_eviction_omits_moves_the_scheduler_would_undo() -> None:
     nodes = [make_node("a"), make_node("b")]
     pods = [make_owned("p", "a", cpu="1"), make_owned("q", "b", cpu="1")]
 

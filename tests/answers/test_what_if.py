@@ -1,4 +1,4 @@
-"""What-ifs: who moves, who waits, who is lost, and that nothing else changes."""
+"""What-ifs: which pods move, wait or are lost, and that nothing else changes."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ def test_pods_of_a_drained_node_move_and_those_without_owner_are_lost() -> None:
     assert places(ask(objects, Drain(("a",), force=True)))["bare"] == ("a", "b")
 
 
-def test_a_drain_that_leaves_no_room_says_who_waits_and_why() -> None:
+def test_a_drain_without_enough_room_reports_pending_pods_and_reasons() -> None:
     objects = [
         make_node("a", cpu="2"),
         make_node("b", cpu="2"),
@@ -79,7 +79,7 @@ def test_a_drain_that_leaves_no_room_says_who_waits_and_why() -> None:
     assert answer.summary()["newlyPending"] == 1
 
 
-def test_a_drained_pod_of_high_priority_pushes_another_out_which_its_owner_makes_anew() -> None:
+def test_a_drained_pod_of_high_priority_preempts_another_which_is_recreated() -> None:
     objects = [
         make_node("a", cpu="2"),
         make_node("b", cpu="2"),
@@ -96,7 +96,7 @@ def test_a_drained_pod_of_high_priority_pushes_another_out_which_its_owner_makes
     assert answer.pods[1].why.startswith("preempted by default/high: 0/2 nodes are available")
 
 
-def test_the_pods_of_a_workload_that_is_there_are_not_made_twice() -> None:
+def test_pods_of_a_known_workload_are_not_created_twice() -> None:
     template = {
         "metadata": {"labels": {"app": "web"}},
         "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
@@ -143,7 +143,7 @@ def test_budgets_are_counted(budget: dict[str, Any], allowed: int, is_violated: 
     assert use.pods == ["default/web-1", "default/web-2"]
 
 
-def test_added_nodes_take_pods_that_wait_and_get_their_daemons() -> None:
+def test_added_nodes_take_pending_pods_and_get_their_daemons() -> None:
     spec = {
         "selector": {"matchLabels": {"app": "logs"}},
         "template": {
@@ -203,18 +203,18 @@ def test_pods_that_no_such_node_can_take_are_named_and_do_not_count() -> None:
         pytest.param(
             AddTaint("b", ("x=y:NoExecute",)),
             {"other": ("b", "a")},
-            id="NoExecute drives away those that do not tolerate it",
+            id="NoExecute evicts pods that do not tolerate it",
         ),
-        pytest.param(AddTaint("b", ("x=y:NoSchedule",)), {}, id="NoSchedule leaves them"),
+        pytest.param(AddTaint("b", ("x=y:NoSchedule",)), {}, id="NoSchedule leaves running pods"),
         pytest.param(
             RemoveTaint("gpu", ("gpu",)),
             {"large": ("pending", "gpu")},
-            id="a taint less by its key",
+            id="a taint removed by its key",
         ),
         pytest.param(
             RemoveTaint("gpu", ("gpu=yes:NoSchedule-",)),
             {"large": ("pending", "gpu")},
-            id="a taint less in full, as kubectl takes it",
+            id="a taint removed in full, in kubectl's notation",
         ),
         pytest.param(Resize("a", {"cpu": "9"}), {"large": ("pending", "a")}, id="a larger node"),
         pytest.param(Uncordon(("c",)), {"large": ("pending", "c")}, id="uncordon"),
@@ -240,7 +240,7 @@ def test_a_change_of_a_node(change: ClusterChange, expected: dict[str, tuple[str
         pytest.param(
             Drain(("node-33",)),
             'drain node-33: expected a node of the cluster; got "node-33"; did you mean node-3?',
-            id="a near name",
+            id="a similar name",
         ),
         pytest.param(
             Cordon(("x",)),
@@ -256,16 +256,16 @@ def test_a_change_of_a_node(change: ClusterChange, expected: dict[str, tuple[str
         pytest.param(
             RemoveTaint("node-3", ("gpu",)),
             'remove-taint node-3 gpu: expected a taint of node node-3; got "gpu"; its taints: none',
-            id="a taint that is not there",
+            id="a missing taint",
         ),
         pytest.param(
             Resize("node-3", {"cpus": "1"}),
             'resize node-3 cpus=1: expected a resource such as cpu, memory, pods; got "cpus"',
-            id="a resource that is none",
+            id="an unknown resource",
         ),
     ],
 )
-def test_wrong_input_is_named(change: ClusterChange, problem: str) -> None:
+def test_invalid_input_is_reported(change: ClusterChange, problem: str) -> None:
     with pytest.raises(InputError) as caught:
         ask([make_node("node-3")], change)
 
@@ -315,7 +315,7 @@ def test_a_change_of_a_workload(change: ClusterChange, expected: dict[str, int])
     }
 
 
-def test_a_pod_that_is_deleted_is_made_anew_by_its_owner_under_another_name() -> None:
+def test_a_deleted_pod_is_recreated_by_its_owner_under_another_name() -> None:
     objects = [make_node("n"), make_deployment(1)]
     (name,) = ask(objects, Delete(("deployment/web",))).pods
 
@@ -325,7 +325,7 @@ def test_a_pod_that_is_deleted_is_made_anew_by_its_owner_under_another_name() ->
     assert change.successor not in ("", change.name)
 
 
-def test_a_timeline_is_refused() -> None:
+def test_a_timeline_is_rejected() -> None:
     timeline = make_object("Timeline", "", events=[{"at": "1s", "remove": ["node/a"]}])
 
     with pytest.raises(InputError, match="expected a cluster at one moment"):

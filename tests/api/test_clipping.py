@@ -1,4 +1,4 @@
-"""Clipping: what leaves the cluster is what bears on placement, and decides the same."""
+"""Clipping: a clipped object keeps exactly the fields that affect placement."""
 
 import json
 from typing import Any
@@ -190,7 +190,7 @@ OBJECTS: list[Any] = [
 
 
 @pytest.mark.parametrize("tree", OBJECTS)
-def test_nothing_secret_is_left(tree: dict[str, Any]) -> None:
+def test_secrets_are_removed(tree: dict[str, Any]) -> None:
     clipped = clipped_tree(decode_object(tree))  # type: ignore[arg-type]
 
     assert SECRET not in json.dumps(clipped)
@@ -198,14 +198,14 @@ def test_nothing_secret_is_left(tree: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("tree", OBJECTS)
-def test_what_is_left_reads_as_the_same_object(tree: dict[str, Any]) -> None:
+def test_a_clipped_object_decodes_to_the_same_object(tree: dict[str, Any]) -> None:
     first = clipped_tree(decode_object(tree))  # type: ignore[arg-type]
     read = decode_object(first)
 
     assert clipped_tree(read) == first  # type: ignore[arg-type]
 
 
-def test_annotations_may_be_asked_for() -> None:
+def test_annotations_can_be_requested() -> None:
     tree = {"apiVersion": "v1", "kind": "Node", "metadata": META}
 
     clipped = clipped_tree(decode_object(tree), {"example.com/token"})  # type: ignore[arg-type]
@@ -213,7 +213,7 @@ def test_annotations_may_be_asked_for() -> None:
     assert clipped["metadata"]["annotations"] == {"example.com/token": SECRET}
 
 
-def test_what_pods_ask_for_stays() -> None:
+def test_pod_requests_are_kept() -> None:
     tree = {"apiVersion": "v1", "kind": "Pod", "metadata": META, "spec": POD_SPEC}
 
     spec = clipped_tree(decode_object(tree))["spec"]  # type: ignore[arg-type]

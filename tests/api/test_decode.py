@@ -1,4 +1,4 @@
-"""Decode: objects from JSON and YAML, and what is said when they are wrong."""
+"""Decode: objects from JSON and YAML, and the error messages."""
 
 import json
 from typing import Any
@@ -24,14 +24,14 @@ def make_tree(kind: str = "Pod", name: str = "web-1", **parts: Any) -> dict[str,
 
 
 def read_both(tree: dict[str, Any]) -> Any:
-    """Read a tree both ways, and see that they agree on the class."""
+    """Decode a tree both ways, and check that they agree on the class."""
     from_tree, from_json = decode_object(tree), decode(json.dumps(tree))
     assert type(from_tree) is type(from_json)
     return from_tree
 
 
 def refusal(tree: dict[str, Any]) -> str:
-    """The text with which both ways refuse a tree."""
+    """The message with which both ways reject a tree."""
     with pytest.raises(DecodeError) as from_tree:
         decode_object(tree)
     with pytest.raises(DecodeError) as from_json:
@@ -184,11 +184,11 @@ def refusal(tree: dict[str, Any]) -> str:
         ),
     ],
 )
-def test_a_wrong_pod_is_refused(spec: dict[str, Any], message: str) -> None:
+def test_an_invalid_pod_is_rejected(spec: dict[str, Any], message: str) -> None:
     assert refusal(make_tree(spec=spec)) == f"pod default/web-1: {message}"
 
 
-def test_a_wrong_spec_is_refused_every_time() -> None:
+def test_an_invalid_spec_is_rejected_every_time() -> None:
     tree = make_tree(spec={"overhead": {"cpu": "never seen before"}})
 
     assert refusal(tree) == refusal(tree)
@@ -269,7 +269,7 @@ def test_a_wrong_spec_is_refused_every_time() -> None:
         ),
     ],
 )
-def test_a_wrong_object_is_refused(tree: dict[str, Any], message: str) -> None:
+def test_an_invalid_object_is_rejected(tree: dict[str, Any], message: str) -> None:
     assert refusal(tree) == message
 
 
@@ -285,7 +285,7 @@ def test_a_wrong_object_is_refused(tree: dict[str, Any], message: str) -> None:
         ),
     ],
 )
-def test_what_is_no_object_is_refused(data: bytes, message: str) -> None:
+def test_a_document_that_is_no_object_is_rejected(data: bytes, message: str) -> None:
     with pytest.raises(DecodeError) as one:
         decode(data)
     with pytest.raises(DecodeError) as many:
@@ -294,7 +294,7 @@ def test_what_is_no_object_is_refused(data: bytes, message: str) -> None:
     assert str(one.value) == str(many.value) == message
 
 
-def test_a_refusal_says_where() -> None:
+def test_an_error_names_the_source() -> None:
     with pytest.raises(DecodeError) as caught:
         decode_object(make_tree(spec={"priority": "high"}))
 
@@ -320,7 +320,7 @@ def test_nulls_count_as_absent() -> None:
     assert pod.spec is read_both(make_tree(spec={"containers": [{"name": "c"}]})).spec
 
 
-def test_a_generated_name_will_do_for_a_pod() -> None:
+def test_a_pod_may_have_a_generated_name() -> None:
     pod = read_both({"kind": "Pod", "metadata": {"generateName": "web-"}})
 
     assert (pod.name, pod.generate_name) == ("", "web-")
@@ -365,7 +365,7 @@ NODE = make_tree("Node", "n1")
         ),
         pytest.param({"kind": "PodList", "items": None}, [], id="an empty typed list"),
         pytest.param({"kind": "List", "items": []}, [], id="an empty list"),
-        pytest.param({"items": [NODE]}, ["n1"], id="a list that does not say so"),
+        pytest.param({"items": [NODE]}, ["n1"], id="a list without a kind"),
         pytest.param(
             {"kind": "List", "items": [{"kind": "List", "items": [POD]}, NODE]},
             ["web-1", "n1"],
@@ -379,10 +379,10 @@ NODE = make_tree("Node", "n1")
         pytest.param(
             {"apiVersion": "x-k8s.io/v1", "kind": "PodList", "items": [{"metadata": {"name": 1}}]},
             [""],
-            id="a list of somebody else's pods",
+            id="a list of pods of another API group",
         ),
         pytest.param(
-            {"kind": "AllowList", "metadata": {"name": "al"}}, ["al"], id="a kind that ends so"
+            {"kind": "AllowList", "metadata": {"name": "al"}}, ["al"], id="a kind that ends in List"
         ),
     ],
 )
@@ -404,7 +404,7 @@ def test_iter_objects_names_the_item_at_fault(kind: str) -> None:
         assert caught.value.where == "pod default/bad: spec.priority"
 
 
-def test_pods_alike_share_what_they_have_in_common() -> None:
+def test_equal_parts_of_pods_are_shared() -> None:
     def tree(name: str) -> dict[str, Any]:
         owner = {"kind": "ReplicaSet", "name": "rs", "uid": "1", "controller": True}
         return make_tree(
@@ -455,7 +455,7 @@ def test_wire_names_are_those_of_kubernetes() -> None:
             assert "_" not in field.encode_name
 
 
-# Items of a list in one go
+# Items of a list at once
 
 
 ITEM_POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {}}
@@ -471,14 +471,16 @@ ITEM_SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}
         pytest.param([{"metadata": {"name": "a"}}], "PodList", ["Pod a"], id="a list of pods"),
         pytest.param([{"metadata": {"name": "s"}}], "ServiceList", ["Service s"], id="of services"),
         pytest.param([ITEM_POD, ITEM_SERVICE], "List", None, id="other kinds among them"),
-        pytest.param([ITEM_POD | {"apiVersion": "x/v1"}], "List", None, id="somebody else's pod"),
+        pytest.param(
+            [ITEM_POD | {"apiVersion": "x/v1"}], "List", None, id="a pod of another API group"
+        ),
         pytest.param([ITEM_POD | {"spec": None}], "List", None, id="null for absent"),
         pytest.param([ITEM_POD | {"spec": {"containers": 7}}], "List", None, id="a wrong type"),
         pytest.param([ITEM_POD | {"metadata": {}}], "List", None, id="no name"),
         pytest.param([{"metadata": {}}], "WagonList", None, id="a list of an unknown kind"),
     ],
 )
-def test_items_are_read_in_one_go_or_not_at_all(
+def test_items_are_decoded_at_once_or_not_at_all(
     items: list[Any], kind: str, names: list[str] | None
 ) -> None:
     found: Any = decode_items(msgspec.json.encode(items), kind)
@@ -486,6 +488,6 @@ def test_items_are_read_in_one_go_or_not_at_all(
     assert (found and [f"{obj.kind} {obj.name}" for obj in found]) == names
 
 
-def test_items_that_are_no_json_are_refused() -> None:
+def test_items_that_are_no_json_are_rejected() -> None:
     with pytest.raises(DecodeError, match="expected JSON"):
         decode_items(b'[{"kind"', "List")

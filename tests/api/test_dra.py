@@ -1,4 +1,4 @@
-"""Claims and slices as they are read: what is wrong is said with its place."""
+"""Claims and slices: decoding errors name the field."""
 
 from typing import Any
 
@@ -17,7 +17,9 @@ def claim(**request: Any) -> Any:
 @pytest.mark.parametrize(
     ("make", "where"),
     [
-        pytest.param(lambda: claim(), "spec.devices.requests[0]", id="neither one nor the other"),
+        pytest.param(
+            lambda: claim(), "spec.devices.requests[0]", id="neither exactly nor firstAvailable"
+        ),
         pytest.param(
             lambda: claim(exactly={}),
             "spec.devices.requests[0].exactly.deviceClassName",
@@ -31,7 +33,7 @@ def claim(**request: Any) -> Any:
         pytest.param(
             lambda: make_claim("c", make_request(count=-1)),
             "spec.devices.requests[0].exactly.count",
-            id="less than none",
+            id="a negative count",
         ),
         pytest.param(
             lambda: make_claim("c", make_request(capacity={"requests": {"memory": "much"}})),
@@ -71,17 +73,17 @@ def claim(**request: Any) -> Any:
                 ),
             ),
             "spec.devices[0].capacity[m].requestPolicy.validRange.step",
-            id="steps of nothing",
+            id="a step of zero",
         ),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(make: Any, where: str) -> None:
+def test_errors_name_the_field(make: Any, where: str) -> None:
     with pytest.raises(DecodeError) as caught:
         make()
 
     assert where in str(caught.value)
 
 
-def test_claims_that_ask_for_the_same_have_one_key() -> None:
+def test_claims_with_equal_requests_have_equal_keys() -> None:
     assert make_claim("c").spec.key == make_claim("d").spec.key
     assert make_claim("c").spec.key != make_claim("c", make_request(count=2)).spec.key

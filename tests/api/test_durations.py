@@ -1,4 +1,4 @@
-"""Durations: seconds as people write them."""
+"""Durations: seconds in the notation `1h30m`."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_durations_are_read(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "90", "soon", "-5s", "1h 30m", "5 m", "s", "9" * 400 + "h"])
-def test_other_texts_are_none(text: str) -> None:
+def test_invalid_texts_give_none(text: str) -> None:
     assert parse_duration(text) is None
 
 

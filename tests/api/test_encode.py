@@ -1,4 +1,4 @@
-"""Encode: what we keep of an object, in the shape of a manifest."""
+"""Encode: objects back into the shape of a manifest."""
 
 from typing import Any
 
@@ -37,21 +37,21 @@ NODE: dict[str, Any] = {
 }
 
 
-def test_a_pod_comes_back_as_it_was() -> None:
+def test_a_pod_survives_a_round_trip() -> None:
     pod = decode_object(POD)
 
     assert isinstance(pod, Pod)
     assert to_dict(pod) == POD
 
 
-def test_a_node_comes_back_as_it_was() -> None:
+def test_a_node_survives_a_round_trip() -> None:
     node = decode_object(NODE)
 
     assert isinstance(node, Node)
     assert to_dict(node) == NODE
 
 
-def test_other_objects_come_back_as_they_were() -> None:
+def test_other_objects_survive_a_round_trip() -> None:
     tree = {
         "apiVersion": "v1",
         "kind": "Service",

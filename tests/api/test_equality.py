@@ -23,8 +23,8 @@ def term(values: tuple[str, ...] | None) -> TopologySelectorTerm:
         pytest.param(None, ("a",), False, id="no list and one with an entry"),
         pytest.param(None, 0, False, id="no number and zero"),
         pytest.param(None, CSINodeAllocatable(), False, id="nothing and something that is empty"),
-        pytest.param(term(None), term(()), True, id="deep down in a structure"),
-        pytest.param((term(None),), (term(("a",)),), False, id="a difference deep down"),
+        pytest.param(term(None), term(()), True, id="nested in a structure"),
+        pytest.param((term(None),), (term(("a",)),), False, id="a nested difference"),
         pytest.param(("a", "b"), ("b", "a"), False, id="the order of a list matters"),
         pytest.param(
             {"a": (), "b": 1}, {"b": 1, "a": None}, True, id="the order of a map does not"

@@ -1,4 +1,4 @@
-"""GoJson: JSON as Go programs read it."""
+"""GoJson: JSON decoding that follows Go's encoding/json."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from bayplan.errors import DecodeError
         pytest.param({"NodeNames": 1}, 1, id="as Go writes it"),
         pytest.param({"nodenames": 1}, 1, id="in another case"),
         pytest.param({"nodeNames": 1, "NODENAMES": 2}, 2, id="of two spellings the last"),
-        pytest.param({"nodeNames": 1, "NodeNames": None}, 1, id="null says nothing"),
+        pytest.param({"nodeNames": 1, "NodeNames": None}, 1, id="null counts as absent"),
         pytest.param({"names": 1}, None, id="absent"),
         pytest.param(None, None, id="null has no fields"),
     ],
@@ -31,7 +31,7 @@ def test_find(tree: Any, found: Any) -> None:
     assert find(tree, "NodeNames") == found
 
 
-def test_what_is_absent_is_empty() -> None:
+def test_absent_fields_are_empty() -> None:
     assert member({}, "a") == {}
     assert list_member({"a": None}, "a") == []
     assert text_member(None, "a") == ""
@@ -57,7 +57,7 @@ def test_what_is_absent_is_empty() -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_named(read: Any, tree: Any, problem: str) -> None:
+def test_a_type_mismatch_names_the_field(read: Any, tree: Any, problem: str) -> None:
     with pytest.raises(DecodeError) as raised:
         read(tree, "a")
 
@@ -65,6 +65,6 @@ def test_what_does_not_fit_is_named(read: Any, tree: Any, problem: str) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"{", b"\xff\xfe", b"nonsense" * 20])
-def test_what_is_not_json_is_shown(body: bytes) -> None:
+def test_text_that_is_not_json_is_quoted_in_the_error(body: bytes) -> None:
     with pytest.raises(DecodeError, match="expected JSON; got"):
         decode_json(body)

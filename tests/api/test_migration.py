@@ -33,9 +33,9 @@ def volume(**source: Any) -> Volume:
             {"vsphereVolume": {"volumePath": "x"}}, "csi.vsphere.vmware.com", id="vSphere"
         ),
         pytest.param({"portworxVolume": {"volumeID": "x"}}, "pxd.portworx.com", id="Portworx"),
-        pytest.param({"rbd": {"image": "x", "monitors": []}}, None, id="Ceph was given up"),
+        pytest.param({"rbd": {"image": "x", "monitors": []}}, None, id="Ceph is not migrated"),
         pytest.param({"iscsi": {"iqn": "x"}}, None, id="iSCSI has no driver"),
-        pytest.param({"csi": {"driver": "x"}}, None, id="a driver's own needs no other"),
+        pytest.param({"csi": {"driver": "x"}}, None, id="a CSI volume"),
     ],
 )
 def test_driver(source: dict[str, Any], driver: str | None) -> None:
@@ -47,7 +47,7 @@ def test_driver(source: dict[str, Any], driver: str | None) -> None:
     ("volume_id", "usable"),
     [
         pytest.param("vol-1", True, id="bare"),
-        pytest.param("anything", True, id="bare, not looked at"),
+        pytest.param("anything", True, id="bare, not checked"),
         pytest.param("aws://eu-1a/vol-1", True, id="with its zone"),
         pytest.param("aws:///vol-1", True, id="without its zone"),
         pytest.param("aws://eu-1a/vol-1?x=y", True, id="with a query"),
@@ -121,7 +121,7 @@ CSI_ZONE = "topology.gke.io/zone"
 @pytest.mark.parametrize(
     ("terms", "labels", "expected"),
     [
-        pytest.param(None, {}, None, id="nothing said"),
+        pytest.param(None, {}, None, id="no affinity and no labels"),
         pytest.param([term(zone=["a"])], {}, [{CSI_ZONE: ("a",)}], id="the zone is renamed"),
         pytest.param(
             [term(beta=["a"], region=["r"])],
@@ -143,7 +143,10 @@ CSI_ZONE = "topology.gke.io/zone"
             id="zones of the labels narrow every term",
         ),
         pytest.param(
-            [term(zone=["a"])], {ZONE: "b"}, [{CSI_ZONE: ("a",)}], id="the affinity goes first"
+            [term(zone=["a"])],
+            {ZONE: "b"},
+            [{CSI_ZONE: ("a",)}],
+            id="the affinity takes precedence",
         ),
         pytest.param(None, {ZONE: ""}, None, id="a label without a value"),
     ],
@@ -158,7 +161,7 @@ def test_node_selector(terms: Any, labels: dict[str, str], expected: Any) -> Non
     assert found == expected
 
 
-def test_a_driver_that_leaves_the_affinity_alone() -> None:
+def test_a_driver_without_a_topology_key_keeps_the_affinity() -> None:
     disk = make_volume(spec={"azureDisk": {"diskURI": "u"}}, zones=["a"], labels={ZONE: "b"})
     affinity = disk.spec.node_affinity
 

@@ -42,7 +42,7 @@ def test_a_node_is_flat() -> None:
     assert node.condition("DiskPressure") is None
 
 
-def test_all_capacity_is_allocatable_when_the_manifest_does_not_say() -> None:
+def test_capacity_is_allocatable_without_an_explicit_value() -> None:
     node = make_node(status={"capacity": {"cpu": "4"}})
 
     assert node.allocatable == {"cpu": 4000}

@@ -32,7 +32,7 @@ def test_pods_with_other_specs_do_not_share() -> None:
     assert make_pod(nodeSelector={}).spec is not make_pod().spec
 
 
-def test_interning_drops_volumes_that_do_not_matter() -> None:
+def test_interning_drops_irrelevant_volumes() -> None:
     plain = make_pod(containers=[])
     token = make_pod(containers=[], volumes=[{"name": "kube-api-access-x1", "projected": {}}])
 
@@ -67,13 +67,13 @@ def test_interning_drops_the_names_of_volumes_unless_a_claim_is_named_after_them
         pytest.param({"image": {"reference": "d"}}, id="image"),
     ],
 )
-def test_interning_keeps_volumes_that_matter(source: dict[str, Any]) -> None:
+def test_interning_keeps_relevant_volumes(source: dict[str, Any]) -> None:
     (volume,) = make_pod(volumes=[{"name": "v", **source}]).spec.volumes or ()
 
     assert json.loads(msgspec.json.encode(volume)) == source
 
 
-def test_interning_leaves_the_given_spec_alone() -> None:
+def test_interning_does_not_modify_the_given_spec() -> None:
     given = msgspec.convert({"volumes": [{"name": "scratch"}], "priority": 7}, PodSpec)
 
     common = intern_spec(given)
@@ -99,7 +99,7 @@ def test_defaults_of_a_bare_pod() -> None:
     assert pod.controller is None
 
 
-def test_copies_change_only_what_they_say() -> None:
+def test_copies_change_only_the_named_fields() -> None:
     owner = OwnerReference(kind="ReplicaSet", name="rs", controller=True)
     pod = Pod("p", "ns", uid="u", labels={"a": "b"}, owner_references=(owner,))
 

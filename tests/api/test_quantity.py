@@ -1,4 +1,4 @@
-"""Quantity: exact parsing, rounding up, and writing for people."""
+"""Quantity: exact parsing, rounding up, and formatting."""
 
 import math
 from fractions import Fraction
@@ -79,13 +79,13 @@ def test_parse(quantity: Quantity, value: int, milli: int) -> None:
     "text",
     ["", "1O0m", "m", ".", "-", "1e", "1ki", "1 Gi", "1Gib", "0x10", "1.2.3", "NaN", "٣", "1mm"],
 )
-def test_parse_refuses_what_is_no_quantity(text: str) -> None:
+def test_parse_rejects_invalid_text(text: str) -> None:
     with pytest.raises(ValueError, match="is not a quantity") as caught:
         parse_quantity(text)
     assert str(caught.value) == f'"{text}" is not a quantity'
 
 
-def test_parse_refuses_a_boolean() -> None:
+def test_parse_rejects_a_boolean() -> None:
     with pytest.raises(ValueError, match="True is not a quantity"):
         parse_quantity(True)
 

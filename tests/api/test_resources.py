@@ -1,4 +1,4 @@
-"""Resources: what a pod asks for, counts for, and which names count."""
+"""Resources: requests and usage of a pod, and the resource names that count."""
 
 from typing import Any
 
@@ -106,7 +106,7 @@ def make_pod(status: dict[str, Any] | None = None, **spec: Any) -> Pod:
         pytest.param(
             {"resources": {"requests": {"example.com/gpu": "1", "hugepages-2Mi": "2Mi"}}},
             {"cpu": 1000, "hugepages-2Mi": 2 * MIB},
-            id="only cpu, memory and huge pages may be asked for the pod",
+            id="only cpu, memory and huge pages may be requested at pod level",
         ),
         pytest.param(
             {"containers": [{"resources": {"requests": {"example.com/gpu": "2", "foo": "1"}}}]},
@@ -137,7 +137,7 @@ def test_requests_come_in_a_fixed_order() -> None:
             {"containers": [{"name": "a"}, {"name": "b"}]},
             {"cpu": 200, "memory": 2 * DEFAULT_MEMORY_REQUEST},
             {"cpu": 200, "memory": 2 * DEFAULT_MEMORY_REQUEST},
-            id="each container without a request counts for a little",
+            id="each container without a request gets the default",
         ),
         pytest.param(
             {"containers": [make_container(cpu="0"), make_container(memory="1Mi")]},
@@ -155,7 +155,7 @@ def test_requests_come_in_a_fixed_order() -> None:
             {"initContainers": [{"name": "i"}], "containers": [make_container(cpu="50m")]},
             {"cpu": 100, "memory": DEFAULT_MEMORY_REQUEST},
             {"cpu": 100, "memory": DEFAULT_MEMORY_REQUEST},
-            id="init containers count for a little too",
+            id="init containers get the default, too",
         ),
         pytest.param(
             {"containers": [{"name": "a"}], "resources": {"requests": {"cpu": "2"}}},
@@ -170,7 +170,7 @@ def test_requests_come_in_a_fixed_order() -> None:
             },
             {"cpu": 200, "memory": DEFAULT_MEMORY_REQUEST + MIB},
             {"cpu": 2000, "memory": MIB},
-            id="with requests of the pod, nothing is filled in that somebody names",
+            id="with pod-level requests, a default applies only where no container has a request",
         ),
         pytest.param(
             {"containers": [{"name": "a"}], "overhead": {"cpu": "10m"}},
@@ -212,12 +212,12 @@ DEFERRED = {"type": "PodResizePending", "status": "True", "reason": "Deferred"}
         pytest.param(
             {"containerStatuses": [make_status(actual="500m")], "conditions": [INFEASIBLE]},
             500,
-            id="a wish that cannot be met does not count",
+            id="an infeasible resize does not count",
         ),
         pytest.param(
             {"containerStatuses": [make_status(actual="500m")], "conditions": [DEFERRED]},
             1000,
-            id="a wish that must wait does",
+            id="a deferred resize counts",
         ),
         pytest.param(
             {"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "3"}}]},
@@ -256,7 +256,7 @@ def test_usage_reads_the_status_of_the_pod() -> None:
     assert make_pod(status).usage == {"cpu": 1000}
 
 
-def test_usage_is_worked_out_once_for_pods_alike() -> None:
+def test_usage_is_computed_once_for_equal_pods() -> None:
     status = {"containerStatuses": [make_status(actual="2")]}
     first, second = make_pod(status), make_pod(status)
 
@@ -312,7 +312,7 @@ init_containers = st.lists(
 
 
 @given(containers, init_containers, st.booleans(), st.booleans())
-def test_what_is_worked_out_with_the_spec_is_what_each_sum_gives(
+def test_measured_amounts_equal_the_separate_sums(
     running: list[Any], first: list[Any], overhead: bool, as_a_whole: bool
 ) -> None:
     spec = make_pod(
@@ -329,7 +329,7 @@ def test_what_is_worked_out_with_the_spec_is_what_each_sum_gives(
 
 
 @given(containers, containers)
-def test_specs_have_equal_resource_keys_when_they_ask_for_equal_amounts(
+def test_specs_with_equal_amounts_have_equal_resource_keys(
     one: list[Any], other: list[Any]
 ) -> None:
     first, second = make_pod(containers=one).spec, make_pod(containers=other).spec

@@ -1,4 +1,4 @@
-"""Selectors: what each operator means, and which selectors are equal."""
+"""Selectors: the meaning of each operator, and equality of selectors."""
 
 import pytest
 
@@ -75,7 +75,7 @@ def test_label_selector(selector: LabelSelector, matches: bool) -> None:
     assert selector.matches({"app": "web", "x": "y"}) is matches
 
 
-def test_label_selectors_are_equal_by_what_they_ask() -> None:
+def test_label_selectors_with_equal_requirements_are_equal() -> None:
     by_map = LabelSelector(match_labels={"b": "2", "a": "1"})
     by_expressions = LabelSelector(
         match_expressions=(
@@ -184,7 +184,9 @@ def test_node_selector(terms: tuple[NodeSelectorTerm, ...], matches: bool) -> No
         pytest.param(make_requirement("In", "n1", key=NAME_FIELD), True, id="that name"),
         pytest.param(make_requirement("In", "n2", key=NAME_FIELD), False, id="another name"),
         pytest.param(make_requirement("NotIn", "n2", key=NAME_FIELD), True, id="not that name"),
-        pytest.param(make_requirement("NotIn", "n1", key=NAME_FIELD), False, id="but that one"),
+        pytest.param(
+            make_requirement("NotIn", "n1", key=NAME_FIELD), False, id="all names but that one"
+        ),
         pytest.param(
             make_requirement("In", "n1", "n2", key=NAME_FIELD), False, id="two names are too many"
         ),
@@ -196,7 +198,7 @@ def test_node_selector_fields(field: Requirement, matches: bool) -> None:
     assert make_term(fields=(field,)).matches(LABELS, "n1") is matches
 
 
-def test_node_selector_knows_its_usable_terms() -> None:
+def test_node_selector_lists_its_usable_terms() -> None:
     good = make_term(ZONE_A)
     selector = NodeSelector(node_selector_terms=(make_term(), make_term(BROKEN), good))
 

@@ -28,7 +28,7 @@ def test_versions_sort_as_the_standard_says() -> None:
     assert all(lower < higher for lower, higher in pairwise(versions))
 
 
-def test_the_build_makes_no_difference() -> None:
+def test_build_metadata_is_ignored() -> None:
     assert parse_semver("1.2.3+left") == parse_semver("1.2.3+right.7") == parse_semver("1.2.3")
 
 
@@ -38,13 +38,13 @@ def test_the_build_makes_no_difference() -> None:
         pytest.param("1.2", id="two parts"),
         pytest.param("v1.2.3", id="a letter before it"),
         pytest.param("01.2.3", id="a leading zero"),
-        pytest.param("1.2.3-01", id="a leading zero in what came before"),
+        pytest.param("1.2.3-01", id="a leading zero in the pre-release"),
         pytest.param("1.2.3-", id="nothing after the dash"),
         pytest.param("", id="nothing"),
         pytest.param("1.2.3 ", id="a space"),
     ],
 )
-def test_other_texts_are_refused(text: str) -> None:
+def test_invalid_texts_are_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="not a semantic version"):
         parse_semver(text)
 
@@ -56,8 +56,8 @@ def test_other_texts_are_refused(text: str) -> None:
         pytest.param("1.2", "1.2.0", id="two parts"),
         pytest.param("1", "1.0.0", id="one part"),
         pytest.param("01.02.03", "1.2.3", id="leading zeros"),
-        pytest.param("v1.2-rc.1", "1.2.0-rc.1", id="something that came before"),
+        pytest.param("v1.2-rc.1", "1.2.0-rc.1", id="a pre-release"),
     ],
 )
-def test_normalized_texts_are_put_right(text: str, meant: str) -> None:
+def test_normalize_corrects_the_text(text: str, meant: str) -> None:
     assert parse_semver(text, normalize=True) == parse_semver(meant)

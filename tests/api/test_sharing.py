@@ -19,7 +19,7 @@ def test_equal_maps_become_one() -> None:
     assert shared_map(None) is shared_map({}) is NO_STRINGS
 
 
-def test_a_new_value_is_checked_once_and_never_kept_when_refused() -> None:
+def test_a_new_value_is_checked_once_and_not_stored_when_the_check_fails() -> None:
     def refuse(value: Taint) -> None:
         raise ValueError(value.key)
 

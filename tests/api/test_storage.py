@@ -28,7 +28,7 @@ def read(kind: str, annotations: dict[str, str] | None = None, **parts: Any) -> 
     )
 
 
-def test_a_volume_is_in_no_namespace_and_has_a_size() -> None:
+def test_a_volume_has_no_namespace_and_has_a_size() -> None:
     volume = read(
         "PersistentVolume",
         spec={"capacity": {"storage": "10Gi"}, "csi": {"driver": "d", "volumeHandle": "h"}},
@@ -41,7 +41,7 @@ def test_a_volume_is_in_no_namespace_and_has_a_size() -> None:
     assert volume.spec.csi.volume_handle == "h"
 
 
-def test_a_claim_asks_for_a_size() -> None:
+def test_a_claim_requests_a_size() -> None:
     claim = read("PersistentVolumeClaim", spec={"resources": {"requests": {"storage": "1Gi"}}})
     vague = read("PersistentVolumeClaim", spec={})
 
@@ -77,7 +77,7 @@ def test_limits_of_drivers() -> None:
     assert driver.allocatable.count == 5
 
 
-def test_the_largest_volume_to_be_had() -> None:
+def test_the_largest_possible_volume() -> None:
     capacity = read("CSIStorageCapacity", capacity="2Gi", maximumVolumeSize="1Gi")
 
     assert isinstance(capacity, CSIStorageCapacity)

@@ -54,7 +54,7 @@ def test_tolerates_compares_numbers_behind_its_gate(
     assert tolerates(toleration, taint) is False
 
 
-def test_find_untolerated_names_the_first_that_matters() -> None:
+def test_find_untolerated_returns_the_first_relevant_taint() -> None:
     soft = Taint(key="soft", effect="PreferNoSchedule")
     old = Taint(key="old", effect="NoExecute")
     tolerations = (Toleration(key="gpu", operator="Exists"),)
@@ -65,7 +65,7 @@ def test_find_untolerated_names_the_first_that_matters() -> None:
     assert not tolerated(soft, tolerations)
 
 
-def test_taints_and_tolerations_are_keys() -> None:
+def test_taints_and_tolerations_are_hashable() -> None:
     again = Taint(key="gpu", value="yes", effect="NoSchedule")
 
     assert {GPU: 1}[again] == 1

@@ -1,4 +1,4 @@
-"""Workloads: what controllers read in them."""
+"""Workloads: the fields that controllers read."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def test_a_stateful_set_numbers_its_pods() -> None:
     assert [claim.name for claim in stateful.spec.volume_claim_templates or ()] == ["data"]
 
 
-def test_a_job_counts_its_pods() -> None:
+def test_a_job_has_completions_and_parallelism() -> None:
     job = read("Job", completions=4, completionMode="Indexed")
 
     assert isinstance(job, Job)

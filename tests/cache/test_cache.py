@@ -1,4 +1,4 @@
-"""The cache's states of a pod, and what it says when a call does not fit the state."""
+"""Cache: the states of a pod, and the errors of calls that do not match the state."""
 
 from collections.abc import Callable
 
@@ -100,7 +100,7 @@ def unknown(cache: Cache) -> None:
             unknown,
             lambda cache: cache.is_assumed(NAMELESS),
             "cannot get cache key for pod with empty UID",
-            id="ask about a pod without uid",
+            id="query a pod without uid",
         ),
         pytest.param(
             unknown, lambda cache: cache.remove_node("z"), "node z is not found", id="remove a node"
@@ -129,7 +129,7 @@ def test_a_node_that_was_only_named_by_a_pod_cannot_be_removed() -> None:
         cache.remove_node("ghost")
 
 
-def test_forget_an_unknown_pod_is_fine() -> None:
+def test_forget_ignores_an_unknown_pod() -> None:
     cache, _ = make_cache()
 
     cache.forget_pod(POD)
@@ -137,7 +137,7 @@ def test_forget_an_unknown_pod_is_fine() -> None:
     assert cache.pod_count == 0
 
 
-def test_assume_then_forget_leaves_no_trace() -> None:
+def test_forget_reverts_assume() -> None:
     cache, _ = make_cache()
 
     cache.assume_pod(POD)
@@ -177,7 +177,7 @@ def test_confirm_on_another_node_moves_the_pod() -> None:
     assert not cache.is_assumed(POD)
 
 
-def test_remove_takes_the_cached_version_off() -> None:
+def test_remove_uses_the_cached_version() -> None:
     """A missed delete event brings the last known state, which may lack the node."""
     cache, _ = make_cache()
     cache.add_pod(POD)
@@ -187,7 +187,7 @@ def test_remove_takes_the_cached_version_off() -> None:
     assert cache.table.requested["cpu"].tolist() == [0, 0]
 
 
-def test_pods_stay_while_their_node_is_away() -> None:
+def test_pods_stay_while_their_node_is_missing() -> None:
     cache, _ = make_cache()
     cache.add_pod(POD)
 
@@ -201,7 +201,7 @@ def test_pods_stay_while_their_node_is_away() -> None:
     assert cache.table.node_count == 2
 
 
-def test_a_row_goes_with_the_last_pod_of_a_missing_node() -> None:
+def test_the_row_of_a_missing_node_is_removed_with_its_last_pod() -> None:
     cache, _ = make_cache()
     cache.add_pod(POD.with_node("ghost"))
     assert "ghost" in cache.table.row_of

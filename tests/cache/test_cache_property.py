@@ -1,4 +1,4 @@
-"""The cache under any sequence of events: its table equals one built from scratch from what is left."""
+"""Cache under any sequence of events: its table equals one built from scratch."""
 
 from functools import cache as memoized
 from typing import Any
@@ -84,7 +84,7 @@ def node_of(name: str, variant: int) -> Node:
 
 
 def with_one_change(pod: Pod, what: str) -> Pod:
-    """The pod with one of its own fields changed, on the very same spec."""
+    """The pod with one of its own fields changed, and the same spec object."""
     if what == "labels":
         return pod.replace(labels={} if pod.labels else {"app": "web"})
     if what == "deletion":
@@ -99,7 +99,7 @@ PORTS = [port for variant in (3, 4) for port in pod_of(9, variant).spec.host_por
 
 
 def facts(table: NodeTable, terms: list[PodTerm]) -> dict[str, Any]:
-    """Everything the table says, by node name."""
+    """The contents of the table, by node name."""
 
     def by_name(values: Any) -> dict[str, Any]:
         listed = values.tolist()
@@ -293,7 +293,7 @@ class AnySequence(RuleBasedStateMachine):
             assert self.cache.is_assumed(pod) == (number in self.assumed)
 
     def teardown(self) -> None:
-        """Terms nobody asked about before, and the image counts once every row has seen them."""
+        """Terms not used before, and the image counts after every row was updated."""
         tables = [self.cache.table, self.from_scratch().table]
         for table in tables:
             for row in range(len(table)):

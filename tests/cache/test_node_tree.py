@@ -1,4 +1,4 @@
-"""The order of nodes: one of each zone in turn, renewed only when a node comes or goes."""
+"""The order of nodes: one of each zone in turn, updated only when a node is added or removed."""
 
 import pytest
 from hypothesis import given
@@ -36,7 +36,7 @@ def test_order_is_round_robin_over_zones(zones: dict[str, str], expected: str) -
     assert order(cluster(**zones)) == expected
 
 
-def test_a_zone_whose_nodes_are_gone_is_forgotten() -> None:
+def test_a_zone_without_nodes_is_removed() -> None:
     cache = cluster(a="x", b="y", c="x")
 
     cache.remove_node("b")
@@ -49,7 +49,7 @@ def test_a_zone_whose_nodes_are_gone_is_forgotten() -> None:
     assert order(cache) == "def", "zone y came first this time"
 
 
-def test_a_changed_zone_shows_once_a_node_comes_or_goes() -> None:
+def test_a_changed_zone_takes_effect_when_a_node_is_added_or_removed() -> None:
     cache = cluster(a="x", b="x", c="y")
     assert order(cache) == "acb"
 
@@ -73,7 +73,7 @@ def test_order_before_the_next_cycle_is_the_old_one() -> None:
     assert cache.snapshot.order.tolist() == [0, 1]
 
 
-def test_a_node_updated_without_change_of_zone_keeps_its_place() -> None:
+def test_a_node_updated_within_its_zone_keeps_its_position() -> None:
     cache = cluster(a="x", b="x")
 
     cache.set_node(make_node("a", zone="x", cpu="64"))
@@ -107,7 +107,7 @@ def test_beta_labels_decide_the_order() -> None:
 
 
 class ListTree:
-    """The same order kept in plain lists."""
+    """A reference implementation with plain lists."""
 
     def __init__(self) -> None:
         self.zones: list[tuple[str, list[str]]] = []

@@ -310,7 +310,7 @@ def test_the_page_follows_the_cluster_and_explains_a_pod(
     refused = page.judge("nowhere")
     assert (refused["evaluated"], refused["feasible"]) == (1, 0)
     assert "node affinity/selector" in json.dumps(refused["refusals"])
-    assert page.judge("gone") == {"when": "now", "error": "The pod is not there any more."}
+    assert page.judge("gone") == {"when": "now", "error": "The pod no longer exists."}
     running.process.send_signal(signal.SIGTERM)
     code, err = running.end()
     assert (code, "Traceback" in err) == (0, False)

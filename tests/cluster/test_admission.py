@@ -1,4 +1,4 @@
-"""Admission: what is filled in, and that nothing is filled in twice."""
+"""Admission: defaults, and that they are applied once."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def container(**resources: Any) -> dict[str, Any]:
     return {"name": "c", "resources": resources}
 
 
-def test_an_empty_pod_gets_scheduler_priority_and_patience() -> None:
+def test_an_empty_pod_gets_scheduler_priority_and_toleration_seconds() -> None:
     assert admit({}) == {
         "schedulerName": "default-scheduler",
         "priority": 0,
@@ -112,7 +112,7 @@ def test_requests_default_to_limits(
         ),
     ],
 )
-def test_requests_of_the_pod_as_a_whole(
+def test_pod_level_requests(
     pod_resources: dict[str, Any],
     container_resources: dict[str, Any],
     expected: dict[str, Any],
@@ -189,7 +189,7 @@ def test_priority(
     assert found == expected
 
 
-def test_an_unknown_priority_class_is_refused() -> None:
+def test_an_unknown_priority_class_is_rejected() -> None:
     with pytest.raises(AdmissionError) as caught:
         admit({"priorityClassName": "gold"})
 
@@ -236,7 +236,7 @@ REVISION = {"key": "rev", "operator": "In", "values": ["7"]}
     [
         pytest.param({}, ["rev"], {"matchExpressions": [REVISION]}, id="a label of the pod"),
         pytest.param({}, ["other"], {}, id="a label the pod does not have"),
-        pytest.param(None, ["rev"], None, id="no selector picks nothing and stays"),
+        pytest.param(None, ["rev"], None, id="a missing selector stays missing"),
         pytest.param(
             {"matchExpressions": [REVISION]},
             ["rev"],
@@ -280,7 +280,7 @@ def test_label_keys_of_affinity_terms(kind: str) -> None:
     assert preferred["weight"] == 5
 
 
-def test_pods_of_one_spec_and_different_labels_get_selectors_of_their_own() -> None:
+def test_pods_of_one_spec_and_different_labels_get_their_own_selectors() -> None:
     admission = make_admission()
     spec = {"topologySpreadConstraints": [make_spread({}, ["rev"])]}
 
@@ -309,7 +309,7 @@ def test_admitting_again_changes_nothing() -> None:
     assert admission.admit(once) is once
 
 
-def test_a_priority_class_that_comes_later_counts() -> None:
+def test_a_priority_class_added_later_counts() -> None:
     cluster = MemoryCluster()
     admission = Admission(cluster)
     assert admission.admit(make_pod({})).priority == 0
@@ -329,7 +329,7 @@ def test_a_priority_class_that_comes_later_counts() -> None:
     assert admission.admit(make_pod({})).priority == 7
 
 
-def test_a_namespace_carries_its_name_as_a_label() -> None:
+def test_a_namespace_has_its_name_as_a_label() -> None:
     namespace = decode_object({"kind": "Namespace", "metadata": {"name": "shop"}})
     assert isinstance(namespace, Namespace)
 

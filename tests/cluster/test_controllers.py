@@ -1,4 +1,4 @@
-"""Controllers: how pods are named, labelled and owned, and how many are made."""
+"""Controllers: names, labels, owners and number of pods."""
 
 import re
 from typing import Any
@@ -140,7 +140,7 @@ def test_running_the_controllers_again_makes_nothing() -> None:
         pytest.param(
             {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
             2,
-            id="a pod on its way out does not",
+            id="a terminating pod does not",
         ),
     ],
 )
@@ -150,7 +150,7 @@ def test_a_replica_set_makes_only_the_missing_pods(fields: dict[str, Any], made:
     assert len(run(make_cluster(present, make_workload("ReplicaSet", replicas=2)))) == made
 
 
-def test_a_pod_without_owner_that_the_selector_picks_counts() -> None:
+def test_an_orphan_that_the_selector_matches_counts() -> None:
     orphan = {"kind": "Pod", "metadata": {"name": "x", "namespace": "shop", "labels": LABELS}}
     stranger = {"kind": "Pod", "metadata": {"name": "y", "namespace": "other", "labels": LABELS}}
     cluster = make_cluster(decode_object(orphan), decode_object(stranger))
@@ -329,7 +329,7 @@ def test_a_long_job_name_is_cut_before_the_number() -> None:
     assert re.fullmatch(f"x+-0-{SAFE}{{5}}", pod.name)
 
 
-def test_a_daemon_set_makes_a_pod_for_each_node_and_ties_it_there() -> None:
+def test_a_daemon_set_creates_a_pod_for_each_node_and_binds_it_there() -> None:
     cluster = make_cluster(make_node("n1"), make_node("n2"), make_workload("DaemonSet", "logs"))
 
     pods = run(cluster)
@@ -446,19 +446,19 @@ def test_pods_are_admitted() -> None:
     assert pod.priority == 2_000_001_000
 
 
-def test_pods_that_would_be_refused_are_the_workload_s_fault() -> None:
+def test_rejected_pods_are_reported_for_the_workload() -> None:
     template = make_template(priorityClassName="gold")
 
     with pytest.raises(AdmissionError, match=r"^deployment shop/web: spec.template.spec.priority"):
         run(make_cluster(make_workload("Deployment", template=template)))
 
 
-def test_more_replicas_than_anyone_means_are_refused() -> None:
+def test_too_many_replicas_are_rejected() -> None:
     with pytest.raises(AdmissionError, match=r"^replicaset shop/web: spec.replicas: expected at"):
         run(make_cluster(make_workload("ReplicaSet", replicas=2_000_000_000)))
 
 
-def test_a_workload_on_its_way_out_makes_nothing() -> None:
+def test_a_terminating_workload_creates_nothing() -> None:
     gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
     assert run(make_cluster(make_workload("ReplicaSet", metadata=gone))) == []

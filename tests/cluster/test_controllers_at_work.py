@@ -1,4 +1,4 @@
-"""Controllers at work: what they do when workloads, pods and nodes come, change and go."""
+"""Controllers: reactions to changes of workloads, pods and nodes."""
 
 from typing import Any
 
@@ -80,7 +80,7 @@ def test_a_workload_that_is_changed_grows_and_shrinks(kind: str) -> None:
     assert counts == [2, 5, 1, 0]
 
 
-def test_what_the_input_has_too_many_of_stays_until_the_workload_changes() -> None:
+def test_surplus_pods_of_the_input_stay_until_the_workload_changes() -> None:
     pods = [make_owned(f"web-{i}", "ReplicaSet", "web") for i in range(3)]
     cluster = make_cluster(make_workload("ReplicaSet", replicas=1), *pods)
     controllers = Controllers(cluster, Admission(cluster), pods)
@@ -109,7 +109,7 @@ def test_a_job_that_is_suspended_stops_its_pods() -> None:
     assert watched.pods() == []
 
 
-def test_a_workload_that_is_removed_takes_its_pods_along() -> None:
+def test_a_removed_workload_removes_its_pods() -> None:
     watched = Watched(make_workload("Deployment", replicas=3), make_workload("StatefulSet", "db"))
 
     watched.cluster.delete(make_workload("Deployment"))
@@ -119,7 +119,7 @@ def test_a_workload_that_is_removed_takes_its_pods_along() -> None:
     assert list(watched.cluster.list("ReplicaSet")) == []
 
 
-def test_a_pod_without_owner_that_was_taken_on_is_replaced() -> None:
+def test_a_deleted_adopted_pod_is_replaced() -> None:
     orphan = decode_object(
         {"kind": "Pod", "metadata": {"name": "stray", "namespace": "shop", "labels": LABELS}}
     )
@@ -133,7 +133,7 @@ def test_a_pod_without_owner_that_was_taken_on_is_replaced() -> None:
     assert len(controllers.run()) == 1
 
 
-def test_a_daemon_leaves_a_node_that_is_no_longer_its() -> None:
+def test_a_daemon_is_deleted_from_a_node_that_no_longer_matches() -> None:
     selector = {"nodeSelector": {"disk": "ssd"}}
     daemons = make_workload("DaemonSet", template=make_template(**selector))
     watched = Watched(make_node("n", {"disk": "ssd"}), daemons)
@@ -145,7 +145,7 @@ def test_a_daemon_leaves_a_node_that_is_no_longer_its() -> None:
     assert watched.pods() == []
 
 
-def test_a_rollout_and_its_way_back() -> None:
+def test_a_rollout_and_a_rollback() -> None:
     watched = Watched(make_workload("Deployment", replicas=2))
     old = watched.pods()
 
@@ -171,7 +171,7 @@ def test_a_rollout_and_its_way_back() -> None:
         pytest.param([("a", "n", 0, "1"), ("b", "m", 0, "1")], "b", id="the one that came last"),
     ],
 )
-def test_who_goes_first(pods: list[tuple[str, str, int, str | None]], first: str) -> None:
+def test_deletion_order(pods: list[tuple[str, str, int, str | None]], first: str) -> None:
     made = [
         Pod(
             name,

@@ -19,7 +19,7 @@ LONG_S = 30.0
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Sends back what it is sent, under the status that the path names."""
+    """Echoes the request, with the status in the path."""
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -32,7 +32,7 @@ class Echo(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Says nothing about clients that do not like its certificate."""
+    """Ignores clients that do not accept its certificate."""
 
     daemon_threads = True
 
@@ -91,11 +91,11 @@ def test_a_status_other_than_200_is_an_error(serve: Callable[..., int]) -> None:
 
 
 def listener() -> socket.socket:
-    """A port where somebody listens, and does no more unless told."""
+    """A listening port that does not respond unless told to."""
     return socket.create_server(("127.0.0.1", 0))
 
 
-def test_nobody_there() -> None:
+def test_connection_refused() -> None:
     with listener() as gone:
         url = f"http://127.0.0.1:{gone.getsockname()[1]}/filter"
 
@@ -106,7 +106,7 @@ def test_nobody_there() -> None:
     assert raised.value.code == 0
 
 
-def test_no_answer_in_time() -> None:
+def test_timeout() -> None:
     with listener() as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/filter"
 
@@ -117,7 +117,7 @@ def test_no_answer_in_time() -> None:
 
 
 def answer_with(server: socket.socket, answer: bytes, close: bool = True) -> Thread:
-    """Send `answer` to the first who calls; keep the line open unless `close`."""
+    """Send `answer` to the first client; keep the connection open unless `close`."""
 
     def run() -> None:
         wire, _ = server.accept()
@@ -129,7 +129,7 @@ def answer_with(server: socket.socket, answer: bytes, close: bool = True) -> Thr
             wire.shutdown(socket.SHUT_RDWR)
             wire.close()
         else:
-            wire.recv(1)  # until the client has had enough
+            wire.recv(1)  # until the client disconnects
             wire.close()
 
     thread = Thread(target=run, daemon=True)
@@ -140,8 +140,10 @@ def answer_with(server: socket.socket, answer: bytes, close: bool = True) -> Thr
 @pytest.mark.parametrize(
     ("answer", "close", "problem"),
     [
-        pytest.param(b"", True, "Remote end closed connection without response", id="hangs up"),
-        pytest.param(b"SSH-2.0-x\r\n", True, "SSH-2.0-x", id="speaks another language"),
+        pytest.param(
+            b"", True, "Remote end closed connection without response", id="closes the connection"
+        ),
+        pytest.param(b"SSH-2.0-x\r\n", True, "SSH-2.0-x", id="is not HTTP"),
         pytest.param(
             b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx",
             False,
@@ -162,7 +164,7 @@ def test_broken_answers(answer: bytes, close: bool, problem: str) -> None:
 @pytest.mark.parametrize(
     "url", ["", "ftp://x/filter", "127.0.0.1:80/filter", "http://", "http://x:port/", "http://[x/"]
 )
-def test_urls_that_lead_nowhere(url: str) -> None:
+def test_invalid_urls(url: str) -> None:
     with pytest.raises(ApiError, match='Post "'):
         post(url)
 
@@ -180,7 +182,7 @@ def test_https_is_not_trusted_by_default(
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(lambda cert, file: TlsOptions(insecure=True), id="trust anyone"),
+        pytest.param(lambda cert, file: TlsOptions(insecure=True), id="insecure"),
         pytest.param(lambda cert, file: TlsOptions(ca_data=cert), id="a CA as data"),
         pytest.param(lambda cert, file: TlsOptions(ca_file=file), id="a CA as a file"),
         pytest.param(
@@ -213,7 +215,7 @@ def test_a_certificate_for_another_name_is_refused(
 
 
 @pytest.mark.parametrize("as_data", [True, False])
-def test_a_client_shows_its_certificate(
+def test_a_client_sends_its_certificate(
     as_data: bool,
     serve: Callable[..., int],
     server_context: ssl.SSLContext,
@@ -233,7 +235,7 @@ def test_a_client_shows_its_certificate(
         post(url, TlsOptions(ca_data=certificate.cert))
 
 
-def test_nobody_speaks_tls() -> None:
+def test_a_server_without_tls() -> None:
     with listener() as server:
         thread = answer_with(server, b"HTTP/1.1 400 Bad Request\r\n\r\n")
 

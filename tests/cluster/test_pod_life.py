@@ -1,4 +1,4 @@
-"""The life of a pod in a cluster with a clock: bound, pushed out, deleted with grace, finished."""
+"""A pod in a cluster with a clock: bound, preempted, deleted with grace, finished."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ def test_pods_bound_in_the_same_second_share_their_status() -> None:
     assert bench.get("a").status is bench.get("b").status
 
 
-def test_without_a_clock_nobody_says_that_a_pod_started() -> None:
+def test_without_a_clock_a_pod_has_no_start_time() -> None:
     cluster = MemoryCluster()
     node: Any = decode_object({"kind": "Node", "metadata": {"name": "n"}})
     cluster.add(node)
@@ -84,7 +84,9 @@ def test_without_a_clock_nobody_says_that_a_pod_started() -> None:
         pytest.param({"terminationGracePeriodSeconds": 5}, 5, id="as it says"),
     ],
 )
-def test_an_evicted_pod_goes_after_its_grace(spec: dict[str, Any], grace_s: int) -> None:
+def test_an_evicted_pod_is_deleted_after_its_grace_period(
+    spec: dict[str, Any], grace_s: int
+) -> None:
     bench = Bench()
     victim, urgent = bench.add("victim", nodeName="n", **spec), bench.add("urgent")
 
@@ -99,7 +101,7 @@ def test_an_evicted_pod_goes_after_its_grace(spec: dict[str, Any], grace_s: int)
     assert [event.reason for event in bench.cluster.events] == ["Preempted"]
 
 
-def test_a_pod_without_grace_goes_at_once() -> None:
+def test_a_pod_without_grace_period_is_deleted_at_once() -> None:
     bench = Bench()
     victim = bench.add("victim", nodeName="n", terminationGracePeriodSeconds=0)
 
@@ -108,7 +110,7 @@ def test_a_pod_without_grace_goes_at_once() -> None:
     assert bench.get("victim") is None
 
 
-def test_a_deleted_pod_has_its_grace_unless_it_waits_or_is_finished() -> None:
+def test_a_deleted_pod_has_its_grace_period_unless_it_is_pending_or_finished() -> None:
     bench = Bench()
     runs, waits = bench.add("runs", nodeName="n"), bench.add("waits")
     done = bench.add("done", nodeName="n", status={"phase": "Succeeded"})
@@ -121,10 +123,10 @@ def test_a_deleted_pod_has_its_grace_unless_it_waits_or_is_finished() -> None:
     assert bench.get("done") is None
 
 
-def test_a_pod_of_the_same_name_outlives_the_grace_of_the_old_one() -> None:
+def test_a_pod_of_the_same_name_outlives_the_grace_period_of_the_old_one() -> None:
     bench = Bench()
     bench.cluster.delete(bench.add("a", nodeName="n"), 30)
-    bench.cluster.delete(bench.get("a"))  # at once, after all
+    bench.cluster.delete(bench.get("a"))  # at once, by force
     bench.add("a", nodeName="n")
 
     bench.pass_time(60)

@@ -1,4 +1,4 @@
-"""The controller of claims: made with their pods, given back when nobody uses them."""
+"""The resource claim controller: claims are created with their pods, and deallocated when unused."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ NOW = "2026-01-01T00:00:00Z"
 
 
 class World:
-    """A cluster with the controller at work."""
+    """A cluster with the controller running."""
 
     def __init__(self, *objects: Any) -> None:
         self.cluster = MemoryCluster()
@@ -93,7 +93,7 @@ def test_long_names_are_cut_as_a_cluster_cuts_them() -> None:
 
 
 @pytest.mark.parametrize("is_deleted", [True, False], ids=["the pod goes", "the pod ends"])
-def test_a_claim_that_was_made_for_a_pod_goes_with_it(is_deleted: bool) -> None:
+def test_a_generated_claim_is_deleted_with_its_pod(is_deleted: bool) -> None:
     world = World(make_template("t"), claiming(template="t"))
     if is_deleted:
         world.delete(world.pod())
@@ -109,7 +109,7 @@ def test_a_claim_that_was_made_for_a_pod_goes_with_it(is_deleted: bool) -> None:
     assert world.claims() == []
 
 
-def test_the_last_user_gives_the_devices_back() -> None:
+def test_a_claim_is_deallocated_with_its_last_user() -> None:
     first, second = claiming("c", name="first"), claiming("c", name="second")
     meta = {"finalizers": [FINALIZER]}
     claim = make_claim("c", devices=["a/x"], users=[first, second], metadata=meta)
@@ -127,7 +127,7 @@ def test_the_last_user_gives_the_devices_back() -> None:
     assert claim.metadata.finalizers is None
 
 
-def test_what_the_input_holds_stays() -> None:
+def test_claims_of_the_input_stay() -> None:
     kept = make_claim("c", devices=["a/x"], users=[make_pod("who")])
 
     world = World(kept)
@@ -135,13 +135,13 @@ def test_what_the_input_holds_stays() -> None:
     assert world.claims()[0].allocation is not None
 
 
-def test_a_pod_that_somebody_put_on_a_node_uses_its_claims() -> None:
+def test_a_pod_bound_by_another_scheduler_reserves_its_claims() -> None:
     world = World(make_claim("c", devices=["a/x"]), claiming("c", node_name="a"))
 
     assert world.claims()[0].is_reserved_for(world.pod())
 
 
-def test_a_claim_in_use_goes_when_its_last_user_is_gone() -> None:
+def test_a_claim_in_use_is_deleted_with_its_last_user() -> None:
     pod = claiming("c", node_name="a")
     meta = {"finalizers": [FINALIZER]}
     world = World(make_claim("c", devices=["a/x"], users=[pod], metadata=meta), pod)
@@ -153,7 +153,7 @@ def test_a_claim_in_use_goes_when_its_last_user_is_gone() -> None:
     assert world.claims() == []
 
 
-def test_a_claim_nobody_uses_goes_at_once() -> None:
+def test_an_unused_claim_is_deleted_at_once() -> None:
     meta = {"finalizers": [FINALIZER]}
     world = World(make_claim("c", devices=["a/x"], metadata=meta), make_claim("d"))
 
@@ -166,7 +166,7 @@ def test_a_claim_nobody_uses_goes_at_once() -> None:
 # Admission
 
 
-def test_what_is_left_out_is_filled_in() -> None:
+def test_defaults_are_set() -> None:
     tolerant = [{"key": "k"}]
     option = make_request("o", allocationMode="All", tolerations=tolerant)
 
@@ -198,7 +198,7 @@ def test_what_is_left_out_is_filled_in() -> None:
         ),
     ],
 )
-def test_expressions_that_do_not_compile_are_refused(obj: Any, where: str) -> None:
+def test_expressions_that_do_not_compile_are_rejected(obj: Any, where: str) -> None:
     with pytest.raises(AdmissionError) as caught:
         admit_devices(obj)
 

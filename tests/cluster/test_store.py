@@ -1,4 +1,4 @@
-"""The store: names, uids, versions, who is told of what, and binding."""
+"""Store: names, uids, versions, notification, and binding."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from bayplan.errors import ConflictError, NotFoundError
 
 
 class Recorder:
-    """Writes down what it is told."""
+    """Records its notifications."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -60,7 +60,7 @@ def test_versions_given_out_are_newer_than_those_of_the_input() -> None:
     assert cluster.add(make("Pod", "b")).resource_version == "78"
 
 
-def test_a_name_that_lived_before_gets_another_uid() -> None:
+def test_a_recreated_name_gets_another_uid() -> None:
     cluster = MemoryCluster()
     first = cluster.add(make("Pod", "a"))
     cluster.delete(first)
@@ -68,7 +68,7 @@ def test_a_name_that_lived_before_gets_another_uid() -> None:
     assert cluster.add(make("Pod", "a")).uid != first.uid
 
 
-def test_a_pod_without_a_name_gets_one_as_it_asks() -> None:
+def test_a_pod_with_generate_name_gets_a_name() -> None:
     cluster = MemoryCluster()
     unnamed = decode_object({"kind": "Pod", "metadata": {"generateName": "web-"}})
     assert isinstance(unnamed, Pod)
@@ -79,7 +79,7 @@ def test_a_pod_without_a_name_gets_one_as_it_asks() -> None:
     assert all(name.startswith("web-") and len(name) == len("web-") + 5 for name in names)
 
 
-def test_a_second_object_of_the_same_name_is_refused() -> None:
+def test_a_second_object_of_the_same_name_is_rejected() -> None:
     cluster = make_cluster(make("Pod", "a"))
     cluster.add(make("Pod", "a", metadata={"namespace": "elsewhere"}))
     cluster.add(make("Service", "a"))
@@ -88,7 +88,7 @@ def test_a_second_object_of_the_same_name_is_refused() -> None:
         cluster.add(make("Pod", "a"))
 
 
-def test_a_watcher_hears_of_what_is_there_pods_that_wait_last() -> None:
+def test_a_watcher_receives_existing_objects_pending_pods_last() -> None:
     cluster = make_cluster(
         make("Pod", "waits"),
         make("Pod", "runs", spec={"nodeName": "n"}),
@@ -102,7 +102,7 @@ def test_a_watcher_hears_of_what_is_there_pods_that_wait_last() -> None:
     assert recorder.told == ["add Service s", "add Node n", "add Pod runs", "add Pod waits"]
 
 
-def test_a_watcher_hears_of_every_change() -> None:
+def test_a_watcher_receives_every_change() -> None:
     cluster, recorder = MemoryCluster(), Recorder()
     cluster.watch(recorder)
 
@@ -131,7 +131,7 @@ def test_the_version_changes_with_services_but_not_with_pods_and_nodes() -> None
     assert cluster.version != before
 
 
-def test_lists_are_in_the_order_of_adding_whatever_the_namespace() -> None:
+def test_lists_are_in_insertion_order_across_namespaces() -> None:
     cluster = make_cluster(
         make("Pod", "z", metadata={"namespace": "two"}),
         make("Pod", "a", metadata={"namespace": "one"}),
@@ -160,7 +160,7 @@ def test_binding_puts_the_pod_on_the_node() -> None:
 @pytest.mark.parametrize(
     ("stored", "error", "text"),
     [
-        pytest.param(None, NotFoundError, "is not there", id="the pod is gone"),
+        pytest.param(None, NotFoundError, "not found", id="the pod is gone"),
         pytest.param(
             {"spec": {"nodeName": "m"}}, ConflictError, 'on node "m" already', id="bound elsewhere"
         ),
@@ -168,12 +168,12 @@ def test_binding_puts_the_pod_on_the_node() -> None:
             {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
             ConflictError,
             "being deleted",
-            id="on its way out",
+            id="terminating",
         ),
         pytest.param({"metadata": {"uid": "new"}}, ConflictError, "replaced", id="another one"),
     ],
 )
-def test_binding_is_refused(
+def test_binding_is_rejected(
     stored: dict[str, Any] | None, error: type[Exception], text: str
 ) -> None:
     cluster = make_cluster(make("Node", "n"))
@@ -186,7 +186,7 @@ def test_binding_is_refused(
         cluster.bind(pod, "n")
 
 
-def test_binding_to_a_node_that_is_not_there_is_refused() -> None:
+def test_binding_to_a_missing_node_is_rejected() -> None:
     cluster = MemoryCluster()
     pod = cluster.add(make("Pod", "a"))
 
@@ -194,7 +194,7 @@ def test_binding_to_a_node_that_is_not_there_is_refused() -> None:
         cluster.bind(pod, "n")
 
 
-def test_eviction_deletes_the_victim_once_and_remembers_for_whom() -> None:
+def test_eviction_deletes_the_victim_once_and_records_the_preemptor() -> None:
     cluster = make_cluster(make("Pod", "victim", spec={"nodeName": "n"}), make("Pod", "urgent"))
     victim = cluster.get("Pod", "default", "victim")
     urgent = cluster.get("Pod", "default", "urgent")

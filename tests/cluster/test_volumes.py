@@ -1,4 +1,4 @@
-"""The embedded volume controller: who gets which volume, how volumes are made, and what is taken back."""
+"""The embedded volume controller: binding, provisioning and reclaiming."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 class Storage:
-    """A cluster with a volume controller, and time that can be let pass."""
+    """A cluster with a volume controller and a manual clock."""
 
     def __init__(self, *objects: Any, **provisioning: Any) -> None:
         self.clock = ManualClock()
@@ -51,7 +51,7 @@ class Storage:
         self.controller.run()
 
     def select(self, node: str, name: str = "claim") -> None:
-        """What the scheduler does at PreBind."""
+        """Simulate the scheduler's PreBind."""
         self.cluster.update(with_annotation(self.claim(name), SELECTED_NODE, node))
         self.controller.run()
 
@@ -151,7 +151,7 @@ def test_an_immediate_claim_gets_the_best_volume(
     assert claim.status.phase == ("Bound" if chosen else "Pending")
 
 
-def test_both_sides_say_that_they_belong_together() -> None:
+def test_the_binding_is_written_on_both_sides() -> None:
     storage = Storage(make_storage_class(waits=False), make_volume("v", size="2Gi"), make_claim())
 
     claim, volume = storage.claim(), storage.made()
@@ -162,7 +162,7 @@ def test_both_sides_say_that_they_belong_together() -> None:
     assert volume.spec.claim_ref == claim.reference or volume.is_bound_to(claim)
 
 
-def test_a_claim_that_comes_before_its_volume_is_bound_when_that_comes() -> None:
+def test_a_claim_is_bound_when_its_volume_is_added_later() -> None:
     storage = Storage(make_storage_class(waits=False), make_claim())
     assert storage.claim().status.phase == "Pending"
 
@@ -171,7 +171,9 @@ def test_a_claim_that_comes_before_its_volume_is_bound_when_that_comes() -> None
     assert storage.claim().spec.volume_name == "v"
 
 
-def test_a_waiting_claim_is_left_to_the_scheduler_which_begins_and_the_controller_ends() -> None:
+def test_a_wait_for_first_consumer_binding_is_started_by_the_scheduler_and_completed_by_the_controller() -> (
+    None
+):
     storage = Storage(make_storage_class(), make_volume("v"), make_claim())
     assert not storage.claim().spec.volume_name
 
@@ -185,7 +187,7 @@ def test_a_waiting_claim_is_left_to_the_scheduler_which_begins_and_the_controlle
 
 
 @pytest.mark.parametrize("size", ["1Gi", "8Gi"])
-def test_a_claim_that_names_its_volume_gets_that_one_if_it_will_do(size: str) -> None:
+def test_a_claim_that_names_its_volume_gets_that_one_if_it_matches(size: str) -> None:
     wanted = make_claim(volume="v", bound=False, size=size, phase="Pending")
     storage = Storage(make_storage_class(waits=False), make_volume("v"), make_volume("w"), wanted)
 
@@ -194,7 +196,7 @@ def test_a_claim_that_names_its_volume_gets_that_one_if_it_will_do(size: str) ->
     assert BOUND_BY_CONTROLLER not in claim.annotations
 
 
-def test_a_volume_kept_for_a_claim_that_has_another_is_given_free() -> None:
+def test_a_volume_reserved_for_a_claim_that_has_another_is_released() -> None:
     storage = Storage(make_storage_class(waits=False), make_volume("v"), make_claim())
     storage.add(make_volume("w"))
     other = storage.volume("w")
@@ -223,13 +225,15 @@ def test_a_claim_without_a_class_gets_the_default_one() -> None:
     assert not storage.claim("no").is_fully_bound
 
 
-# What is taken back
+# Reclaiming
 
 
 @pytest.mark.parametrize(
     ("policy", "phase"), [("Retain", "Released"), ("Recycle", "Available"), ("Delete", None)]
 )
-def test_a_volume_whose_claim_is_deleted_goes_by_its_policy(policy: str, phase: str | None) -> None:
+def test_a_volume_whose_claim_is_deleted_is_reclaimed_by_its_policy(
+    policy: str, phase: str | None
+) -> None:
     volume = make_volume("v", spec={"persistentVolumeReclaimPolicy": policy})
     storage = Storage(make_storage_class(waits=False), volume, make_claim())
 
@@ -247,7 +251,7 @@ def test_a_claim_whose_volume_is_deleted_is_lost() -> None:
     assert storage.claim().status.phase == "Lost"
 
 
-def test_what_the_input_holds_in_halves_stays() -> None:
+def test_half_bound_objects_of_the_input_stay() -> None:
     claim, volume = (
         make_claim("half", volume="elsewhere"),
         make_volume("v", claim=make_claim("gone")),
@@ -263,7 +267,7 @@ def test_what_the_input_holds_in_halves_stays() -> None:
 NOW = "2000-01-01T00:00:10Z"
 
 
-def test_a_claim_in_use_is_on_its_way_out_until_its_pod_goes() -> None:
+def test_a_claim_in_use_is_terminating_until_its_pod_is_deleted() -> None:
     pod = make_pod("p", node_name="n", spec={"volumes": [claim_volume()]})
     volume = make_volume("v", spec={"persistentVolumeReclaimPolicy": "Delete"})
     storage = Storage(make_storage_class(waits=False), volume, make_claim(), pod)
@@ -276,7 +280,7 @@ def test_a_claim_in_use_is_on_its_way_out_until_its_pod_goes() -> None:
     assert storage.volume("v") is None
 
 
-def test_a_claim_whose_pod_has_no_node_yet_goes_at_once() -> None:
+def test_a_claim_whose_pod_has_no_node_is_deleted_at_once() -> None:
     pod = make_pod("p", spec={"volumes": [claim_volume()]})
     storage = Storage(make_storage_class(), make_claim(), pod)
 
@@ -285,7 +289,7 @@ def test_a_claim_whose_pod_has_no_node_yet_goes_at_once() -> None:
     assert storage.cluster.count("PersistentVolumeClaim") == 0
 
 
-def test_a_bound_volume_is_on_its_way_out_until_its_claim_goes() -> None:
+def test_a_bound_volume_is_terminating_until_its_claim_is_deleted() -> None:
     storage = Storage(make_storage_class(waits=False), make_volume("v"), make_claim())
 
     storage.controller.delete(storage.made(), NOW)
@@ -311,7 +315,7 @@ def test_an_immediate_claim_gets_a_new_volume_at_once() -> None:
     assert reach(volume) == {ZONE: ("a",)}
 
 
-def test_a_waiting_claim_gets_its_volume_where_its_pod_goes_after_the_delay() -> None:
+def test_a_wait_for_first_consumer_claim_is_provisioned_for_its_pods_node_after_the_delay() -> None:
     storage = Storage(zoned("n", "a"), zoned("m", "b"), late_class(delay="5s"), make_claim())
     storage.select("m")
 
@@ -322,7 +326,7 @@ def test_a_waiting_claim_gets_its_volume_where_its_pod_goes_after_the_delay() ->
     assert storage.claim().annotations["volume.kubernetes.io/storage-provisioner"] == DRIVER
 
 
-def test_the_driver_says_by_which_labels_it_goes() -> None:
+def test_the_driver_sets_the_topology_keys() -> None:
     keys = ["kubernetes.io/hostname", "rack"]
     drivers = [{"name": DRIVER, "nodeID": "n", "topologyKeys": keys}]
     csi_node = make_object("CSINode", "n", spec={"drivers": drivers})
@@ -333,7 +337,7 @@ def test_the_driver_says_by_which_labels_it_goes() -> None:
     assert reach(storage.made()) == {"kubernetes.io/hostname": ("n",), "rack": ("7",)}
 
 
-def test_claims_of_one_set_spread_over_the_zones_that_are_allowed() -> None:
+def test_claims_of_one_set_spread_over_the_allowed_zones() -> None:
     nodes = [zoned(name, name) for name in "abcd"]
     allowed = now_class(topologies=[{ZONE: ["a", "b", "c"]}])
     claims = [make_claim(f"data-db-{i}", class_name="now") for i in range(3)]
@@ -344,7 +348,7 @@ def test_claims_of_one_set_spread_over_the_zones_that_are_allowed() -> None:
     assert zones == {("a",), ("b",), ("c",)}
 
 
-def test_a_failure_hands_the_claim_back_to_the_scheduler() -> None:
+def test_a_failure_returns_the_claim_to_the_scheduler() -> None:
     storage = Storage(zoned("n", "a"), late_class(failures="1"), make_claim())
 
     storage.select("n")
@@ -353,7 +357,7 @@ def test_a_failure_hands_the_claim_back_to_the_scheduler() -> None:
     assert storage.claim().is_fully_bound
 
 
-def test_a_provisioner_may_try_again_by_itself() -> None:
+def test_a_provisioner_may_retry_by_itself() -> None:
     storage = Storage(zoned("n", "a"), late_class(failures="2", on_failure="retry"), make_claim())
 
     storage.select("n")
@@ -364,7 +368,7 @@ def test_a_provisioner_may_try_again_by_itself() -> None:
     assert storage.claim().is_fully_bound
 
 
-def test_what_always_fails_leaves_nothing_to_wait_for() -> None:
+def test_a_permanent_failure_leaves_no_timer() -> None:
     storage = Storage(
         zoned("n", "a"), late_class(failures="100%", on_failure="retry"), make_claim()
     )
@@ -383,7 +387,7 @@ def test_a_share_of_failures_is_the_same_in_every_run() -> None:
     assert 60 < sum(outcome(1)) < 140
 
 
-def test_a_volume_is_made_where_the_claim_is_wanted_by_then() -> None:
+def test_a_volume_is_provisioned_for_the_node_selected_last() -> None:
     storage = Storage(zoned("n", "a"), zoned("m", "b"), late_class(delay="5s"), make_claim())
     storage.select("n")
     storage.advance(2)
@@ -395,7 +399,7 @@ def test_a_volume_is_made_where_the_claim_is_wanted_by_then() -> None:
     assert storage.cluster.count("PersistentVolume") == 1
 
 
-def test_a_node_that_went_hands_the_claim_back() -> None:
+def test_a_deleted_node_returns_the_claim_to_the_scheduler() -> None:
     storage = Storage(zoned("n", "a"), late_class(delay="5s"), make_claim())
     storage.select("n")
     storage.delete(storage.cluster.get("Node", "", "n"))
@@ -405,7 +409,7 @@ def test_a_node_that_went_hands_the_claim_back() -> None:
     assert SELECTED_NODE not in storage.claim().annotations
 
 
-def test_a_claim_that_went_gets_no_volume() -> None:
+def test_a_deleted_claim_gets_no_volume() -> None:
     storage = Storage(zoned("n", "a"), late_class(delay="5s"), make_claim())
     storage.select("n")
     storage.delete(storage.claim())
@@ -415,7 +419,7 @@ def test_a_claim_that_went_gets_no_volume() -> None:
     assert storage.cluster.count("PersistentVolume") == 0
 
 
-def test_room_is_taken_and_given_back() -> None:
+def test_capacity_is_taken_and_returned() -> None:
     room = make_capacity("room-a", capacity="10Gi", topology={"matchLabels": {ZONE: "a"}})
     driver = make_csi_driver(DRIVER, storageCapacity=True)
     claims = make_claim("one", size="6Gi"), make_claim("two", size="6Gi")
@@ -428,7 +432,7 @@ def test_room_is_taken_and_given_back() -> None:
 
     storage.select("n", "one")
     assert left() == "4Gi"
-    storage.select("n", "two")  # no room: as after any failure, the scheduler is asked again
+    storage.select("n", "two")  # no capacity: as after any failure, the scheduler selects again
     assert SELECTED_NODE not in storage.claim("two").annotations
     storage.delete(storage.claim("one"))
     assert left() == "10Gi"
@@ -453,7 +457,7 @@ def test_ephemeral_volumes_have_claims_as_long_as_their_pod_lives() -> None:
     assert storage.cluster.count("PersistentVolume") == 0
 
 
-def test_a_claim_of_that_name_that_is_not_the_pods_is_left_alone() -> None:
+def test_a_foreign_claim_of_that_name_is_not_changed() -> None:
     volume = {"name": "tmp", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
     pod = make_pod("p", spec={"volumes": [volume]})
     storage = Storage(make_claim("p-tmp"), pod)
@@ -474,14 +478,14 @@ def test_failures_are_a_number_or_a_share(text: str, meaning: tuple[int, float] 
     assert parse_failures(text) == meaning
 
 
-def test_annotations_that_cannot_be_understood_are_named() -> None:
+def test_invalid_annotations_are_reported() -> None:
     notes = {"delay": "soon", "failures": "often", "on-failure": "cry"}
     said = {f"bayplan.dev/provision-{name}": text for name, text in notes.items()}
 
     assert [name for name, _ in provisioning_problems(said)] == list(said)
 
 
-def test_the_api_server_fills_in_what_manifests_leave_out() -> None:
+def test_the_api_server_sets_defaults() -> None:
     made = admit_storage(make_object("StorageClass", "s", provisioner=DRIVER))
 
     assert (made.volume_binding_mode, made.reclaim_policy) == ("Immediate", "Delete")

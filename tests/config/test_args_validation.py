@@ -9,7 +9,7 @@ V1 = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConf
 
 
 def problems_of(fields: dict[str, Any]) -> list[str]:
-    """What is wrong with a configuration that has these fields, without the file's name."""
+    """The problems of a configuration with these fields, without the file's name."""
     try:
         parse_config({**V1, **fields}, "s")
     except ConfigError as error:
@@ -324,7 +324,7 @@ def test_preemption_needs_one_of_its_numbers() -> None:
         pytest.param("NodeResourcesFit", ratio((0, 10), (100, 0)), id="a falling shape"),
     ],
 )
-def test_arguments_that_are_good(plugin: str, args: dict[str, Any]) -> None:
+def test_valid_arguments(plugin: str, args: dict[str, Any]) -> None:
     assert problems_of({"profiles": [{"pluginConfig": [{"name": plugin, "args": args}]}]}) == []
 
 

@@ -1,4 +1,4 @@
-"""Converting: any generation to a file that gives the same plugins in the current format."""
+"""Convert: any generation to a file that gives the same plugins in the current format."""
 
 from typing import Any
 
@@ -169,7 +169,7 @@ READINGS = [
 
 
 @pytest.mark.parametrize("reading", READINGS)
-def test_the_converted_file_gives_the_same(reading: Reading) -> None:
+def test_the_converted_file_gives_the_same_plugins(reading: Reading) -> None:
     expanded = [expand(profile) for profile in reading.config.profiles]
 
     converted = convert_config(reading, expanded)
@@ -198,7 +198,7 @@ def test_converting_twice_changes_nothing(reading: Reading) -> None:
     assert second == first
 
 
-def test_what_has_no_equivalent_is_noted() -> None:
+def test_settings_without_an_equivalent_are_noted() -> None:
     reading = policy(
         predicates=[{"name": "MaxEBSVolumeCount"}],
         priorities=[
@@ -218,5 +218,5 @@ def test_what_has_no_equivalent_is_noted() -> None:
     ]
 
 
-def test_the_older_plugins_are_those_with_points_of_their_own() -> None:
+def test_the_older_plugins_are_those_with_their_own_points() -> None:
     assert set(LEGACY_POINTS) == LEGACY_PLUGINS

@@ -75,14 +75,14 @@ def test_default_config_has_one_profile_with_all_arguments() -> None:
         ),
     ],
 )
-def test_what_is_not_set_has_its_default(data: dict[str, object] | None) -> None:
+def test_unset_fields_have_their_default(data: dict[str, object] | None) -> None:
     assert parse_config(data) == default_config()
 
 
 @pytest.mark.parametrize(
     ("custom", "enabled"),
     [
-        pytest.param(PluginSet(), ("a=1", "b=2", "c"), id="nothing said keeps the defaults"),
+        pytest.param(PluginSet(), ("a=1", "b=2", "c"), id="an empty set keeps the defaults"),
         pytest.param(
             PluginSet(refs("b=7")),
             ("a=1", "b=7", "c"),
@@ -96,7 +96,7 @@ def test_what_is_not_set_has_its_default(data: dict[str, object] | None) -> None
         pytest.param(
             PluginSet(refs("x", "y")), ("a=1", "b=2", "c", "x", "y"), id="others are appended"
         ),
-        pytest.param(PluginSet(disabled=("b",)), ("a=1", "c"), id="a disabled default is gone"),
+        pytest.param(PluginSet(disabled=("b",)), ("a=1", "c"), id="a disabled default is removed"),
         pytest.param(
             PluginSet(refs("x", "b=5"), ("b",)),
             ("a=1", "c", "x", "b=5"),
@@ -201,8 +201,8 @@ def test_only_a_single_profile_gets_a_default_name() -> None:
         pytest.param(None, None, None, id="not set: all nodes are judged"),
         pytest.param(0, None, 0, id="an explicit 0 is kept"),
         pytest.param(30, None, 30, id="the profile takes that of the configuration"),
-        pytest.param(30, 70, 70, id="the profile's own goes first"),
-        pytest.param(30, 0, 0, id="the profile's own 0 goes first"),
+        pytest.param(30, 70, 70, id="the profile's own takes precedence"),
+        pytest.param(30, 0, 0, id="the profile's own 0 takes precedence"),
     ],
 )
 def test_percentage_of_nodes_to_score(

@@ -1,4 +1,4 @@
-"""Writing: durations as Go has them, and configurations that read back as they were."""
+"""Encode: durations in Go's notation, and configurations that survive a round trip."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ def args(plugin: str, **fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "data",
     [
-        pytest.param({}, id="nothing said"),
+        pytest.param({}, id="no settings"),
         pytest.param({"parallelism": 4, "percentageOfNodesToScore": 0}, id="numbers"),
         pytest.param({"leaderElection": {"leaderElect": False}}, id="no election"),
         pytest.param({"enableProfiling": False, "delayCacheUntilActive": True}, id="switches"),
@@ -130,7 +130,7 @@ def args(plugin: str, **fields: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_written_reads_back(data: dict[str, Any]) -> None:
+def test_an_encoded_configuration_reads_back(data: dict[str, Any]) -> None:
     config = parse_config({**HEAD, **data})
 
     assert parse_config(encode_config(config)) == config
@@ -140,7 +140,7 @@ def test_the_default_configuration_reads_back() -> None:
     assert parse_config(encode_config(default_config())) == default_config()
 
 
-def test_arguments_that_are_there_twice_are_written_twice() -> None:
+def test_duplicate_arguments_are_written_twice() -> None:
     entries = [{"name": "Foo", "args": {"a": 1}}, {"name": "Foo", "args": {"a": 2}}]
     reading = read_component({**HEAD, "profiles": [{"pluginConfig": entries}]}, Problems(), V1)
 
@@ -154,7 +154,7 @@ def with_extenders(*extenders: Extender) -> SchedulerConfiguration:
     return SchedulerConfiguration(profiles=config.profiles, extenders=extenders)
 
 
-def test_extenders_that_may_fail_are_asked_last() -> None:
+def test_ignorable_extenders_come_last() -> None:
     extenders = [
         Extender("a", ignorable=True),
         Extender("b"),
@@ -165,7 +165,7 @@ def test_extenders_that_may_fail_are_asked_last() -> None:
     assert [one.url_prefix for one in extender_order(extenders)] == ["b", "d", "a", "c"]
 
 
-def test_resources_of_extenders_take_the_place_of_those_in_the_file() -> None:
+def test_resources_of_extenders_replace_those_in_the_file() -> None:
     resources = (ManagedResource("example.com/a", True), ManagedResource("example.com/b"))
 
     config = with_ignored_resources(with_extenders(Extender("a", managed_resources=resources)))
@@ -175,7 +175,7 @@ def test_resources_of_extenders_take_the_place_of_those_in_the_file() -> None:
     assert fit.ignored_resources == ("example.com/a",)
 
 
-def test_a_profile_without_the_plugin_cannot_leave_them_out() -> None:
+def test_a_profile_without_node_resources_fit_is_rejected() -> None:
     data = {
         "extenders": [{"managedResources": [{"name": "a.b/c", "ignoredByScheduler": True}]}],
         "profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}}],

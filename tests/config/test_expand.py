@@ -12,7 +12,7 @@ from bayplan.config import (
 )
 from bayplan.errors import ConfigError
 
-# A small registry: plugin to the points it takes part in.
+# A small registry: plugin to the points it implements.
 REGISTERED = {
     "Sort": {"queue_sort"},
     "OtherSort": {"queue_sort"},
@@ -51,12 +51,18 @@ def expand(profile: Profile) -> dict[str, tuple[PluginRef, ...]]:
         pytest.param(
             ("A", "B"), PluginSet(refs("B"), ("*",)), "B", id="star keeps what is listed here"
         ),
-        pytest.param(("A", "B"), PluginSet(refs("B")), "B A", id="an overriding plugin goes first"),
-        pytest.param(("A",), PluginSet(refs("B")), "A B", id="a plugin listed only here goes last"),
+        pytest.param(
+            ("A", "B"), PluginSet(refs("B")), "B A", id="an overriding plugin comes first"
+        ),
+        pytest.param(
+            ("A",), PluginSet(refs("B")), "A B", id="a plugin listed only here comes last"
+        ),
         pytest.param(
             ("A", "B"), PluginSet(refs("B", "A")), "B A", id="overriding plugins as listed here"
         ),
-        pytest.param(("A",), PluginSet(refs("A"), ("A",)), "A", id="enabled goes before disabled"),
+        pytest.param(
+            ("A",), PluginSet(refs("A"), ("A",)), "A", id="enabled takes precedence over disabled"
+        ),
         pytest.param(
             ("A", "A"), PluginSet(refs("A")), "A", id="twice in multiPoint but listed here"
         ),
@@ -109,7 +115,7 @@ def test_other_points_have_no_weights() -> None:
         pytest.param(
             make_profile("Nope"),
             'PreFilterPlugin "Nope" does not exist',
-            id="an unknown plugin in multiPoint is missed at the first point",
+            id="an unknown plugin in multiPoint is reported at the first point",
         ),
         pytest.param(
             make_profile("Nope", pre_filter=PluginSet(disabled=("*",))),
@@ -119,7 +125,7 @@ def test_other_points_have_no_weights() -> None:
         pytest.param(
             make_profile(filter=PluginSet(refs("C"))),
             'plugin "C" does not extend FilterPlugin plugin',
-            id="a plugin that does not take part in the point",
+            id="a plugin that does not implement the point",
         ),
         pytest.param(
             make_profile(filter=PluginSet(refs("A", "A"))),
@@ -134,7 +140,7 @@ def test_other_points_have_no_weights() -> None:
         pytest.param(
             make_profile("Nope", score=PluginSet(refs("Sort"))),
             'plugin "Sort" does not extend ScorePlugin plugin',
-            id="single points are looked at before multiPoint",
+            id="single points are checked before multiPoint",
         ),
         pytest.param(
             make_profile("Bind"),
@@ -164,7 +170,7 @@ def test_other_points_have_no_weights() -> None:
         ),
     ],
 )
-def test_contradictions_are_refused(profile: Profile, message: str) -> None:
+def test_contradictions_are_rejected(profile: Profile, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         expand(profile)
 

@@ -43,7 +43,7 @@ def test_gates_are_read(text: str, gates: dict[str, bool]) -> None:
         pytest.param(
             "SchedulerQueueingHint=true",
             "SchedulerQueueingHint: expected SchedulerQueueingHints; got ",
-            id="nearly a name",
+            id="a misspelt name",
         ),
         pytest.param("x=true", "x: expected AllAlpha, AllBeta, ", id="no name"),
         pytest.param(
@@ -53,21 +53,21 @@ def test_gates_are_read(text: str, gates: dict[str, bool]) -> None:
         ),
     ],
 )
-def test_what_is_refused(text: str, fault: str) -> None:
+def test_invalid_gates_are_rejected(text: str, fault: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_feature_gates(text)
 
     assert str(caught.value).startswith(f"--feature-gates: {fault}")
 
 
-def test_all_mistakes_are_said_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         parse_feature_gates("x=true,GangScheduling=5")
 
     assert len(str(caught.value).splitlines()) == 2
 
 
-def test_gates_handed_to_the_reader_are_checked() -> None:
+def test_gates_passed_to_the_reader_are_checked() -> None:
     data = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
     with pytest.raises(ConfigError, match=r"^featureGates: Best: .* got an unknown feature gate$"):
@@ -75,7 +75,7 @@ def test_gates_handed_to_the_reader_are_checked() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(GATES))
-def test_a_gate_nobody_switched_has_its_default(name: str) -> None:
+def test_an_unset_gate_has_its_default(name: str) -> None:
     assert is_gate_on({}, name) is GATES[name].is_on
     if not GATES[name].is_locked:
         assert parse_feature_gates(f"{name}={not GATES[name].is_on}") == {

@@ -1,4 +1,4 @@
-"""The versions of KubeSchedulerConfiguration: their default plugins, fields and merge rules."""
+"""Generations: the default plugins, fields and merge rules of each version."""
 
 from typing import Any
 
@@ -136,7 +136,7 @@ def test_the_default_plugins_of_a_generation(plugins: Plugins, table: dict[str, 
 @pytest.mark.parametrize(
     "profiles", [pytest.param({}, id="no profile"), pytest.param({"profiles": [{}]}, id="empty")]
 )
-def test_a_file_that_says_nothing_has_them(
+def test_an_empty_file_has_them(
     version: str, table: dict[str, str], profiles: dict[str, Any]
 ) -> None:
     config = parse_config({**head(version), **profiles})
@@ -145,14 +145,14 @@ def test_a_file_that_says_nothing_has_them(
     assert config.profiles[0].scheduler_name == "default-scheduler"
 
 
-def test_a_provider_prepares_volume_restrictions_which_did_not_need_it_then() -> None:
+def test_a_provider_adds_the_pre_filter_that_volume_restrictions_needs_now() -> None:
     plugins = provider_config("DefaultProvider").profiles[0].plugins
 
     added = f"{PROVIDER_OF_20['preFilter']} VolumeRestrictions"
     assert written(plugins) == {**PROVIDER_OF_20, "preFilter": added}
 
 
-def test_a_provider_that_does_not_exist_is_named() -> None:
+def test_an_unknown_provider_is_reported() -> None:
     with pytest.raises(ConfigError) as caught:
         provider_config("Best")
 
@@ -162,7 +162,7 @@ def test_a_provider_that_does_not_exist_is_named() -> None:
 
 
 @pytest.mark.parametrize("version", OLDER)
-def test_selector_spread_is_back_without_default_spreading(version: str) -> None:
+def test_selector_spread_is_enabled_without_default_spreading(version: str) -> None:
     plugins = plugins_of(version, DefaultPodTopologySpread=False)
 
     points = {"multiPoint"} if version == "v1beta3" else {"preScore", "score"}
@@ -172,7 +172,7 @@ def test_selector_spread_is_back_without_default_spreading(version: str) -> None
     assert weighed.enabled[-1] == PluginRef("SelectorSpread", 1)
 
 
-def test_the_current_version_knows_nothing_of_that() -> None:
+def test_the_current_version_ignores_that_gate() -> None:
     assert plugins_of("v1", DefaultPodTopologySpread=False) == plugins_of("v1")
 
 
@@ -182,12 +182,12 @@ def test_the_current_version_knows_nothing_of_that() -> None:
         pytest.param({}, "NodeDeclaredFeatures", id="as it is"),
         pytest.param({"NodeDeclaredFeatures": False}, "DefaultBinder", id="without the feature"),
         pytest.param({"GangScheduling": True}, "GangScheduling", id="with gangs"),
-        pytest.param({"AllAlpha": True}, "GangScheduling", id="with all that is alpha"),
-        pytest.param({"AllBeta": False}, "DefaultBinder", id="without all that is beta"),
+        pytest.param({"AllAlpha": True}, "GangScheduling", id="with all alpha gates"),
+        pytest.param({"AllBeta": False}, "DefaultBinder", id="without all beta gates"),
         pytest.param(
             {"AllAlpha": True, "GangScheduling": False},
             "NodeDeclaredFeatures",
-            id="one gate goes before all",
+            id="one gate takes precedence over AllAlpha",
         ),
     ],
 )
@@ -306,7 +306,7 @@ REMOVED = {
 @pytest.mark.parametrize(
     ("version", "plugin"), [(version, name) for version in REMOVED for name in REMOVED[version]]
 )
-def test_plugins_a_version_refuses(version: str, plugin: str) -> None:
+def test_plugins_a_version_rejects(version: str, plugin: str) -> None:
     data = {**head(version), "profiles": [{"plugins": {"score": {"enabled": [{"name": plugin}]}}}]}
 
     with pytest.raises(ConfigError, match="expected a plugin that still exists") as caught:
@@ -316,7 +316,7 @@ def test_plugins_a_version_refuses(version: str, plugin: str) -> None:
 
 
 @pytest.mark.parametrize("plugin", [*REMOVED["v1beta2"], *REMOVED["v1beta3"], *REMOVED["v1"]])
-def test_the_first_version_refuses_none(plugin: str) -> None:
+def test_the_first_version_rejects_none(plugin: str) -> None:
     enabled = {"score": {"enabled": [{"name": plugin}]}}
     args = {"shape": [{"utilization": 0, "score": 0}]} if plugin.endswith("Ratio") else {}
     profile = {"plugins": enabled, "pluginConfig": [{"name": plugin, "args": args}]}
@@ -332,7 +332,11 @@ def test_the_first_version_refuses_none(plugin: str) -> None:
         pytest.param("v1beta1", {}, {}, "System", id="v1beta1 without constraints"),
         pytest.param("v1beta1", {"defaultConstraints": True}, {}, "List", id="v1beta1 guesses"),
         pytest.param(
-            "v1beta1", {"defaultingType": "List"}, {}, "List", id="what is written goes first"
+            "v1beta1",
+            {"defaultingType": "List"},
+            {},
+            "List",
+            id="an explicit value takes precedence",
         ),
         pytest.param(
             "v1beta1", {}, {"DefaultPodTopologySpread": False}, "List", id="v1beta1, gate off"
@@ -398,7 +402,7 @@ OLD_ARGS = [
         "NodeLabel",
         {"presentLabelsPreference": ["a"], "absentLabelsPreference": ["c", "a"]},
         'presentLabelsPreference[0]: expected a label other than absentLabelsPreference[1]; got "a"',
-        id="a label both liked and disliked",
+        id="a label both preferred and disliked",
     ),
     *(
         pytest.param(

@@ -28,7 +28,7 @@ JSON_HEAD = (
 
 
 def problems_of(data: Any, source: str = "s.yaml") -> list[str]:
-    """The lines of the error that reading `data` raises, without the name of the file."""
+    """The lines of the error from reading `data`, without the file's name."""
     with pytest.raises(ConfigError) as caught:
         parse_config(data, source)
     lines = str(caught.value).splitlines()
@@ -206,7 +206,7 @@ def test_numbers_and_notations(text: str | bytes, parallelism: int) -> None:
         pytest.param("a: [", None, id="not YAML"),
     ],
 )
-def test_what_is_not_a_configuration(text: str | bytes, expected: list[str] | None) -> None:
+def test_other_documents_are_rejected(text: str | bytes, expected: list[str] | None) -> None:
     found = problems_of(text)
 
     assert len(found) == 1
@@ -230,7 +230,7 @@ def test_what_is_not_a_configuration(text: str | bytes, expected: list[str] | No
         pytest.param(
             "profiles: [{plugins: {score: {foo: 1}}}]",
             ["profiles[0].plugins.score.foo: expected disabled or enabled; got an unknown field"],
-            id="far inside",
+            id="deeply nested",
         ),
         pytest.param(
             "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {weight: 1}}]}]",
@@ -376,11 +376,11 @@ def test_durations(written: str, expected: float) -> None:
     "written",
     [pytest.param(bad, id=bad) for bad in ("5", "s", "1d", "1s2", "1.2.3s", "--1s", "00")],
 )
-def test_what_is_no_duration(written: str) -> None:
+def test_invalid_durations(written: str) -> None:
     assert len(problems_of(HEAD + f"extenders: [{{httpTimeout: '{written}'}}]")) == 1
 
 
-def test_everything_that_is_wrong_is_said_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     text = """
 parallelism: 0
 parallelisms: 1
@@ -411,11 +411,11 @@ profiles:
     ]
 
 
-def test_a_field_that_could_not_be_read_is_reported_once() -> None:
+def test_an_unreadable_field_is_reported_once() -> None:
     text = "profiles: [{schedulerName: 1}, {schedulerName: b}]"
 
     assert problems_of(HEAD + text) == ["profiles[0].schedulerName: expected a text; got 1"]
 
 
-def test_default_config_survives_its_own_validation() -> None:
+def test_default_config_is_valid() -> None:
     assert parse_config(HEAD) == default_config()

@@ -1,4 +1,4 @@
-"""Policies: which plugins stand for predicates and priorities, and what is refused."""
+"""Policies: the plugins for predicates and priorities, and errors."""
 
 import json
 from typing import Any
@@ -56,7 +56,7 @@ def priority(name: str, weight: int = 1, **argument: Any) -> dict[str, Any]:
     return {"name": name, "weight": weight, **({"argument": argument} if argument else {})}
 
 
-def test_a_policy_that_says_nothing_has_the_defaults() -> None:
+def test_an_empty_policy_has_the_defaults() -> None:
     assert points_of(read()) == {
         "queueSort": ["PrioritySort"],
         "preFilter": [
@@ -102,7 +102,7 @@ def test_a_policy_that_says_nothing_has_the_defaults() -> None:
     }
 
 
-def test_empty_lists_leave_what_cannot_be_left_out() -> None:
+def test_empty_lists_keep_the_mandatory_plugins() -> None:
     assert points_of(read(predicates=[], priorities=[])) == {
         "queueSort": ["PrioritySort"],
         "filter": MANDATORY,
@@ -144,7 +144,7 @@ def test_a_predicate_is_a_filter(name: str, plugin: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["PodToleratesNodeTaints", "CheckNodeUnschedulable"])
-def test_a_mandatory_predicate_is_there_once(name: str) -> None:
+def test_a_mandatory_predicate_occurs_once(name: str) -> None:
     assert points_of(read(predicates=[predicate(name)], priorities=[]))["filter"] == MANDATORY
 
 
@@ -164,7 +164,7 @@ def test_general_predicates_are_four_filters_in_order() -> None:
     assert points["preFilter"] == ["NodeResourcesFit", "NodePorts"]
 
 
-def test_filters_stand_in_the_order_of_predicates_not_of_the_file() -> None:
+def test_filters_are_in_the_order_of_predicates_not_of_the_file() -> None:
     names = ["MatchInterPodAffinity", "NoVolumeZoneConflict", "NoDiskConflict", "HostName"]
 
     points = points_of(read(predicates=[predicate(name) for name in names], priorities=[]))
@@ -222,7 +222,7 @@ def test_selector_spread_without_default_spreading(name: str) -> None:
         pytest.param(["SelectorSpreadPriority", "EvenPodsSpreadPriority"], {}, "System", id="both"),
     ],
 )
-def test_where_constraints_come_from(
+def test_the_source_of_constraints(
     priorities: list[str], gates: dict[str, bool], defaulting: str
 ) -> None:
     config = read(gates, predicates=[], priorities=[priority(name) for name in priorities])
@@ -248,7 +248,7 @@ def test_a_plugin_of_two_priorities_keeps_the_first_weight() -> None:
     assert points_of(read(predicates=[], priorities=both))["score"] == ["PodTopologySpread=2"]
 
 
-def test_of_a_priority_that_is_there_twice_the_last_weight_counts() -> None:
+def test_the_last_weight_of_a_duplicate_priority_counts() -> None:
     twice = [priority("NodeAffinityPriority", 9), priority("NodeAffinityPriority", 4)]
 
     assert points_of(read(predicates=[], priorities=twice))["score"] == ["NodeAffinity=4"]
@@ -261,7 +261,7 @@ def test_equal_priority_is_left_out_with_a_note() -> None:
     assert reading.notes == ("priorities[0]: left out; EqualPriority prefers no node",)
 
 
-def test_custom_predicates_add_up_to_arguments() -> None:
+def test_custom_predicates_are_merged_into_arguments() -> None:
     config = read(
         predicates=[
             predicate("Zones", serviceAffinity={"labels": ["zone"]}),
@@ -279,7 +279,7 @@ def test_custom_predicates_add_up_to_arguments() -> None:
     assert args_of(config, "NodeLabel") == NodeLabelArgs(("a", "b"), ("c",))
 
 
-def test_custom_priorities_weigh_once_for_each_label() -> None:
+def test_custom_priorities_count_once_per_label() -> None:
     config = read(
         predicates=[],
         priorities=[
@@ -336,7 +336,7 @@ def test_the_weight_of_hard_affinity(weight: int) -> None:
     assert args_of(config, "InterPodAffinity") == InterPodAffinityArgs(weight)
 
 
-def test_a_weight_of_zero_is_none() -> None:
+def test_a_weight_of_zero_counts_as_unset() -> None:
     assert (
         args_of(read(hardPodAffinitySymmetricWeight=0), "InterPodAffinity").hard_pod_affinity_weight
         == 1
@@ -354,7 +354,7 @@ def test_all_predicates_can_be_checked(wanted: bool) -> None:
     assert read(alwaysCheckAllPredicates=wanted).always_check_all_predicates is wanted
 
 
-def test_extenders_are_those_of_today_with_a_timeout_in_nanoseconds() -> None:
+def test_extenders_are_converted_with_a_timeout_in_nanoseconds() -> None:
     extender = {
         "urlPrefix": "http://a",
         "filterVerb": "filter",
@@ -369,7 +369,7 @@ def test_extenders_are_those_of_today_with_a_timeout_in_nanoseconds() -> None:
     assert found.managed_resources[0].ignored_by_scheduler
 
 
-def test_case_does_not_matter_in_extenders_and_unknown_fields_are_noted() -> None:
+def test_extender_fields_are_case_insensitive_and_unknown_ones_are_noted() -> None:
     extender = {"URLPREFIX": "http://a", "EnableHTTPS": True, "apiVersion": "v1"}
 
     reading = parse_reading({**HEAD, "extenders": [extender]})
@@ -452,7 +452,7 @@ def test_the_forms_of_a_policy(text: str) -> None:
         ),
     ],
 )
-def test_a_config_map_without_a_good_policy(data: dict[str, str], problem: str) -> None:
+def test_a_config_map_without_a_valid_policy(data: dict[str, str], problem: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_config({"apiVersion": "v1", "kind": "ConfigMap", "data": data}, "m")
 

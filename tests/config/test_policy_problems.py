@@ -1,4 +1,4 @@
-"""Policies: what is refused, and how it is said."""
+"""Policies: rejected input and its messages."""
 
 from typing import Any
 
@@ -130,7 +130,7 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("policy", "problem"), PROBLEMS)
-def test_what_is_refused(policy: dict[str, Any], problem: str) -> None:
+def test_invalid_policies_are_rejected(policy: dict[str, Any], problem: str) -> None:
     assert problems_of(**policy) == [problem]
 
 

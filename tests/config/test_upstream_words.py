@@ -1,4 +1,4 @@
-"""The words of kube-scheduler for each problem: field, sort, detail and value."""
+"""kube-scheduler's wording of each problem: field, type, detail and value."""
 
 import json
 from typing import Any

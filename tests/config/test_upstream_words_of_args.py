@@ -1,4 +1,4 @@
-"""The words of kube-scheduler for each problem with the arguments of plugins."""
+"""kube-scheduler's wording of each problem with plugin arguments."""
 
 import json
 from typing import Any

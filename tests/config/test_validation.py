@@ -21,7 +21,7 @@ V1 = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConf
 
 
 def problems_of(fields: dict[str, Any]) -> list[str]:
-    """What is wrong with a configuration that has these fields, without the file's name."""
+    """The problems of a configuration with these fields, without the file's name."""
     try:
         parse_config({**V1, **fields}, "s")
     except ConfigError as error:
@@ -29,7 +29,7 @@ def problems_of(fields: dict[str, Any]) -> list[str]:
     return []
 
 
-def test_the_default_configuration_is_good() -> None:
+def test_the_default_configuration_is_valid() -> None:
     assert validate_config(default_config()) == []
 
 
@@ -47,7 +47,7 @@ def test_the_default_configuration_is_good() -> None:
         pytest.param(
             {"profiles": [{"percentageOfNodesToScore": -1}]},
             "profiles[0].percentageOfNodesToScore: expected a percentage from 0 to 100; got -1",
-            id="less than no nodes in a profile",
+            id="a negative percentage in a profile",
         ),
         pytest.param(
             {"podInitialBackoffSeconds": 0},
@@ -172,7 +172,7 @@ def test_leader_election_that_is_off_is_not_checked() -> None:
     assert problems_of({"leaderElection": off}) == []
 
 
-def test_removed_plugins_under_multi_point_are_left_to_the_registry() -> None:
+def test_removed_plugins_under_multi_point_are_checked_by_the_registry() -> None:
     plugins = {"multiPoint": {"enabled": [{"name": "EBSLimits"}]}}
 
     assert problems_of({"profiles": [{"plugins": plugins}]}) == []
@@ -196,13 +196,13 @@ def test_a_configuration_made_in_code_is_checked_too() -> None:
     ]
 
 
-def test_a_configuration_without_profiles_is_refused() -> None:
+def test_a_configuration_without_profiles_is_rejected() -> None:
     assert [str(problem) for problem in validate_config(SchedulerConfiguration())] == [
         "profiles: expected at least one profile; got an empty list"
     ]
 
 
-def test_two_good_profiles() -> None:
+def test_two_valid_profiles() -> None:
     config = SchedulerConfiguration(profiles=(default_profile("a"), default_profile("b")))
 
     assert validate_config(config) == []

@@ -1,7 +1,7 @@
-"""Conftest: the servers that the end-to-end tests run against: the embedded one, and a real one where it is installed.
+"""Conftest: the servers of the end-to-end tests: the embedded one, and a real one where it is installed.
 
-Tests that ask for `server` or `cluster` run once with each. Without the binaries the real half is not run, and the
-summary at the end says so.
+Tests that use `server` or `cluster` run once with each. Without the binaries the real half is
+skipped, and the summary at the end says so.
 """
 
 from collections.abc import Iterator

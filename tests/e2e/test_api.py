@@ -1,4 +1,5 @@
-"""The API as schedulers rely on it: what is refused, and how. Both servers have to give the same answers."""
+"""The API as schedulers rely on it: refusals and their form. Both servers must give the same
+responses."""
 
 from typing import Any
 
@@ -33,7 +34,7 @@ def bind(cluster: Cluster, name: str, node: str, uid: str = "") -> Answer:
 
 
 def outcome(answer: Answer) -> tuple[int, str]:
-    """The code and, of a refusal, its reason."""
+    """The code and, for a refusal, its reason."""
     is_refusal = answer.tree.get("kind") == "Status"
     return answer.status, answer.tree.get("reason", "") if is_refusal else ""
 
@@ -56,7 +57,7 @@ def test_a_pod_with_gates_is_not_bound(cluster: Cluster) -> None:
     assert outcome(bind(cluster, "gated", "a")) == (409, "Conflict")
 
 
-def test_a_patch_names_the_object_it_is_meant_for(cluster: Cluster) -> None:
+def test_a_patch_applies_only_to_the_named_object(cluster: Cluster) -> None:
     uid = cluster.pod("p")["metadata"]["uid"]
     path = cluster.path("Pod", "p") + "/status"
 
@@ -68,7 +69,7 @@ def test_a_patch_names_the_object_it_is_meant_for(cluster: Cluster) -> None:
     assert outcome(patch(uid)) == (200, "")
 
 
-def test_only_the_pod_that_was_meant_is_deleted(cluster: Cluster) -> None:
+def test_a_delete_with_a_uid_applies_only_to_that_pod(cluster: Cluster) -> None:
     uid = cluster.pod("p")["metadata"]["uid"]
     path = cluster.path("Pod", "p")
 
@@ -80,7 +81,7 @@ def test_only_the_pod_that_was_meant_is_deleted(cluster: Cluster) -> None:
     assert outcome(delete(uid)) == (404, "NotFound")
 
 
-def test_a_bound_pod_leaves_after_its_grace_period(cluster: Cluster) -> None:
+def test_a_bound_pod_is_deleted_after_its_grace_period(cluster: Cluster) -> None:
     cluster.node("a")
     cluster.pod("p", terminationGracePeriodSeconds=2, nodeName="a")
 
@@ -97,7 +98,9 @@ def test_a_bound_pod_leaves_after_its_grace_period(cluster: Cluster) -> None:
         pytest.param({}, (201, ""), id="as kube-scheduler writes it"),
         pytest.param({"eventTime": None}, (422, "Invalid"), id="without a time"),
         pytest.param({"action": ""}, (422, "Invalid"), id="without an action"),
-        pytest.param({"reportingController": ""}, (422, "Invalid"), id="from nobody"),
+        pytest.param(
+            {"reportingController": ""}, (422, "Invalid"), id="without a reporting controller"
+        ),
         pytest.param({"note": "x" * 1024}, (201, ""), id="a long note"),
         pytest.param({"note": "x" * 1025}, (422, "Invalid"), id="a note that is too long"),
         pytest.param({"type": "Strange"}, (422, "Invalid"), id="a type of its own"),
@@ -147,7 +150,7 @@ def test_extended_resources_have_limits(cluster: Cluster) -> None:
     assert cause["field"] == "spec.containers[0].resources.limits"
 
 
-def test_a_page_that_was_never_begun_is_refused(cluster: Cluster) -> None:
+def test_an_invalid_continue_token_is_refused(cluster: Cluster) -> None:
     answer = cluster.client.request("GET", "/api/v1/pods?limit=1&continue=nonsense")
 
     assert outcome(answer) == (400, "BadRequest")

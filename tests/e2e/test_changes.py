@@ -1,4 +1,4 @@
-"""Changes: what happens to nodes and pods while others wait."""
+"""Changes of nodes and pods while other pods are pending."""
 
 from bayplan.testing.live.cluster import Cluster
 
@@ -23,7 +23,7 @@ def test_a_taint_is_added_while_pods_wait(cluster: Cluster) -> None:
     assert set(cluster.wait_all_bound(3).values()) == {"a"}
 
 
-def test_a_node_is_deleted_and_comes_back(cluster: Cluster) -> None:
+def test_a_node_is_deleted_and_recreated(cluster: Cluster) -> None:
     cluster.node("a", room={"cpu": "2"})
     cluster.node("b", room={"cpu": "1"})
     cluster.start_scheduler()
@@ -42,8 +42,8 @@ def test_a_node_is_deleted_and_comes_back(cluster: Cluster) -> None:
     assert cluster.bindings.moved() == {}
 
 
-def test_room_comes_in_all_ways(cluster: Cluster) -> None:
-    """A node is added, is labelled, grows; a pod shrinks: each lets the pod that waits for it go."""
+def test_every_way_to_free_resources(cluster: Cluster) -> None:
+    """Adding, labelling and growing a node, and shrinking a pod, each let a pending pod run."""
     cluster.node("a", room={"cpu": "1"})
     cluster.start_scheduler()
     cluster.pod("there", {"cpu": "1"})

@@ -1,4 +1,5 @@
-"""Devices: ResourceClaims are allocated with the node, written before the pod is bound, and given back."""
+"""Devices: ResourceClaims are allocated with the node, written before the pod is bound, and
+deallocated."""
 
 from typing import Any
 
@@ -66,7 +67,7 @@ def test_a_claim_is_written_before_its_pod_is_bound(cluster: Cluster) -> None:
     assert given_to(status_of(cluster, "greedy")) == []
 
 
-def test_devices_that_are_given_back_are_given_out_again(cluster: Cluster) -> None:
+def test_deallocated_devices_are_allocated_again(cluster: Cluster) -> None:
     cluster.node("a")
     make_class(cluster)
     make_slice(cluster, "a", {"name": "gpu-0"})
@@ -87,8 +88,9 @@ def test_devices_that_are_given_back_are_given_out_again(cluster: Cluster) -> No
     assert given_to(status_of(cluster, "second")) == ["a/gpu-0"]
 
 
-def test_a_device_that_fails_to_come_is_freed_and_another_taken(cluster: Cluster) -> None:
-    """The pod waits in PreBind, its claim written; the device fails; claim and pod go to another node."""
+def test_a_device_that_fails_to_bind_is_replaced(cluster: Cluster) -> None:
+    """The pod waits in PreBind, its claim written; the device fails; claim and pod move to another
+    node."""
     cluster.node("a")
     cluster.node("b", unschedulable=True)
     make_class(cluster)

@@ -1,4 +1,4 @@
-"""The example extender: a real server, asked over real HTTP and HTTPS by a whole scheduler."""
+"""The example extender: a real server, called over HTTP and HTTPS by a whole scheduler."""
 
 import importlib.util
 import json
@@ -46,7 +46,7 @@ def example() -> Any:
 
 @pytest.fixture
 def serve(example: Any) -> Iterator[Callable[..., int]]:
-    """Starts the example on a free port, as often as wanted."""
+    """Starts the example on a free port, any number of times."""
     servers = []
 
     def start(**options: Any) -> int:
@@ -91,7 +91,7 @@ def test_no_licence_is_no_reason_to_preempt(serve: Callable[..., int]) -> None:
     assert "Extender" in attempt.unschedulable_plugins
 
 
-def test_pods_to_be_kept_are_not_pushed_out(serve: Callable[..., int]) -> None:
+def test_protected_pods_are_not_preempted(serve: Callable[..., int]) -> None:
     bench = make_bench(CAD, NONE, url=f"http://127.0.0.1:{serve()}", bindVerb="")
     keep = {"licence.example.com/keep": "please"}
     bench.add(
@@ -120,7 +120,7 @@ def test_https(serve: Callable[..., int], tmp_path: Path, trusting: bool) -> Non
     assert [attempt.node_name for attempt in bench.run()] == ["cad"]
 
 
-def test_the_scheduler_goes_on_without_a_server_and_finds_it_when_it_is_back(
+def test_the_scheduler_continues_without_the_server_and_uses_it_when_it_is_back(
     serve: Callable[..., int], example: Any
 ) -> None:
     gone = example.make_server()
@@ -167,7 +167,7 @@ def test_simulate_with_the_files_of_the_folder(serve: Callable[..., int], tmp_pa
     assert "3 node(s) had no licence for music" in json.dumps(pods["song"])
 
 
-def test_the_explanation_shows_what_the_extender_gave(
+def test_the_explanation_shows_the_scores_of_the_extender(
     serve: Callable[..., int], tmp_path: Path
 ) -> None:
     url = f"http://127.0.0.1:{serve()}"

@@ -1,4 +1,5 @@
-"""Faults: the scheduler is killed, the API server goes away. No pod is lost, none is bound twice."""
+"""Faults: the scheduler is killed, the API server is unreachable. No pod is lost, none is bound
+twice."""
 
 from collections import Counter
 
@@ -8,9 +9,9 @@ from bayplan.testing.live.follower import Key
 
 AWAY_S = 20
 RECOVERY_S = 120
-"""Whoever lost the API server looks for it less and less often, as clients of Kubernetes do."""
+"""Includes the backoff of clients that lost the API server."""
 SLOWLY = {"qps": 150, "burst": 50}
-"""So that there is a middle in which something can happen."""
+"""Slows binding down, so that faults can be injected in the middle."""
 
 
 def slowly(cluster: Cluster) -> dict[str, object]:
@@ -22,7 +23,7 @@ def count_bound(cluster: Cluster) -> int:
 
 
 def make_full_cluster(cluster: Cluster, nodes: int, pods_per_node: int) -> int:
-    """Nodes that hold just the pods that are made, and not one more; returns the number of pods."""
+    """Nodes with room for exactly the created pods; returns the number of pods."""
     for number in range(nodes):
         cluster.node(f"n-{number}", room={"cpu": f"{pods_per_node * 10}m"})
     total = nodes * pods_per_node
@@ -31,7 +32,7 @@ def make_full_cluster(cluster: Cluster, nodes: int, pods_per_node: int) -> int:
 
 
 def check_all_bound_once(cluster: Cluster, total: int, pods_per_node: int) -> None:
-    """Every pod has a node, no node has more than fit, and no pod ever had another node."""
+    """Check that every pod has a node, no node is overcommitted, and no pod ever had another node."""
     nodes = cluster.wait_all_bound(total, RECOVERY_S)
     assert len(nodes) == total
     assert max(Counter(nodes.values()).values()) == pods_per_node
@@ -51,7 +52,7 @@ def test_a_scheduler_is_killed_in_the_middle_of_a_thousand_pods(cluster: Cluster
     check_all_bound_once(cluster, total, 100)
 
 
-def test_the_api_server_goes_away_and_comes_back(cluster: Cluster) -> None:
+def test_the_api_server_is_restarted(cluster: Cluster) -> None:
     total = make_full_cluster(cluster, nodes=4, pods_per_node=100)
     scheduler = cluster.start_scheduler(**slowly(cluster))
     cluster.wait_all_bound(100)
@@ -68,8 +69,9 @@ def test_the_api_server_goes_away_and_comes_back(cluster: Cluster) -> None:
     assert cluster.wait_bound("late") == "new"
 
 
-def test_what_changes_while_the_scheduler_is_away_is_seen(cluster: Cluster) -> None:
-    """Restarted, it knows the cluster from the API server alone: nodes gone and new, pods gone and new."""
+def test_changes_during_a_restart_of_the_scheduler_are_seen(cluster: Cluster) -> None:
+    """After a restart it has the cluster from the API server alone: nodes and pods deleted and
+    added."""
     cluster.node("old", room={"cpu": "1"})
     first = cluster.start_scheduler()
     cluster.pod("there", {"cpu": "1"})

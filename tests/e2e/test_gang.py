@@ -32,7 +32,7 @@ def test_a_gang_is_bound_together_or_not_at_all(cluster: Cluster) -> None:
     names = make_gang(cluster, "red", 4)
     cluster.wait_refused(names[-1])
     cluster.pod("single", {"cpu": "1"})
-    assert cluster.wait_bound("single") == "a"  # three would have fit, and hold nothing
+    assert cluster.wait_bound("single") == "a"  # three would fit, but hold nothing
     assert [cluster.node_of(name) for name in names] == [""] * 4
     cluster.node("b", room={"cpu": "2"})
 

@@ -54,7 +54,7 @@ pytestmark = pytest.mark.skipif(not kubectls(), reason="not run: kubectl is not 
 
 
 class Kubectl:
-    """One kubectl, talking to one cluster in a namespace of its own."""
+    """One kubectl, for one cluster, with its own namespace."""
 
     def __init__(self, binary: str, kubeconfig: Path, home: Path) -> None:
         self._binary = binary
@@ -99,7 +99,7 @@ def kubectl(request: pytest.FixtureRequest, kubeconfig: Path, tmp_path: Path) ->
 
 
 def run_pod(kubectl: Kubectl, name: str, **spec: Any) -> None:
-    """`kubectl run` of a pod that leaves quickly."""
+    """`kubectl run` of a pod with a short grace period."""
     given = {"spec": {"terminationGracePeriodSeconds": 1, **spec}}
     kubectl("run", name, "--image=app:1", "--overrides", json.dumps(given))
 
@@ -157,7 +157,7 @@ def test_cordon_taint_label(kubectl: Kubectl) -> None:
     kubectl("label", "node", "node-2", "disk-")
 
 
-def test_pods_avoid_what_they_cannot_have(kubectl: Kubectl) -> None:
+def test_pods_without_a_feasible_node_stay_pending(kubectl: Kubectl) -> None:
     run_pod(kubectl, "solo", nodeSelector={"disk": "odd"})
 
     kubectl("wait", "--for=condition=PodScheduled=False", "pod/solo", "--timeout=30s")
@@ -211,7 +211,7 @@ def test_patches_and_server_side_apply(kubectl: Kubectl) -> None:
     assert (main["image"], main["env"][0]["value"]) == ("app:3", "red")
 
 
-def test_errors_are_told(kubectl: Kubectl) -> None:
+def test_errors_are_reported(kubectl: Kubectl) -> None:
     misspelt = DEPLOYMENT.replace("replicas:", "replica:")
     nameless = "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: [{name: a}]}\n"
 

@@ -1,4 +1,4 @@
-"""What the project ships as manifests, applied with the real kubectl to a fresh `bayplan up`."""
+"""The shipped manifests, applied with the real kubectl to a fresh `bayplan up`."""
 
 import json
 import os
@@ -79,7 +79,7 @@ def documents() -> dict[str, dict[str, object]]:
     return found
 
 
-def test_the_shipped_configuration_is_valid_and_names_the_lease_that_may_be_written() -> None:
+def test_the_shipped_configuration_is_valid_and_names_the_permitted_lease() -> None:
     trees = documents()
     config_map, role = trees["ConfigMap"], trees["Role"]
     config = parse_config(config_map["data"]["config.yaml"], "config.yaml")  # type: ignore[index]

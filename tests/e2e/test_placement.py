@@ -1,4 +1,4 @@
-"""Placement: every rule about where a pod may go, once each, by a scheduler that is a process of its own."""
+"""Placement: every placement rule once, by a scheduler as a separate process."""
 
 from collections import Counter
 from typing import Any
@@ -77,7 +77,7 @@ def test_taints_and_cordons(cluster: Cluster) -> None:
     assert "1 node(s) had untolerated taint(s)" in message
 
 
-def test_pods_keep_together_and_apart(cluster: Cluster) -> None:
+def test_pod_affinity_and_anti_affinity(cluster: Cluster) -> None:
     for name, zone in (("a1", "a"), ("a2", "a"), ("b1", "b")):
         cluster.node(name, labels={ZONE: zone})
     cluster.start_scheduler()
@@ -87,13 +87,13 @@ def test_pods_keep_together_and_apart(cluster: Cluster) -> None:
     together = {"requiredDuringSchedulingIgnoredDuringExecution": [near("db", ZONE)]}
     apart = {"requiredDuringSchedulingIgnoredDuringExecution": [near("db")]}
     cluster.pod("close", affinity={"podAffinity": together, "podAntiAffinity": apart})
-    cluster.pod("lonely", affinity={"podAffinity": {**both("nobody")}})
+    cluster.pod("lonely", affinity={"podAffinity": {**both("missing")}})
 
     other = {"a1": "a2", "a2": "a1"}[home]
     assert cluster.wait_bound("close") == other
     assert "didn't match pod affinity rules" in cluster.wait_refused("lonely")
 
-    # The pods that are there have a say, too: whoever carries the label must keep away from this one.
+    # Existing pods count, too: a pod with the label must keep away from this one.
     cluster.pod("shy", labels={"app": "shy"}, affinity={"podAntiAffinity": both("db", HOSTNAME)})
     cluster.wait_bound("shy")
     cluster.pod("db-2", labels={"app": "db"}, nodeSelector={HOSTNAME: cluster.node_of("shy")})
@@ -195,7 +195,7 @@ def test_the_node_that_has_the_image_is_chosen(cluster: Cluster) -> None:
     assert set(cluster.wait_all_bound(2).values()) == {"b"}
 
 
-def test_the_most_important_come_first(cluster: Cluster) -> None:
+def test_pods_of_higher_priority_come_first(cluster: Cluster) -> None:
     name = cluster.namespace
     cluster.make("PriorityClass", f"{name}-high", value=1000, preemptionPolicy="Never")
     cluster.make("PriorityClass", f"{name}-low", value=-5)
@@ -228,7 +228,7 @@ def test_scheduling_gates(cluster: Cluster) -> None:
     assert cluster.wait_bound("gated") == "a"
 
 
-def test_pods_of_other_schedulers_are_left_alone(cluster: Cluster) -> None:
+def test_pods_of_other_schedulers_are_ignored(cluster: Cluster) -> None:
     cluster.node("a")
     cluster.start_scheduler(
         profiles=[{"schedulerName": "default-scheduler"}, {"schedulerName": "second"}]
@@ -242,7 +242,7 @@ def test_pods_of_other_schedulers_are_left_alone(cluster: Cluster) -> None:
     assert cluster.node_of("foreign") == ""
 
 
-def test_what_happened_is_told(cluster: Cluster) -> None:
+def test_events_are_recorded(cluster: Cluster) -> None:
     cluster.node("a", room={"cpu": "1"})
     cluster.start_scheduler()
 

@@ -39,7 +39,7 @@ POD = {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example package, installed into a folder of its own."""
+    """The example package, installed into a separate folder."""
     folder = tmp_path_factory.mktemp("package")
     source, target = folder / "source", folder / "site"
     shutil.copytree(PACKAGE, source)
@@ -89,7 +89,7 @@ def test_the_package_passes_its_own_tests(site: Path, tmp_path: Path) -> None:
 
 
 def offer(folder: Path, module: str, source: str | None) -> None:
-    """A package made by hand that offers `Broken` from `module`."""
+    """A handmade package with `Broken` from `module`."""
     if source is not None:
         (folder / f"{module}.py").write_text(source)
     info = folder / "broken_package-1.0.dist-info"
@@ -117,7 +117,7 @@ def offer(folder: Path, module: str, source: str | None) -> None:
         ),
     ],
 )
-def test_a_plugin_that_fails_to_import_is_named_with_the_reason(
+def test_a_plugin_that_fails_to_import_is_reported_with_the_reason(
     module: str,
     source: str | None,
     reason: str,

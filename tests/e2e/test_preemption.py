@@ -1,4 +1,4 @@
-"""Preemption: room is made for pods that matter more, by deleting others gracefully."""
+"""Preemption: pods of lower priority are deleted gracefully for those of higher priority."""
 
 import time
 
@@ -13,20 +13,20 @@ GRACE_S = 3
 
 @pytest.fixture
 def high(cluster: Cluster) -> str:
-    """The name of a class of pods that may preempt."""
+    """The name of a priority class that may preempt."""
     name = f"{cluster.namespace}-high"
     cluster.make("PriorityClass", name, value=1000)
     return name
 
 
 def wait_leaving(cluster: Cluster, name: str) -> Tree:
-    """Wait until the pod is on its way out, and return it."""
+    """Wait until the pod is terminating, and return it."""
 
     def look(pods: dict[Key, Tree]) -> Tree:
         pod = pods.get((cluster.namespace, name), {})
         return pod if "deletionTimestamp" in pod.get("metadata", {}) else {}
 
-    return cluster.pods.wait(look, f"pod {name} is on its way out")
+    return cluster.pods.wait(look, f"pod {name} is terminating")
 
 
 def test_a_victim_has_its_grace_period(cluster: Cluster, high: str) -> None:
@@ -53,7 +53,7 @@ def test_a_victim_has_its_grace_period(cluster: Cluster, high: str) -> None:
     assert time.monotonic() - began >= GRACE_S - 1  # the API counts in whole seconds
 
 
-def test_the_least_important_are_taken_and_no_more_than_needed(cluster: Cluster, high: str) -> None:
+def test_the_fewest_and_least_important_victims_are_chosen(cluster: Cluster, high: str) -> None:
     low = f"{cluster.namespace}-low"
     cluster.make("PriorityClass", low, value=-10)
     cluster.node("a", room={"cpu": "2"})
@@ -87,7 +87,7 @@ def test_disruption_budgets_are_spared(cluster: Cluster, high: str) -> None:
     assert cluster.node_of("guarded") == "a"
 
 
-def test_whoever_must_not_preempt_waits(cluster: Cluster) -> None:
+def test_a_pod_with_preemption_policy_never_waits(cluster: Cluster) -> None:
     polite = f"{cluster.namespace}-polite"
     cluster.make("PriorityClass", polite, value=1000, preemptionPolicy="Never")
     cluster.node("a", room={"cpu": "1"})

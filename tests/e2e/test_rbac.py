@@ -1,4 +1,5 @@
-"""What deploy/ grants is what the scheduler needs, no less and no more: by the authorizer of a real kube-apiserver."""
+"""RBAC: deploy/ grants exactly what the scheduler needs, checked by the authorizer of a real
+kube-apiserver."""
 
 import ssl
 import subprocess
@@ -38,14 +39,15 @@ START_S = 60.0
 SELDOM = {
     # Checked by the API server itself when the status of a claim is written: not a request.
     Asked("patch", "resource.k8s.io", "resourceclaims/binding"),
-    # When the connection is lost while a pod is being bound.
+    # Needed when the connection is lost during a binding.
     Asked("get", "", "pods"),
-    # When the claim for the extended resources of a pod was made, and then the pod could not be bound.
+    # Needed when the claim for a pod's extended resources was created, and then the pod could not
+    # be bound.
     Asked("delete", "resource.k8s.io", "resourceclaims"),
 }
-"""Granted and needed, but not seen here."""
+"""Granted and needed, but not exercised here."""
 NOT_SERVED = {Asked(verb, "scheduling.k8s.io", "podgroups") for verb in ("list", "watch")}
-"""Unless it is switched on."""
+"""Needed only when enabled."""
 WAITING = ("one", "other", "third")
 
 
@@ -56,7 +58,7 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
 
 @pytest.fixture(scope="module")
 def plane(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A real control plane with what deploy/10-rbac.yaml makes."""
+    """A real control plane with the objects of deploy/10-rbac.yaml."""
     if missing_assets():
         missing = ", ".join(missing_assets())
         pytest.skip(f"NOT RUN against a real kube-apiserver: no {missing} in {assets_folder()}")
@@ -89,7 +91,7 @@ def make_token(client: Client, account: str) -> str:
 
 
 def kubeconfig_of(plane: ControlPlane, account: str, folder: Path) -> Path:
-    """The way to the server for a service account."""
+    """A client of the server for a service account."""
     config = yaml.safe_load(plane.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": make_token(Client(plane.kubeconfig), account)}
     path = folder / f"{account}.kubeconfig"
@@ -98,7 +100,7 @@ def kubeconfig_of(plane: ControlPlane, account: str, folder: Path) -> Path:
 
 
 class Running:
-    """`bayplan run` as deploy/ has it, with the service account's token."""
+    """`bayplan run` as in deploy/, with the service account's token."""
 
     def __init__(self, plane: ControlPlane, folder: Path) -> None:
         config_map = yaml.safe_load((DEPLOY / "20-config.yaml").read_text())
@@ -112,7 +114,7 @@ class Running:
         self.process.wait_until(self._is_ready, "ready", START_S)
 
     def get(self, path: str, token: str | None = None) -> int:
-        """The status of the answer."""
+        """The status of the response."""
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -139,7 +141,7 @@ def running(plane: ControlPlane, tmp_path: Path) -> Iterator[Running]:
 
 
 def make_storage(cluster: Cluster) -> None:
-    """A claim for which a volume has to be made, and one for which there is one."""
+    """A claim that needs a new volume, and one with an existing volume."""
     wants = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     wait = {"volumeBindingMode": "WaitForFirstConsumer"}
     for name, provisioner in {
@@ -182,7 +184,7 @@ def uses_volume(claim: str) -> dict[str, Any]:
 
 
 def granted() -> set[Asked]:
-    """What deploy/10-rbac.yaml lets the scheduler do."""
+    """The permissions of the scheduler in deploy/10-rbac.yaml."""
     return {
         Asked(verb, group, resource)
         for tree in roles()
@@ -193,7 +195,7 @@ def granted() -> set[Asked]:
     }
 
 
-def test_nothing_is_forbidden_and_nothing_is_granted_in_vain(
+def test_nothing_is_forbidden_and_no_permission_is_unused(
     plane: ControlPlane, cluster: Cluster, running: Running, audit: Audit, tmp_path: Path
 ) -> None:
     cluster.node("a", room={"cpu": "4"})
@@ -213,7 +215,7 @@ def test_nothing_is_forbidden_and_nothing_is_granted_in_vain(
     assert cluster.wait_bound("victim") == "a"
     cluster.pod("vip", {"cpu": "3"}, priorityClassName=f"{cluster.namespace}-high", **mine)
     assert cluster.wait_bound("vip") == "a"
-    # All want the room that is given back; what is said of a pod for the second time is counted, not repeated.
+    # All need the freed resources; a repeated event of a pod is counted, not sent again.
     for name in WAITING:
         cluster.pod(name, {"cpu": "3"}, **mine)
         cluster.wait_refused(name, "Insufficient cpu")
@@ -232,7 +234,7 @@ def test_nothing_is_forbidden_and_nothing_is_granted_in_vain(
 
 
 def pass_on(cluster: Cluster, holder: str) -> str:
-    """Take the pod away that has the room; returns the name of the one that has it then."""
+    """Delete the pod that has the resources; return the name of the one that gets them."""
     cluster.client.delete(cluster.path("Pod", holder), gracePeriodSeconds=0)
     cluster.wait_gone(holder)
 
@@ -244,7 +246,7 @@ def pass_on(cluster: Cluster, holder: str) -> str:
 
 
 def take_snapshot(kubeconfig: Path, file: Path) -> set[str]:
-    """The kinds in a snapshot that was taken with the rights of the scheduler."""
+    """The kinds in a snapshot taken with the scheduler's permissions."""
     command = [sys.executable, "-m", "bayplan.cli.main", "snapshot"]
     given = ["--kubeconfig", str(kubeconfig), "--to", str(file)]
     done = subprocess.run([*command, *given], capture_output=True, text=True, timeout=START_S)
@@ -252,7 +254,7 @@ def take_snapshot(kubeconfig: Path, file: Path) -> set[str]:
     return {tree["kind"] for tree in yaml.safe_load_all(file.read_text())}
 
 
-def test_who_may_see_the_metrics_is_what_the_api_server_says(
+def test_access_to_the_metrics_is_delegated_to_the_api_server(
     plane: ControlPlane, running: Running
 ) -> None:
     client = Client(plane.kubeconfig)
@@ -284,7 +286,8 @@ def test_who_may_see_the_metrics_is_what_the_api_server_says(
         for path in ("/metrics", "/configz", "/page/state", "/readyz", "/page/")
     }
 
-    # Whoever shows no token is system:anonymous, as for kube-scheduler: known, but not allowed.
+    # Without a token the user is system:anonymous, as for kube-scheduler: authenticated, but not
+    # allowed.
     assert statuses == {
         "/metrics": [403, 401, 403, 200, 200],
         "/configz": [403, 401, 403, 403, 200],

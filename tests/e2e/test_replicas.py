@@ -1,4 +1,4 @@
-"""Replicas: several schedulers, of which one at a time has the lease and binds."""
+"""Replicas: several schedulers, of which one at a time holds the lease and binds."""
 
 import signal
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from bayplan.testing.live.processes import Process
 
 LEASE_S, RETRY_S = 5, 1
 SLOW_S = 5
-"""What requests may take on a machine with much to do."""
+"""Allowance for requests on a busy machine."""
 
 
 class Replicas:
@@ -32,7 +32,7 @@ class Replicas:
             self._renewals[holder(lease)] = moment(lease, "renewTime")
 
     def last_renewal_of(self, name: str) -> float:
-        """When that one was last seen to renew the lease."""
+        """When the given holder was last seen to renew the lease."""
         return self._renewals[name]
 
     def start(self, lease_s: int = LEASE_S) -> Process:
@@ -54,7 +54,7 @@ class Replicas:
         )
 
     def wait_leader(self, other_than: str = "", timeout_s: float = 60) -> Tree:
-        """Wait until somebody else has the lease, and return it."""
+        """Wait until another scheduler holds the lease, and return it."""
 
         def look(leases: dict[Key, Tree]) -> Tree:
             lease = leases.get(("kube-system", self._name), {})
@@ -100,13 +100,14 @@ def test_the_leader_is_killed(cluster: Cluster, replicas: Replicas) -> None:
     assert len(nodes) == 500
     assert cluster.bindings.moved() == {}
     assert max(list(nodes.values()).count(node) for node in set(nodes.values())) == 100
-    # The other looks at the lease once in up to 2.2 retry periods, and takes it when it has not changed for the lease.
+    # The other reads the lease once in up to 2.2 retry periods, and takes it when it has not
+    # changed for the lease duration.
     waited_s = moment(second, "acquireTime") - replicas.last_renewal_of(holder(first))
     assert waited_s <= LEASE_S + 2 * 2.2 * RETRY_S + SLOW_S
     assert second["spec"]["leaseTransitions"] == first["spec"].get("leaseTransitions", 0) + 1
 
 
-def test_a_leader_that_is_told_to_end_hands_over_at_once(
+def test_a_terminated_leader_releases_the_lease_at_once(
     cluster: Cluster, replicas: Replicas
 ) -> None:
     cluster.node("a")
@@ -124,7 +125,7 @@ def test_a_leader_that_is_told_to_end_hands_over_at_once(
     assert status == 0
 
 
-def test_a_leader_that_lost_the_lease_binds_no_more(cluster: Cluster, replicas: Replicas) -> None:
+def test_a_leader_that_lost_the_lease_stops_binding(cluster: Cluster, replicas: Replicas) -> None:
     cluster.node("a")
     frozen = replicas.start()
     first = replicas.wait_leader()

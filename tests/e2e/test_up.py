@@ -1,4 +1,4 @@
-"""`bayplan up` as a process: what it says, how it ends, and what is left when it is killed."""
+"""`bayplan up` as a process: output, exit, and durability when killed."""
 
 import http.client
 import json
@@ -86,7 +86,7 @@ def test_pods_of_a_file_are_scheduled(tmp_path: Path) -> None:
         assert event["object"]["spec"]["nodeName"] == "only"
 
 
-def test_what_was_acknowledged_is_there_after_kill_9(tmp_path: Path) -> None:
+def test_acknowledged_writes_survive_kill_9(tmp_path: Path) -> None:
     acknowledged: dict[str, str] = {}
     with up("--data-dir", str(tmp_path), "--no-scheduler") as (process, port):
         enough = threading.Event()
@@ -131,7 +131,7 @@ def test_what_was_acknowledged_is_there_after_kill_9(tmp_path: Path) -> None:
         pytest.param(["--data-dir", "/dev/null/x"], "expected a database", id="no folder"),
     ],
 )
-def test_faults_are_one_line(arguments: list[str], words: str, tmp_path: Path) -> None:
+def test_errors_are_one_line(arguments: list[str], words: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bayplan.cli.main", "up", *arguments]
 
     done = subprocess.run(
@@ -143,7 +143,7 @@ def test_faults_are_one_line(arguments: list[str], words: str, tmp_path: Path) -
     assert "Traceback" not in done.stderr
 
 
-def test_a_port_that_is_taken_is_named() -> None:
+def test_a_port_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         command = [sys.executable, "-m", "bayplan.cli.main", "up", "--port", port]
@@ -155,7 +155,7 @@ def test_a_port_that_is_taken_is_named() -> None:
     assert f"port {port}: expected a free port" in done.stderr
 
 
-def test_a_manifest_that_makes_no_sense_is_named(tmp_path: Path) -> None:
+def test_an_invalid_manifest_is_reported(tmp_path: Path) -> None:
     manifest = tmp_path / "bad.yaml"
     manifest.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: []}\n")
     command = [sys.executable, "-m", "bayplan.cli.main", "up", "-f", str(manifest)]
@@ -178,7 +178,7 @@ class OnlyLast(FilterPlugin):
 """
 
 
-def test_plugins_of_a_file_take_part(tmp_path: Path) -> None:
+def test_plugins_of_a_file_are_used(tmp_path: Path) -> None:
     plugin = tmp_path / "only_last.py"
     plugin.write_text(PLUGIN)
     pod = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "a", "image": "x"}]}}
@@ -203,7 +203,7 @@ def test_plugins_of_a_file_take_part(tmp_path: Path) -> None:
         pytest.param("{", id="no YAML"),
     ],
 )
-def test_a_file_of_somebody_else_is_not_overwritten(text: str, tmp_path: Path) -> None:
+def test_a_foreign_file_is_not_overwritten(text: str, tmp_path: Path) -> None:
     precious = tmp_path / "config"
     precious.write_text(text)
     command = [sys.executable, "-m", "bayplan.cli.main", "up", "--kubeconfig", str(precious)]
@@ -215,7 +215,7 @@ def test_a_file_of_somebody_else_is_not_overwritten(text: str, tmp_path: Path) -
     assert precious.read_text() == text
 
 
-def test_a_kubeconfig_of_its_own_is_written_anew(tmp_path: Path) -> None:
+def test_its_own_kubeconfig_is_overwritten(tmp_path: Path) -> None:
     path = str(tmp_path / "kubeconfig")
     for _ in range(2):
         with up("--kubeconfig", path) as (_, port):

@@ -1,4 +1,4 @@
-"""Volumes: claims and the nodes that reach them, bound, chosen or made by the scheduler's word."""
+"""Volumes: claims and the nodes that reach them: bound, selected or provisioned."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ def test_a_pod_goes_where_its_volume_is(cluster: Cluster) -> None:
     assert 'persistentvolumeclaim "missing" not found' in cluster.wait_refused("lost")
 
 
-def test_a_volume_is_made_where_the_pod_goes(cluster: Cluster) -> None:
+def test_a_volume_is_provisioned_for_the_pods_node(cluster: Cluster) -> None:
     cluster.node("a")
     cluster.node("b", labels={"disk": "fast"})
     make_claim(cluster, "data", make_class(cluster))
@@ -96,7 +96,7 @@ def test_a_volume_is_chosen_with_the_node(cluster: Cluster) -> None:
     assert cluster.wait_bound("second") == "a"
 
 
-def test_a_node_takes_only_so_many_volumes(cluster: Cluster) -> None:
+def test_the_volume_limit_of_a_node(cluster: Cluster) -> None:
     cluster.node("a")
     driver = {"name": "test.bayplan.dev", "nodeID": "a", "allocatable": {"count": 1}}
     cluster.make("CSINode", "a", spec={"drivers": [{**driver, "topologyKeys": [HOSTNAME]}]})

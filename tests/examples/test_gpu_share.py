@@ -1,4 +1,4 @@
-"""The example GpuShare: no GPU is ever given out twice."""
+"""The example GpuShare: no GPU is allocated twice."""
 
 import importlib.util
 from collections import defaultdict
@@ -64,7 +64,7 @@ def test_conformance() -> None:
         st.one_of(st.integers(1, 999), st.sampled_from([0, 1000, 2000])), min_size=1, max_size=30
     ),
 )
-def test_no_gpu_is_given_out_twice(gpus: list[int], wanted: list[int]) -> None:
+def test_no_gpu_is_allocated_twice(gpus: list[int], wanted: list[int]) -> None:
     nodes = [
         make_node(f"n{i}", cpu="64", extended={GPU_MILLI: count * 1000})
         for i, count in enumerate(gpus)
@@ -88,7 +88,7 @@ def test_no_gpu_is_given_out_twice(gpus: list[int], wanted: list[int]) -> None:
             for gpu in given_out:
                 used[result.attempt.node_name, gpu] += min(milli, 1000)
     assert all(amount <= 1000 for amount in used.values())
-    for result in report.pending:  # nobody waits who would fit
+    for result in report.pending:  # no pod that fits is left pending
         milli = result.pod.requests.get(GPU_MILLI, 0)
         for i, count in enumerate(gpus):
             free = tuple(1000 - used[f"n{i}", gpu] for gpu in range(count))

@@ -1,4 +1,4 @@
-"""The example notebook runs from top to bottom, and what it says is so."""
+"""The example notebook runs from top to bottom, and its statements hold."""
 
 import os
 import subprocess

@@ -1,9 +1,9 @@
-"""The life of claims under anything that may happen: no device is ever given to two of them.
+"""Resource claims under random events: no device is ever allocated to two of them.
 
-A scheduler on a cluster whose watch lags behind and whose writes may be slow, conflict or fail, with a plugin that
-rejects pods at every step of their way, and drivers that change what they offer. After each step, as the cluster has
-it, every device has one user (or as many as it has room for); at the end the chaos stops, and what the scheduler counts
-as given out is what claims have.
+A scheduler on a cluster whose watch lags behind and whose writes may be slow, conflict or fail,
+with a plugin that rejects pods at every extension point, and drivers that change their devices.
+After each step every device in the cluster has one user (or as many as it has room for); at the end
+the faults stop, and the scheduler's allocated devices must equal those of the claims.
 """
 
 import asyncio
@@ -105,13 +105,13 @@ WAYS = {
 
 
 class Chaos(Scripted):
-    """Behaves as drawn."""
+    """Behaves as generated."""
 
     name = "Chaos"
 
 
 class LaggingCluster:
-    """A cluster over a network: what is read is behind what was written; writes may take time, or fail."""
+    """A cluster over a network: reads lag behind writes; writes may be slow or fail."""
 
     def __init__(self) -> None:
         self.real = MemoryCluster()
@@ -138,7 +138,7 @@ class LaggingCluster:
             self.deliver()
 
     def deliver(self, count: int | None = None) -> None:
-        """Let the scheduler see what happened."""
+        """Deliver the events to the scheduler."""
         while self.news and count != 0:
             old, new = self.news.popleft()
             obj = new if new is not None else old
@@ -179,7 +179,7 @@ class LaggingCluster:
 
     def bind(self, pod: Pod, node_name: str) -> None:
         if self.fails_to_bind:
-            raise ApiError("the server is not there")
+            raise ApiError("the server is unreachable")
         self.real.bind(pod, node_name)
 
     def update(self, obj: Any) -> Any:
@@ -212,7 +212,7 @@ class LaggingCluster:
 
 
 class Life(RuleBasedStateMachine):
-    """Pods, slices and nodes come and go, time passes, plugins and writes misbehave."""
+    """Adds and deletes pods, slices and nodes, advances the clock, and injects faults into plugins and writes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -257,7 +257,7 @@ class Life(RuleBasedStateMachine):
             self.offer(name, pool)
 
     def offer(self, node: str, pool: str) -> None:
-        """Let the driver of a node offer devices, in a new generation of its pool."""
+        """Publish devices of a node's driver, in a new generation of its pool."""
         for old in [s for s in self.real.list("ResourceSlice") if s.spec.pool.name == node]:
             self.real.delete(old)
         self.made += 1
@@ -280,7 +280,7 @@ class Life(RuleBasedStateMachine):
             )
             self.real.add(counters)
 
-    # What happens
+    # Rules
 
     @rule(node=st.sampled_from(NODES), pool=st.sampled_from(sorted(POOLS)))
     def a_driver_offers_something_else(self, node: str, pool: str) -> None:
@@ -344,16 +344,16 @@ class Life(RuleBasedStateMachine):
         cluster.is_slow = {"slow": True, "quick": False}.get(mood, cluster.is_slow)
         cluster.fails_to_bind = {"no bind": True, "bind": False}.get(mood, cluster.fails_to_bind)
         if mood == "conflict":
-            cluster.failures.append(ConflictError("somebody else was faster"))
+            cluster.failures.append(ConflictError("another writer was faster"))
         elif mood == "fail":
-            cluster.failures.append(ApiError("the server is not there"))
+            cluster.failures.append(ApiError("the server is unreachable"))
 
     @rule(lags=st.booleans(), count=st.integers(0, 5))
     def the_watch_lags(self, lags: bool, count: int) -> None:
         self.cluster.is_lagging = lags
         self.cluster.deliver(count if lags else None)
 
-    # What must hold
+    # Invariants
 
     @invariant()
     def no_device_has_two_users(self) -> None:
@@ -388,7 +388,8 @@ class Life(RuleBasedStateMachine):
                 assert selector is None or selector.matches({}, pod.node_name)
 
     def teardown(self) -> None:
-        """Let the chaos stop: what is counted as in use is what claims have, and nobody waits who need not."""
+        """Stop the faults: the allocated devices equal those of the claims, and no pod is pending
+        unnecessarily."""
         if not self.real.list("DeviceClass"):
             return
         self.cluster.is_lagging = self.cluster.is_slow = self.cluster.fails_to_bind = False
@@ -396,7 +397,7 @@ class Life(RuleBasedStateMachine):
         self.chaos.answers.clear()
         self.cluster.deliver()
         if not self.real.count("Node"):
-            self.real.add(make_node("a", cpu="8"))  # without any, pods are tried for ever
+            self.real.add(make_node("a", cpu="8"))  # without any, pods are retried for ever
         self.settle()
         devices = Devices.of(self.scheduler.profiles["default-scheduler"].handle)
         devices.follow()
@@ -417,7 +418,7 @@ class Life(RuleBasedStateMachine):
             while self.scheduler.schedule_one() is not None:
                 self.claims.run()
                 attempts += 1
-                assert attempts < 3_000, "pods are tried again and again"
+                assert attempts < 3_000, "pods are retried without end"
             if self.scheduler.is_settled:
                 return
             due = self.scheduler.next_timer()

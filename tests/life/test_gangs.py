@@ -1,4 +1,4 @@
-"""Gangs: all members of a group are bound or none is, and no group keeps another from its turn."""
+"""Gangs: all members of a group are bound or none is, and no group starves another."""
 
 import os
 from collections import Counter
@@ -36,14 +36,14 @@ class Gangs(Scenario):
         options.setdefault("profile", COSCHEDULING)
         super().__init__(*objects, **options)
         self.finished: set[str] = set()
-        """Groups of which a member was deleted after it was bound."""
+        """Groups with a member that was deleted after it was bound."""
 
     def run(self) -> list[Attempt]:
         attempts = []
         while (attempt := self.scheduler.schedule_one()) is not None:
             attempts.append(attempt)
             self.check_whole()
-            assert len(attempts) < 5_000, "pods are tried again and again"
+            assert len(attempts) < 5_000, "pods are retried without end"
         return attempts
 
     def advance(self, seconds: float = 0) -> list[Attempt]:
@@ -52,7 +52,7 @@ class Gangs(Scenario):
         return attempts
 
     def bound(self) -> Counter[str]:
-        """How many pods of each group are bound."""
+        """The number of bound pods per group."""
         pods = [pod for pod in self.cluster.list("Pod") if pod.node_name]
         return Counter(group for pod in pods if (group := labelled_group_of(pod)))
 
@@ -67,7 +67,7 @@ class Gangs(Scenario):
                 assert count >= needed[group], f"{count} of {needed[group]} of {group} are bound"
 
     def is_at_rest(self) -> bool:
-        """Whether nothing is held that nobody uses."""
+        """Check that no resources are held without a pod."""
         return len(self.scheduler.waiting_pods) == 0 and self.scheduler.is_settled
 
 
@@ -76,7 +76,7 @@ def nodes(count: int, cpu: int = 10, **offers: Any) -> list[Any]:
 
 
 def interleaved(*gangs: list[Pod]) -> list[Pod]:
-    """One of each in turn, as when many workloads start at the same time."""
+    """The pods interleaved, as when many workloads start at the same time."""
     longest = max(map(len, gangs))
     return [pods[turn] for turn in range(longest) for pods in gangs if turn < len(pods)]
 
@@ -85,7 +85,8 @@ def interleaved(*gangs: list[Pod]) -> list[Pod]:
 
 
 def test_a_gang_of_a_hundred_among_competing_gangs() -> None:
-    """Room for one big gang, or for two small ones, at a time: each gets its turn, none is bound in part."""
+    """Room for one big gang, or for two small ones, at a time: each is bound eventually, none in
+    part."""
     gangs = Gangs(*nodes(10))  # 100 cores
     sizes = {"big": 100, "half": 50, "other-half": 50, "most": 80, "ten": 10}
     gangs.add(*interleaved(*(gang(name, size) for name, size in sizes.items())))
@@ -96,7 +97,7 @@ def test_a_gang_of_a_hundred_among_competing_gangs() -> None:
         assert all(count == sizes[name] for name, count in bound.items())
         done += bound
         assert gangs.is_at_rest()
-        for pod in list(gangs.cluster.list("Pod")):  # those that run finish
+        for pod in list(gangs.cluster.list("Pod")):  # the running ones finish
             if pod.node_name:
                 gangs.finished.add(str(labelled_group_of(pod)))
                 gangs.cluster.delete(pod)
@@ -107,7 +108,7 @@ def test_a_gang_of_a_hundred_among_competing_gangs() -> None:
     assert gangs.cluster.count("Pod") == 0
 
 
-def test_a_gang_of_a_hundred_that_fits_is_bound_whatever_else_there_is() -> None:
+def test_a_gang_of_a_hundred_that_fits_is_bound_among_other_pods() -> None:
     gangs = Gangs(*nodes(10))
     gangs.add(*interleaved(gang("huge", 101), gang("big", 100), gang("vast", 500)))
 
@@ -128,7 +129,7 @@ def test_the_more_important_gang_comes_first() -> None:
     assert gangs.is_at_rest()
 
 
-def test_gangs_that_do_not_fit_rest_and_are_not_tried_again_and_again() -> None:
+def test_gangs_that_do_not_fit_are_not_retried_without_end() -> None:
     gangs = Gangs(*nodes(1))
     gangs.add(*interleaved(*(gang(f"g{number}", 11) for number in range(5))))
 
@@ -144,7 +145,7 @@ def test_gangs_that_do_not_fit_rest_and_are_not_tried_again_and_again() -> None:
     assert gangs.is_at_rest()
 
 
-def test_a_gang_waits_for_room_and_gets_it() -> None:
+def test_a_gang_is_bound_when_resources_are_freed() -> None:
     gangs = Gangs(*nodes(1))
     gangs.add(*(make_pod(f"single-{number}", cpu=CPU) for number in range(5)))
     gangs.settle()
@@ -162,7 +163,7 @@ def test_a_gang_waits_for_room_and_gets_it() -> None:
     assert gangs.bound() == {"g": 8}
 
 
-def test_what_a_waiting_gang_holds_is_given_back_to_single_pods() -> None:
+def test_resources_of_a_waiting_gang_are_released_to_single_pods() -> None:
     gangs = Gangs(*nodes(1))
     gangs.add(*gang("g", 11))
     gangs.add(*(make_pod(f"single-{number}", cpu="5") for number in range(2)))
@@ -173,11 +174,11 @@ def test_what_a_waiting_gang_holds_is_given_back_to_single_pods() -> None:
     assert [gangs.part_of(f"single-{number}") for number in range(2)] == ["bound", "bound"]
 
 
-# Members that cannot make it
+# Members that cannot be placed
 
 
 @pytest.mark.parametrize("priority", [-1, 0, 1])
-def test_members_that_fit_nowhere_do_not_stop_a_gang_that_can_do_without(priority: int) -> None:
+def test_infeasible_members_beyond_the_minimum_do_not_stop_a_gang(priority: int) -> None:
     gangs = Gangs(*nodes(1))
     gangs.add(*gang("g", 6, needed=4))
     gangs.add(*(member("g", number, 4, cpu="100", priority=priority) for number in range(6, 8)))
@@ -188,7 +189,7 @@ def test_members_that_fit_nowhere_do_not_stop_a_gang_that_can_do_without(priorit
     assert gangs.is_at_rest()
 
 
-def test_a_member_that_fits_nowhere_stops_a_gang_that_needs_it() -> None:
+def test_an_infeasible_member_below_the_minimum_stops_a_gang() -> None:
     gangs = Gangs(*nodes(1))
     gangs.add(*gang("g", 3, needed=4), member("g", 3, 4, cpu="100"))
     gangs.add(*gang("other", 10))
@@ -199,7 +200,7 @@ def test_a_member_that_fits_nowhere_stops_a_gang_that_needs_it() -> None:
     assert gangs.is_at_rest()
 
 
-def test_a_gang_is_held_back_until_enough_members_are_there() -> None:
+def test_a_gang_is_gated_until_enough_members_exist() -> None:
     gangs = Gangs(*nodes(1))
     gangs.add(*gang("g", 3)[:2])
     assert gangs.settle() == []
@@ -248,7 +249,7 @@ def stuck(timeout_s: int = 60) -> Gangs:
 
 
 @pytest.mark.parametrize("timeout_s", [60, 7])
-def test_members_that_wait_too_long_give_back_what_they_hold(timeout_s: int) -> None:
+def test_members_that_time_out_release_their_resources(timeout_s: int) -> None:
     gangs = stuck(timeout_s)
     gangs.add(*gang("other", 10))
     gangs.run()
@@ -267,7 +268,7 @@ def test_members_that_wait_too_long_give_back_what_they_hold(timeout_s: int) -> 
     assert gangs.is_at_rest()
 
 
-def test_the_last_member_lets_the_others_go() -> None:
+def test_the_last_member_releases_the_others() -> None:
     gangs = stuck()
 
     gangs.change("g-2", spec=make_pod(cpu=CPU).spec)
@@ -276,7 +277,7 @@ def test_the_last_member_lets_the_others_go() -> None:
     assert gangs.bound() == {"g": 3}
 
 
-def test_the_last_member_brings_back_those_that_gave_up() -> None:
+def test_the_last_member_requeues_those_that_timed_out() -> None:
     gangs = stuck()
     gangs.advance(61)
     assert gangs.part_of("g-0") == "unschedulable"
@@ -289,7 +290,7 @@ def test_the_last_member_brings_back_those_that_gave_up() -> None:
 
 @pytest.mark.parametrize("left", [2, 3])
 def test_a_member_deleted_while_it_waits(left: int) -> None:
-    """Those that are left go on waiting when they are enough, and give up when they are not."""
+    """The remaining ones continue to wait when they are enough, and are rejected when they are not."""
     gangs = stuck()
     if left == 3:
         gangs.add(member("g", 3, 3, gates=["later"]))
@@ -317,7 +318,7 @@ def test_all_members_deleted_while_they_wait() -> None:
     assert gangs.is_at_rest()
 
 
-def test_an_error_of_another_plugin_costs_the_gang_its_turn_but_not_its_chance() -> None:
+def test_an_error_of_another_plugin_fails_the_attempt_and_the_gang_is_retried() -> None:
     gangs = Gangs(*nodes(1), plugins=(Scripted,))
     answers = iter([failure("once")])
     gangs.plugin(Scripted).answers["reserve"] = lambda pod: (
@@ -330,15 +331,15 @@ def test_an_error_of_another_plugin_costs_the_gang_its_turn_but_not_its_chance()
     assert gangs.bound() == {"g": 4}
 
 
-# Anything
+# Random gangs
 
 
 GROUPS = st.lists(
     st.tuples(
         st.integers(1, 12),  # members
-        st.integers(0, 4),  # of these many it can do without
+        st.integers(0, 4),  # surplus members
         st.sampled_from([0, 0, 10]),  # priority
-        st.integers(0, 2),  # members that fit nowhere
+        st.integers(0, 2),  # infeasible members
     ),
     min_size=1,
     max_size=6,
@@ -353,7 +354,7 @@ ANYTHING = settings(
 
 
 def make_gangs(drawn: list[tuple[int, int, int, int]]) -> list[list[Pod]]:
-    """Groups that do not push others out: preemption looks at single pods, and would leave gangs in part."""
+    """Groups that do not preempt: preemption considers single pods, and would leave gangs in part."""
     groups = []
     for number, (size, spare, priority, misfits) in enumerate(drawn):
         needed = max(size - spare, 1)
@@ -368,7 +369,7 @@ def make_gangs(drawn: list[tuple[int, int, int, int]]) -> list[list[Pod]]:
 def test_any_gangs_in_any_order(
     drawn: list[tuple[int, int, int, int]], cores: int, data: st.DataObject
 ) -> None:
-    """No deadlock, nothing in part; at rest, a gang that fits in what is free has been bound."""
+    """No deadlock, nothing in part; at rest, a gang that fits in the free resources has been bound."""
     groups = make_gangs(drawn)
     gangs = Gangs(make_node("n", cpu=str(cores)))
     pods = data.draw(st.permutations([pod for group in groups for pod in group]))
@@ -380,7 +381,7 @@ def test_any_gangs_in_any_order(
     assert gangs.is_at_rest()
     check_no_gang_is_left_that_fits(gangs, groups, cores)
 
-    while gangs.bound():  # let them run to their end, and see who is next
+    while gangs.bound():  # let them finish, and continue with the next
         for pod in list(gangs.cluster.list("Pod")):
             if pod.node_name:
                 gangs.finished.add(str(labelled_group_of(pod)))
@@ -444,7 +445,7 @@ def make_scenario(*objects: Any) -> Scenario:
     return Scenario(*objects, profile=GANG_SCHEDULING)
 
 
-def test_pods_are_held_back_until_their_group_and_enough_of_them_are_there() -> None:
+def test_pods_are_gated_until_their_group_and_enough_of_them_exist() -> None:
     scenario = make_scenario(*nodes(1))
     scenario.add(grouped("g", 0), grouped("g", 1))
     assert scenario.settle() == []
@@ -480,7 +481,7 @@ def test_they_wait_five_minutes_for_each_other() -> None:
     assert scenario.scheduler.cache.pod_count == 0
 
 
-def test_the_last_one_lets_all_go() -> None:
+def test_the_last_one_releases_all() -> None:
     scenario = make_scenario(*nodes(1, cpu=2), pod_group("g", 3))
     scenario.add(*(grouped("g", number) for number in range(3)))
     scenario.run()
@@ -492,7 +493,7 @@ def test_the_last_one_lets_all_go() -> None:
     assert [scenario.part_of(f"g-{number}") for number in range(3)] == ["bound"] * 3
 
 
-def test_a_group_without_a_gang_policy_holds_nobody_back() -> None:
+def test_a_group_without_a_gang_policy_gates_no_pod() -> None:
     group = make_object(
         "PodGroup", "g", namespace="default", spec={"schedulingPolicy": {"basic": {}}}
     )

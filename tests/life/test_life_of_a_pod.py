@@ -1,11 +1,11 @@
-"""The life of pods under anything that may happen: no pod is lost, nothing is held that nobody uses.
+"""Pods under random events: no pod is lost, and no resources stay reserved without a pod.
 
-A scheduler with the default profile and a plugin that does what it likes, on a cluster whose binds may fail and whose
-watch lags behind. What happens is drawn at random; after each step everything the scheduler knows must agree. At the
-end the chaos stops, and every pod that some node could take must be bound.
+A scheduler with the default profile and a plugin with random results, on a cluster whose binds may
+fail and whose watch lags behind. After each step all of the scheduler's state must be consistent.
+At the end the faults stop, and every pod that fits on some node must be bound.
 
-A few hundred histories are drawn, always the same. `make life` draws more, and others each time: a failure prints
-its steps and the seed, which `make life ARGS=--hypothesis-seed=...` takes.
+A few hundred histories are generated, always the same. `make life` generates more, and others each
+time: a failure prints its steps and the seed, which `make life ARGS=--hypothesis-seed=...` takes.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.scenarios import Later, Scripted, make_config, places_of
 
 EXAMPLES = int(os.environ.get("BAYPLAN_LIFE_EXAMPLES", "0"))
-"""How many histories to draw; without a number a few hundred, and always the same ones."""
+"""The number of histories; without a number a few hundred, always the same ones."""
 STEPS = 50
 
 MAX_PODS = 24
@@ -144,7 +144,8 @@ RED = make_pod(tolerations=["team=red:NoSchedule"])
 
 
 class Chaos(Scripted):
-    """Behaves as drawn; checks that what it reserves fits, and that all it reserved is bound or unreserved."""
+    """Behaves as generated; checks that reserved pods fit, and that all of them are bound or
+    unreserved."""
 
     name = "Chaos"
 
@@ -182,7 +183,7 @@ class Chaos(Scripted):
 
 
 def check_room(table: NodeTable, pod: Pod) -> None:
-    """The node of the pod, which was just chosen, offers what the pod asks for."""
+    """Check that the chosen node has the resources that the pod requests."""
     row = table.row_of[pod.node_name]
     used, offered = table.requested.rows[row], table.allocatable.rows[row]
     for resource in pod.requests:
@@ -191,7 +192,7 @@ def check_room(table: NodeTable, pod: Pod) -> None:
 
 
 class LaggingCluster:
-    """A cluster as one sees it over a network: what is read and watched is behind what was written."""
+    """A cluster over a network: reads and watches lag behind writes."""
 
     def __init__(self) -> None:
         self.real = MemoryCluster()
@@ -200,7 +201,7 @@ class LaggingCluster:
         self.binds = "work"
         self.is_lagging = False
         self.lied_about: set[str] = set()
-        """Nodes with a pod that the scheduler was told is not there."""
+        """Nodes with a pod whose deletion the scheduler has seen."""
         self.real.watch(self)
 
     # The watch of the real one
@@ -220,10 +221,10 @@ class LaggingCluster:
             self.deliver()
 
     def deliver(self, count: int | None = None) -> None:
-        """Let the scheduler see what happened."""
+        """Deliver the events to the scheduler."""
         while self.news and count != 0:
             what, old, new = self.news.popleft()
-            # Stored as it is, with the version and uid that it has.
+            # Stored unchanged, with its version and uid.
             objects = self.seen._objects.setdefault((new or old).kind, {})
             key = (new or old).namespace, (new or old).name
             if what == "delete":
@@ -258,7 +259,7 @@ class LaggingCluster:
 
     def bind(self, pod: Pod, node_name: str) -> None:
         if self.binds == "fail":
-            raise ApiError("the server is not there")
+            raise ApiError("the server is unreachable")
         self.real.bind(pod, node_name)
         if self.binds == "work but say they failed":
             self.lied_about.add(node_name)
@@ -269,7 +270,7 @@ class LaggingCluster:
 
 
 def facts(table: NodeTable) -> dict[str, Any]:
-    """What the table says, by node name."""
+    """The contents of the table, by node name."""
 
     def by_name(values: Any) -> dict[str, Any]:
         listed = values.tolist()
@@ -295,12 +296,12 @@ def facts(table: NodeTable) -> dict[str, Any]:
 
 
 def drive(scheduler: Scheduler, clock: ManualClock, limit_s: float) -> None:
-    """Let time pass until it changes nothing more by itself."""
+    """Advance the clock until no timer can change anything."""
     until, attempts = clock.monotonic() + limit_s, 0
     while True:
         while scheduler.schedule_one() is not None:
             attempts += 1
-            assert attempts < 5_000, "pods are tried again and again"
+            assert attempts < 5_000, "pods are retried without end"
         if scheduler.is_settled:
             return
         due = scheduler.next_timer()
@@ -311,7 +312,7 @@ def drive(scheduler: Scheduler, clock: ManualClock, limit_s: float) -> None:
 
 
 class Life(RuleBasedStateMachine):
-    """Pods and nodes come, change and go, time passes, plugins and binds misbehave."""
+    """Adds, changes and deletes pods and nodes, advances the clock, and injects faults into plugins and binds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -336,9 +337,9 @@ class Life(RuleBasedStateMachine):
         self.chaos = plugin
         self.made = 0
         self.excused = self.cluster.lied_about
-        """Nodes that may be over what they offer: by the input, not by the scheduler."""
+        """Nodes that may be overcommitted by the input, not by the scheduler."""
 
-    # What there is
+    # Objects
 
     def pods(self) -> list[Pod]:
         return list(self.cluster.real.list("Pod"))
@@ -352,7 +353,7 @@ class Life(RuleBasedStateMachine):
     def assumed(self) -> list[Pod]:
         return [pod for pod in self.known() if self.scheduler.cache.is_assumed(pod)]
 
-    # The start: some nodes, and a plugin and a cluster with ways of their own
+    # The start: some nodes, a plugin and a cluster with random faults
 
     @initialize(
         offers=st.lists(st.integers(0, USUAL_OFFERS - 1), min_size=1, max_size=4),
@@ -494,14 +495,14 @@ class Life(RuleBasedStateMachine):
 
     @precondition(lambda self: any(self.assumed()))
     @rule(data=st.data())
-    def a_pod_is_pushed_out_of_pre_bind(self, data: st.DataObject) -> None:
+    def a_pod_is_rejected_in_pre_bind(self, data: st.DataObject) -> None:
         pod = data.draw(st.sampled_from(self.assumed()))
         pre_binding = self.chaos.handle.pre_binding
         assert pre_binding is not None
         if pre_binding.cancel(pod.uid, "made room for another"):
-            event("pushed out of PreBind")
+            event("rejected in PreBind")
 
-    # Chaos
+    # Faults
 
     @rule(data=st.data(), point=st.sampled_from(POINTS))
     def the_plugin_changes_its_ways(self, data: st.DataObject, point: str) -> None:
@@ -516,10 +517,10 @@ class Life(RuleBasedStateMachine):
         self.cluster.is_lagging = is_lagging
         self.cluster.deliver(count if is_lagging else None)
 
-    # What must hold after every step
+    # Invariants after every step
 
     def known(self) -> list[Pod]:
-        """The pods that the scheduler has heard of and cares about."""
+        """The pods that the scheduler has seen and is responsible for."""
         return [pod for pod in self.cluster.list("Pod") if not pod.is_finished]
 
     @invariant()
@@ -527,7 +528,7 @@ class Life(RuleBasedStateMachine):
         for pod in self.known():
             places = places_of(self.scheduler, pod)
             if pod.is_terminating and not pod.node_name and not places:
-                continue  # its turn came, and it was let go; or its place is free while its binding ends in vain
+                continue  # popped and skipped; or its resources are free while its binding fails
             assert len(places) == 1, f"{pod.name} is in {places}"
             (place,) = places
             event(place)
@@ -561,10 +562,10 @@ class Life(RuleBasedStateMachine):
         for pod in placed:
             assert cache.get_pod(pod) is pod, f"{pod.name} in the cache is outdated"
         assumed = [pod for pod in self.known() if not pod.node_name and cache.is_assumed(pod)]
-        assert cache.pod_count == len(placed) + len(assumed), "the cache holds pods nobody has"
+        assert cache.pod_count == len(placed) + len(assumed), "the cache holds unknown pods"
         unplaced = {pod.uid for pod in self.known() if not pod.node_name}
         for waiting in self.scheduler.waiting_pods:
-            # A pod that another scheduler has placed waits in vain.
+            # A pod that another scheduler has placed waits needlessly.
             if waiting.pod.uid in unplaced:
                 assert cache.is_assumed(waiting.pod), f"{waiting.pod.name} waits without a place"
 
@@ -582,13 +583,13 @@ class Life(RuleBasedStateMachine):
     def what_was_reserved_is_bound_or_was_unreserved(self) -> None:
         held = {uid for uid, count in self.chaos.held.items() if count}
         assumed = {pod.uid for pod in self.known() if self.scheduler.cache.is_assumed(pod)}
-        forgotten = held - assumed  # placed by another, or deleted: while its binding ends in vain
+        forgotten = held - assumed  # placed by another, or deleted: while its binding fails
         assert assumed - held <= self.unconfirmed(), "assumed without being reserved"
         for uid in forgotten:
             assert self.timers.next() is not None, f"{uid} is reserved, and nothing will end that"
 
     def unconfirmed(self) -> set[str]:
-        """Pods that are bound, which the scheduler has not seen yet."""
+        """Bound pods that the scheduler has not seen yet."""
         return {
             pod.uid
             for pod in self.pods()
@@ -628,13 +629,13 @@ class Life(RuleBasedStateMachine):
     # The end
 
     def teardown(self) -> None:
-        """The chaos stops: what can be placed is placed, with no help from the flush of leftovers."""
+        """Stop the faults: feasible pods are placed, without the flush of unschedulable pods."""
         try:
             self.calm_down()
             self.cluster.binds = "work"
             self.cluster.is_lagging = False
             self.cluster.deliver()
-            if self.cluster.real.count("Node") == 0:  # without any, pods are tried for ever
+            if self.cluster.real.count("Node") == 0:  # without any, pods are retried for ever
                 self.cluster.real.add(make_node("last", unschedulable=True))
             drive(self.scheduler, self.clock, limit_s=3600)
             self.check_everything()
@@ -645,7 +646,7 @@ class Life(RuleBasedStateMachine):
             self.executor.close()
 
     def calm_down(self) -> None:
-        """The plugin changes its mind, and as it should brings back the pods it refused."""
+        """The plugin changes its results and, as it should, requeues the pods it rejected."""
         self.chaos.answers = {}
         refused = [
             info.pod
@@ -664,7 +665,7 @@ class Life(RuleBasedStateMachine):
         self.the_table_is_as_if_made_from_scratch()
 
     def check_nothing_more_can_be_placed(self) -> None:
-        """A fresh scheduler that sees the same cluster places none of the pods that are left."""
+        """Check that a fresh scheduler on the same cluster places none of the remaining pods."""
         cluster, clock = MemoryCluster(), ManualClock()
         for obj in (*self.cluster.real.list("Node"), *self.pods()):
             cluster.add(obj)

@@ -1,11 +1,13 @@
-"""A scheduler that has seen a long history decides like one that was built a moment ago.
+"""A scheduler after a long history decides like a new one.
 
-One scheduler with the default plugins lives through a history: pods, nodes, namespaces, services and budgets come,
-change and go, binds take their time, pods preempt each other. It keeps what it learned from pod to pod. Before each of
-its attempts another scheduler is built from nothing on the same objects; both must come to the same: the feasible nodes
-and the total of each, the node chosen, or else the message, the victims and the nomination.
+One scheduler with the default plugins processes a history: pods, nodes, namespaces, services and
+budgets are added, changed and deleted, binds are delayed, pods preempt each other. It keeps its
+caches from pod to pod. Before each of its attempts another scheduler is built on the same objects;
+both must agree on the feasible nodes and the total of each, the chosen node, or else the message,
+the victims and the nomination.
 
-The scheduler under test does not explain: it is the fast way that is compared. `make life` draws more histories.
+The scheduler under test does not explain, so that its fast path is compared. `make life` generates
+more histories.
 """
 
 import os
@@ -49,7 +51,7 @@ DELETED = "2000-01-01T00:00:00Z"
 
 
 class PatientExecutor(InlineExecutor):
-    """Runs work when told to, as if the calls took time; at once while it is not to wait."""
+    """Runs work on request, as if the calls took time; at once while it does not defer."""
 
     def __init__(self, clock: ManualClock, timers: Timers) -> None:
         super().__init__(clock, timers)
@@ -63,7 +65,7 @@ class PatientExecutor(InlineExecutor):
             super().run(work, finished)
 
     def catch_up(self) -> None:
-        """Run what was put off."""
+        """Run the deferred work."""
         work, self._work = self._work, []
         for each in work:
             super().run(*each)
@@ -102,15 +104,16 @@ class World:
         self.looks = False
         self.expected: Attempt | None = None
         self.seen: Counter[str] = Counter()
-        """What the attempts came to, to see that histories are worth their time."""
+        """The results of the attempts, to check that histories are useful."""
 
     # The other scheduler
 
     def build_another(self) -> tuple[Scheduler, Witness]:
-        """A scheduler that knows the same objects and nothing else; what it does has no effect."""
+        """A new scheduler on the same objects; its writes have no effect."""
         scheduler, cache = self.scheduler, self.scheduler.cache
         pods = [cache.get_pod(p) if cache.is_assumed(p) else p for p in self.cluster.list("Pod")]
-        # Which of two pods that started at the same time is pushed out depends on who came to the node first.
+        # Which of two pods that started at the same time is preempted depends on their order on the
+        # node.
         arrival = {uid: i for i, uid in enumerate(u for row in cache.table.pods for u in row)}
         pods.sort(key=lambda pod: arrival.get(pod.uid, -1))
         others = [
@@ -124,7 +127,7 @@ class World:
             ties=FirstByName(),
             explain=True,
         )
-        for obj in (*reversed(others), *pods):  # in another order: it makes no difference
+        for obj in (*reversed(others), *pods):  # in another order, which must make no difference
             if obj.kind != "Pod" or obj.node_name:
                 another.on_add(obj)
         for pod in pods:
@@ -141,7 +144,7 @@ class World:
         return another, Witness(another)
 
     def observe(self, what: str, pod: Pod, details: str) -> None:
-        """An attempt begins: what would the other scheduler do?"""
+        """Compute the other scheduler's decision before an attempt."""
         if what != "popped":
             return
         self.witness.show_images()
@@ -152,7 +155,7 @@ class World:
         told = self.expected.explanation
         assert told is not None
         assert {name: name in told.totals for name in accepted} == accepted
-        if self.looks:  # not always: to ask brings what is kept up to date before the attempt does
+        if self.looks:  # not always: the query updates the caches before the attempt does
             assert self.witness.totals(pod) == Totals(told.totals, told.totals)
 
     def attempt(self, times: int = 1) -> None:
@@ -167,7 +170,7 @@ class World:
             self.count(attempt)
 
     def ask(self, template: int) -> None:
-        """Compare what both think of a pod that does not come."""
+        """Compare both schedulers' results for a pod that is not added."""
         pod = make_pod("asked", **TEMPLATES[template])
         self.witness.show_images()
         assert self.witness.totals(pod) == self.build_another()[1].totals(pod)
@@ -182,7 +185,7 @@ class World:
             self.seen["several victims"] += len(account.chosen.pods) > 1
             self.seen["cleared"] += bool(account.cleared)
 
-    # What happens
+    # Steps
 
     def take(self, step: Step) -> None:
         """One step of a history."""
@@ -191,7 +194,7 @@ class World:
         getattr(self, f"on_{what}")(first, second, third)
 
     def on_pods(self, template: int, count: int, third: int) -> None:
-        """Copies of a template come and are tried."""
+        """Add copies of a template and try them."""
         copies = 1 + count % 4
         if self.is_full:
             for number in range(self.size // 2):
@@ -201,11 +204,11 @@ class World:
         self.attempt(copies + third % 3)
 
     def on_urgent(self, template: int, count: int, third: int) -> None:
-        """Pods come that may push out others."""
+        """Add pods that may preempt."""
         self.on_pods(URGENT[template % len(URGENT)], count % 2, third)
 
     def on_bound(self, template: int, number: int, _: int) -> None:
-        """A pod comes that somebody else bound, perhaps to a node that is away."""
+        """Add a pod that another scheduler bound, possibly to a missing node."""
         if not self.is_full:
             start = f"2001-01-01T00:{self.made // 60 % 60:02}:{self.made % 60:02}Z"
             self.add_pod(template, node_name=f"n{number % self.size}", start_time=start)
@@ -216,7 +219,7 @@ class World:
         self.cluster.add(make_pod(f"p{self.made}", uid=f"u{self.made}", **given))
 
     def on_node(self, number: int, variant: int, _: int) -> None:
-        """A node comes, comes back or changes."""
+        """Add, restore or change a node."""
         node = make_variant(number % (self.size + 3), variant % len(NODES))
         if self.cluster.get("Node", "", node.name) is None:
             self.cluster.add(node)
@@ -224,7 +227,7 @@ class World:
             self.cluster.update(node)
 
     def on_away(self, number: int, pods_go: int, _: int) -> None:
-        """A node goes, with or without its pods."""
+        """Delete a node, with or without its pods."""
         node = self.cluster.get("Node", "", f"n{number % (self.size + 3)}")
         if node is not None and self.cluster.count("Node") > self.size // 2:
             self.cluster.delete(node)
@@ -233,29 +236,29 @@ class World:
                     self.cluster.delete(pod)
 
     def on_relabelled(self, number: int, app: int, third: int) -> None:
-        """A pod that runs, or waits, changes its label."""
+        """Change the label of a running or pending pod."""
         for pod in self.some(number, placed=third % 4 != 0):
             self.cluster.update(pod.replace(labels={"app": APPS[app % len(APPS)]}))
 
     def on_terminating(self, number: int, _: int, __: int) -> None:
-        """A pod is on its way out, and stays there for a while."""
+        """Let a pod be terminating for a while."""
         for pod in self.some(number, placed=True):
             if not pod.is_terminating:
                 self.cluster.update(pod.replace(deletion_timestamp=DELETED))
 
     def on_finished(self, number: int, _: int, __: int) -> None:
-        """A pod has run to its end."""
+        """Finish a pod."""
         for pod in self.some(number, placed=True):
             self.cluster.update(pod.with_status(replace(pod.status, phase="Succeeded")))
 
     def on_gone(self, number: int, count: int, third: int) -> None:
-        """Pods are deleted: some that run, sometimes one that waits."""
+        """Delete pods: some running ones, sometimes a pending one."""
         for offset in range(1 + count % 3):
             for pod in self.some(number + 3 * offset, placed=third % 4 != 1):
                 self.cluster.delete(pod)
 
     def on_namespace(self, number: int, team: int, _: int) -> None:
-        """A namespace changes its labels, or has none any more."""
+        """Change or delete the labels of a namespace."""
         name = ("default", "other")[number % 2]
         labels = [{"team": "x"}, {"team": "y"}, {}][team % 3]
         namespace = make_object("Namespace", name, metadata={"labels": labels})
@@ -265,7 +268,7 @@ class World:
             self.cluster.update(namespace)
 
     def on_service(self, number: int, _: int, __: int) -> None:
-        """A service comes or goes."""
+        """Add or delete a service."""
         service = SERVICES[number % len(SERVICES)]
         if self.cluster.get("Service", service.namespace, service.name) is None:
             self.cluster.add(service)
@@ -273,7 +276,7 @@ class World:
             self.cluster.delete(service)
 
     def on_budget(self, app: int, allowed: int, _: int) -> None:
-        """A budget comes or changes."""
+        """Add or change a budget."""
         wanted = make_budget(APPS[app % 3], allowed % 3)
         if self.cluster.get("PodDisruptionBudget", "default", wanted.name) is None:
             self.cluster.add(wanted)
@@ -281,18 +284,18 @@ class World:
             self.cluster.update(wanted)
 
     def on_time(self, seconds: int, _: int, __: int) -> None:
-        """Time passes: pods that are pushed out leave, pods that back off come back."""
+        """Advance the clock: preempted pods are deleted, backoffs end."""
         self.clock.advance((2, 12, 35, 320)[seconds % 4])
         self.scheduler.run_timers()
         self.attempt(3)
 
     def on_retry(self, number: int, attempts: int, _: int) -> None:
-        """Pods that wait are tried again, whatever they wait for."""
+        """Retry all pending pods."""
         self.scheduler.queue.activate(self.some(number, placed=False))
         self.attempt(1 + attempts % 3)
 
     def on_patience(self, waits: int, _: int, __: int) -> None:
-        """From now on binds and evictions take their time, or no longer do."""
+        """Start or stop deferring binds and evictions."""
         self.executor.waits = waits % 2 == 0
         self.executor.catch_up()
 
@@ -307,13 +310,13 @@ class World:
         return [pod for pod in self.cluster.list("Pod") if bool(pod.node_name) == placed]
 
     def some(self, number: int, placed: bool) -> list[Pod]:
-        """One of the pods that run, or that wait; none if there is none."""
+        """One of the running or pending pods; None if there is none."""
         pods = self.pods(placed)
         return [pods[number * 7 % len(pods)]] if pods else []
 
 
 def accepted_one_by_one(scheduler: Scheduler, pod: Pod) -> dict[str, bool]:
-    """Whether the pod fits on the nodes that others are nominated to, each judged by itself with those pods on it."""
+    """Whether the pod fits on the nodes with nominated pods, each judged with those pods on it."""
     state, table = CycleState(), scheduler.cache.table
     filtering = scheduler.profiles[pod.scheduler_name].filtering
     pre = filtering.run_pre_filters(state, pod, table)
@@ -329,7 +332,7 @@ def accepted_one_by_one(scheduler: Scheduler, pod: Pod) -> dict[str, bool]:
 
 
 def check_same(attempt: Attempt, preemption: Preemption | None, expected: Attempt) -> None:
-    """The attempt came to what the one that explains came to."""
+    """Check that the attempt agrees with the one that explains."""
     told = expected.explanation
     assert told is not None, expected.message
     assert outcome_of(attempt) == outcome_of(expected)
@@ -382,7 +385,8 @@ STEPS = st.tuples(
 
 
 SIZES = [(20, 300), (40, 120), (80, 80)]
-"""Nodes, and steps of a history. Few changes among many nodes are followed in another way than many among few."""
+"""Nodes, and steps of a history. Few changes among many nodes use another update path than many
+among few."""
 
 
 def history_of(seed: int, length: int) -> list[Step]:
@@ -415,7 +419,7 @@ def test_after_a_long_history_a_scheduler_decides_like_a_new_one(seed: int) -> N
     max_examples=EXAMPLES // 4 or 20,
     derandomize=not EXAMPLES,
     suppress_health_check=list(HealthCheck),
-    phases=PHASES,  # to find the shortest history takes minutes: that is for `make life`
+    phases=PHASES,  # shrinking takes minutes: that is for `make life`
 )
 @given(st.sampled_from([8, 20, 50]), st.lists(STEPS, min_size=5, max_size=25))
 def test_after_any_history_a_scheduler_decides_like_a_new_one(size: int, steps: list[Step]) -> None:

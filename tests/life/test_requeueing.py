@@ -1,4 +1,5 @@
-"""Requeueing is not polling: an event that cannot help moves nobody, one that can moves those it can help."""
+"""Requeueing is not polling: an event that cannot help moves no pod, one that can moves only the
+pods it can help."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,8 @@ SSD = {"disk": "ssd"}
 
 
 class Crowd(Scenario):
-    """A node whose GPUs are taken, nodes without, and many pods that wait for a GPU; some for another thing."""
+    """A node with all GPUs in use, nodes without, and many pods pending for a GPU; some for another
+    reason."""
 
     def __init__(self, count: int, others: int) -> None:
         super().__init__(
@@ -38,7 +40,7 @@ class Crowd(Scenario):
         return pending
 
     def moved(self, event: Callable[[], Any]) -> dict[str, int]:
-        """How many pods, by the first part of their name, the event brings back to be tried."""
+        """The number of pods, by the first part of their name, that the event requeues."""
         pops = self.scheduler.queue.scheduling_cycle
         event()
         queue = self.scheduler.queue
@@ -69,7 +71,7 @@ NO_HELP: dict[str, Callable[[Crowd], Any]] = {
 }
 
 
-def test_ten_thousand_pods_are_moved_by_what_helps_them_only() -> None:
+def test_ten_thousand_pods_are_moved_only_by_helpful_events() -> None:
     crowd = Crowd(MANY, 100)
     in_order = [name for name in NO_HELP if name != "a node goes"]
 
@@ -86,7 +88,7 @@ def test_ten_thousand_pods_are_moved_by_what_helps_them_only() -> None:
 
 
 @pytest.mark.parametrize("event", NO_HELP.values(), ids=NO_HELP)
-def test_what_does_not_help_moves_nobody(event: Callable[[Crowd], Any]) -> None:
+def test_unhelpful_events_move_no_pod(event: Callable[[Crowd], Any]) -> None:
     crowd = Crowd(20, 5)
 
     assert crowd.moved(lambda: event(crowd)) == {}
@@ -121,7 +123,7 @@ HELP: dict[str, tuple[Callable[[Crowd], Any], dict[str, int]]] = {
 
 
 @pytest.mark.parametrize(("event", "expected"), HELP.values(), ids=HELP)
-def test_what_helps_moves_those_it_can_help(
+def test_helpful_events_move_the_pods_they_can_help(
     event: Callable[[Crowd], Any], expected: dict[str, int]
 ) -> None:
     crowd = Crowd(20, 5)
@@ -129,7 +131,7 @@ def test_what_helps_moves_those_it_can_help(
     assert crowd.moved(lambda: event(crowd)) == expected
 
 
-def test_those_that_were_moved_are_tried_and_the_rest_waits_again() -> None:
+def test_moved_pods_are_tried_and_the_rest_stays() -> None:
     crowd = Crowd(20, 5)
 
     crowd.cluster.delete(crowd.pod("trains"))
@@ -141,15 +143,15 @@ def test_those_that_were_moved_are_tried_and_the_rest_waits_again() -> None:
     assert len(attempts) == 20
 
 
-def test_time_alone_moves_nobody_before_five_minutes() -> None:
+def test_time_alone_moves_no_pod_before_five_minutes() -> None:
     crowd = Crowd(20, 5)
 
     assert crowd.advance(299) == []
     assert len(crowd.advance(40)) == 25, "then all are tried once, in case an event was missed"
 
 
-def test_a_pod_that_could_push_others_out_is_tried_after_any_pod_has_left() -> None:
-    """What is short may be had from a pod of lower priority, now that there is room for the rest."""
+def test_a_pod_that_can_preempt_is_retried_after_any_deletion() -> None:
+    """The missing resources may come from a pod of lower priority, now that the rest is free."""
     scenario = Scenario(
         make_node("gpus", cpu="2", extended={GPU: 1}),
         make_pod("trains", node_name="gpus", requests={GPU: 1}, cpu="1", priority=1),

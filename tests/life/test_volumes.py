@@ -1,4 +1,4 @@
-"""Whole runs with storage that misbehaves: after each, nothing is kept for a pod that does not have it."""
+"""Runs with storage faults: after each, nothing stays reserved for a pod without it."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ PRE_BIND = 'running PreBind plugin "VolumeBinding": '
 
 
 def check(life: Life) -> None:
-    """Nothing is kept that nobody has; volumes and claims are pairs."""
+    """Check that nothing is reserved without a pod, and that volumes and claims are paired."""
     assert life.scheduler is not None
     (profile,) = life.scheduler.profiles.values()
     plugin = profile.plugins["VolumeBinding"]
@@ -54,7 +54,7 @@ def check(life: Life) -> None:
 
 
 def users(life: Life, claim: PersistentVolumeClaim) -> list[str]:
-    """Where the pods are that use the claim."""
+    """The nodes of the pods that use the claim."""
     pods = [pod for pod in life.cluster.list("Pod") if claim.name in claim_names(pod)]
     return [place for pod in pods for place in life.place(pod.name)]
 
@@ -86,7 +86,7 @@ def conflict(obj: Any) -> None:
 
 
 @pytest.mark.parametrize("delay_s", [0, 5, 5.5, 90])
-def test_a_pod_is_bound_when_its_volume_was_made_and_the_scheduler_looks(delay_s: float) -> None:
+def test_a_pod_is_bound_after_its_volume_was_provisioned(delay_s: float) -> None:
     life = Life(*zones(), make_class(delay=f"{delay_s}s"), make_claim(), uses("claim"))
 
     looked = max(-(-delay_s // 1), 1)
@@ -97,7 +97,7 @@ def test_a_pod_is_bound_when_its_volume_was_made_and_the_scheduler_looks(delay_s
     check(life)
 
 
-def test_an_ephemeral_volume_is_made_for_its_pod() -> None:
+def test_an_ephemeral_volume_is_created_for_its_pod() -> None:
     volume = ephemeral_volume("tmp")
     volume["ephemeral"]["volumeClaimTemplate"]["spec"] = {"storageClassName": "late"}
     life = Life(*zones(), make_class())
@@ -109,20 +109,20 @@ def test_an_ephemeral_volume_is_made_for_its_pod() -> None:
     assert life.claim("pod-tmp").is_fully_bound
 
 
-# The claim went elsewhere
+# The claim is bound to another volume
 
 
 def test_a_claim_that_is_bound_to_another_volume_meanwhile_keeps_that_one() -> None:
     ours, other = make_volume("ours", zones=["a"]), make_volume("other", size="5Gi", zones=["b"])
     life = Life(*zones(), make_storage_class(), ours, other, make_claim(), uses("claim"))
 
-    def somebody_binds_the_claim(obj: Any) -> None:
+    def another_scheduler_binds_the_claim(obj: Any) -> None:
         assert obj.name == "ours"
         claim = replace(life.claim(), spec=replace(life.claim().spec, volume_name="other"))
         life.cluster.update(with_annotation(claim, BIND_COMPLETED, "yes"))
         life.cluster.update(life.volume("other").bound_to(life.claim()))
 
-    life.api.before_write.append(somebody_binds_the_claim)
+    life.api.before_write.append(another_scheduler_binds_the_claim)
     life.advance(1)
     assert life.messages == [f'{PRE_BIND}binding volumes: ClaimRef got reset for pv "ours"']
     assert life.place() == ["backoff"]
@@ -134,7 +134,7 @@ def test_a_claim_that_is_bound_to_another_volume_meanwhile_keeps_that_one() -> N
     check(life)
 
 
-def test_a_volume_that_another_claim_took_meanwhile_is_that_ones() -> None:
+def test_a_volume_that_another_claim_took_meanwhile_stays_with_it() -> None:
     volumes = make_volume("first", zones=["a"]), make_volume("second", size="2Gi", zones=["b"])
     claims = make_claim(), make_claim("rival")
     life = Life(*zones(), make_storage_class(), *volumes, *claims, uses("claim"))
@@ -144,7 +144,7 @@ def test_a_volume_that_another_claim_took_meanwhile_is_that_ones() -> None:
 
     life.api.before_write.append(rival_takes_it)
     life.advance(0)
-    assert life.messages == [f'{PRE_BIND}PersistentVolume "first" was changed by somebody else']
+    assert life.messages == [f'{PRE_BIND}PersistentVolume "first" was changed since it was read']
     check(life)
 
     life.advance(10)
@@ -154,7 +154,7 @@ def test_a_volume_that_another_claim_took_meanwhile_is_that_ones() -> None:
     check(life)
 
 
-def test_a_volume_made_where_the_node_cannot_reach_it_is_not_used() -> None:
+def test_a_volume_provisioned_out_of_reach_of_the_node_is_not_used() -> None:
     life = Life(*zones(), make_class(delay="30s"), make_claim(), uses("claim"))
     life.advance(0)
     life.add(make_volume("far", zones=["b"], claim=life.claim()))
@@ -171,7 +171,7 @@ def test_a_volume_made_where_the_node_cannot_reach_it_is_not_used() -> None:
 # The provisioner fails
 
 
-def test_a_pod_whose_volume_could_not_be_made_is_tried_again() -> None:
+def test_a_pod_whose_volume_failed_to_provision_is_retried() -> None:
     life = Life(*zones(), make_class(delay="5s", failures="1"), make_claim(), uses("claim"))
 
     life.advance(5)
@@ -185,7 +185,7 @@ def test_a_pod_whose_volume_could_not_be_made_is_tried_again() -> None:
     check(life)
 
 
-def test_a_pod_whose_volume_cannot_be_made_keeps_being_tried() -> None:
+def test_a_pod_whose_volume_always_fails_to_provision_keeps_being_retried() -> None:
     life = Life(*zones(), make_class(failures="100%"), make_claim(), uses("claim"))
 
     life.advance(120)
@@ -197,7 +197,7 @@ def test_a_pod_whose_volume_cannot_be_made_keeps_being_tried() -> None:
 
 
 @pytest.mark.parametrize("timeout_s", [30, 600])
-def test_a_provisioner_that_never_answers_is_waited_for_until_the_timeout(timeout_s: int) -> None:
+def test_a_provisioner_without_a_response_is_awaited_until_the_timeout(timeout_s: int) -> None:
     never = make_class(failures="100%", on_failure="retry")
     life = Life(*zones(), never, make_claim(), uses("claim"), bind_timeout_s=timeout_s)
 
@@ -217,7 +217,7 @@ def test_a_provisioner_that_never_answers_is_waited_for_until_the_timeout(timeou
 
 @pytest.mark.parametrize("times", [1, 6])
 @pytest.mark.parametrize("kind", ["made", "there"])
-def test_conflicts_send_the_pod_back_until_a_write_succeeds(times: int, kind: str) -> None:
+def test_conflicts_requeue_the_pod_until_a_write_succeeds(times: int, kind: str) -> None:
     volumes = [make_volume("v", zones=["b"])] if kind == "there" else []
     life = Life(*zones(), make_class(), *volumes, make_claim(), uses("claim"))
     life.api.before_write += [conflict] * times
@@ -237,7 +237,7 @@ def test_conflicts_send_the_pod_back_until_a_write_succeeds(times: int, kind: st
     check(life)
 
 
-def test_what_was_written_before_a_conflict_is_used_by_the_next_attempt() -> None:
+def test_writes_before_a_conflict_are_used_by_the_next_attempt() -> None:
     volumes = make_volume("v", zones=["a"]), make_volume("w", size="2Gi", zones=["a"])
     claims = make_claim("one"), make_claim("two", size="2Gi")
     life = Life(*zones(), make_storage_class(), *volumes, *claims, uses("one", "two"))
@@ -254,10 +254,10 @@ def test_what_was_written_before_a_conflict_is_used_by_the_next_attempt() -> Non
     check(life)
 
 
-# The pod goes
+# The pod is deleted
 
 
-def test_a_pod_that_is_deleted_while_its_volume_is_made_leaves_the_claim_to_the_next() -> None:
+def test_the_claim_of_a_pod_deleted_during_provisioning_is_used_by_the_next() -> None:
     life = Life(*zones(), make_class(delay="10s"), make_claim(), uses("claim"))
     life.advance(3)
     assert life.place() == ["assumed"]
@@ -277,7 +277,7 @@ def test_a_pod_that_is_deleted_while_its_volume_is_made_leaves_the_claim_to_the_
     check(life)
 
 
-def test_a_pod_that_is_deleted_before_anything_was_written_leaves_nothing() -> None:
+def test_a_pod_deleted_before_any_write_leaves_nothing() -> None:
     life = Life(*zones(), make_storage_class(), make_volume("v"), make_claim(), uses("claim"))
     life.api.delay_s = 5
     life.api.before_write.append(conflict)
@@ -293,10 +293,10 @@ def test_a_pod_that_is_deleted_before_anything_was_written_leaves_nothing() -> N
     assert life.claim("other").spec.volume_name == "v"
 
 
-# Claim, volume or node go
+# Claim, volume or node are deleted
 
 
-def test_a_claim_that_is_deleted_while_its_volume_is_made_is_missed() -> None:
+def test_a_claim_deleted_during_provisioning_is_reported_missing() -> None:
     life = Life(*zones(), make_class(delay="10s"), make_claim(), uses("claim"))
     life.advance(3)
 
@@ -318,7 +318,7 @@ def test_a_claim_that_is_deleted_while_its_volume_is_made_is_missed() -> None:
     check(life)
 
 
-def test_a_volume_that_is_deleted_before_it_is_bound_is_replaced_by_another() -> None:
+def test_a_volume_deleted_before_it_is_bound_is_replaced() -> None:
     volumes = make_volume("v", zones=["a"]), make_volume("w", size="2Gi", zones=["b"])
     life = Life(*zones(), make_storage_class(), *volumes, make_claim(), uses("claim"))
     life.api.delay_s = 5
@@ -326,7 +326,7 @@ def test_a_volume_that_is_deleted_before_it_is_bound_is_replaced_by_another() ->
     life.cluster.delete(life.volume("v"))
 
     life.advance(4)
-    assert life.messages == [f'{PRE_BIND}PersistentVolume "v" is not there']
+    assert life.messages == [f'{PRE_BIND}PersistentVolume "v" not found']
     check(life)
     life.advance(20)
     assert life.claim().spec.volume_name == "w"
@@ -334,7 +334,7 @@ def test_a_volume_that_is_deleted_before_it_is_bound_is_replaced_by_another() ->
     check(life)
 
 
-def test_a_node_that_goes_while_a_volume_is_made_for_it_gives_the_claim_back() -> None:
+def test_a_node_deleted_during_provisioning_releases_the_claim() -> None:
     life = Life(*zones(), make_class(delay="10s"), make_claim(), uses("claim"))
     life.advance(3)
 
@@ -348,7 +348,7 @@ def test_a_node_that_goes_while_a_volume_is_made_for_it_gives_the_claim_back() -
     check(life)
 
 
-# The scheduler goes
+# The scheduler restarts
 
 
 @pytest.mark.parametrize(
@@ -357,13 +357,11 @@ def test_a_node_that_goes_while_a_volume_is_made_for_it_gives_the_claim_back() -
         pytest.param(1, id="nothing is written"),
         pytest.param(3, id="the first of two volumes is written"),
         pytest.param(5, id="all is written, nothing is bound"),
-        pytest.param(13, id="a volume was made, the scheduler did not look yet"),
+        pytest.param(13, id="a volume was provisioned, the scheduler has not seen it"),
     ],
 )
 @pytest.mark.parametrize("down_s", [0.0, 60.0])
-def test_a_scheduler_that_starts_again_finishes_what_was_begun(
-    dies_at: float, down_s: float
-) -> None:
+def test_a_restarted_scheduler_finishes_the_binding(dies_at: float, down_s: float) -> None:
     there = make_volume("v", zones=["a"], class_name="local")
     local = make_storage_class("local")
     claims = make_claim("one", class_name="local"), make_claim("two")
@@ -385,7 +383,7 @@ def test_a_scheduler_that_starts_again_finishes_what_was_begun(
     check(life)
 
 
-def test_a_scheduler_that_starts_again_goes_to_the_node_where_the_volume_is_made() -> None:
+def test_a_restarted_scheduler_uses_the_node_of_the_volume() -> None:
     life = Life(*zones(), make_class(delay="20s"), make_claim(), uses("claim"))
     life.advance(5)
     life.stop()
@@ -398,7 +396,7 @@ def test_a_scheduler_that_starts_again_goes_to_the_node_where_the_volume_is_made
     check(life)
 
 
-# Anything
+# Random events
 
 SIZES = st.sampled_from(["1Gi", "2Gi", "4Gi"])
 ZONES = st.sampled_from(["a", "b"])
@@ -418,7 +416,7 @@ STEPS = st.lists(
 
 
 def do(life: Life, number: int, step: tuple[str, Any, Any]) -> None:
-    """One thing that happens."""
+    """One event."""
     match step:
         case "volume", size, zone:
             life.add(make_volume(f"v-{number}", size=size, zones=[zone], class_name="local"))
@@ -443,7 +441,7 @@ def do(life: Life, number: int, step: tuple[str, Any, Any]) -> None:
 
 
 def could_run(life: Life, pod: Pod) -> bool:
-    """Whether nothing keeps the pod from a node: each claim has, or can get, a volume, and all in one zone."""
+    """Whether the pod can get a node: each claim has, or can get, a volume, and all in one zone."""
     reached = {"a", "b"}
     for name in claim_names(pod):
         claim = life.cluster.get("PersistentVolumeClaim", "default", name)
@@ -470,7 +468,7 @@ def reach(volume: PersistentVolume) -> set[str]:
 
 @settings(max_examples=150, deadline=None)
 @given(steps=STEPS)
-def test_volumes_and_claims_are_pairs_and_who_can_run_runs(steps: list[Any]) -> None:
+def test_volumes_and_claims_are_paired_and_feasible_pods_run(steps: list[Any]) -> None:
     classes = (
         make_class("late", delay="2s", failures="1"),
         make_class("now", waits=False, delay="1s"),
@@ -482,7 +480,7 @@ def test_volumes_and_claims_are_pairs_and_who_can_run_runs(steps: list[Any]) -> 
         life.check_pairs()
 
     life.api.before_write.clear()
-    life.advance(900)  # pods that nothing brought back are tried again after five minutes
+    life.advance(900)  # pods that no event requeued are retried after five minutes
 
     check(life)
     waiting = [pod for pod in life.cluster.list("Pod") if not pod.node_name]

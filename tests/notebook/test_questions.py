@@ -1,4 +1,4 @@
-"""The front for notebooks: the same answers as the commands give, as objects, frames and pictures."""
+"""Notebook: the same answers as the commands, as objects, frames and plots."""
 
 import builtins
 import json
@@ -44,7 +44,7 @@ def command(*args: str) -> Any:
 
 @pytest.fixture
 def axes() -> Any:
-    """Axes that nobody looks at."""
+    """Axes without a display."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -55,13 +55,13 @@ def axes() -> Any:
     pyplot.close(figure)
 
 
-def test_simulate_says_what_the_command_says() -> None:
+def test_simulate_gives_the_result_of_the_command() -> None:
     files = [part for file in FILES for part in ("-f", str(file))]
 
     assert simulate(Cluster.read(*FILES)).to_dict() == command("simulate", *files)
 
 
-def test_explain_says_what_the_command_says() -> None:
+def test_explain_gives_the_result_of_the_command() -> None:
     files = [part for file in FILES for part in ("-f", str(file))]
 
     said = explain(Cluster.read(*FILES), "research/in-memory-index").to_dict()
@@ -69,14 +69,14 @@ def test_explain_says_what_the_command_says() -> None:
     assert said == command("explain", "research/in-memory-index", *files)
 
 
-def test_clusters_are_added_up() -> None:
+def test_clusters_can_be_added() -> None:
     cluster = Cluster.of(make_node("a")) + Cluster.of(make_pod("web"))
 
     assert repr(cluster) == "Cluster(1 Node, 1 Pod)"
     assert [result.attempt.node_name for result in simulate(cluster).placed] == ["a"]
 
 
-def test_asking_changes_nothing() -> None:
+def test_questions_do_not_modify_the_cluster() -> None:
     first = simulate(SMALL).to_dict()
     explain(SMALL, "web")
 
@@ -84,7 +84,7 @@ def test_asking_changes_nothing() -> None:
     assert len(SMALL) == 4
 
 
-def test_lists_are_opened_and_what_has_no_bearing_is_left_out() -> None:
+def test_lists_are_expanded_and_irrelevant_kinds_are_dropped() -> None:
     items = [make_node("a"), make_tree("Secret", "s", data={"password": "x"})]
 
     assert repr(Cluster.of({"kind": "List", "items": items})) == "Cluster(1 Node)"
@@ -139,7 +139,7 @@ PACK = {
 PAIR = Cluster.of(make_node("a"), make_node("b"), *(make_pod(f"p{i}") for i in range(4)))
 
 
-def test_compare_shows_what_another_configuration_does(axes: Any) -> None:
+def test_compare_shows_the_effect_of_another_configuration(axes: Any) -> None:
     comparison = compare(PAIR, {"spread": None, "pack": PACK}, seeds=3)
 
     empty = comparison.to_frame().loc["emptyNodes"]
@@ -219,16 +219,16 @@ def test_pictures(axes: Any, answer: Any, title: str) -> None:
 
 
 WRONG = [
-    pytest.param(lambda: explain(SMALL, "wep"), "wep", id="a pod that is not there"),
+    pytest.param(lambda: explain(SMALL, "wep"), "wep", id="an unknown pod"),
     pytest.param(
         lambda: simulate(SMALL, until="soon"),
         'until: expected a duration such as 90s, 5m or 1h30m; got "soon"',
-        id="a time that is none",
+        id="an invalid time",
     ),
     pytest.param(
         lambda: simulate(SMALL, config="nowhere.yaml"),
         "nowhere.yaml: expected a readable file; got No such file or directory",
-        id="a configuration that is not there",
+        id="a missing configuration file",
     ),
     pytest.param(
         lambda: simulate(SMALL, config={"kind": "Deployment"}), "config: ", id="something else"
@@ -241,13 +241,13 @@ WRONG = [
     pytest.param(
         lambda: rebalance(SMALL, "beauty"),
         'objective: expected one of spread, pack, cost, constraints; got "beauty"',
-        id="an objective that is none",
+        id="an unknown objective",
     ),
     pytest.param(lambda: compare(SMALL, {}), "at least one scheduler", id="nothing to compare"),
     pytest.param(
         lambda: plot("a picture"),
         "plot: expected the answer to a question; got str",
-        id="a picture of nothing",
+        id="a plot of an unsupported object",
     ),
     pytest.param(
         lambda: simulate(Cluster.of(make_pod("web"))),
@@ -258,7 +258,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("ask", "error"), WRONG)
-def test_wrong_input_is_named(ask: Any, error: str) -> None:
+def test_invalid_input_is_reported(ask: Any, error: str) -> None:
     with pytest.raises(InputError) as caught:
         ask()
 
@@ -272,7 +272,7 @@ def test_wrong_input_is_named(ask: Any, error: str) -> None:
         pytest.param("matplotlib", lambda: plot(simulate(SMALL)), id="a picture needs matplotlib"),
     ],
 )
-def test_what_is_not_installed_is_named(
+def test_a_missing_package_is_named(
     package: str, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = builtins.__import__
@@ -288,7 +288,7 @@ def test_what_is_not_installed_is_named(
         ask()
 
 
-def test_the_front_is_loaded_when_it_is_asked_for() -> None:
+def test_public_names_are_imported_on_first_use() -> None:
     program = "import sys, bayplan; assert 'numpy' not in sys.modules; bayplan.simulate"
 
     subprocess.run([sys.executable, "-c", program], check=True)

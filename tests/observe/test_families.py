@@ -22,7 +22,7 @@ def test_labels_must_all_have_a_value() -> None:
         make_counters().labels("scheduled")
 
 
-def test_a_series_shows_up_with_its_first_count() -> None:
+def test_a_series_is_exposed_from_its_first_count() -> None:
     family = make_counters()
     series = family.labels("error", "a")
 
@@ -38,11 +38,11 @@ def test_a_series_shows_up_with_its_first_count() -> None:
         pytest.param(HistogramFamily("a", "A.", [1.0]), id="a histogram"),
     ],
 )
-def test_a_metric_without_labels_shows_up_at_once(family: CounterFamily | HistogramFamily) -> None:
+def test_a_metric_without_labels_is_always_exposed(family: CounterFamily | HistogramFamily) -> None:
     assert list(family.read()) == [()]
 
 
-def test_a_gauge_shows_up_at_once() -> None:
+def test_a_gauge_is_always_exposed() -> None:
     family = GaugeFamily("work", "Work.", ("kind",))
 
     family.labels("binding")
@@ -74,7 +74,7 @@ def test_a_tally_in_a_histogram_counts_zeros() -> None:
     assert family.counts() == {("Permit",): 4, ("PostBind",): 3}
 
 
-def test_a_counter_of_others_is_read_when_it_is_shown() -> None:
+def test_a_callback_counter_is_read_when_exposed() -> None:
     family = ReadCounter("pods_total", "Pods.", ("queue",))
     assert family.read() == {}
 

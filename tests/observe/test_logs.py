@@ -20,7 +20,7 @@ def _as_before() -> Iterator[None]:
 
 
 def write(verbosity: int = 0, *, as_json: bool = False) -> list[str]:
-    """The lines that come of a record of each level."""
+    """The lines for one record of each level."""
     stream = io.StringIO()
     set_up_logging(verbosity, as_json=as_json, stream=stream)
     log.debug("in detail")
@@ -36,14 +36,14 @@ def write(verbosity: int = 0, *, as_json: bool = False) -> list[str]:
         pytest.param(1, ["INFO", "WARNING"], id="-v"),
         pytest.param(2, ["DEBUG", "INFO", "WARNING"], id="-vv"),
         pytest.param(9, ["DEBUG", "INFO", "WARNING"], id="more is no error"),
-        pytest.param(-1, ["WARNING"], id="less is none, either"),
+        pytest.param(-1, ["WARNING"], id="a negative number is no error"),
     ],
 )
-def test_verbosity_says_what_is_written(verbosity: int, levels: list[str]) -> None:
+def test_verbosity_selects_the_levels(verbosity: int, levels: list[str]) -> None:
     assert [line.split()[1] for line in write(verbosity)] == levels
 
 
-def test_text_says_when_where_and_what() -> None:
+def test_text_has_time_logger_and_message() -> None:
     moment, rest = write()[0].split(maxsplit=1)
 
     assert moment.endswith("Z")

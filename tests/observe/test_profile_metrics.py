@@ -23,7 +23,7 @@ PROFILE = "default-scheduler"
 
 
 def make_times(**moments: float) -> Times:
-    """The times of an attempt that began at 100 s and was so many seconds under way at each of `moments`."""
+    """The times of an attempt that began at 100 s, with the elapsed seconds at each of `moments`."""
     positions = {
         "pre_filtered": PRE_FILTERED,
         "filtered": FILTERED,
@@ -56,7 +56,7 @@ def point_sums(metrics: SchedulerMetrics) -> dict[tuple[str, str], float]:
 ROAD = make_times(
     pre_filtered=1,
     filtered=3,
-    pre_scoring=4,  # extenders had a say between
+    pre_scoring=4,  # extenders ran between
     pre_scored=7,
     scored=11,
     decided=12,
@@ -82,7 +82,7 @@ def test_a_scheduled_pod_is_timed_at_every_step() -> None:
     assert metrics.schedule_attempts.read() == {("scheduled", PROFILE): 1}
 
 
-def test_a_step_that_did_not_happen_is_not_counted() -> None:
+def test_a_skipped_step_is_not_counted() -> None:
     metrics, profile = make_metrics()
 
     profile.scheduled(make_times(pre_filtered=1, filtered=3, decided=4, ended=5), 1, 0.0)
@@ -96,7 +96,7 @@ def test_a_failed_attempt_is_timed_but_no_pod_was_scheduled(result: str) -> None
 
     profile.failed(make_times(pre_filtered=1, filtered=3, decided=7, binding=8, ended=9), result)
 
-    # Bind began but did not succeed: whoever ran it says what it came to.
+    # Bind began but did not succeed: the caller that ran it records its status.
     assert point_sums(metrics) == {("PreFilter", "Success"): 1, ("Filter", "Success"): 2}
     assert metrics.algorithm.read().sum == 7
     assert metrics.schedule_attempts.read() == {(result, PROFILE): 1}
@@ -113,7 +113,7 @@ def test_a_failed_attempt_is_timed_but_no_pod_was_scheduled(result: str) -> None
         pytest.param(40, "15+", id="very many"),
     ],
 )
-def test_waiting_is_shown_by_attempts(attempts: int, label: str) -> None:
+def test_waiting_time_is_labelled_by_attempts(attempts: int, label: str) -> None:
     metrics, profile = make_metrics()
 
     profile.scheduled(ROAD.copy(), attempts, 12.5)
@@ -125,7 +125,7 @@ def test_waiting_is_shown_by_attempts(attempts: int, label: str) -> None:
     assert metrics.pod_attempts.read().sum == attempts
 
 
-def test_a_pod_that_nobody_woke_is_counted() -> None:
+def test_a_pod_requeued_only_by_the_flush_is_counted() -> None:
     metrics, profile = make_metrics()
 
     profile.scheduled(ROAD.copy(), 2, 400.0, was_flushed=True)
@@ -134,7 +134,7 @@ def test_a_pod_that_nobody_woke_is_counted() -> None:
     assert metrics.after_flush.count == 1
 
 
-def test_times_are_folded_now_and_then() -> None:
+def test_buffered_times_are_flushed_in_batches() -> None:
     metrics, profile = make_metrics()
 
     for _ in range(FOLD_AFTER + 5):
@@ -147,7 +147,7 @@ def test_times_are_folded_now_and_then() -> None:
     assert set(metrics.attempt_duration.counts().values()) == {FOLD_AFTER + 5}
 
 
-def test_profiles_are_told_apart() -> None:
+def test_profiles_have_separate_series() -> None:
     metrics = SchedulerMetrics()
 
     metrics.profile("a").scheduled(ROAD.copy(), 1, 0.0)
@@ -183,7 +183,7 @@ def test_an_idle_pre_flight_is_a_skip() -> None:
     }
 
 
-def test_nobody_was_asked_about_a_pod_whose_best_node_was_known() -> None:
+def test_a_pod_placed_without_running_plugins_counts_zero_durations() -> None:
     metrics, profile = make_metrics()
 
     profile.scheduled(make_times(decided=1, binding=2, ended=3), 1, 0.0)
@@ -221,7 +221,7 @@ def test_a_plugin_that_fails_ends_its_extension_point(
     assert point_sums(metrics) == errors
 
 
-def test_plugins_with_a_say_about_the_same_pods_are_counted_together() -> None:
+def test_plugins_that_run_for_the_same_pods_are_counted_together() -> None:
     metrics, profile = make_metrics()
 
     profile.evaluations({"PreFilter": ["A"], "Filter": ["A", "B"]}).count += 2
@@ -234,6 +234,6 @@ def test_plugins_with_a_say_about_the_same_pods_are_counted_together() -> None:
     }
 
 
-def test_an_attempt_begins_with_no_moment_at_all() -> None:
+def test_a_new_attempt_has_no_timestamps() -> None:
     assert all(math.isnan(moment) for moment in NEVER)
     assert NEVER.copy() is not NEVER

@@ -1,4 +1,4 @@
-"""The names, labels and buckets of kube-scheduler v1.36, and the text that Prometheus reads."""
+"""SchedulerMetrics: the names, labels and buckets of kube-scheduler v1.36, and the Prometheus text."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ GAUGES = {
     "unschedulable_pods": ("plugin", "profile"),
 }
 HISTOGRAMS: dict[str, tuple[tuple[str, ...], str, str, int]] = {
-    # labels, first and second limit as the `le` label has them, how many limits
+    # labels, first and second limit as in the `le` label, number of limits
     "scheduling_attempt_duration_seconds": (("result", "profile"), "0.001", "0.002", 15),
     "scheduling_algorithm_duration_seconds": ((), "0.001", "0.002", 15),
     "event_handling_duration_seconds": (("event",), "0.0001", "0.0002", 12),
@@ -68,7 +68,7 @@ HISTOGRAMS: dict[str, tuple[tuple[str, ...], str, str, int]] = {
 
 
 def make_full_metrics() -> SchedulerMetrics:
-    """Metrics with something in every family: the values of labels are their names."""
+    """Metrics with data in every family; the label values are the label names."""
     metrics = SchedulerMetrics()
     times = NEVER.copy()
     times[STARTED], times[DECIDED], times[ENDED] = 100.0, 100.001, 100.0015
@@ -91,7 +91,7 @@ def make_full_metrics() -> SchedulerMetrics:
 
 
 def samples_of(text: str) -> dict[str, list[Sample]]:
-    """The samples by the name of their family, as Prometheus would read them."""
+    """The samples by the name of their family, as Prometheus would parse them."""
     return {
         family.name: list(family.samples)
         for family in text_string_to_metric_families(text)
@@ -154,7 +154,7 @@ def test_label_values_are_quoted() -> None:
     assert samples[0].labels["result"] == 'a"b\\c\nd'
 
 
-def test_the_process_is_shown_on_request() -> None:
+def test_process_metrics_are_added_on_request() -> None:
     metrics = SchedulerMetrics()
 
     assert "process_cpu_seconds_total" in metrics.render(process=True)
@@ -198,7 +198,7 @@ def test_a_tenth_is_sampled_and_not_every_tenth() -> None:
     assert len(positions) == 10
 
 
-def test_prometheus_client_is_loaded_by_those_who_look() -> None:
+def test_prometheus_client_is_imported_only_for_exposition() -> None:
     code = """
 import sys
 from bayplan.observe import SchedulerMetrics

@@ -32,7 +32,7 @@ def test_observation_is_in_the_bucket_of_the_next_limit(value: float, bucket: in
 
 
 @given(numbers, numbers)
-def test_many_at_once_count_as_one_by_one(first: list[float], second: list[float]) -> None:
+def test_a_batch_counts_like_single_observations(first: list[float], second: list[float]) -> None:
     one_by_one, at_once = Histogram(BOUNDS), Histogram(BOUNDS)
 
     for value in (*first, *second):
@@ -44,7 +44,7 @@ def test_many_at_once_count_as_one_by_one(first: list[float], second: list[float
     assert at_once.read().sum == pytest.approx(one_by_one.read().sum)
 
 
-def test_what_is_not_a_number_was_not_observed() -> None:
+def test_nan_is_not_an_observation() -> None:
     histogram = Histogram(BOUNDS)
 
     histogram.observe_all(np.array([math.nan, 3.0, math.nan]))
@@ -52,7 +52,7 @@ def test_what_is_not_a_number_was_not_observed() -> None:
     assert histogram.read() == Distribution([0, 0, 1, 0], 3.0)
 
 
-def test_what_was_read_stays_as_it_was() -> None:
+def test_a_read_value_does_not_change() -> None:
     histogram = Histogram(BOUNDS)
     before = histogram.read()
 
@@ -62,6 +62,6 @@ def test_what_was_read_stays_as_it_was() -> None:
 
 
 def test_buckets_are_multiplied_step_by_step() -> None:
-    # 0.00001 * 1.5 ** 4 is 5.0625e-05; Go multiplies one by one and comes to this.
+    # 0.00001 * 1.5 ** 4 is 5.0625e-05; Go multiplies step by step and gets this value.
     assert exponential_buckets(0.00001, 1.5, 5)[-1] == 0.00001 * 1.5 * 1.5 * 1.5 * 1.5
     assert exponential_buckets(1, 2, 5) == [1, 2, 4, 8, 16]

@@ -293,7 +293,7 @@ def test_a_write_of_something_old_conflicts() -> None:
 
     status = world.pre_bind(state, pod)
 
-    assert status.message == 'PersistentVolume "v" was changed by somebody else'
+    assert status.message == 'PersistentVolume "v" was changed since it was read'
 
 
 def test_what_was_written_before_a_failure_stays() -> None:

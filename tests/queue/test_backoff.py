@@ -54,7 +54,7 @@ def test_backoff_grows_with_each_rejection(
         pytest.param(500, 0, NOON + 10, id="very many"),
     ],
 )
-def test_what_counts(failures: int, errors: int, expected: float) -> None:
+def test_which_failures_count(failures: int, errors: int, expected: float) -> None:
     assert make_queue().expiration(make_info(failures=failures, errors=errors)) == expected
 
 
@@ -66,8 +66,8 @@ def test_a_maximum_of_zero_switches_backoff_off() -> None:
     ("initial_s", "at", "expected"),
     [
         pytest.param(1, NOON + 0.7, NOON + 1, id="cut to the whole second"),
-        pytest.param(0.3, NOON + 0.7, NOON + 1, id="a sum that floats would miss by a hair"),
-        pytest.param(0.3, NOON + 0.699999, NOON, id="a microsecond short of it"),
+        pytest.param(0.3, NOON + 0.7, NOON + 1, id="a sum with a float rounding error"),
+        pytest.param(0.3, NOON + 0.699999, NOON, id="one microsecond less"),
     ],
 )
 def test_backoff_ends_with_a_whole_second(initial_s: float, at: float, expected: float) -> None:
@@ -86,7 +86,7 @@ def test_is_backing_off(now: float, waits: bool) -> None:
     assert make_queue().is_backing_off(make_info(expires=NOON + 1), now) is waits
 
 
-def test_pods_of_one_window_come_in_the_order_of_the_active_queue() -> None:
+def test_pods_of_one_window_are_in_active_queue_order() -> None:
     queue = make_queue()
     queue.add(make_info("low", failures=1, expires=NOON, priority=1))
     queue.add(make_info("high", failures=1, expires=NOON, priority=2))
@@ -95,7 +95,7 @@ def test_pods_of_one_window_come_in_the_order_of_the_active_queue() -> None:
     assert [info.pod.name for info in queue.rejected.in_order()] == ["early", "high", "low"]
 
 
-def test_pop_completed_takes_from_both_heaps_what_is_over() -> None:
+def test_pop_completed_takes_finished_backoffs_from_both_heaps() -> None:
     queue = make_queue()
     queue.add(make_info("error", errors=1, expires=NOON))
     queue.add(make_info("rejected", failures=1, expires=NOON))

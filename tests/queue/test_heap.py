@@ -22,7 +22,7 @@ def test_pop_gives_the_items_in_order() -> None:
     assert heap.peek() is None
 
 
-def test_of_equal_items_the_first_to_come_is_first_also_after_a_replacement() -> None:
+def test_equal_items_keep_insertion_order_after_a_replacement() -> None:
     heap: KeyedHeap[tuple[int, str]] = KeyedHeap(lambda item: item[0])
     heap.put("a", (1, "a"))
     heap.put("b", (1, "b"))
@@ -32,7 +32,7 @@ def test_of_equal_items_the_first_to_come_is_first_also_after_a_replacement() ->
     assert len(heap) == 2
 
 
-def test_a_replaced_item_moves_and_is_there_once() -> None:
+def test_a_replaced_item_moves_and_occurs_once() -> None:
     heap: KeyedHeap[int] = KeyedHeap(lambda item: item)
     heap.put("a", 1)
     heap.put("b", 2)
@@ -42,7 +42,7 @@ def test_a_replaced_item_moves_and_is_there_once() -> None:
     assert drain(heap) == [2, 3]
 
 
-def test_delete_returns_what_was_there() -> None:
+def test_delete_returns_the_item() -> None:
     heap: KeyedHeap[int] = KeyedHeap(lambda item: item)
     heap.put("a", 1)
 
@@ -52,7 +52,7 @@ def test_delete_returns_what_was_there() -> None:
     assert heap.peek() is None
 
 
-def test_slots_of_deleted_items_are_swept_out() -> None:
+def test_stale_slots_are_removed() -> None:
     heap: KeyedHeap[int] = KeyedHeap(lambda item: item)
     for item in range(10_000):
         heap.put("same", -item)

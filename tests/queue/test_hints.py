@@ -57,13 +57,13 @@ def make_info(
         pytest.param(["Yes"], [], AFTER_BACKOFF, id="a rejector finds it worth it"),
         pytest.param(["No"], [], SKIP, id="the only rejector does not"),
         pytest.param(["No", "Yes"], [], AFTER_BACKOFF, id="one of two is enough"),
-        pytest.param(["Fails"], [], AFTER_BACKOFF, id="a hint that fails counts as yes"),
-        pytest.param(["Silent"], [], AFTER_BACKOFF, id="no hint counts as yes"),
-        pytest.param(["Both"], [], AFTER_BACKOFF, id="the second registration says yes"),
+        pytest.param(["Fails"], [], AFTER_BACKOFF, id="a hint that fails counts as Queue"),
+        pytest.param(["Silent"], [], AFTER_BACKOFF, id="no hint counts as Queue"),
+        pytest.param(["Both"], [], AFTER_BACKOFF, id="the second registration returns Queue"),
         pytest.param(["Other"], [], SKIP, id="the rejector did not register"),
         pytest.param([], ["Yes"], IMMEDIATELY, id="a pending plugin makes it urgent"),
-        pytest.param(["Yes"], ["No"], AFTER_BACKOFF, id="only the unschedulable one says yes"),
-        pytest.param(["Yes"], ["Silent"], IMMEDIATELY, id="the pending one goes first"),
+        pytest.param(["Yes"], ["No"], AFTER_BACKOFF, id="only the unschedulable one returns Queue"),
+        pytest.param(["Yes"], ["Silent"], IMMEDIATELY, id="the pending one takes precedence"),
         pytest.param(["Yes"], ["Yes"], IMMEDIATELY, id="both in one"),
         pytest.param([], [], AFTER_BACKOFF, id="an error: any event will do"),
     ],
@@ -74,7 +74,7 @@ def test_strategy(unschedulable: list[str], pending: list[str], expected: Strate
     assert HINTS.plan(NODE_ADD).strategy(info, info.rejection, None, None) is expected
 
 
-def test_a_pod_of_a_profile_without_registrations_is_tried_again() -> None:
+def test_a_pod_of_a_profile_without_registrations_is_requeued() -> None:
     info = make_info(["Other"], [], profile="unknown")
 
     assert HINTS.plan(NODE_ADD).strategy(info, info.rejection, None, None) is AFTER_BACKOFF
@@ -99,7 +99,7 @@ def test_a_wildcard_needs_no_hint(rejectors: list[str], target: object, expected
 @pytest.mark.parametrize(
     ("event", "plugin", "expected"),
     [
-        pytest.param(NODE_ADD, "", True, id="nobody holds the pod back"),
+        pytest.param(NODE_ADD, "", True, id="the pod is not gated"),
         pytest.param(NODE_ADD, "Gate", False, id="the plugin did not register for it"),
         pytest.param(NODE_DELETE, "Gate", True, id="it did, if in another profile"),
         pytest.param(FORCE_ACTIVATE, "Gate", True, id="a wildcard opens every gate"),
@@ -115,11 +115,11 @@ def test_interest() -> None:
     assert QueueingHints({}).plan(FORCE_ACTIVATE).is_of_interest
 
 
-# Pods of a kind
+# Groups of equal pods
 
 
 class Counting:
-    """A hint that says Queue to pods on behalf of `uid`, and Skip to others; it notes whom it was asked about."""
+    """A hint that returns Queue for pods on behalf of `uid`, Skip for others, and records its calls."""
 
     def __init__(self, uid: str = "") -> None:
         self.uid = uid
@@ -149,26 +149,26 @@ def worth(hint: HintFunction, kind: dict[str, QueuedPodInfo], new: object) -> li
     return [info.pod.name for info, _ in found]
 
 
-def test_a_hint_that_goes_by_the_spec_is_asked_once_for_pods_of_a_kind() -> None:
+def test_a_spec_only_hint_is_called_once_per_group() -> None:
     counting = Counting()
 
     assert worth(counting.marked, make_kind("p", "q", "r"), None) == []
     assert counting.asked == ["p"]
 
 
-def test_its_answer_goes_for_all_of_them() -> None:
+def test_its_result_applies_to_the_whole_group() -> None:
     assert worth(by_spec(says(Hint.QUEUE)), make_kind("p", "q", "r"), None) == ["p", "q", "r"]
     assert worth(by_spec(fails), make_kind("p", "q"), None) == ["p", "q"]
 
 
-def test_the_pod_that_the_event_is_about_is_asked_for_itself() -> None:
+def test_the_hint_is_called_separately_for_the_pod_of_the_event() -> None:
     counting, kind = Counting("p"), make_kind("p", "q", "r")
 
     assert worth(counting.marked, kind, make_pod("p", uid="p")) == ["p"]
     assert sorted(counting.asked) == ["p", "q"]
 
 
-def test_any_other_hint_is_asked_for_every_pod() -> None:
+def test_any_other_hint_is_called_for_every_pod() -> None:
     counting = Counting("q")
 
     assert worth(counting.hint, make_kind("p", "q", "r"), None) == ["q"]
@@ -183,14 +183,16 @@ def narrow(*keys: str) -> NarrowHint:
     ("hints", "new", "asked"),
     [
         pytest.param([narrow("ns/a")], "narrow", ["ns/a"], id="one pod"),
-        pytest.param([narrow()], "narrow", [], id="nobody"),
-        pytest.param([narrow("ns/a")], "wide", None, id="it may concern anybody"),
+        pytest.param([narrow()], "narrow", [], id="no pod"),
+        pytest.param([narrow("ns/a")], "wide", None, id="any pod"),
         pytest.param([narrow("ns/b"), narrow("ns/a")], "narrow", ["ns/b", "ns/a"], id="two hints"),
-        pytest.param([narrow("ns/b"), says(Hint.SKIP)], "narrow", None, id="one that cannot say"),
+        pytest.param(
+            [narrow("ns/b"), says(Hint.SKIP)], "narrow", None, id="a hint without a target"
+        ),
         pytest.param([narrow("ns/b"), None], "narrow", None, id="one without a hint"),
     ],
 )
-def test_only_pods_are_asked_about_that_an_event_may_concern(
+def test_hints_are_called_only_for_pods_the_event_may_affect(
     hints: list[HintFunction | None], new: str, asked: list[str] | None
 ) -> None:
     listed = [(ADDED, f"P{i}", hint) for i, hint in enumerate(hints)]

@@ -26,7 +26,7 @@ def test_each_pod_sees_the_events_since_its_pop() -> None:
     assert [event for event, _, _ in flight.events_since("b")] == [NODE_DELETE]
 
 
-def test_done_drops_the_events_that_only_this_pod_could_ask_for() -> None:
+def test_done_drops_events_that_only_this_pod_needed() -> None:
     flight = InFlight()
     flight.start(make_info("a"))
     flight.record(NODE_ADD, None, None)
@@ -38,7 +38,7 @@ def test_done_drops_the_events_that_only_this_pod_could_ask_for() -> None:
     assert [event for event, _, _ in flight.events_since("b")] == [NODE_DELETE]
 
 
-def test_done_of_a_later_pod_keeps_what_the_first_needs() -> None:
+def test_done_of_a_later_pod_keeps_the_events_of_the_first() -> None:
     flight = InFlight()
     flight.start(make_info("a"))
     flight.record(NODE_ADD, None, None)

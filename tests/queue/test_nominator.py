@@ -16,10 +16,10 @@ def nominee(uid: str = "p", node: str = "") -> Pod:
 @pytest.mark.parametrize(
     ("in_status", "given", "expected"),
     [
-        pytest.param("", None, {}, id="nothing says where"),
+        pytest.param("", None, {}, id="neither a node nor a status"),
         pytest.param("a", None, {"a": ["p"]}, id="by its status"),
         pytest.param("a", "b", {"b": ["p"]}, id="a given node goes before the status"),
-        pytest.param("a", "", {"": ["p"]}, id="to nowhere"),
+        pytest.param("a", "", {"": ["p"]}, id="without a node"),
     ],
 )
 def test_add(in_status: str, given: str | None, expected: dict[str, list[str]]) -> None:
@@ -61,10 +61,10 @@ def test_a_pod_that_needs_no_node_is_not_nominated_and_loses_its_nomination(
 @pytest.mark.parametrize(
     ("held", "before", "after", "expected"),
     [
-        pytest.param("a", "", "", {"a": ["p"]}, id="the status knows nothing of it yet: kept"),
-        pytest.param("", "", "", {"": ["p"]}, id="a nomination to nowhere is kept, too"),
+        pytest.param("a", "", "", {"a": ["p"]}, id="the status does not have it yet: kept"),
+        pytest.param("", "", "", {"": ["p"]}, id="a nomination without a node is kept, too"),
         pytest.param("a", "", "b", {"b": ["p"]}, id="the status names a node"),
-        pytest.param("a", "a", "", {}, id="the status names none any more"),
+        pytest.param("a", "a", "", {}, id="the status no longer names a node"),
         pytest.param(None, "", "", {}, id="not nominated"),
     ],
 )
@@ -87,7 +87,7 @@ def test_delete_ends_the_nomination() -> None:
     assert not nominator
 
 
-def test_who_follows_learns_which_nodes_to_look_at_again() -> None:
+def test_changed_nodes_since_a_version() -> None:
     nominator = PodNominator()
     nominator.add(nominee("p"), "a")
     seen = nominator.version

@@ -1,4 +1,4 @@
-"""The queue driven at random: every pod is somewhere, and nothing is left behind."""
+"""SchedulingQueue driven at random: every pod is in exactly one place, and nothing is left behind."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ from bayplan.framework.events import (
 from bayplan.queue import QueuedPodInfo, SchedulingQueue
 from bayplan.testing.builders import make_pod
 
-PLUGINS = st.sets(st.sampled_from(["Nodes", "Pods", "Nobody"]), max_size=2)
+PLUGINS = st.sets(st.sampled_from(["Nodes", "Pods", "Unregistered"]), max_size=2)
 EVENTS = st.sampled_from(
     [
         NODE_ADD,

@@ -25,7 +25,8 @@ GATES_GONE = ClusterEvent(POD, ActionType.UpdatePodSchedulingGatesEliminated)
 
 
 class Bench:
-    """A queue with three plugins that reject: Fit waits for new nodes, Choosy is asked about pods, Gates gates."""
+    """A queue with three rejecting plugins: Fit registers new nodes, Choosy has a hint for pods,
+    Gates gates."""
 
     def __init__(self, settings: QueueSettings | None = None) -> None:
         self.clock = ManualClock()
@@ -66,7 +67,7 @@ class Bench:
         return info
 
     def fail(self, *rejectors: str, pending: tuple[str, ...] = ()) -> QueuedPodInfo:
-        """Pop the next pod and give it back."""
+        """Pop the next pod and requeue it."""
         info = self.pop()
         self.give_back(info, *rejectors, pending=pending)
         return info
@@ -81,7 +82,7 @@ class Bench:
         return self.queue.move_all_to_active_or_backoff(event, None, new)
 
     def where(self, name: str) -> str:
-        """The place of a pod."""
+        """The part of the queue that has a pod."""
         queue, key = self.queue, f"default/{name}"
         places = {
             "active": key in queue.active.heap,
@@ -133,10 +134,10 @@ def test_a_failed_pod_goes_back(rejectors: list[str], pending: list[str], expect
 @pytest.mark.parametrize(
     ("event", "pending", "waited_s", "expected"),
     [
-        pytest.param(NODE_ADD, (), 0, "backoff", id="an event that a rejector asked for"),
+        pytest.param(NODE_ADD, (), 0, "backoff", id="an event that a rejector registered"),
         pytest.param(NODE_ADD, (), 2, "active", id="its backoff is over by then"),
         pytest.param(NODE_ADD, ("Fit",), 0, "active", id="a pending plugin does without backoff"),
-        pytest.param(NODE_DELETE, (), 0, "unschedulable", id="an event nobody asked for"),
+        pytest.param(NODE_DELETE, (), 0, "unschedulable", id="an event that no plugin registered"),
         pytest.param(FORCE_ACTIVATE, (), 0, "backoff", id="a wildcard"),
     ],
 )
@@ -159,8 +160,8 @@ def test_an_event_moves_an_unschedulable_pod(
     [
         pytest.param(NODE_ADD, ["Fit"], "backoff", id="one it was rejected for"),
         pytest.param(NODE_ADD, ["Choosy"], "unschedulable", id="not one of its rejectors"),
-        pytest.param(NODE_DELETE, ["Fit"], "unschedulable", id="one of no interest"),
-        pytest.param(NODE_ADD, [], "error backoff", id="an error is tried again anyhow"),
+        pytest.param(NODE_DELETE, ["Fit"], "unschedulable", id="an event without registrations"),
+        pytest.param(NODE_ADD, [], "error backoff", id="a pod after an error is always retried"),
     ],
 )
 def test_an_event_while_in_flight_counts_when_the_pod_comes_back(
@@ -188,7 +189,7 @@ def test_an_event_before_the_pop_does_not_count() -> None:
     assert bench.queue.in_flight.event_count == 1
 
 
-def test_pods_whose_rejectors_did_not_register_are_not_looked_at() -> None:
+def test_pods_whose_rejectors_did_not_register_are_not_visited() -> None:
     bench = Bench()
     bench.add("p", "q")
     bench.fail("Fit")
@@ -228,7 +229,7 @@ def test_after_an_error_backoff_is_waited_for() -> None:
     bench.fail()
 
     assert bench.queue.pop() is None
-    for waited_s, moved in ((0.3, 0), (0.998, 0), (0.001, 1)):  # all of the second it ends in
+    for waited_s, moved in ((0.3, 0), (0.998, 0), (0.001, 1)):  # the whole second in which it ends
         bench.clock.advance(waited_s)
         assert bench.queue.flush_backoff_completed() == moved
     assert bench.where("p") == "active"
@@ -249,18 +250,18 @@ def test_without_backoff_a_failed_pod_is_active_at_once() -> None:
         pytest.param(300.000001, 1, id="longer"),
     ],
 )
-def test_pods_that_wait_too_long_are_tried_again(waited_s: float, moved: int) -> None:
+def test_pods_that_exceed_the_limit_are_requeued(waited_s: float, moved: int) -> None:
     bench = Bench()
     bench.clock.advance(0.123)
     bench.add("p")
-    info = bench.fail("Nobody")
+    info = bench.fail("Unregistered")
     bench.clock.advance(waited_s)
 
     assert bench.queue.flush_unschedulable_leftover() == moved
     assert info.was_flushed_from_unschedulable is bool(moved)
 
 
-def test_a_gated_pod_is_asked_again_by_the_flush_and_waits_anew() -> None:
+def test_the_flush_runs_pre_enqueue_again_and_restarts_the_limit_of_a_gated_pod() -> None:
     bench = Bench()
     bench.queue.add(gated_pod())
     bench.clock.advance(301)
@@ -289,7 +290,7 @@ def test_a_gated_pod_waits_until_its_gates_are_gone() -> None:
     assert info.unschedulable_plugins == {"SchedulingGates"}
 
 
-def test_events_of_other_plugins_leave_a_gated_pod_alone() -> None:
+def test_events_of_other_plugins_do_not_move_a_gated_pod() -> None:
     bench = Bench()
     bench.add("p")
     info = bench.pop()
@@ -363,7 +364,7 @@ def test_an_update_of_an_unknown_pod_adds_it() -> None:
 
 
 @pytest.mark.parametrize("place", ["active", "unschedulable", "backoff", "error backoff"])
-def test_delete_finds_the_pod_wherever_it_is(place: str) -> None:
+def test_delete_removes_the_pod_from_any_part(place: str) -> None:
     bench = Bench()
     bench.add("p")
     if place != "active":
@@ -400,7 +401,7 @@ def test_activate_brings_a_pod_back_at_once(
     assert bench.queue.counters.incoming["active", "ForceActivate"] == 1
 
 
-def test_activate_leaves_gated_and_unknown_pods_alone() -> None:
+def test_activate_ignores_gated_and_unknown_pods() -> None:
     bench = Bench()
     bench.queue.add(gated_pod())
     bench.queue.activate([gated_pod(), make_pod("unknown")])
@@ -415,20 +416,20 @@ def test_activate_of_a_pod_in_flight_counts_when_it_comes_back() -> None:
     infos = [bench.pop(), bench.pop()]
     bench.queue.activate([infos[0].pod])
 
-    assert [bench.give_back(info, "Nobody") for info in infos] == ["backoff", "unschedulable"]
+    assert [bench.give_back(info, "Unregistered") for info in infos] == ["backoff", "unschedulable"]
 
 
-def test_a_pod_made_anew_while_the_old_one_is_in_flight_stays() -> None:
+def test_a_pod_recreated_while_the_old_one_is_in_flight_stays() -> None:
     bench = Bench()
     bench.add("p")
     old = bench.pop()
     bench.queue.delete(old.pod)
-    bench.queue.add(make_pod("p", uid="anew"))
+    bench.queue.add(make_pod("p", uid="new"))
 
     assert bench.give_back(old, "Fit") is None
     assert bench.where("p") == "active"
     assert len(bench.queue.in_flight) == 0
-    assert bench.pop().pod.uid == "anew"
+    assert bench.pop().pod.uid == "new"
 
 
 def test_a_pod_that_is_in_flight_already_is_not_popped_again() -> None:
@@ -478,8 +479,8 @@ def test_next_timer_follows_the_ticks_of_the_two_flushes() -> None:
     bench.clock.advance(1.5)
     assert bench.queue.flush_due() == 1
 
-    bench.fail("Nobody")
-    bench.fail("Nobody")
+    bench.fail("Unregistered")
+    bench.fail("Unregistered")
     due = bench.queue.next_timer()
     assert due == pytest.approx(330)  # later than 300 s from now, and a multiple of 30 s
     bench.clock.advance(329 - bench.clock.monotonic())
@@ -489,7 +490,7 @@ def test_next_timer_follows_the_ticks_of_the_two_flushes() -> None:
     assert bench.queue.next_timer() is None
 
 
-def test_counters_tell_where_pods_came_from() -> None:
+def test_counters_are_labelled_by_event() -> None:
     bench = Bench()
     bench.add("p")
     bench.fail("Fit")
@@ -529,7 +530,7 @@ def test_a_rejection_ends_a_row_of_errors() -> None:
 
 
 @pytest.mark.parametrize("place", ["active", "unschedulable", "backoff"])
-def test_an_update_brings_the_nomination_up_to_date(place: str) -> None:
+def test_an_update_updates_the_nomination(place: str) -> None:
     bench = Bench()
     bench.add("p")
     if place != "active":
@@ -543,10 +544,10 @@ def test_an_update_brings_the_nomination_up_to_date(place: str) -> None:
     assert bench.queue.nominator.nominated() == {"n": [new]}
 
 
-def test_a_gated_pod_does_not_push_out_a_ready_one_of_its_name() -> None:
+def test_a_gated_pod_does_not_replace_a_ready_one_of_its_name() -> None:
     bench = Bench()
     bench.add("p")
-    bench.queue.add(make_pod("p", uid="anew", gates=["wait"]))
+    bench.queue.add(make_pod("p", uid="new", gates=["wait"]))
 
     assert bench.where("p") == "active"
     assert bench.pop().pod.uid == "p"

@@ -13,7 +13,7 @@ def groups(pods: UnschedulablePods) -> list[tuple[set[str], list[str]]]:
     return [(set(by.plugins), [i.pod.name for i in infos]) for by, infos in pods.groups()]
 
 
-def test_pods_are_grouped_by_who_rejected_them() -> None:
+def test_pods_are_grouped_by_rejectors() -> None:
     pods = UnschedulablePods()
     for info in (make_info("p", "A"), make_info("q", "A", "B"), make_info("r", "A")):
         pods.put(info)
@@ -58,7 +58,7 @@ def kinds(pods: UnschedulablePods) -> list[list[str]]:
     return [[i.pod.name for i in kind.values()] for _, found in pods.kinds() for kind in found]
 
 
-def test_pods_of_one_spec_are_of_one_kind_unless_there_is_more_to_say_about_them() -> None:
+def test_pods_of_one_spec_share_a_group_unless_they_have_distinguishing_state() -> None:
     pods = UnschedulablePods()
     small, nominated = make_info("small", "A"), make_info("nominated", "A")
     small.pod = make_pod("small", cpu="1")
@@ -70,7 +70,7 @@ def test_pods_of_one_spec_are_of_one_kind_unless_there_is_more_to_say_about_them
     assert groups(pods) == [({"A"}, ["p", "small", "nominated", "q"])], "in the order they came"
 
 
-def test_a_pod_that_changes_its_kind_keeps_its_turn() -> None:
+def test_a_pod_that_changes_its_group_keeps_its_position() -> None:
     pods, first = UnschedulablePods(), make_info("first", "A")
     for info in (first, make_info("second", "B"), make_info("third", "A")):
         pods.put(info)

@@ -41,7 +41,7 @@ def nodes(simulation: Simulation) -> dict[str, str]:
     return {pod.name: pod.node_name for pod in simulation.cluster.list("Pod")}
 
 
-def test_pods_get_claims_of_their_own_until_devices_are_out() -> None:
+def test_pods_get_their_own_claims_until_devices_run_out() -> None:
     done = simulate(*(claiming(template="one", name=f"p{i}") for i in range(3)))
 
     assert nodes(done) == {"p0": "n", "p1": "n", "p2": ""}
@@ -49,7 +49,7 @@ def test_pods_get_claims_of_their_own_until_devices_are_out() -> None:
     assert held == ["gpu=n/d0", "gpu=n/d1"]
 
 
-def test_a_device_is_used_again_when_its_pod_has_ended() -> None:
+def test_a_device_is_reused_after_its_pod_ended() -> None:
     ends = {"bayplan.dev/duration": "60s"}
     first = [claiming(template="one", name=f"p{i}", annotations=ends) for i in range(2)]
 
@@ -76,12 +76,12 @@ def test_an_extended_resource_comes_from_devices() -> None:
     assert done.cluster.get("Pod", "default", "p0").status.extended_resource_claim_status
 
 
-def test_an_expression_that_does_not_compile_is_refused_with_its_place() -> None:
+def test_an_expression_that_does_not_compile_is_rejected_with_its_place() -> None:
     with pytest.raises(InputError, match=r"requests\[0\].exactly.selectors\[0\].cel.expression"):
         simulate(make_template("bad", make_request("r", "device.nope")))
 
 
-def test_the_example_shows_what_it_promises() -> None:
+def test_the_example_gives_the_documented_result() -> None:
     simulation = Simulation(read_manifests([str(EXAMPLE)]).objects, seed=0)
     simulation.run()
 

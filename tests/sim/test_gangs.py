@@ -1,4 +1,4 @@
-"""Gangs: bound together or not at all, whoever else wants the room, and without trying for ever."""
+"""Gangs: bound together or not at all, in the presence of other pods, and without endless retries."""
 
 from collections import Counter
 from typing import Any
@@ -39,7 +39,7 @@ def make_member(gang: str, number: int, size: int, duration: str = "5m") -> Any:
 
 
 def run(objects: list[Any]) -> tuple[Any, Counter[tuple[str, float]], Counter[str]]:
-    """The report, how many pods of which gang were bound when, and how often what happened."""
+    """The report, the number of bound pods per gang and time, and the number of events per type."""
     entries: list[TraceEntry] = []
     config = parse_config(WITH_COSCHEDULING)
     report = Simulation(objects, config, trace=entries.append).run()
@@ -59,7 +59,7 @@ def test_gangs_of_a_hundred_take_turns() -> None:
     assert counts["popped"] < 10 * len(mixed)
 
 
-def test_gangs_that_never_fit_hold_nothing_and_do_not_keep_each_other_busy() -> None:
+def test_gangs_that_never_fit_hold_no_nodes_and_do_not_retry_endlessly() -> None:
     mixed = [make_member(gang, i, 60) for i in range(60) for gang in ("red", "blue")]
     plain = decode_object(
         {
@@ -77,7 +77,7 @@ def test_gangs_that_never_fit_hold_nothing_and_do_not_keep_each_other_busy() -> 
     assert counts["popped"] < 10 * len(mixed)
 
 
-def test_a_gang_that_is_not_all_there_waits() -> None:
+def test_an_incomplete_gang_waits() -> None:
     report, bound, _ = run([*make_nodes(1, 50), *(make_member("red", i, 4) for i in range(3))])
 
     assert bound == {}

@@ -1,4 +1,4 @@
-"""Reading manifests: every form people have, and every fault with its place."""
+"""Manifests: every supported form, and every fault with its place."""
 
 import gzip
 import io
@@ -34,7 +34,7 @@ POD_LIST = {"kind": "PodList", "items": [{"metadata": {"name": "a"}}, {"metadata
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Writes a file into the working directory and returns its name."""
+    """Write a file into the working directory and return its name."""
     monkeypatch.chdir(tmp_path)
 
     def write_file(name: str, content: str | bytes) -> Path:
@@ -68,7 +68,7 @@ def names(*paths: Path | str) -> list[str]:
         ),
         pytest.param("a.yaml", "\ufeff" + yaml.safe_dump(LIST), id="YAML with a byte order mark"),
         pytest.param("a.json", "\ufeff" + json.dumps(LIST), id="JSON with a byte order mark"),
-        pytest.param("a.yaml", yaml.safe_dump(LIST).replace("\n", "\r\n"), id="lines of Windows"),
+        pytest.param("a.yaml", yaml.safe_dump(LIST).replace("\n", "\r\n"), id="Windows line ends"),
         pytest.param("a.yaml.gz", gzip.compress(yaml.safe_dump(LIST).encode()), id="gzip"),
         pytest.param(
             "a.gz",
@@ -134,7 +134,7 @@ def test_places(write: Write) -> None:
     assert manifests.place_of(stranger) == ""  # type: ignore[arg-type]
 
 
-def test_kinds_without_use_are_counted(write: Write) -> None:
+def test_ignored_kinds_are_counted(write: Write) -> None:
     others = [make("ConfigMap", "a"), make("ConfigMap", "b"), make("Secret", "s")]
     custom = {**make("Pod", "x"), "apiVersion": "example.com/v1"}
 
@@ -222,7 +222,7 @@ def with_container(**fields: Any) -> dict[str, Any]:
             yaml.safe_dump(with_container(ports=[{"containerPort": "http"}])),
             "document 1: pod default/a: spec.containers[0].ports[0].containerPort: "
             "expected integer, got string",
-            id="a wrong type deep inside",
+            id="a wrong type, deeply nested",
         ),
         pytest.param(
             yaml.safe_dump(make("Pod", "a", spec={"affinity": AFFINITY})),
@@ -258,7 +258,7 @@ def test_faults(write: Write, content: str | bytes, expected: str) -> None:
     assert str(caught.value) == f"bad: {expected}"
 
 
-def test_a_file_that_is_not_there(write: Write) -> None:
+def test_a_missing_file(write: Write) -> None:
     with pytest.raises(InputError) as caught:
         read_manifests(["nope.yaml"])
 
@@ -288,7 +288,7 @@ def test_a_name_twice_in_two_files(write: Write) -> None:
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lists are cut apart however short they are."""
+    """Cut all lists into pieces, however short they are."""
     monkeypatch.setattr(pieces, "LIST_FROM", 0)
     for name in ("YAML_PIECE", "JSON_PIECE"):
         monkeypatch.setattr(f"bayplan.sim.reading.{name}", 1)
@@ -305,7 +305,10 @@ BARE = {"apiVersion": "v1", "items": [{"metadata": {"name": "x"}}], "kind": "Pod
     [
         pytest.param(yaml.safe_dump(MANY), 5, True, id="YAML"),
         pytest.param(
-            yaml.safe_dump(MANY, indent=4).replace("\n", "\r\n"), 5, True, id="YAML of Windows"
+            yaml.safe_dump(MANY, indent=4).replace("\n", "\r\n"),
+            5,
+            True,
+            id="YAML with Windows line ends",
         ),
         pytest.param(
             "kind: List\nitems:\n" + "".join(f"  - {json.dumps(pod)}\n" for pod in PODS),
@@ -329,7 +332,7 @@ BARE = {"apiVersion": "v1", "items": [{"metadata": {"name": "x"}}], "kind": "Pod
             'kind: List\nitems:\n- kind: Pod\n  metadata: {name: a, annotations: {x: "one\n- two"}}\n',
             1,
             False,
-            id="text that looks like an item",
+            id="text similar to an item",
         ),
         pytest.param(
             yaml.safe_dump({"apiVersion": "example.com/v1", "kind": "Thing", "items": [1, 2]}),

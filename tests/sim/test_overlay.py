@@ -1,4 +1,4 @@
-"""Manifests laid over a cluster: what stays, what is new, what is changed."""
+"""Overlay: manifests applied to a cluster: what stays, what is new, what is changed."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ CLAIM = make(
 )
 
 
-def test_an_object_of_both_keeps_what_the_manifest_does_not_mention() -> None:
+def test_an_object_in_both_keeps_fields_the_manifest_does_not_mention() -> None:
     given = make(
         "PersistentVolumeClaim",
         "data",
@@ -92,7 +92,7 @@ def test_places_name_the_file_or_the_server() -> None:
     ]
 
 
-def test_a_pod_that_is_there_stays_and_is_told() -> None:
+def test_an_existing_pod_is_unchanged_and_reported() -> None:
     running = make_running("web-1-a")
     again = make("Pod", "web-1-a", spec={"containers": [{"name": "c"}]})
 
@@ -102,7 +102,7 @@ def test_a_pod_that_is_there_stays_and_is_told() -> None:
     assert present == [again]
 
 
-def test_a_deployment_that_grows_keeps_its_pods_and_makes_the_rest() -> None:
+def test_a_scaled_up_deployment_keeps_its_pods_and_creates_the_rest() -> None:
     there = [NODE, make_replica_set(2), make_running("web-1-a"), make_running("web-1-b")]
     template: Any = {
         "metadata": {"labels": {"app": "web"}},

@@ -1,4 +1,4 @@
-"""Recording: what is written is read again; what is cut off or wrong is said with its line."""
+"""Recording: round trips, and errors with their line for truncated or invalid files."""
 
 import gzip
 import io
@@ -36,7 +36,7 @@ def recorded() -> bytes:
     return stream.getvalue()
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_a_written_recording_reads_back(tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl.gz"
     file.write_bytes(recorded())
 
@@ -51,7 +51,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert recording.duration_s == 30.25
 
 
-def test_a_file_that_somebody_unpacked_is_fine(tmp_path: Path) -> None:
+def test_a_decompressed_file_is_accepted(tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
     file.write_bytes(gzip.decompress(recorded()))
 
@@ -59,9 +59,7 @@ def test_a_file_that_somebody_unpacked_is_fine(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, len(recorded()) - 1))
-def test_a_file_that_was_cut_off_anywhere(
-    tmp_path_factory: pytest.TempPathFactory, size: int
-) -> None:
+def test_a_file_truncated_anywhere(tmp_path_factory: pytest.TempPathFactory, size: int) -> None:
     file = tmp_path_factory.mktemp("cut") / "run.jsonl.gz"
     file.write_bytes(recorded()[:size])
 
@@ -120,7 +118,7 @@ def test_a_file_that_was_cut_off_anywhere(
         ),
         pytest.param(
             [HEAD, SYNCED, {"t": 1, "type": "ADDED", "object": {"kind": "Ingress"}}],
-            "line 3: object: kind: expected one that bears on placement; got Ingress",
+            "line 3: object: kind: expected one that affects placement; got Ingress",
             id="a kind that is not recorded",
         ),
         pytest.param(
@@ -157,6 +155,6 @@ def test_damaged_data(tmp_path: Path) -> None:
         read_recording(file)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="none: expected a readable file; got No such file"):
         read_recording(tmp_path / "none")

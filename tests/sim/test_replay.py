@@ -1,4 +1,4 @@
-"""Replay: what was recorded happens once more, and decisions are compared."""
+"""Replay: recorded events are replayed, and decisions are compared."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -59,11 +59,11 @@ def test_every_verdict() -> None:
 @pytest.mark.parametrize(
     ("later_s", "first"),
     [
-        pytest.param(0.005, "vip", id="heard of together: the more important one is first"),
-        pytest.param(0.5, "plain", id="heard of later: the other has the room by then"),
+        pytest.param(0.005, "vip", id="delivered together: the more important one is first"),
+        pytest.param(0.5, "plain", id="delivered later: the other has the room by then"),
     ],
 )
-def test_what_happens_within_a_moment_is_heard_of_together(later_s: float, first: str) -> None:
+def test_events_within_a_moment_are_delivered_together(later_s: float, first: str) -> None:
     plain, vip = pod("plain", cpu="2"), pod("vip", cpu="2", priority=9, spec=NEVER_PREEMPTS)
 
     report = replay([SMALL], [(1.001, "ADDED", plain), (1.001 + later_s, "ADDED", vip)])
@@ -71,7 +71,7 @@ def test_what_happens_within_a_moment_is_heard_of_together(later_s: float, first
     assert [one.pod.name for one in report.pods if one.replayed is not None] == [first]
 
 
-def test_pods_leave_when_they_left() -> None:
+def test_pods_are_deleted_at_their_recorded_time() -> None:
     report = replay(
         [SMALL, pod("first", "small", cpu="2"), pod("second", cpu="2")],
         [
@@ -86,7 +86,7 @@ def test_pods_leave_when_they_left() -> None:
     assert second.replayed.time_s == pytest.approx(7.0, abs=1.5)  # after its backoff
 
 
-def test_a_pod_that_is_deleted_while_it_waits_here_is_gone() -> None:
+def test_a_pod_deleted_while_pending_here_is_gone() -> None:
     leaving = pod("p", "small", cpu="4").replace(deletion_timestamp="2026-01-01T00:01:00Z")
     report = replay(
         [SMALL],
@@ -101,7 +101,7 @@ def test_a_pod_that_is_deleted_while_it_waits_here_is_gone() -> None:
     assert verdicts(report) == {"p": Verdict.PENDING_HERE}
 
 
-def test_pods_of_another_scheduler_go_where_they_went() -> None:
+def test_pods_of_another_scheduler_keep_their_recorded_node() -> None:
     other = {"schedulerName": "another"}
     report = replay(
         [SMALL, LARGE],
@@ -116,7 +116,7 @@ def test_pods_of_another_scheduler_go_where_they_went() -> None:
     assert verdicts(report) == {"ours": Verdict.SAME}
 
 
-def test_preemption_is_decided_anew() -> None:
+def test_preemption_is_recomputed() -> None:
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
     victim = pod("low", "small", cpu="2", priority=0)
     going = make_pod(
@@ -143,7 +143,7 @@ def test_preemption_is_decided_anew() -> None:
     assert with_room.preempted == []
 
 
-def test_a_node_that_goes_takes_along_who_is_there_now() -> None:
+def test_a_deleted_node_takes_its_current_pods_along() -> None:
     report = replay(
         [SMALL, LARGE],
         [
@@ -157,7 +157,7 @@ def test_a_node_that_goes_takes_along_who_is_there_now() -> None:
     assert (one.verdict, one.is_lost) == (Verdict.OTHER, True)
 
 
-def test_nodes_may_come_later_and_change() -> None:
+def test_nodes_may_be_added_later_and_change() -> None:
     cordoned = LARGE.replace(unschedulable=True)
     report = replay(
         [],
@@ -175,7 +175,7 @@ def test_nodes_may_come_later_and_change() -> None:
     assert one.replayed.time_s >= 60.0
 
 
-def test_workloads_make_no_pods_of_their_own() -> None:
+def test_workloads_create_no_pods() -> None:
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c"}]}}
     replica_set = decode_object(
         {
@@ -201,7 +201,7 @@ def claim(**more: Any) -> Any:
     return decode_object(tree)
 
 
-def test_volumes_are_made_where_pods_go_now() -> None:
+def test_volumes_are_provisioned_for_the_new_placements() -> None:
     storage_class = decode_object(
         {
             "apiVersion": "storage.k8s.io/v1",
@@ -244,7 +244,7 @@ def test_volumes_are_made_where_pods_go_now() -> None:
     assert one.replayed.node_name == "large"
 
 
-def test_the_same_every_time() -> None:
+def test_a_replay_is_deterministic() -> None:
     objects = [make_node(f"n{i}", cpu="8") for i in range(5)]
     happenings: list[Happening] = [(i * 0.1, "ADDED", pod(f"p{i}", cpu="1")) for i in range(30)]
 

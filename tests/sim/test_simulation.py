@@ -1,4 +1,4 @@
-"""Simulations: what is scheduled, in which order, and what the report says."""
+"""Simulation: placements, order, and the report."""
 
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ def placements(report: SimulationReport) -> dict[str, str]:
     return {result.pod.name: result.attempt.node_name for result in report.pods}
 
 
-def test_pods_are_placed_and_use_is_added_up() -> None:
+def test_pods_are_placed_and_usage_is_summed() -> None:
     report = run(
         make_node("n"),
         make_pod("runs", "2", nodeName="n"),
@@ -81,7 +81,7 @@ def test_finished_pods_neither_count_nor_wait() -> None:
     assert report.running == 0
 
 
-def test_a_pod_that_is_deleted_before_it_had_a_node_is_left_alone() -> None:
+def test_a_terminating_pod_without_a_node_is_ignored() -> None:
     gone = make_pod("gone", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
 
     assert run(make_node("n"), gone).pods == []
@@ -110,7 +110,7 @@ def test_pods_are_tried_by_priority_then_in_the_order_of_the_input() -> None:
     assert order == ["urgent", "z", "m", "m", "a"]
 
 
-def test_a_refused_pod_is_tried_again_when_others_were_placed() -> None:
+def test_a_rejected_pod_is_retried_after_others_were_placed() -> None:
     near = {
         "podAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -146,7 +146,7 @@ def test_a_pod_of_another_scheduler_is_reported() -> None:
     assert result.attempt.message == 'waits for scheduler "batch", which is not configured'
 
 
-def test_an_eviction_is_reported_and_the_owner_makes_up_for_it() -> None:
+def test_an_eviction_is_reported_and_the_owner_creates_a_replacement() -> None:
     running = make(
         "Pod",
         "batch-0",
@@ -176,7 +176,7 @@ def test_an_eviction_is_reported_and_the_owner_makes_up_for_it() -> None:
     assert [result.pod.name.partition("-")[0] for result in report.pending] == ["batch"]
 
 
-def test_namespaces_nobody_declared_can_be_picked_by_their_name() -> None:
+def test_undeclared_namespaces_can_be_selected_by_name() -> None:
     near = {
         "podAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -216,7 +216,7 @@ def test_the_same_seed_gives_the_same_report() -> None:
     assert first == second
 
 
-def test_explanations_are_made_when_asked_for() -> None:
+def test_explanations_are_made_on_request() -> None:
     objects = [make_node("n"), make_node("m", "1"), make_pod("a", "2")]
 
     (plain,) = run(*objects).pods
@@ -259,7 +259,7 @@ def test_faults_have_a_place(objects: list[Any], expected: str) -> None:
     assert str(caught.value) == expected
 
 
-def test_the_examples_show_what_they_promise() -> None:
+def test_the_examples_give_the_documented_results() -> None:
     manifests = read_manifests([EXAMPLES / "cluster.yaml", EXAMPLES / "workload.yaml"])
 
     report = Simulation(manifests.objects, place_of=manifests.place_of).run()

@@ -1,4 +1,4 @@
-"""Simulations with claims: when pods with storage are bound, what the trace tells, and that runs come to an end."""
+"""Simulations with claims: when pods with storage are bound, the trace, and termination."""
 
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def run(*objects: Any, **options: Any) -> SimulationReport:
     return Simulation([make_node("n", zone="a"), *objects], **options).run()
 
 
-def test_a_pod_is_bound_when_its_volume_is_there() -> None:
+def test_a_pod_is_bound_when_its_volume_exists() -> None:
     told: list[TraceEntry] = []
 
     report = run(make_class(delay="5s"), make_claim(), uses_claim(), trace=told.append)
@@ -57,14 +57,14 @@ def test_a_pod_is_bound_when_its_volume_is_there() -> None:
     assert told[2].details == "n: a volume is to be made there"
 
 
-def test_a_pod_waits_for_an_immediate_claim_and_is_tried_when_that_is_bound() -> None:
+def test_a_pod_with_an_immediate_claim_is_retried_when_that_is_bound() -> None:
     report = run(make_class(waits=False, delay="30s"), make_claim(), uses_claim())
 
     (result,) = report.placed
     assert (result.time_s, result.attempts) == (30, 2)
 
 
-def test_a_volume_that_is_there_is_bound_by_scheduler_and_controller() -> None:
+def test_an_existing_volume_is_bound_by_scheduler_and_controller() -> None:
     told: list[TraceEntry] = []
     volume = make_volume("v", zones=["a"], phase="Pending")
 
@@ -86,7 +86,7 @@ def test_settings_for_all_classes_come_with_the_simulation() -> None:
 
 
 @pytest.mark.parametrize("delay", ["0s", "3m"])
-def test_a_provisioner_that_always_fails_ends_the_simulation_some_time(delay: str) -> None:
+def test_a_provisioner_that_always_fails_ends_the_simulation(delay: str) -> None:
     report = run(make_class(delay=delay, failures="100%"), make_claim(), uses_claim())
 
     (result,) = report.pending
@@ -109,7 +109,7 @@ def test_slow_attempts_are_waited_for() -> None:
     assert result.attempts == 4
 
 
-def test_a_claim_that_is_not_there_yet_is_waited_for() -> None:
+def test_a_pod_waits_for_a_missing_claim() -> None:
     later = make_claim(annotations={"bayplan.dev/created-at": "1m"})
 
     (result,) = run(make_class(), later, uses_claim()).placed
@@ -125,9 +125,7 @@ def test_a_claim_that_is_not_there_yet_is_waited_for() -> None:
         ({"on-failure": "stop"}, 'expected reschedule or retry; got "stop"'),
     ],
 )
-def test_annotations_that_cannot_be_understood_are_refused(
-    notes: dict[str, str], problem: str
-) -> None:
+def test_invalid_annotations_are_rejected(notes: dict[str, str], problem: str) -> None:
     with pytest.raises(InputError) as caught:
         run(make_class(**notes))
 
@@ -138,7 +136,7 @@ def test_annotations_that_cannot_be_understood_are_refused(
     assert problem in str(caught.value)
 
 
-def test_the_example_a_replica_whose_data_is_in_a_full_zone_waits() -> None:
+def test_the_example_replica_with_data_in_a_full_zone_waits() -> None:
     simulation = Simulation(read_manifests([EXAMPLE]).objects)
     report = simulation.run()
 

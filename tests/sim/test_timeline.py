@@ -1,4 +1,4 @@
-"""Timelines: how they are read, and what is said about one that is wrong."""
+"""Timeline: decoding, and errors."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def read(*events: Any) -> Timeline:
     return timeline
 
 
-def test_an_event_has_a_time_and_what_comes_changes_and_goes() -> None:
+def test_an_event_has_a_time_and_objects_to_add_change_and_remove() -> None:
     patch = {"kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"}, "spec": None}
     (event,) = read(
         {"at": "1h30m", "add": [NODE], "change": [patch], "remove": ["node/a", "pod/shop/b"]}
@@ -92,7 +92,7 @@ def test_a_list_of_objects_can_be_added_and_the_default_namespace_left_out() -> 
         pytest.param(
             {"at": "1s", "change": [{"kind": "Node"}]},
             "events[0].change[0].metadata.name: expected the name of an object; got none",
-            id="a change of nothing",
+            id="a change without a name",
         ),
         pytest.param(
             {"at": "1s", "change": [{"kind": "Car", "metadata": {"name": "a"}}]},
@@ -106,15 +106,15 @@ def test_a_list_of_objects_can_be_added_and_the_default_namespace_left_out() -> 
         ),
         pytest.param(
             {"at": "1s", "add": [{"apiVersion": "v1", "kind": "ConfigMap"}]},
-            "events[0].add[0]: expected an object that bears on scheduling; got a ConfigMap",
-            id="an object without use",
+            "events[0].add[0]: expected an object that affects scheduling; got a ConfigMap",
+            id="an object of an ignored kind",
         ),
         pytest.param(
             7, "events[0]: expected an object with at and what happens; got 7", id="no object"
         ),
     ],
 )
-def test_a_timeline_that_is_wrong(event: Any, expected: str) -> None:
+def test_an_invalid_timeline(event: Any, expected: str) -> None:
     with pytest.raises(DecodeError) as caught:
         read(event)
 

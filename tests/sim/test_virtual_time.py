@@ -1,4 +1,4 @@
-"""Virtual time: what happens when, how long it takes, and how it ends."""
+"""Virtual time: order, duration and end of events."""
 
 from pathlib import Path
 from typing import Any
@@ -83,10 +83,10 @@ def times(entries: list[tuple[Any, ...]], what: str, subject: str) -> list[float
     return [e[0] for e in entries if e[1] == what and e[2] == subject]
 
 
-# Pods that come and end
+# Pods that are created and end
 
 
-def test_a_pod_comes_when_it_says_and_ends_after_its_duration() -> None:
+def test_a_pod_starts_at_its_time_and_ends_after_its_duration() -> None:
     pod = make_pod("a", annotations={"bayplan.dev/created-at": "30s", "bayplan.dev/duration": "5m"})
 
     report = run(make_node("n"), pod)
@@ -106,7 +106,7 @@ def test_a_pod_that_ends_makes_room_for_the_next() -> None:
     assert {r.pod.name: r.time_s for r in report.placed} == {"first": 0, "second": 600}
 
 
-def test_part_of_the_time_of_a_running_pod_may_be_over() -> None:
+def test_elapsed_time_of_a_running_pod_counts() -> None:
     status = {"phase": "Running", "startTime": "2026-03-01T12:00:00Z"}
     annotations = {"bayplan.dev/duration": "10m"}
     old = make(
@@ -119,7 +119,7 @@ def test_part_of_the_time_of_a_running_pod_may_be_over() -> None:
     assert times(entries, "finished", "default/old") == [360]
 
 
-def test_a_pod_of_the_input_that_is_terminating_goes_when_its_time_is_over() -> None:
+def test_a_terminating_pod_of_the_input_is_deleted_after_its_grace_period() -> None:
     leaving = make_pod("leaving", "4", nodeName="n")
     leaving = leaving.replace(deletion_timestamp="2000-01-01T00:00:20Z")
 
@@ -132,7 +132,7 @@ def test_a_pod_of_the_input_that_is_terminating_goes_when_its_time_is_over() -> 
     ("mode", "made"),
     [pytest.param("NonIndexed", 5, id="plain"), pytest.param("Indexed", 5, id="indexed")],
 )
-def test_a_job_goes_on_until_it_has_its_completions(mode: str, made: int) -> None:
+def test_a_job_continues_until_its_completions(mode: str, made: int) -> None:
     spec = {"completions": 5, "parallelism": 2, "completionMode": mode}
     job = make("Job", "j", "batch/v1", spec={**spec, "template": template("1", "1m")})
 
@@ -155,7 +155,7 @@ def test_a_deployment_replaces_pods_that_end() -> None:
 # Timelines
 
 
-def test_nodes_come_change_and_go() -> None:
+def test_nodes_are_added_changed_and_removed() -> None:
     timeline = make_timeline(
         {"at": "1m", "add": [node_tree("late")]},
         {"at": "2m", "change": [{"kind": "Node", "metadata": {"name": "late"},
@@ -175,7 +175,7 @@ def test_nodes_come_change_and_go() -> None:
     assert [r.deleted_s for r in report.pods] == [180, 180]
 
 
-def test_the_pods_of_a_node_that_goes_are_replaced_elsewhere() -> None:
+def test_the_pods_of_a_removed_node_are_replaced_elsewhere() -> None:
     timeline = make_timeline({"at": "1h", "remove": ["node/a"]})
 
     report = run(make_node("a"), make_node("b"), decode_object(deployment_tree(4)), timeline)
@@ -217,7 +217,7 @@ def test_another_template_is_rolled_out_at_once() -> None:
     assert [r.deleted_s for r in report.placed] == [90, 90, None, None]
 
 
-def test_a_new_node_gets_its_daemons_and_one_that_goes_takes_them_along() -> None:
+def test_a_new_node_gets_its_daemons_and_a_removed_one_loses_them() -> None:
     daemons = make("DaemonSet", "logs", "apps/v1", spec={"template": template("1")})
     timeline = make_timeline(
         {"at": "1m", "add": [node_tree("b")]}, {"at": "2m", "remove": ["node/b"]}
@@ -232,7 +232,7 @@ def test_a_new_node_gets_its_daemons_and_one_that_goes_takes_them_along() -> Non
     assert report.is_complete
 
 
-def test_a_stateful_set_waits_for_its_old_pod_to_go() -> None:
+def test_a_stateful_set_waits_for_the_deletion_of_its_old_pod() -> None:
     spec = {"replicas": 1, "template": template("1")}
     timeline = make_timeline({"at": "1m", "remove": ["pod/db-0"]})
 
@@ -252,7 +252,7 @@ def test_a_gate_is_lifted_and_a_pending_pod_removed() -> None:
     assert report.is_complete
 
 
-def test_a_namespace_takes_everything_along() -> None:
+def test_a_removed_namespace_removes_its_objects() -> None:
     timeline = make_timeline({"at": "1m", "remove": ["namespace/default"]})
 
     report = run(make_node("n"), decode_object(deployment_tree(2)), make_pod("huge", "9"), timeline)
@@ -260,7 +260,7 @@ def test_a_namespace_takes_everything_along() -> None:
     assert [r.deleted_s for r in report.pods] == [90, 90]
 
 
-def test_what_went_before_its_time_is_no_fault() -> None:
+def test_removing_an_object_that_already_ended_is_no_error() -> None:
     pod = make_pod("a", annotations={"bayplan.dev/duration": "1s"})
     timeline = make_timeline({"at": "1m", "remove": ["pod/a"]}, {"at": "2m", "remove": ["pod/a"]})
 
@@ -273,12 +273,12 @@ def test_what_went_before_its_time_is_no_fault() -> None:
         pytest.param(
             [make_timeline({"at": "1m", "remove": ["node/b"]})],
             "timeline: events[0].remove[0]: expected an object that is there by then; got node/b",
-            id="an object that never was",
+            id="an object that never existed",
         ),
         pytest.param(
             [make_timeline({"at": "1m", "add": [node_tree("n")]})],
             'timeline: events[0].add[0]: expected each name once; Node "n" exists already',
-            id="an object that is there",
+            id="an object that exists already",
         ),
         pytest.param(
             [
@@ -287,7 +287,7 @@ def test_what_went_before_its_time_is_no_fault() -> None:
                 )
             ],
             "timeline: events[0].change[0]: node n: spec: expected object, got integer",
-            id="a change that makes no object",
+            id="a change that gives an invalid object",
         ),
         pytest.param(
             [make_pod("a", annotations={"bayplan.dev/duration": "long"})],
@@ -311,7 +311,7 @@ def test_what_went_before_its_time_is_no_fault() -> None:
             [make_pod("a", annotations={"bayplan.dev/created-at": "5s"}, priorityClassName="gold")],
             "pod default/a: spec.priorityClassName: "
             'expected a PriorityClass of the input or a built-in one; got "gold"',
-            id="a pod that is refused when it comes",
+            id="a pod that is rejected when it is added",
         ),
     ],
 )
@@ -325,7 +325,7 @@ def test_faults_have_a_place(objects: list[Any], expected: str) -> None:
 # Preemption
 
 
-def test_a_preempted_pod_has_its_grace_and_the_preemptor_its_node_afterwards() -> None:
+def test_the_preemptor_gets_its_node_after_the_grace_period_of_the_victim() -> None:
     low = make_pod("low", "4", nodeName="n", terminationGracePeriodSeconds=45)
     high = make_pod("high", "4", priority=10, annotations={"bayplan.dev/created-at": "10s"})
 
@@ -343,7 +343,7 @@ def test_a_preempted_pod_has_its_grace_and_the_preemptor_its_node_afterwards() -
     assert entries[-1][3] == "to n"
 
 
-def test_a_preempted_pod_says_so_while_it_goes() -> None:
+def test_a_preempted_pod_has_the_condition_while_terminating() -> None:
     low, high = make_pod("low", "4", nodeName="n"), make_pod("high", "4", priority=10)
     simulation = Simulation([make_node("n"), low, high])
 
@@ -365,7 +365,7 @@ def test_a_preempted_pod_says_so_while_it_goes() -> None:
 
 
 class Raises:
-    """The text of a plugin that always fails."""
+    """The source of a plugin that always fails."""
 
     TEXT = (
         "from bayplan.framework import FilterPlugin\n"
@@ -382,7 +382,7 @@ def test_backoff_grows_after_errors_and_retries_alone_end_the_run(tmp_path: Path
 
     entries = trace(make_node("n"), make_pod("a"), plugins=[str(plugin)])
 
-    # 1, 2, 4, 8 and 10 s, each to the end of the whole second in which it is over.
+    # 1, 2, 4, 8 and 10 s, each to the end of the whole second in which it ends.
     popped = times(entries, "popped", "default/a")
     assert popped[:8] == [0, 2, 5, 10, 19, 30, 41, 52]
     assert 60 < popped[-1] < 90
@@ -405,7 +405,7 @@ def test_a_slow_pre_bind_is_waited_for(tmp_path: Path) -> None:
     assert [r.time_s for r in report.placed] == [7200]
 
 
-def test_until_ends_it_and_says_what_is_under_way(tmp_path: Path) -> None:
+def test_until_ends_the_run_and_reports_running_attempts(tmp_path: Path) -> None:
     plugin = tmp_path / "patient.py"
     plugin.write_text(
         "from bayplan.framework import PermitPlugin, wait\n"
@@ -420,11 +420,11 @@ def test_until_ends_it_and_says_what_is_under_way(tmp_path: Path) -> None:
 
     assert report.time_s == 120
     assert [(r.pod.name, r.attempt.outcome, r.attempt.message) for r in report.pods] == [
-        ("a", Outcome.WAITING, "waits on Permit: Patient; n is kept")
+        ("a", Outcome.WAITING, "waits on Permit: Patient; n is reserved")
     ]
 
 
-def test_pods_that_keep_each_other_from_being_placed_do_not_keep_it_going(tmp_path: Path) -> None:
+def test_pods_that_block_each_other_do_not_run_for_ever(tmp_path: Path) -> None:
     plugin = tmp_path / "denies.py"
     plugin.write_text(
         "from bayplan.framework import PermitPlugin, unschedulable\n"
@@ -462,7 +462,7 @@ def make_day() -> list[Any]:
     return [*(make_node(f"n{i}", "16") for i in range(10)), *jobs, make_timeline(*events)]
 
 
-def test_ten_hours_with_thousands_of_pods_pass_twice_the_same() -> None:
+def test_ten_hours_with_thousands_of_pods_are_deterministic() -> None:
     runs = []
     for _ in range(2):
         entries: list[TraceEntry] = []

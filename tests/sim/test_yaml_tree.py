@@ -1,4 +1,4 @@
-"""YAML to plain data: what scalars mean, and what is refused."""
+"""YAML tree: the meaning of scalars, and errors."""
 
 from typing import Any
 
@@ -109,13 +109,13 @@ def make_bomb() -> str:
         ),
     ],
 )
-def test_refusals(text: str, line: int, problem: str) -> None:
+def test_invalid_yaml(text: str, line: int, problem: str) -> None:
     with pytest.raises(YamlError) as caught:
         list(iter_trees(text))
 
     assert (caught.value.line, caught.value.problem) == (line, problem)
 
 
-def test_text_that_is_not_utf8_is_refused() -> None:
+def test_text_that_is_not_utf8_is_rejected() -> None:
     with pytest.raises(YamlError, match=r"^expected UTF-8 text; .* at byte 6$"):
         list(iter_trees(b"a: caf\xe9 "))

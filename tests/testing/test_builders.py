@@ -1,4 +1,4 @@
-"""Builders: the short forms mean what they say, and the objects are real ones."""
+"""Builders: the short forms have the expected meaning, and the objects are complete."""
 
 from collections.abc import Callable
 
@@ -38,7 +38,7 @@ def test_node_has_a_hostname_and_a_zone() -> None:
     assert make_node("a", labels={HOSTNAME: "other"}).labels == {HOSTNAME: "other"}
 
 
-def test_node_has_what_else_is_given() -> None:
+def test_node_has_the_other_given_fields() -> None:
     node = make_node(
         "a", unschedulable=True, images={"nginx": 5}, features=("F",), annotations={"k": "v"}
     )
@@ -161,14 +161,14 @@ def test_pod_has_one_container_per_image() -> None:
     assert make_pod(images=[]).spec.containers is None
 
 
-def test_pod_may_be_on_its_way_out_and_nominated() -> None:
+def test_pod_may_be_terminating_and_nominated() -> None:
     pod = make_pod(terminating=True, nominated_node_name="a", start_time="2024-01-01T00:00:00Z")
 
     assert (pod.is_terminating, pod.nominated_node_name) == (True, "a")
     assert pod.status.start_time == "2024-01-01T00:00:00Z"
 
 
-def test_spec_and_status_have_the_last_word() -> None:
+def test_spec_and_status_take_precedence() -> None:
     pod = make_pod(priority=1, spec={"priority": 2}, status={"phase": "Failed"})
 
     assert (pod.priority, pod.is_finished) == (2, True)
@@ -196,7 +196,7 @@ def test_spec_and_status_have_the_last_word() -> None:
         pytest.param(lambda: make_object("Ship", "x"), 'got "Ship"', id="unknown kind"),
     ],
 )
-def test_a_mistake_is_named(make: Callable[[], object], message: str) -> None:
+def test_a_mistake_is_reported(make: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()
 
@@ -227,7 +227,7 @@ def test_lister_of_the_handle_finds_objects() -> None:
     assert list(lister.list("ReplicaSet")) == []
 
 
-def test_handle_knows_who_is_nominated() -> None:
+def test_handle_has_the_nominated_pods() -> None:
     pod = make_pod("p")
     nominator = make_handle(nominated={"a": [pod]}).nominator
 
@@ -237,7 +237,7 @@ def test_handle_knows_who_is_nominated() -> None:
     assert nominator.nominated_pods("a") == []
 
 
-def test_client_of_the_handle_notes_what_it_is_asked_for() -> None:
+def test_client_of_the_handle_records_its_calls() -> None:
     client, pod, other = make_handle().client, make_pod("p"), make_pod("q")
 
     client.bind(pod, "a")

@@ -1,4 +1,4 @@
-"""Conformance checks: a sound plugin passes, and each kind of broken one is found out."""
+"""Conformance checks: a correct plugin passes, and each kind of incorrect one is detected."""
 
 from typing import ClassVar
 
@@ -47,7 +47,7 @@ TABLE = make_table(
 
 
 class NoProd(FilterPlugin):
-    """Sound: written for one node."""
+    """Correct: written for one node."""
 
     name = "NoProd"
     scope: ClassVar[Scope] = NODE_OBJECT
@@ -57,7 +57,7 @@ class NoProd(FilterPlugin):
 
 
 class NoProdRows(NoProd):
-    """Sound: in both forms."""
+    """Correct: in both forms."""
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
@@ -76,7 +76,7 @@ class OtherReason(NoProdRows):
 
 
 class ForgetsRows(NoProdRows):
-    """Judges the first rows of the table, whatever rows it is asked about."""
+    """Judges the first rows of the table, regardless of the given rows."""
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         everything = super().filter_rows(state, pod, table, slice(0, table.count(rows)))
@@ -89,7 +89,7 @@ class AlwaysAll(NoProdRows):
 
 
 class FailsOnA(FilterPlugin):
-    """Sound, though it fails: the attempt fails in both forms."""
+    """Correct, although it fails: the attempt fails in both forms."""
 
     name = "FailsOnA"
 
@@ -106,7 +106,7 @@ class FailsInRowsOnly(FailsOnA):
 
 
 class CountsPods(ScorePlugin):
-    """Sound: in both forms."""
+    """Correct: in both forms."""
 
     name = "CountsPods"
     scope: ClassVar[Scope] = NODE_ROW
@@ -129,13 +129,13 @@ class Floats(CountsPods):
 
 
 class CountsPodsOfTheNode(CountsPods):
-    """Claims to look at the node alone."""
+    """Claims to depend on the node alone."""
 
     scope: ClassVar[Scope] = NODE_OBJECT
 
 
 class CountsNodes(ScorePlugin):
-    """Claims to look at a row, but looks at the cluster."""
+    """Claims to depend on a row, but depends on the cluster."""
 
     name = "CountsNodes"
     scope: ClassVar[Scope] = NODE_ROW
@@ -145,20 +145,20 @@ class CountsNodes(ScorePlugin):
 
 
 class CountsNodesAndSaysSo(CountsNodes):
-    """Sound: the key changes with the number of nodes."""
+    """Correct: the key changes with the number of nodes."""
 
     def pod_key(self, pod: Pod) -> int:
         return self.handle.table.node_count
 
 
 class CountsNodesInAnyScope(CountsNodes):
-    """Sound."""
+    """Correct."""
 
     scope: ClassVar[Scope] = CLUSTER
 
 
 class ByPriority(ScorePlugin):
-    """Claims that all pods are the same."""
+    """Claims that all pods are equal."""
 
     name = "ByPriority"
     scope: ClassVar[Scope] = NODE_OBJECT
@@ -171,7 +171,7 @@ class ByPriority(ScorePlugin):
 
 
 class ByPriorityKey(ByPriority):
-    """Sound."""
+    """Correct."""
 
     def pod_key(self, pod: Pod) -> int:
         return pod.priority
@@ -185,14 +185,14 @@ class TooMuch(ScorePlugin):
 
 
 class Scaled(TooMuch):
-    """Sound: only the normalised scores must be in range."""
+    """Correct: only the normalised scores must be in range."""
 
     def normalize(self, scores: Ints) -> Ints:
         return np.minimum(scores, MAX_SCORE)
 
 
 class Prepared(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """Sound: needs its PreFilter and PreScore, and has nothing to say about pods without priority."""
+    """Correct: needs its PreFilter and PreScore, and skips pods without priority."""
 
     name = "Prepared"
 
@@ -227,7 +227,7 @@ class Prepared(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         Prepared,
     ],
 )
-def test_a_sound_plugin_passes(plugin: type[Plugin]) -> None:
+def test_a_correct_plugin_passes(plugin: type[Plugin]) -> None:
     check_conformance(plugin, [POD, make_pod("q", priority=7)], TABLE)
 
 
@@ -278,12 +278,12 @@ def test_rows_that_do_not_agree(plugin: type[Plugin], message: str) -> None:
             CountsNodes,
             "CountsNodes: node a for pod default/p: score_rows says 3, "
             "for scope NODE_ROW, with no other node says 1",
-            id="a row plugin that looks at other rows",
+            id="a row plugin that reads other rows",
         ),
         pytest.param(
             CountsPodsOfTheNode,
             "node b for pod default/p: score_rows says 1, for scope NODE_OBJECT",
-            id="a node plugin that looks at pods",
+            id="a node plugin that reads pods",
         ),
     ],
 )
@@ -308,12 +308,12 @@ def test_a_score_out_of_range() -> None:
     "plugin",
     [OtherCode, CountsPodsOfTheNode, TooMuch],
 )
-def test_the_overall_check_finds_it_too(plugin: type[Plugin]) -> None:
+def test_the_combined_check_finds_it_too(plugin: type[Plugin]) -> None:
     with pytest.raises(AssertionError, match=plugin.name):
         check_conformance(plugin, [POD], TABLE)
 
 
-def test_the_overall_check_refuses_a_class_without_methods() -> None:
+def test_the_combined_check_rejects_a_class_without_methods() -> None:
     class Empty(FilterPlugin):
         name = "Empty"
 
@@ -366,6 +366,6 @@ class KeyOfName(FilterPlugin):
         pytest.param(KeyOfName, "pods of one spec", id="a key that is not of the spec alone"),
     ],
 )
-def test_what_is_said_for_all_pods_of_a_spec(plugin: type[Plugin], message: str) -> None:
+def test_results_for_all_pods_of_a_spec(plugin: type[Plugin], message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_spec_answers(plugin(), make_pod("p"), make_table(make_node("a")))

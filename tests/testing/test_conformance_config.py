@@ -1,4 +1,4 @@
-"""Running recorded configurations: every stage is compared, and a difference is noticed."""
+"""Running recorded configurations: every stage is compared, and a difference is detected."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfigura
 
 
 def make_case(text: str) -> dict[str, Any]:
-    """A case that expects what we do."""
+    """A case that expects our own result."""
     ours = run_start(text)
     expected = {
         "decodeError": None,
@@ -46,7 +46,11 @@ def make_case(text: str) -> dict[str, Any]:
         pytest.param(HEAD + "parallelism: many", "type", id="a word for a number"),
         pytest.param(HEAD + "leaderElection: {retryPeriod: soon}", "value", id="no duration"),
         pytest.param(HEAD + "foo: 1", "strict", id="an unknown field"),
-        pytest.param(HEAD + "foo: 1\nparallelism: x", "type", id="type goes before strict"),
+        pytest.param(
+            HEAD + "foo: 1\nparallelism: x",
+            "type",
+            id="type errors take precedence over strict ones",
+        ),
         pytest.param(HEAD + "parallelism: 0", None, id="validation is another stage"),
     ],
 )
@@ -75,7 +79,7 @@ def test_kinds_of_errors_in_arguments(args: str, kind: str | None) -> None:
     assert run_start(args_text(args)).decode_error_kind == kind
 
 
-def test_fields_are_named_as_kube_scheduler_names_them() -> None:
+def test_fields_have_kube_schedulers_names() -> None:
     text = f"{args_text('{foo: 1}')}\nbar: 1\nparallelism: 1\nparallelism: 2\n"
 
     assert run_start(text).strict_fields == [
@@ -85,7 +89,7 @@ def test_fields_are_named_as_kube_scheduler_names_them() -> None:
     ]
 
 
-def test_arguments_nobody_knows_may_repeat_keys_in_json() -> None:
+def test_arguments_of_unknown_plugins_may_repeat_keys_in_json() -> None:
     entry = '{"name": "Own", "args": {"a": 1, "a": 2}}'
     text = (
         '{"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", '
@@ -95,7 +99,7 @@ def test_arguments_nobody_knows_may_repeat_keys_in_json() -> None:
     assert run_start(text).decode_error_kind is None
 
 
-def test_fit_is_refused_when_it_is_made() -> None:
+def test_invalid_fit_arguments_fail_at_creation() -> None:
     outcome = run_start(args_text("{scoringStrategy: {type: Foo}}", "NodeResourcesFit"))
 
     assert outcome.validation_errors == []
@@ -128,7 +132,7 @@ def test_stages_end_where_one_fails() -> None:
         ("extenders", ["http://a"]),
     ],
 )
-def test_a_difference_is_noticed(field: str, value: Any) -> None:
+def test_a_difference_is_detected(field: str, value: Any) -> None:
     case = make_case(HEAD)
     assert is_config_case(case)
     assert list(run_config_case(case)) == [[]]

@@ -49,9 +49,7 @@ LABELLED = {**NODE, "metadata": {"name": "n", "labels": {"a": "b"}}}
             [],
             id="error agrees",
         ),
-        pytest.param(
-            hint(CONFIG_MAP, "Queue", hint="Queue"), ["hints"], id="an error nobody expects"
-        ),
+        pytest.param(hint(CONFIG_MAP, "Queue", hint="Queue"), ["hints"], id="an unexpected error"),
         pytest.param(change(LABELLED, "UpdateNodeLabel"), [], id="change agrees"),
         pytest.param(change(LABELLED), ["events"], id="an event too many"),
     ],
@@ -61,5 +59,5 @@ def test_disagreements_are_named_by_field(case: dict[str, Any], fields: list[str
     assert [found.field for found in run_event_case(case)] == fields
 
 
-def test_other_kinds_of_cases_are_left_alone() -> None:
+def test_other_kinds_of_cases_are_ignored() -> None:
     assert not is_event_case({"id": "c", "objects": [], "pods": []})

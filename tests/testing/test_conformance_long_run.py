@@ -1,4 +1,4 @@
-"""The runner of long runs notices: a wrong expectation is named, and a step that is left out makes a difference."""
+"""The runner of long runs: a wrong expectation is reported, and an omitted step makes a difference."""
 
 import copy
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def set_field(name: str, value: Any) -> Callable[[Record], None]:
         pytest.param(NEIGHBOURS, 6, set_field("pod", "default/q"), "pod", id="another pod"),
     ],
 )
-def test_one_wrong_expectation_is_named(
+def test_one_wrong_expectation_is_reported(
     case: Record, position: int, change: Callable[[Record], None], told: str
 ) -> None:
     changed = copy.deepcopy(case)
@@ -64,8 +64,9 @@ def test_one_wrong_expectation_is_named(
     assert [line.split(": ")[2:] for line in disagreements(changed)] == [[told]]
 
 
-def test_after_a_difference_the_run_goes_on_as_recorded() -> None:
-    """The first pod is said to be on b: the second then finds a empty, and agrees with nothing but its record."""
+def test_after_a_difference_the_run_continues_as_recorded() -> None:
+    """The first pod is recorded on b: the second then finds a empty, and agrees only with its
+    record."""
     case = copy.deepcopy(ROOM)
     first, second = case["expected"]["pods"][:2]
     first["host"] = "b"
@@ -75,8 +76,8 @@ def test_after_a_difference_the_run_goes_on_as_recorded() -> None:
     assert disagreements(case) == ["step 0: default/p0: host"]
 
 
-def test_a_nomination_that_is_said_to_stay_is_there() -> None:
-    """Were high to leave low1 in peace, mid would stay nominated to b, and nobody less important would get b."""
+def test_a_recorded_nomination_is_kept() -> None:
+    """If high did not preempt low1, mid would stay nominated to b, and no less important pod would get b."""
     case = copy.deepcopy(PREEMPTION)
     low = copy.deepcopy(case["steps"][0])
     low["schedule"]["metadata"].update(name="low2", uid="pod-low2")
@@ -88,7 +89,7 @@ def test_a_nomination_that_is_said_to_stay_is_there() -> None:
     assert disagreements(case) == ["step 3: default/high: postFilter"]
 
 
-def test_a_pod_that_is_said_to_find_no_node_holds_nothing() -> None:
+def test_a_pod_recorded_without_a_node_holds_nothing() -> None:
     case = copy.deepcopy(ROOM)
     records = case["expected"]["pods"]
     records[0] = {**records[4], "pod": "default/p0"}
@@ -107,14 +108,14 @@ def test_a_pod_that_is_said_to_find_no_node_holds_nothing() -> None:
         if "schedule" not in step
     ],
 )
-def test_a_change_that_is_left_out_makes_a_difference(case: Record, number: int) -> None:
+def test_an_omitted_change_makes_a_difference(case: Record, number: int) -> None:
     changed = copy.deepcopy(case)
     changed["steps"][number] = NOTHING
 
     assert disagreements(changed)
 
 
-def test_an_object_that_is_not_there_cannot_go() -> None:
+def test_deleting_a_missing_object_is_an_error() -> None:
     case = copy.deepcopy(NEIGHBOURS)
     case["steps"][1]["delete"]["name"] = "nowhere"
 
@@ -126,6 +127,6 @@ def test_the_digest_of_the_format() -> None:
     assert digest({"node-2": 310, "node-10": 295}) == "7ec9ba3ef0cf8d23"
 
 
-def test_the_command_knows_the_kind() -> None:
+def test_the_command_runs_this_kind() -> None:
     assert [is_kind(ROOM) for is_kind, _ in RUNNERS].count(True) == 1
     assert not is_long_run({"id": "x", "steps": [], "initial": {}})

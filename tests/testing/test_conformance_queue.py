@@ -122,7 +122,7 @@ SCRIPT: dict[str, Any] = {
 }
 
 
-def test_a_script_that_is_right_agrees_at_every_step() -> None:
+def test_a_correct_script_agrees_at_every_step() -> None:
     found = list(run_queue_script(SCRIPT, diagnose=True))
 
     assert [name for name, _ in found][:2] == ["step 1 (add)", "step 2 (pop)"]
@@ -137,7 +137,7 @@ def test_a_script_that_is_right_agrees_at_every_step() -> None:
         pytest.param(2, "nominated", {}, id="a nomination"),
     ],
 )
-def test_a_difference_is_named(step: int, field: str, value: Any) -> None:
+def test_a_difference_is_reported(step: int, field: str, value: Any) -> None:
     script = copy.deepcopy(SCRIPT)
     script["steps"][step]["expected"][field] = value
 
@@ -147,7 +147,7 @@ def test_a_difference_is_named(step: int, field: str, value: Any) -> None:
     assert [d.field for d in found[step][1]] == [field]
 
 
-def test_a_difference_of_a_pod_is_named() -> None:
+def test_a_difference_of_a_pod_is_reported() -> None:
     script = copy.deepcopy(SCRIPT)
     script["steps"][2]["expected"]["pods"]["p"]["backoffExpiration"] = 4000
 
@@ -158,7 +158,7 @@ def test_a_difference_of_a_pod_is_named() -> None:
     )
 
 
-def test_the_command_knows_scripts() -> None:
+def test_the_command_runs_scripts() -> None:
     assert is_queue_script(SCRIPT)
     (run,) = [run for is_kind, run in RUNNERS if is_kind(SCRIPT)]
     assert list(run(SCRIPT)) == [[]] * 6

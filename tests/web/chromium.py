@@ -1,7 +1,7 @@
-"""Chromium: a real browser for tests, steered by its DevTools protocol.
+"""Chromium: a real browser for tests, controlled by its DevTools protocol.
 
-The protocol is JSON on a web socket, and aiohttp, which the tests have anyway, speaks it: neither a driver of its own
-nor a further package is needed, and what the page logs, and what its policy refuses, is heard, too.
+The protocol is JSON on a web socket, which aiohttp, a test dependency already, can speak: no driver
+or further package is needed. Console messages and policy violations of the page are recorded, too.
 """
 
 import asyncio
@@ -33,12 +33,12 @@ SETTLED = (
 
 
 def find_chromium() -> str | None:
-    """Where the browser is; None when there is none."""
+    """The path of the browser; None when there is none."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class Browser:
-    """A browser without a window, with a profile of its own in `folder`."""
+    """A headless browser with its own profile in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         program = find_chromium()
@@ -55,7 +55,7 @@ class Browser:
                 "--disable-extensions",
                 "--disable-background-networking",
                 "--hide-scrollbars",
-                "--ignore-certificate-errors",  # servers under test make their own
+                "--ignore-certificate-errors",  # servers under test create their own certificates
                 "--remote-debugging-port=0",
                 f"--user-data-dir={folder}",
                 "about:blank",
@@ -96,17 +96,17 @@ class Browser:
             self.heard.append(answer)
 
     def send(self, method: str, session: str = "", **parameters: Any) -> Any:
-        """Ask for something and return the answer."""
+        """Send a command and return the result."""
         return self._run(self._send(method, session, parameters))
 
     def open(self, url: str, width: int = 1400, height: int = 900, scheme: str = "light") -> "Tab":
-        """A new tab with the page at `url`, once that is there."""
+        """Open a tab with the page at `url` and wait until it is loaded."""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         return Tab(self, target, session, url, (width, height), scheme)
 
     def close(self) -> None:
-        """End the browser."""
+        """Stop the browser."""
 
         async def disconnect() -> None:
             assert self._session is not None
@@ -149,7 +149,7 @@ class Tab:
         return self._browser.send(method, self._session, **parameters)
 
     def resize(self, width: int, height: int) -> None:
-        """Give the page so many pixels."""
+        """Set the size of the page in pixels."""
         self.send(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -159,7 +159,7 @@ class Tab:
         )
 
     def run(self, expression: str) -> Any:
-        """The value of a JavaScript expression; a promise is waited for."""
+        """The value of a JavaScript expression; a promise is awaited."""
         answer = self.send(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
@@ -168,7 +168,7 @@ class Tab:
         return answer["result"].get("value")
 
     def wait_for(self, condition: str) -> None:
-        """Wait until the expression is true, looking each frame; fails after a while."""
+        """Wait until the expression is true, checking each frame; fails after a timeout."""
         asked = f"""new Promise((done, failed) => {{
             const until = performance.now() + {TIMEOUT_S * 500};
             const look = () => {{
@@ -184,16 +184,16 @@ class Tab:
             try:
                 self.run(asked)
                 return
-            except RuntimeError as error:  # the page went away under the question
+            except RuntimeError as error:  # the page was navigated during the evaluation
                 if attempt == 4 or ("context" not in str(error) and "navigated" not in str(error)):
                     raise
 
     def settle(self) -> None:
-        """Wait until what was changed is drawn."""
+        """Wait until changes are drawn."""
         self.run(SETTLED)
 
     def text(self, selector: str) -> str:
-        """What people read in the first element that matches; "" when there is none."""
+        """The visible text of the first element that matches; "" when there is none."""
         return str(self.run(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
 
     def texts(self, selector: str) -> list[str]:
@@ -202,7 +202,7 @@ class Tab:
         return list(self.run(found))
 
     def click(self, selector: str) -> None:
-        """Press the mouse on the middle of the first element that matches."""
+        """Click on the middle of the first element that matches."""
         place = self.run(f"""(() => {{
             const area = document.querySelector({json.dumps(selector)}).getBoundingClientRect();
             return [area.left + area.width / 2, area.top + area.height / 2];
@@ -210,19 +210,19 @@ class Tab:
         self.click_at(*place)
 
     def click_at(self, x: float, y: float) -> None:
-        """Press the mouse at a place, as long as people do: the page may be drawn meanwhile."""
+        """Click at a position with a realistic duration: the page may be redrawn meanwhile."""
         for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
             button = "none" if kind == "mouseMoved" else "left"
             self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=1)
             self.settle()
 
     def move_to(self, x: float, y: float) -> None:
-        """Move the mouse to a place."""
+        """Move the mouse to a position."""
         self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         self.settle()
 
     def type(self, text: str) -> None:
-        """Type text where the focus is."""
+        """Type text into the focused element."""
         self.send("Input.insertText", text=text)
         self.settle()
 
@@ -238,7 +238,7 @@ class Tab:
         self.settle()
 
     def problems(self) -> list[str]:
-        """What went wrong in the page: exceptions, errors in the console, what its policy refused."""
+        """Errors of the page: exceptions, console errors, policy violations."""
         self.send("Runtime.evaluate", expression="0")
         found = []
         for message in self._browser.heard:
@@ -254,11 +254,11 @@ class Tab:
         return found
 
     def forget_problems(self) -> None:
-        """What went wrong so far was meant to."""
+        """Discard the errors so far, which were expected."""
         self._browser.heard.clear()
 
     def requests(self) -> list[str]:
-        """The addresses that the page asked for."""
+        """The addresses that the page requested."""
         self.send("Runtime.evaluate", expression="0")
         return [
             message["params"]["request"]["url"]
@@ -268,7 +268,7 @@ class Tab:
         ]
 
     def picture(self, path: Path) -> None:
-        """Write what is seen to a PNG file."""
+        """Write a screenshot to a PNG file."""
         self.settle()
         path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot")["data"]))
 

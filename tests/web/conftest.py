@@ -19,9 +19,9 @@ NEEDED = "BAYPLAN_NEEDS_CHROMIUM"
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Chromium; where there is none, and none is demanded, tests that need it are skipped."""
+    """Chromium; tests that need it are skipped where it is missing, unless it is required."""
     if find_chromium() is None and not os.environ.get(NEEDED):
-        pytest.skip("chromium is not installed")  # the summary looks for these words
+        pytest.skip("chromium is not installed")  # the summary searches for this text
     running = Browser(tmp_path_factory.mktemp("chromium"))
     yield running
     running.close()
@@ -29,7 +29,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[Callable[..., Tab]]:
-    """Opens pages; whatever went wrong in one of them fails the test."""
+    """Opens pages; an error in any of them fails the test."""
     tabs: list[Tab] = []
 
     def open_it(url: str | Path, **options: Any) -> Tab:
@@ -44,7 +44,7 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Tab]]:
 
 
 def follow(*objects: Any, **options: Any) -> tuple[Simulation, History, Any]:
-    """A run that has ended, its history and its report."""
+    """A finished run, its history and its report."""
     simulation = Simulation(
         [decode_object(obj) if isinstance(obj, dict) else obj for obj in objects], **options
     )

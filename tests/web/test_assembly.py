@@ -1,4 +1,4 @@
-"""Assembly: one file, nothing from elsewhere, and no way for data to become markup."""
+"""Assembly: one file, nothing loaded from elsewhere, and data cannot become markup."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ PAGE = files("bayplan.web").joinpath("page")
 
 
 class Elements(HTMLParser):
-    """The elements of a page as a browser finds them, with the text of scripts and styles."""
+    """The elements of a page as a browser parses them, with the text of scripts and styles."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ def parsed(text: str) -> Elements:
     [
         pytest.param("</script><script>alert(1)</script>", id="the end of a script"),
         pytest.param("<!-- <script>", id="a comment, which changes how scripts end"),
-        pytest.param("%%SCRIPT%% %%DATA%%", id="a place of the page itself"),
+        pytest.param("%%SCRIPT%% %%DATA%%", id="a placeholder of the page itself"),
         pytest.param("\u2028\u2029\0\x1b", id="line ends of JavaScript"),
     ],
 )
@@ -77,7 +77,7 @@ def test_embedded_json_has_no_angle_and_reads_back(data: Any) -> None:
 
 
 @pytest.mark.parametrize("is_live", [False, True])
-def test_the_policy_allows_what_is_in_the_page_and_nothing_else(is_live: bool) -> None:
+def test_the_policy_allows_only_the_page_itself(is_live: bool) -> None:
     text = assemble({}, is_live=is_live)
     elements = parsed(text)
     metas = [a for tag, a in elements.found if tag == "meta"]
@@ -93,7 +93,7 @@ def test_the_policy_allows_what_is_in_the_page_and_nothing_else(is_live: bool) -
     assert allowed["connect-src"] == ("'self'" if is_live else "'none'")
 
 
-def test_nothing_comes_from_elsewhere() -> None:
+def test_nothing_is_loaded_from_elsewhere() -> None:
     elements = parsed(assemble({}, is_live=False))
 
     links = [a.get("src") or a.get("href") for _, a in elements.found]
@@ -102,7 +102,7 @@ def test_nothing_comes_from_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_scripts_make_no_markup_of_text(name: str) -> None:
+def test_scripts_never_turn_text_into_markup(name: str) -> None:
     script = PAGE.joinpath(name).read_text()
 
     ways = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|srcdoc"

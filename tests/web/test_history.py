@@ -1,4 +1,4 @@
-"""History: the first state and the changes since, and that they add up to how it is now."""
+"""History: the first state plus all changes equals the current state."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def watched(scenario: Scenario) -> History:
 
 
 def replayed(history: History) -> Moment:
-    """The first state with all changes made to it."""
+    """The first state with all changes applied."""
     moment, numbering = history.first.copy(), history.numbering
     for number in range(len(moment.state), len(numbering.pod_names)):
         for column, value in (
@@ -60,7 +60,7 @@ def message(history: History, name: str) -> str:
     return history.numbering.texts.things[history.now.text[names.index(name)]]
 
 
-def test_pods_are_where_they_are() -> None:
+def test_pods_have_their_state_and_node() -> None:
     scenario = Scenario(
         make_node("n", cpu="2"),
         make_pod("runs", node_name="n", cpu="1"),
@@ -88,7 +88,7 @@ def test_pods_are_where_they_are() -> None:
     assert message(history, "other") == ('waits for scheduler "elsewhere", which is not configured')
 
 
-def test_a_pod_that_backs_off_and_is_ready_again_is_shown_so() -> None:
+def test_a_pod_that_backs_off_and_is_ready_again_is_recorded() -> None:
     scenario = Scenario(make_node("n", cpu="2"), make_pod("a", cpu="4"))
     history = watched(scenario)
     scenario.run()
@@ -105,7 +105,7 @@ def test_a_pod_that_backs_off_and_is_ready_again_is_shown_so() -> None:
     assert states(history) == {"a": "ACTIVE"}
 
 
-def test_a_pod_that_waits_on_permit_says_for_whom_and_where() -> None:
+def test_a_pod_that_waits_on_permit_names_plugin_and_node() -> None:
     scenario = Scenario(make_node("n"), make_pod("a"), plugins=[Scripted])
     scenario.plugin(Scripted).answers["permit"] = (wait(), 30)
     history = watched(scenario)
@@ -114,10 +114,10 @@ def test_a_pod_that_waits_on_permit_says_for_whom_and_where() -> None:
     history.sync()
 
     assert states(history) == {"a": "HELD"}
-    assert message(history, "a") == "waits on Permit: Scripted; n is kept"
+    assert message(history, "a") == "waits on Permit: Scripted; n is reserved"
 
 
-def test_what_changes_about_pods_and_nodes_is_noted() -> None:
+def test_changes_of_pods_and_nodes_are_recorded() -> None:
     scenario = Scenario(make_node("n"), make_pod("a", node_name="n", cpu="1"))
     history = watched(scenario)
     cluster: MemoryCluster = scenario.cluster
@@ -136,7 +136,7 @@ def test_what_changes_about_pods_and_nodes_is_noted() -> None:
     ]
 
 
-def test_a_pod_made_anew_under_its_old_name_is_another() -> None:
+def test_a_pod_recreated_under_its_name_is_a_new_pod() -> None:
     scenario = Scenario(make_node("n"), make_pod("a", node_name="n", uid="1"))
     history = watched(scenario)
 
@@ -146,7 +146,7 @@ def test_a_pod_made_anew_under_its_old_name_is_another() -> None:
     assert [State(state).name for state in history.now.state] == ["GONE", "ACTIVE"]
 
 
-def test_who_knows_a_part_is_told_the_rest() -> None:
+def test_entries_after_given_offsets() -> None:
     scenario = Scenario(make_node("n"), make_pod("a", node_name="n"))
     history = watched(scenario)
     known = {**history.numbering.sizes(), "events": len(history.events)}
@@ -197,7 +197,7 @@ def act(scenario: Scenario, what: str, which: int) -> None:
 
 
 @given(before=ACTIONS, after=ACTIONS)
-def test_the_changes_add_up_to_how_it_is(before: list[Any], after: list[Any]) -> None:
+def test_the_changes_give_the_current_state(before: list[Any], after: list[Any]) -> None:
     scenario = Scenario(make_node("first"))
     for what, which in before:
         act(scenario, what, which)
@@ -211,11 +211,11 @@ def test_the_changes_add_up_to_how_it_is(before: list[Any], after: list[Any]) ->
     assert sum(state == State.RUNNING for state in history.now.state) == len(running)
 
 
-@pytest.mark.parametrize("looks", [0, 10**9])
-def test_a_run_whose_queue_was_looked_at_too_often_is_still_right_at_its_end(
-    looks: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("limit", [0, 10**9])
+def test_the_end_is_correct_beyond_the_limit_of_queue_look_ups(
+    limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bayplan.web.history.MOST_LOOKS", looks)
+    monkeypatch.setattr("bayplan.web.history.MOST_LOOKS", limit)
     scenario = Scenario(make_node("n", cpu="1"), make_pod("huge", cpu="2"))
     history = watched(scenario)
     scenario.run()

@@ -1,4 +1,4 @@
-"""Live: what the server of the page answers, and to whom."""
+"""Live: the responses of the page's server, and access control."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ Client = TestClient[web.Request, web.Application]
 def serve(
     scenario: Scenario, ask: Callable[[Client], Awaitable[None]], prefix: str = "", **options: Any
 ) -> None:
-    """Let `ask` talk to the server of a page about the scenario."""
+    """Let `ask` send requests to the server of a page about the scenario."""
     options.setdefault("scheduler", lambda: scenario.scheduler)
     source = PageSource(scenario.cluster, scenario.clock, **options)
 
@@ -57,7 +57,7 @@ async def told(answer: ClientResponse) -> Any:
         pytest.param({"Authorization": "Bearer é"}, id="not ASCII"),
     ],
 )
-def test_nothing_is_told_without_the_token(path: str, headers: dict[str, str]) -> None:
+def test_no_data_without_the_token(path: str, headers: dict[str, str]) -> None:
     async def ask(client: Client) -> None:
         answer = await client.get(path, headers=headers)
 
@@ -67,7 +67,7 @@ def test_nothing_is_told_without_the_token(path: str, headers: dict[str, str]) -
     serve(small(), ask)
 
 
-def test_the_page_is_for_everyone_and_says_nothing_of_the_cluster() -> None:
+def test_the_page_is_public_and_has_no_cluster_data() -> None:
     async def ask(client: Client) -> None:
         answer = await client.get("/view", allow_redirects=True)
         text = await answer.text()
@@ -81,7 +81,7 @@ def test_the_page_is_for_everyone_and_says_nothing_of_the_cluster() -> None:
     serve(small(), ask, prefix="/view")
 
 
-def test_changes_are_what_came_since() -> None:
+def test_changes_since_the_offsets() -> None:
     scenario = small()
 
     async def ask(client: Client) -> None:
@@ -104,7 +104,7 @@ def test_changes_are_what_came_since() -> None:
     serve(scenario, ask)
 
 
-def test_whoever_follows_another_history_is_told_to_begin_anew() -> None:
+def test_a_client_of_another_history_is_told_to_reload() -> None:
     async def ask(client: Client) -> None:
         state = await told(await client.get("/state", headers=TOKEN))
         news = await told(await client.get("/changes?epoch=1&events=zero", headers=TOKEN))
@@ -114,7 +114,7 @@ def test_whoever_follows_another_history_is_told_to_begin_anew() -> None:
     serve(small(), ask)
 
 
-def test_a_history_that_became_too_long_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_history_that_became_too_long_is_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "MOST_EVENTS", 3)
     scenario = small()
 
@@ -132,7 +132,7 @@ def test_a_history_that_became_too_long_begins_anew(monkeypatch: pytest.MonkeyPa
     serve(scenario, ask)
 
 
-def test_when_nothing_happens_that_is_told_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_poll_without_changes_returns_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "PATIENCE_S", 0.0)
     monkeypatch.setattr(live, "PAUSE_S", 0.0)
 
@@ -149,11 +149,11 @@ def test_when_nothing_happens_that_is_told_after_a_while(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("name", "when", "feasible"),
     [
-        pytest.param("huge", "now", 0, id="a pod that waits, as it is"),
-        pytest.param("runs", "like", 1, id="a pod on a node, as if one like it came"),
+        pytest.param("huge", "now", 0, id="a pending pod, as it is"),
+        pytest.param("runs", "like", 1, id="a placed pod, as a new pod like it"),
     ],
 )
-def test_a_pod_is_judged_when_somebody_asks(name: str, when: str, feasible: int) -> None:
+def test_a_pod_is_judged_on_request(name: str, when: str, feasible: int) -> None:
     async def ask(client: Client) -> None:
         query = {"namespace": "default", "name": name}
         account = await told(await client.get("/pod", params=query, headers=TOKEN))
@@ -168,7 +168,7 @@ def test_a_pod_is_judged_when_somebody_asks(name: str, when: str, feasible: int)
     ("most", "is_told"),
     [pytest.param(3, True, id="a small cluster"), pytest.param(2, False, id="a large one")],
 )
-def test_what_would_let_a_pod_run_is_told_where_it_is_quick(
+def test_counterfactuals_are_included_in_small_clusters(
     most: int, is_told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "MOST_VIEWED", most)
@@ -190,12 +190,12 @@ def test_what_would_let_a_pod_run_is_told_where_it_is_quick(
 @pytest.mark.parametrize(
     ("query", "options", "error"),
     [
-        pytest.param("", {}, "The pod is not there any more.", id="no pod named"),
-        pytest.param("?namespace=a&name=b", {}, "The pod is not there any more.", id="not there"),
+        pytest.param("", {}, "The pod no longer exists.", id="no pod named"),
+        pytest.param("?namespace=a&name=b", {}, "The pod no longer exists.", id="not there"),
         pytest.param(
             "?namespace=default&name=huge",
             {"scheduler": live.nobody},
-            "No scheduler here is in charge of the pod.",
+            "No scheduler here is responsible for the pod.",
             id="no scheduler",
         ),
     ],
@@ -211,18 +211,18 @@ def test_a_pod_that_cannot_be_judged_is_no_failure(
     serve(small(), ask, **options)
 
 
-def test_a_cluster_that_is_not_known_yet_is_not_asked() -> None:
+def test_a_cluster_that_is_not_loaded_yet_is_not_queried() -> None:
     async def ask(client: Client) -> None:
         for path in ("/state", "/changes", "/pod"):
             assert (await client.get(path, headers=TOKEN)).status == 503
 
     async def run(work: Callable[[], Any]) -> Any:
-        raise AssertionError("nobody is there to do it")
+        raise AssertionError("the function must not be called")
 
     serve(small(), ask, is_ready=lambda: False, run=run)
 
 
-def test_nothing_is_watched_before_somebody_asks() -> None:
+def test_nothing_is_watched_before_the_first_request() -> None:
     scenario = small()
 
     async def ask(client: Client) -> None:
@@ -239,7 +239,7 @@ def test_nothing_is_watched_before_somebody_asks() -> None:
 
 
 class WatchedCluster:
-    """A cluster that knows who watches it."""
+    """A cluster that records its watchers."""
 
     def __init__(self, cluster: MemoryCluster) -> None:
         self._cluster = cluster
@@ -254,11 +254,11 @@ class WatchedCluster:
 @pytest.mark.parametrize(
     ("idle_s", "is_forgotten"),
     [
-        pytest.param(live.IDLE_S - 1, False, id="asked lately"),
-        pytest.param(live.IDLE_S + 1, True, id="long not asked"),
+        pytest.param(live.IDLE_S - 1, False, id="recent requests"),
+        pytest.param(live.IDLE_S + 1, True, id="no recent requests"),
     ],
 )
-def test_nothing_is_watched_for_those_who_do_not_ask(idle_s: float, is_forgotten: bool) -> None:
+def test_a_history_without_requests_is_dropped(idle_s: float, is_forgotten: bool) -> None:
     scenario = small()
     cluster = WatchedCluster(scenario.cluster)
     feed = live.Feed(PageSource(cluster, scenario.clock, lambda: scenario.scheduler))
@@ -276,7 +276,7 @@ def test_nothing_is_watched_for_those_who_do_not_ask(idle_s: float, is_forgotten
     assert len(cluster.watchers) == 1
 
 
-def test_a_history_that_nobody_asks_for_does_not_grow_for_ever(
+def test_a_history_without_requests_does_not_grow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(live, "MOST_EVENTS", 3)

@@ -44,7 +44,7 @@ class Up(NamedTuple):
 
 @contextmanager
 def process(*arguments: str, lines: int) -> Iterator[list[str]]:
-    """A running `bayplan`, and the first so many lines that it says on standard error."""
+    """A running `bayplan`, and its first lines on standard error."""
     command = [sys.executable, "-m", "bayplan.cli.main", *arguments]
     running = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -71,7 +71,7 @@ def up(tmp_path: Path) -> Iterator[Up]:
         yield running
 
 
-def test_it_changes_when_a_pod_is_scheduled(up: Up, open_page: Open) -> None:
+def test_the_page_changes_when_a_pod_is_scheduled(up: Up, open_page: Open) -> None:
     tab = open_page(up.page)
     before = tab.run("bayplan.model.onNodes")
 
@@ -88,7 +88,7 @@ def test_it_changes_when_a_pod_is_scheduled(up: Up, open_page: Open) -> None:
     tab.wait_for("bayplan.model.waitingCount === 0")
 
 
-def test_a_click_asks_the_scheduler_and_the_slider_goes_back(up: Up, open_page: Open) -> None:
+def test_a_click_queries_the_scheduler_and_the_slider_goes_back(up: Up, open_page: Open) -> None:
     tab = open_page(up.page)
     up.make_pod("web", "100m")
     up.make_pod("huge", "64")
@@ -129,9 +129,7 @@ def test_bayplan_run_shows_its_cluster(tmp_path: Path, browser: Browser) -> None
             tab.close()
 
 
-def test_the_token_is_not_in_any_address_and_nothing_is_told_without_it(
-    up: Up, open_page: Open
-) -> None:
+def test_the_token_is_in_no_request_address_and_is_required(up: Up, open_page: Open) -> None:
     address, _, token = up.page.partition("#token=")
     tab = open_page(up.page)
     up.make_pod("secret", "100m")

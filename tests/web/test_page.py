@@ -1,4 +1,4 @@
-"""The page in a real Chromium: what people see, click, type and press."""
+"""The page in a real Chromium: text, mouse and keyboard."""
 
 import json
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def make_pod(name: str, cpu: str = "100m", node: str = "", **metadata: Any) -> d
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """5,000 nodes in eight zones, 10,000 pods on them, some that come, and three that fit nowhere."""
+    """5,000 nodes in eight zones, 10,000 pods on them, some added later, and three that fit nowhere."""
     nodes = [make_node(f"node-{i:04}", f"zone-{i % 8}") for i in range(5000)]
     running = [make_pod(f"runs-{i:05}", node=f"node-{i // 2:04}") for i in range(10_000)]
     coming = [make_pod(f"comes-{i:03}") for i in range(300)]
@@ -52,7 +52,7 @@ def figures(tab: Tab) -> dict[str, str]:
 
 
 def place_of(tab: Tab, node: str) -> tuple[float, float]:
-    """Where the tile of a node is on the screen."""
+    """The position of the tile of a node on the screen."""
     x, y = tab.run(f"""(() => {{
         const tiles = bayplan.tiles, node = bayplan.data.nodes.indexOf({json.dumps(node)});
         const {{ block, i }} = tiles.find(node);
@@ -76,7 +76,7 @@ def colour_at(tab: Tab, x: float, y: float) -> list[int]:
 
 
 def choose(tab: Tab, choice: str, value: str) -> None:
-    """Choose the option with the value that the expression has."""
+    """Select the option with the value of the expression."""
     tab.run(f"""(() => {{
         const element = document.getElementById("{choice}");
         element.value = {value};
@@ -88,7 +88,7 @@ def choose(tab: Tab, choice: str, value: str) -> None:
 # Load
 
 
-def test_a_report_opens_from_the_disk_and_asks_for_nothing(open_page: Open, example: Path) -> None:
+def test_a_report_opens_from_the_disk_without_requests(open_page: Open, example: Path) -> None:
     tab = open_page(example)
 
     assert figures(tab) == {"Nodes": "7", "Pods on nodes": "22", "Waiting": "2", "CPU used": "44%"}
@@ -120,7 +120,7 @@ def test_tiles_show_the_use_of_a_chosen_resource_by_a_chosen_label(
 # Click
 
 
-def test_a_click_on_a_pod_shows_who_refused_it_and_why(open_page: Open, example: Path) -> None:
+def test_a_click_on_a_pod_shows_the_refusals_and_reasons(open_page: Open, example: Path) -> None:
     tab = open_page(example)
 
     tab.click(ROW)
@@ -133,7 +133,7 @@ def test_a_click_on_a_pod_shows_who_refused_it_and_why(open_page: Open, example:
     assert tab.run("document.activeElement.id") == "details-title"
 
 
-def test_a_click_of_somebody_who_has_no_mouse_opens_a_pod(open_page: Open, example: Path) -> None:
+def test_a_click_without_a_mouse_opens_a_pod(open_page: Open, example: Path) -> None:
     tab = open_page(example)
 
     tab.run(f"document.querySelector('{ROW}').click()")
@@ -141,7 +141,7 @@ def test_a_click_of_somebody_who_has_no_mouse_opens_a_pod(open_page: Open, examp
     assert tab.text("#details h2") == "in-memory-index"
 
 
-def test_the_nodes_of_a_refusal_stand_out(open_page: Open, example: Path) -> None:
+def test_the_nodes_of_a_refusal_are_highlighted(open_page: Open, example: Path) -> None:
     tab = open_page(example)
     tab.click(ROW)
 
@@ -151,7 +151,7 @@ def test_the_nodes_of_a_refusal_stand_out(open_page: Open, example: Path) -> Non
     assert marked == ["worker-c2"]
 
 
-def test_a_pod_that_found_its_node_shows_the_scores(open_page: Open, example: Path) -> None:
+def test_a_placed_pod_shows_the_scores(open_page: Open, example: Path) -> None:
     tab = open_page(example)
 
     tab.run("bayplan.openPod(bayplan.data.pods.name.indexOf('db-0'))")
@@ -181,7 +181,7 @@ def test_a_click_on_a_tile_shows_the_node_and_from_there_its_pods(
     assert tab.text(".place") == "on worker-b2"
 
 
-def test_a_part_of_the_queue_can_be_looked_at_alone(open_page: Open, example: Path) -> None:
+def test_a_part_of_the_queue_can_be_shown_alone(open_page: Open, example: Path) -> None:
     tab = open_page(example)
 
     tab.click("#queue .s4")
@@ -213,7 +213,7 @@ def test_search_finds(open_page: Open, example: Path, words: str, title: str, fi
     assert tab.text("#found .option .name") == first
 
 
-def test_search_by_keyboard_opens_what_is_found_and_says_when_there_is_nothing(
+def test_search_by_keyboard_opens_a_match_and_reports_no_match(
     open_page: Open, example: Path
 ) -> None:
     tab = open_page(example)
@@ -225,7 +225,7 @@ def test_search_by_keyboard_opens_what_is_found_and_says_when_there_is_nothing(
     tab.type("db-")
     tab.press("ArrowDown", "Enter")
 
-    assert nothing == "Nothing has this in its name."
+    assert nothing == "No name contains this."
     assert tab.text("#details h2") == "db-1"
 
 
@@ -275,7 +275,7 @@ def test_steps_go_from_change_to_change(open_page: Open, day: Path) -> None:
     assert tab.run("bayplan.model.at") == first
 
 
-def test_it_plays_from_the_start_to_the_end(open_page: Open, day: Path) -> None:
+def test_play_runs_from_the_start_to_the_end(open_page: Open, day: Path) -> None:
     tab = open_page(day)
 
     tab.run("bayplan.timeline.speed = 200")
@@ -300,7 +300,7 @@ def test_changes_are_listed_up_to_the_moment(open_page: Open, day: Path) -> None
 # Keyboard
 
 
-def test_all_is_within_reach_of_the_keyboard(open_page: Open, example: Path) -> None:
+def test_everything_is_reachable_by_keyboard(open_page: Open, example: Path) -> None:
     tab = open_page(example)
     reached = []
     for _ in range(40):
@@ -336,7 +336,7 @@ def test_arrows_move_in_the_list_and_enter_opens(open_page: Open, example: Path)
     assert tab.text("#details h2") == "edge-proxy"
 
 
-def test_focus_is_seen(open_page: Open, example: Path) -> None:
+def test_focus_is_visible(open_page: Open, example: Path) -> None:
     tab = open_page(example)
 
     tab.press("Tab", "Tab")
@@ -348,7 +348,7 @@ def test_focus_is_seen(open_page: Open, example: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_colours_are_as_the_system_has_them_unless_chosen(
+def test_colours_follow_the_system_unless_chosen(
     open_page: Open, example: Path, scheme: str
 ) -> None:
     tab = open_page(example, scheme=scheme)
@@ -367,7 +367,7 @@ def test_colours_are_as_the_system_has_them_unless_chosen(
 # Text that would be markup
 
 
-def test_what_users_write_is_text_wherever_it_is_shown(open_page: Open, tmp_path: Path) -> None:
+def test_user_input_is_always_shown_as_text(open_page: Open, tmp_path: Path) -> None:
     node = make_node(f"n{EVIL}", EVIL, **{EVIL: "3"})
     node["metadata"]["labels"][ESCAPE] = EVIL
     node["spec"] = {"taints": [{"key": EVIL, "value": ESCAPE, "effect": "NoSchedule"}]}
@@ -402,7 +402,7 @@ def test_what_users_write_is_text_wherever_it_is_shown(open_page: Open, tmp_path
     assert tab.run("document.scripts.length") == 2
 
 
-def test_its_policy_keeps_out_what_got_in_anyway(open_page: Open, example: Path) -> None:
+def test_the_policy_blocks_injected_markup(open_page: Open, example: Path) -> None:
     tab = open_page(example)
 
     tab.run("""new Promise(done => {
@@ -434,7 +434,7 @@ def test_5000_nodes_and_their_pods_are_shown_with_few_elements(
     assert "runs-05" in tab.text(ROW)
 
 
-def test_5000_nodes_can_be_clicked_searched_and_gone_through(open_page: Open, large: Path) -> None:
+def test_5000_nodes_can_be_clicked_searched_and_browsed(open_page: Open, large: Path) -> None:
     tab = open_page(large)
 
     tab.click(ROW)
@@ -453,7 +453,7 @@ def test_5000_nodes_can_be_clicked_searched_and_gone_through(open_page: Open, la
     assert figures(tab)["Waiting"] == "303"
 
 
-def test_a_narrow_window_shows_all_of_it(open_page: Open, example: Path) -> None:
+def test_a_narrow_window_shows_everything(open_page: Open, example: Path) -> None:
     tab = open_page(example, width=600, height=900)
 
     assert tab.run("document.documentElement.scrollWidth") == 600

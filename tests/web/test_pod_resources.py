@@ -1,4 +1,4 @@
-"""Pod resources: requests and limits per pod, as kube-scheduler's /metrics/resources has them."""
+"""Pod resources: requests and limits per pod, as in kube-scheduler's /metrics/resources."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def container(name: str, limits: dict[str, str], **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("spec", "requests", "limits"),
     [
-        pytest.param({}, {}, {}, id="nothing asked for, nothing shown"),
+        pytest.param({}, {}, {}, id="no requests, no lines"),
         pytest.param(
             {"containers": [container("a", {"cpu": "100m"}), container("b", {"cpu": "1"})]},
             {"cpu cores": "1.1"},
@@ -67,7 +67,7 @@ def container(name: str, limits: dict[str, str], **more: Any) -> dict[str, Any]:
             },
             {"cpu cores": "3", "example.com/gpu": "2"},
             {"cpu cores": "4", "example.com/gpu": "2"},
-            id="what is said for the pod as a whole goes before",
+            id="pod-level requests take precedence",
         ),
         pytest.param(
             {

@@ -1,4 +1,4 @@
-"""Report: what the page of a run is made of."""
+"""Report: the data of the page of a run."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from .conftest import follow
 
 
 def data_of(*objects: Any, **options: Any) -> dict[str, Any]:
-    """What is written, as a browser reads it."""
+    """The written data, as a browser reads it."""
     simulation, history, report = follow(*objects, **options)
 
     def view() -> ClusterView:
@@ -33,7 +33,7 @@ def account_of(data: dict[str, Any], name: str) -> dict[str, Any] | None:
     return None if number is None else dict(data["accounts"][number])
 
 
-def test_pods_that_wait_are_explained_and_those_that_do_not_are_not() -> None:
+def test_only_pending_pods_are_explained() -> None:
     data = data_of(
         make_node("a"),
         make_node("b", taints=["gpu=yes:NoSchedule"]),
@@ -63,7 +63,7 @@ def test_pods_that_wait_are_explained_and_those_that_do_not_are_not() -> None:
     assert account_of(data, "fits") is None
 
 
-def test_with_explanations_the_scores_of_the_best_are_told() -> None:
+def test_with_explanations_the_best_scores_are_included() -> None:
     nodes = [make_node(f"n{i:02}", cpu=f"{i + 2}") for i in range(30)]
     data = data_of(*nodes, make_pod("a", cpu="1"), explain=True)
 
@@ -79,7 +79,7 @@ def test_with_explanations_the_scores_of_the_best_are_told() -> None:
 
 
 @pytest.mark.parametrize("explain", [False, True], ids=["judged at the end", "explained"])
-def test_what_would_let_a_pod_run_is_told(explain: bool) -> None:
+def test_counterfactuals_are_included(explain: bool) -> None:
     data = data_of(
         make_node("a", cpu="4"),
         make_node("b", cpu="8", taints=["gpu=yes:NoSchedule"]),
@@ -103,7 +103,7 @@ def test_what_would_let_a_pod_run_is_told(explain: bool) -> None:
     assert fits is None or "remedies" not in fits
 
 
-def test_pods_that_are_alike_share_an_account() -> None:
+def test_equal_pods_share_an_account() -> None:
     pods = [make_pod(f"p{i}", cpu="64", labels={"app": "web"}) for i in range(500)]
     data = data_of(make_node("a"), *pods)
 
@@ -111,7 +111,7 @@ def test_pods_that_are_alike_share_an_account() -> None:
     assert len(data["accountOf"]) == 500
 
 
-def test_who_made_room_for_whom_is_told() -> None:
+def test_preemptions_are_included() -> None:
     data = data_of(
         make_node("a", cpu="1"),
         make_pod("low", node_name="a", cpu="1", priority=1),
@@ -127,7 +127,7 @@ def test_a_pod_that_another_scheduler_places_has_no_account() -> None:
     assert data["accountOf"] == {}
 
 
-def test_many_nodes_and_pods_stay_small() -> None:
+def test_the_report_of_a_large_cluster_is_small() -> None:
     nodes = [make_node(f"node-{i:04}", zone=f"zone-{i % 8}") for i in range(500)]
     pods = [make_pod(f"web-{i:05}", node_name=f"node-{i % 500:04}", cpu="10m") for i in range(5000)]
     size = len(msgspec.json.encode(data_of(*nodes, *pods)))
@@ -135,7 +135,7 @@ def test_many_nodes_and_pods_stay_small() -> None:
     assert size / (len(nodes) + len(pods)) < 100
 
 
-def test_nodes_that_score_alike_are_told_once_the_chosen_one_first() -> None:
+def test_nodes_with_equal_scores_are_listed_once_the_chosen_one_first() -> None:
     nodes = [make_node(f"n{i:02}", cpu="8" if i < 20 else "4") for i in range(40)]
     data = data_of(*nodes, make_pod("a", cpu="1"), explain=True, seed=7)
 
@@ -151,7 +151,7 @@ def test_nodes_that_score_alike_are_told_once_the_chosen_one_first() -> None:
     [
         pytest.param([], [], id="none"),
         pytest.param([4], [4, 4], id="one"),
-        pytest.param([3, 1, 2, 7], [1, 3, 7, 7], id="a run and one alone"),
+        pytest.param([3, 1, 2, 7], [1, 3, 7, 7], id="a range and a single number"),
     ],
 )
 def test_ranges(numbers: list[int], expected: list[int]) -> None:

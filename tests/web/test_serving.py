@@ -1,4 +1,4 @@
-"""The server with a scheduler's routes, asked over real connections."""
+"""Serving: the server with a scheduler's routes, over real connections."""
 
 import asyncio
 import json
@@ -56,7 +56,7 @@ def serve(
     given: list[web.RouteDef] | None = None,
     access: Access | None = None,
 ) -> None:
-    """Let `work` ask a running server; it is given what asks for a path."""
+    """Let `work` send requests to a running server with the given function."""
 
     async def run() -> None:
         server = WebServer(given if given is not None else routes(), access=access)
@@ -79,7 +79,7 @@ def serve(
     ("path", "status", "text"),
     [
         pytest.param("/healthz", 200, "ok", id="healthz"),
-        pytest.param("/livez", 200, "ok", id="livez knows no failure"),
+        pytest.param("/livez", 200, "ok", id="livez has no failing check"),
         pytest.param(
             "/livez?verbose", 200, "[+]ping ok\nlivez check passed\n", id="without checks, a ping"
         ),
@@ -88,13 +88,13 @@ def serve(
             "/readyz",
             500,
             "[+]leaderElection ok\n[-]sched-handler-sync failed: reason withheld\nreadyz check failed\n",
-            id="a failure is told at length, without the reason",
+            id="a failure in verbose form, without the reason",
         ),
         pytest.param(
             "/readyz/sched-handler-sync",
             500,
             "internal server error: handlers are not fully synchronized\n",
-            id="the reason is told to those who may ask for the one check",
+            id="the reason is in the response of the single check",
         ),
         pytest.param("/readyz?exclude=sched-handler-sync", 200, "ok", id="excluded"),
         pytest.param(
@@ -103,7 +103,7 @@ def serve(
             "[+]leaderElection ok\n[+]sched-handler-sync excluded: ok\n"
             'warn: some health checks cannot be excluded: no matches for "who"\n'
             "readyz check passed\n",
-            id="excluding what is not there is remarked on",
+            id="excluding an unknown check gives a warning",
         ),
         pytest.param("/metrics", 200, "scheduler_pending_pods 3\n", id="metrics"),
         pytest.param("/nothing", 404, "404 page not found\n", id="unknown path"),
@@ -119,7 +119,7 @@ def test_paths(path: str, status: int, text: str) -> None:
     serve(work, routes([election], [election, synced]))
 
 
-def test_resources_tell_what_pods_ask_for() -> None:
+def test_resources_have_the_requests_of_pods() -> None:
     async def work(ask: Ask) -> None:
         _, text = await ask("/metrics/resources")
         head = 'namespace="default",pod="a",node="",scheduler="default-scheduler",priority="7"'
@@ -154,7 +154,7 @@ def test_configz_is_the_configuration() -> None:
     serve(work)
 
 
-def test_a_page_from_elsewhere_does_not_get_at_the_loopback() -> None:
+def test_a_page_from_elsewhere_cannot_reach_the_loopback() -> None:
     async def work(ask: Ask) -> None:
         assert (await ask("/metrics", Host="evil.example:10259"))[0] == 403
         assert (await ask("/metrics", Host="localhost:10259"))[0] == 200
@@ -163,7 +163,7 @@ def test_a_page_from_elsewhere_does_not_get_at_the_loopback() -> None:
     serve(work)
 
 
-def test_a_fault_of_a_route_is_a_500_without_traceback() -> None:
+def test_an_error_in_a_route_is_a_500_without_traceback() -> None:
     async def broken(request: web.Request) -> web.Response:
         raise RuntimeError("secret")
 
@@ -174,7 +174,7 @@ def test_a_fault_of_a_route_is_a_500_without_traceback() -> None:
 
 
 class FakeReviews:
-    """An API server's answers: who has which token, who may see which path."""
+    """A fake API server's reviews: users by token, and their allowed paths."""
 
     def __init__(self) -> None:
         self.users: dict[str, Tree] = {
@@ -209,20 +209,20 @@ class FakeReviews:
     ("path", "token", "status"),
     [
         pytest.param("/metrics", "Bearer prometheus", 200, id="may see it"),
-        pytest.param("/metrics", "bearer prometheus", 200, id="the word bearer in small letters"),
+        pytest.param("/metrics", "bearer prometheus", 200, id="bearer in lower case"),
         pytest.param("/configz", "Bearer prometheus", 403, id="may see another path only"),
         pytest.param("/metrics/", "Bearer prometheus", 403, id="a slash makes another path"),
-        pytest.param("/metrics", "Bearer visitor", 403, id="known, but may nothing"),
-        pytest.param("/metrics", "Bearer forged", 401, id="token not known"),
+        pytest.param("/metrics", "Bearer visitor", 403, id="a user without any access"),
+        pytest.param("/metrics", "Bearer forged", 401, id="an unknown token"),
         pytest.param("/metrics", "", 403, id="no token is the anonymous user"),
         pytest.param("/metrics", "Basic cHJvbWV0aGV1cw==", 403, id="no bearer token"),
         pytest.param("/configz", "Bearer admin", 200, id="system:masters may everything"),
         pytest.param("/healthz", "", 200, id="probe"),
-        pytest.param("/livez", "Bearer forged", 200, id="probe with a token nobody looks at"),
-        pytest.param("/readyz?verbose", "", 200, id="probe at length"),
+        pytest.param("/livez", "Bearer forged", 200, id="probe with an unchecked token"),
+        pytest.param("/readyz?verbose", "", 200, id="verbose probe"),
         pytest.param("/healthz/ping", "", 403, id="a single check is no probe"),
         pytest.param("/healthz/../metrics", "", 403, id="dots in the path"),
-        pytest.param("/nothing", "", 403, id="unknown paths are not told from others"),
+        pytest.param("/nothing", "", 403, id="unknown paths are not distinguished from others"),
     ],
 )
 def test_delegated_access(path: str, token: str, status: int) -> None:
@@ -233,7 +233,7 @@ def test_delegated_access(path: str, token: str, status: int) -> None:
     serve(work, access=DelegatedAccess(FakeReviews(), ManualClock()))
 
 
-def test_answers_are_kept_for_ten_seconds() -> None:
+def test_reviews_are_cached_for_ten_seconds() -> None:
     reviews, clock = FakeReviews(), ManualClock()
 
     async def work(ask: Ask) -> None:
@@ -241,7 +241,7 @@ def test_answers_are_kept_for_ten_seconds() -> None:
             return (await ask("/metrics", Authorization="Bearer prometheus"))[0]
 
         assert await asyncio.gather(*(see() for _ in range(5))) == [200] * 5
-        assert len(reviews.asked) == 2  # those who came together asked once
+        assert len(reviews.asked) == 2  # concurrent requests shared one review
         reviews.users.clear()
         clock.advance(9.9)
         assert await see() == 200
@@ -252,7 +252,7 @@ def test_answers_are_kept_for_ten_seconds() -> None:
     serve(work, access=DelegatedAccess(reviews, clock))
 
 
-def test_nobody_passes_while_the_api_server_is_away() -> None:
+def test_access_is_denied_while_the_api_server_is_unreachable() -> None:
     reviews, clock = FakeReviews(), ManualClock()
 
     async def work(ask: Ask) -> None:
@@ -260,7 +260,7 @@ def test_nobody_passes_while_the_api_server_is_away() -> None:
         assert (await ask("/metrics", Authorization="Bearer prometheus"))[0] == 401
         assert (await ask("/metrics"))[0] == 403
         assert (await ask("/healthz"))[0] == 200
-        reviews.is_away = False  # failures are not kept
+        reviews.is_away = False  # failures are not cached
         assert (await ask("/metrics", Authorization="Bearer prometheus"))[0] == 200
 
     serve(work, access=DelegatedAccess(reviews, clock))
@@ -274,7 +274,7 @@ def test_paths_to_allow_may_end_with_a_star() -> None:
     serve(work, access=DelegatedAccess(FakeReviews(), ManualClock(), ["/healthz/*"]))
 
 
-def test_https_with_a_certificate_of_its_own() -> None:
+def test_https_with_a_self_signed_certificate() -> None:
     async def run() -> None:
         server = WebServer(routes(), certificate=ServerCertificate())
         await server.start()
@@ -307,11 +307,11 @@ def test_https_with_given_files(tmp_path: Path) -> None:
 
 
 def shown(server: WebServer) -> bytes:
-    """The certificate that a new connection gets to see."""
+    """The certificate that a new connection receives."""
     return ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(("127.0.0.1", server.port)))
 
 
-def test_a_renewed_certificate_is_shown(tmp_path: Path) -> None:
+def test_a_renewed_certificate_is_used(tmp_path: Path) -> None:
     cert, key, clock = tmp_path / "tls.crt", tmp_path / "tls.key", ManualClock()
     first, second = make_certificate(), make_certificate()
 
@@ -364,7 +364,7 @@ def test_bad_certificates(tmp_path: Path, cert: str | None, key: str | None, mes
         ServerCertificate(cert and tmp_path / cert, key and tmp_path / key)  # type: ignore[arg-type]
 
 
-def test_port_that_is_taken() -> None:
+def test_a_port_in_use_is_reported() -> None:
     async def run() -> None:
         first, second = WebServer([]), WebServer([])
         await first.start()
@@ -375,7 +375,7 @@ def test_port_that_is_taken() -> None:
     asyncio.run(run())
 
 
-def test_address_that_is_not_ours() -> None:
+def test_a_foreign_address_is_reported() -> None:
     async def run() -> None:
         server = WebServer(
             [], host="192.0.2.1", access=DelegatedAccess(FakeReviews(), ManualClock())

@@ -1,8 +1,8 @@
-"""Rebalance: moves of pods that make a cluster better, each checked by the filters, disruption budgets kept.
+"""Rebalance: plan pod moves that improve a cluster, checked by the filters, within disruption budgets.
 
-What lives here: the plan (`plan.py`), how a pod is moved on a stage (`moving.py`), and a planner per objective:
-`spreading.py`, `emptying.py` (to pack, or to save cost) and `repairing.py`. Who calls it: cli, and people in their own
-scripts, through this front.
+What lives here: the plan (`plan.py`), moving a pod on a stage (`moving.py`), and a planner per
+objective: `spreading.py`, `emptying.py` (to pack, or to save cost) and `repairing.py`. Who calls
+it: cli, and users' scripts, through this package.
 """
 
 from .plan import Move, Objective, RebalancePlan

@@ -1,7 +1,7 @@
-"""Emptying: free whole nodes, as many as possible, or those that cost most.
+"""Emptying: free whole nodes, as many as possible, or the most expensive ones.
 
-A node is emptied wholly or not at all: its pods are moved one after the other to the fullest nodes that take them, and
-all go back when one of them finds no place.
+A node is emptied completely or not at all: its pods are moved one after the other to the fullest
+nodes that accept them, and all moves are undone when one pod fits nowhere.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .plan import Move
 from .spreading import size_of
 
 COST = "bayplan.dev/cost"
-"""The annotation of a node that says what it costs; any unit will do, as long as all nodes have the same."""
+"""Node annotation with its cost, in any unit that is the same for all nodes."""
 PATIENCE = 50
-"""After so many nodes in a row that could not be emptied, it is believed that none can."""
+"""Stop after this many consecutive nodes that could not be emptied."""
 GIB_PER_CORE = 4
 GIB = 1 << 30
 
@@ -31,12 +31,13 @@ Price = Callable[[Node], float]
 
 
 def one_each(node: Node) -> float:
-    """Every node counts the same."""
+    """Price 1 for every node."""
     return 1.0
 
 
 def cost_of(node: Node) -> float:
-    """What the node says it costs; else a core counts 1 and so do four GiB of memory. InputError for no number."""
+    """The node's cost annotation; else 1 per core plus 1 per four GiB of memory. Raises InputError
+    for no number."""
     text = node.annotations.get(COST)
     if text is None:
         memory = node.allocatable.get("memory", 0) / GIB
@@ -52,13 +53,13 @@ def cost_of(node: Node) -> float:
 
 
 def total_price(table: NodeTable, price: Price) -> float:
-    """The price of all nodes that run pods, daemons and static pods aside."""
+    """The total price of nodes that run pods other than daemons and static pods."""
     nodes = (table.nodes[row] for row in np.flatnonzero(_in_use(table)).tolist())
     return sum(price(node) for node in nodes if node is not None)
 
 
 def emptying_moves(mover: Mover, most: int, price: Price) -> Iterator[Move]:
-    """The moves that empty nodes, the best price per move first."""
+    """The moves that empty nodes, highest price per move first."""
     failures, left = 0, most
     tried: set[int] = set()
     while failures < PATIENCE:
@@ -73,7 +74,7 @@ def emptying_moves(mover: Mover, most: int, price: Price) -> Iterator[Move]:
 
 
 def _next_node(mover: Mover, price: Price, left: int, tried: set[int]) -> int | None:
-    """The node that is best emptied next: of the highest price per move, then the one that is used least."""
+    """The node to empty next: highest price per move, then lowest utilisation."""
     table = mover.table
     shares = sum(utilisation(table, name) for name in MAIN_RESOURCES)
     best: tuple[float, float, str] | None = None
@@ -92,7 +93,7 @@ def _next_node(mover: Mover, price: Price, left: int, tried: set[int]) -> int | 
 
 
 def _to_move(mover: Mover, row: int) -> list[Pod] | None:
-    """The pods that must go for the node to be empty, the largest first; None when one may not."""
+    """The pods to move for the node to be empty, largest first; None when one may not be moved."""
     pods = [pod for pod in mover.pods_at(row) if not (is_daemon(pod) or is_static(pod))]
     if not pods or not all(map(mover.is_movable, pods)):
         return None
@@ -100,7 +101,7 @@ def _to_move(mover: Mover, row: int) -> list[Pod] | None:
 
 
 def _empty(mover: Mover, source: int, price: Price) -> list[Move]:
-    """Move all pods of a node away; none of them when one finds no place."""
+    """Move all pods of a node; undo all when one fits nowhere."""
     table = mover.table
     before = total_price(table, price)
     placed: list[tuple[Pod, int, str]] = []
@@ -127,7 +128,8 @@ def _empty(mover: Mover, source: int, price: Price) -> list[Move]:
 
 
 def _land(mover: Mover, pod: Pod, source: int) -> tuple[int, str] | None:
-    """Put the pod on the fullest node in use that takes it: its row, and the scheduler's own choice."""
+    """Put the pod on the fullest node in use that accepts it; return its row and the scheduler's
+    own choice."""
     table = mover.table
     with mover.lifted(pod) as waiting:
         rows = mover.landing_rows(waiting, source)
@@ -142,7 +144,7 @@ def _land(mover: Mover, pod: Pod, source: int) -> tuple[int, str] | None:
 
 
 def _in_use(table: NodeTable) -> Bools:
-    """bool per row: the node runs more than daemons and static pods."""
+    """bool per row: the node runs pods other than daemons and static pods."""
     return np.array(
         [
             bool(live) and any(not (is_daemon(pod) or is_static(pod)) for pod in pods.values())

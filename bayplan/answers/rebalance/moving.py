@@ -1,4 +1,4 @@
-"""Moving: pods are tried elsewhere on a stage, as if they were deleted and scheduled anew."""
+"""Moving: try pods on other nodes of a stage, as if they were deleted and rescheduled."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ..owners import is_bare, is_daemon, is_static, is_there, successor_of
 from ..stage import Stage
 
 CRITICAL = 2_000_000_000
-"""Pods of this priority are the cluster's own."""
+"""Pods of at least this priority are system-critical."""
 WHY = "rebalance"
 
 
 class Mover:
-    """Moves pods on a stage, keeps to the budgets and remembers who was moved: nobody is moved twice."""
+    """Moves pods on a stage within the budgets, each pod at most once."""
 
     def __init__(self, stage: Stage, by_eviction: bool = False) -> None:
         self.stage = stage
         self._by_eviction = by_eviction
-        """A pod lands only where the scheduler is sure to put it."""
+        """Accept only targets that the scheduler is certain to choose."""
         self.scheduler = stage.simulation.scheduler
         self.budgets = Budgets(stage.cluster)
         self._moved: set[str] = set()
@@ -35,7 +35,8 @@ class Mover:
         return self.scheduler.cache.table
 
     def is_movable(self, pod: Pod) -> bool:
-        """Whether the pod may be evicted: somebody makes another, it is nobody's daemon, and its budgets allow it."""
+        """Whether the pod may be evicted: a controller recreates it, it is no daemon, and its
+        budgets allow it."""
         return (
             bool(pod.node_name)
             and is_there(pod)
@@ -48,7 +49,7 @@ class Mover:
         )
 
     def movable_pods(self) -> list[Pod]:
-        """The pods that may be moved, in the order of their nodes."""
+        """The movable pods, in node order."""
         return [pod for pod in self.pods() if self.is_movable(pod)]
 
     def pods(self) -> Iterator[Pod]:
@@ -63,7 +64,8 @@ class Mover:
 
     @contextmanager
     def lifted(self, pod: Pod) -> Iterator[Pod]:
-        """Within, the pod is off its node and one like it waits; afterwards it is back, unless it was put elsewhere."""
+        """Inside the block the pod is off its node and its copy is pending; afterwards it is back,
+        unless it was placed."""
         waiting = self.stage.exchange(self._stored(pod), successor_of(pod), WHY)
         try:
             yield waiting
@@ -72,7 +74,7 @@ class Mover:
                 self.stage.cluster.bind(waiting, pod.node_name)
 
     def landing_rows(self, waiting: Pod, source: int) -> Ints:
-        """The rows of the nodes, other than the source, that take the pod, or the one that it is sure to come to."""
+        """The rows other than the source that accept the pod, or the one the scheduler is certain to choose."""
         if self._by_eviction:
             best = self.favourites(waiting)
             rows = np.array(sorted(best) if len(best) == 1 else [], dtype=np.int64)
@@ -82,23 +84,23 @@ class Mover:
         return others
 
     def favourites(self, waiting: Pod) -> set[int]:
-        """The rows that the scheduler would choose from."""
+        """The rows from which the scheduler would choose."""
         return favourites(self.scheduler, waiting)
 
     def choice(self, waiting: Pod, row: int) -> str:
-        """Where the scheduler would put the pod; `row`, if that is among the best."""
+        """The scheduler's choice for the pod; `row`, if it is among the best."""
         best = self.favourites(waiting)
         chosen = row if row in best else min(best, default=row)
         return self.table.names[chosen]
 
     def put(self, waiting: Pod, row: int) -> None:
-        """Put the pod on the node of a row, for good."""
+        """Put the pod on the node of a row permanently."""
         self.stage.cluster.bind(waiting, self.table.names[row])
         self._moved.add(waiting.key)
         self.budgets.take(waiting)
 
     def put_back(self, moves: Iterable[tuple[Pod, str]]) -> None:
-        """Undo moves that were for good after all: each pod goes back to the node it came from."""
+        """Undo permanent moves: each pod returns to its former node."""
         for pod, source in moves:
             waiting = self.stage.exchange(self._stored(pod), successor_of(pod), WHY)
             self.stage.cluster.bind(waiting, source)
@@ -107,5 +109,5 @@ class Mover:
 
     def _stored(self, pod: Pod) -> Pod:
         stored = self.stage.cluster.get("Pod", pod.namespace, pod.name)
-        assert isinstance(stored, Pod), "nobody else deletes it"
+        assert isinstance(stored, Pod), "the pod still exists"
         return stored

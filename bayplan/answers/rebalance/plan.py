@@ -1,4 +1,4 @@
-"""Plan: moves in order, and what each of them gains."""
+"""Plan: moves in order, and the gain of each."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ..budgets import BudgetUse
 
 
 class Objective(StrEnum):
-    """What is to become better; of each, less is better."""
+    """What to minimise."""
 
     SPREAD = "spread"
-    """How far the nodes' utilisation of cpu and memory is from that of the cluster: the root of the mean square."""
+    """Root mean square of each node's deviation from the cluster's utilisation of cpu and memory."""
     PACK = "pack"
-    """How many nodes run pods, daemons and static pods aside."""
+    """Number of nodes that run pods other than daemons and static pods."""
     COST = "cost"
-    """What the nodes cost that run pods."""
+    """Total cost of the nodes that run pods."""
     CONSTRAINTS = "constraints"
-    """How many pods are where the filters would not let them go today."""
+    """Number of pods on nodes that the filters would reject today."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A pod that is evicted from one node and comes to another."""
+    """A pod's eviction from one node and placement on another."""
 
     pod: str
     source: str
@@ -34,12 +34,12 @@ class Move:
     """The objective before the move."""
     after: float
     scheduler_choice: str
-    """Where the scheduler would put the pod by itself."""
+    """The node the scheduler would choose on its own."""
     why: str = ""
 
     @property
     def gain(self) -> float:
-        """By how much the objective falls."""
+        """The decrease of the objective."""
         return self.before - self.after
 
     def to_dict(self) -> dict[str, Any]:
@@ -58,13 +58,13 @@ class Move:
 
 @dataclass(slots=True)
 class RebalancePlan:
-    """Moves in the order in which they are to be made. Nothing was moved."""
+    """Moves in order. The plan itself moves nothing."""
 
     objective: Objective
     before: float
     moves: list[Move] = field(default_factory=list)
     movable: int = 0
-    """How many pods could be moved at all."""
+    """Number of movable pods."""
     budgets: list[BudgetUse] = field(default_factory=list)
 
     @property

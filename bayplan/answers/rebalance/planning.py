@@ -26,11 +26,12 @@ def plan_rebalance(
     place_of: PlaceOf | None = None,
     on_progress: OnProgress | None = None,
 ) -> RebalancePlan:
-    """At most `max_moves` moves that improve the objective, in order. Each is good when those before it were made.
+    """Plan at most `max_moves` moves that improve the objective, in order; each assumes those before
+    it.
 
-    First the pods that wait are tried. A move is as if the pod was deleted and came anew: its landing place is one that
-    the filters accept then; with `by_eviction` the one that the scheduler is sure to choose. Over the whole plan no
-    disruption budget is overdrawn.
+    Pending pods are tried first. A move deletes the pod and recreates it: the filters must accept
+    its target then; with `by_eviction` the target is the node the scheduler is certain to choose.
+    The whole plan stays within every disruption budget.
     """
     stage = Stage(objects, settings, place_of)
     stage.settle()

@@ -1,7 +1,7 @@
-"""Repairing: move pods that are where the filters would not let them go today.
+"""Repairing: move pods from nodes that the filters would reject today.
 
-Labels and taints of nodes change, pods come and go: what was right when a pod was placed may be wrong now. A cordon is
-no reason to move: pods on cordoned nodes stay until somebody drains them.
+Labels and taints change and pods come and go, so an earlier placement may violate the rules now. A
+cordon is no reason to move: pods on cordoned nodes stay until a drain.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ CORDON = Toleration(key="node.kubernetes.io/unschedulable", operator="Exists")
 
 
 def misplaced_pods(mover: Mover) -> dict[str, tuple[Pod, str]]:
-    """The pods that their own nodes would refuse today, by key, and why; daemons and static pods aside."""
+    """The pods that their own nodes would reject today, by key, with reasons; without daemons and
+    static pods."""
     return {
         pod.key: (pod, status.message)
         for pod in _suspects(mover)
@@ -32,7 +33,7 @@ def misplaced_pods(mover: Mover) -> dict[str, tuple[Pod, str]]:
 
 
 def repairing_moves(mover: Mover, most: int) -> Iterator[Move]:
-    """Moves that make fewer pods be where they may not be, one after the other."""
+    """Moves that reduce the number of misplaced pods, one after the other."""
     misplaced = misplaced_pods(mover)
     given_up: set[str] = set()
     left = most
@@ -58,7 +59,8 @@ def repairing_moves(mover: Mover, most: int) -> Iterator[Move]:
 
 
 def _move(mover: Mover, pod: Pod) -> str | None:
-    """Put the pod where the scheduler would, its own node aside; None when nobody else takes it."""
+    """Place the pod where the scheduler would, excluding its own node; None when no other node
+    accepts it."""
     source = mover.table.row_of[pod.node_name]
     with mover.lifted(pod) as waiting:
         rows = mover.landing_rows(waiting, source)
@@ -71,10 +73,11 @@ def _move(mover: Mover, pod: Pod) -> str | None:
 
 
 def _suspects(mover: Mover) -> list[Pod]:
-    """Pods that may be misplaced, found class by class: one that would be taken where it is once more is not.
+    """Candidates for misplaced pods, found per pod class: a pod whose node would accept a copy is not
+    one.
 
-    What it asks for in resources and ports is left out, as its own pod holds these; nodes that are overfull are
-    suspicious as a whole.
+    Requests for resources and ports are ignored, since the pod itself holds them; all pods of an
+    overcommitted node are candidates.
     """
     table = mover.table
     refusing: dict[object, set[int]] = {}
@@ -106,7 +109,7 @@ def _overfull_rows(mover: Mover) -> set[int]:
 
 
 def _status_at_home(mover: Mover, pod: Pod) -> Status:
-    """What the pod's own node says to it, were it to come anew."""
+    """The rejections of the pod by its own node, as if it were new."""
     row = mover.table.row_of[pod.node_name]
     with mover.lifted(pod) as waiting:
         probe = waiting.with_spec(_uncordoned(waiting.spec))
@@ -114,7 +117,7 @@ def _status_at_home(mover: Mover, pod: Pod) -> Status:
 
 
 def _light(spec: PodSpec) -> PodSpec:
-    """The spec without requests and ports, which bears a cordon."""
+    """The spec without requests and ports, tolerating a cordon."""
     containers = tuple(replace(c, resources=None, ports=None) for c in spec.containers or ())
     changes = {
         "containers": containers,

@@ -1,8 +1,9 @@
 """Spreading: even out the nodes' utilisation of cpu and memory.
 
-The objective is the root of the mean square of how far each node's utilisation is from that of the cluster as a whole,
-which no move changes. So what a move gains is what its source gains plus what its target gains, and pods of equal
-size are looked at together: a few vectors per size instead of every pod on every node.
+The objective is the root mean square of each node's deviation from the utilisation of the whole
+cluster, which no move changes. A move's gain is therefore the sum of the gains of its source and
+its target, and pods of equal size are handled together: a few vectors per size instead of every pod
+on every node.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from .moving import Mover
 from .plan import Move
 
 ENOUGH_TRIED = 40
-"""How many pods are tried for a step; the most promising come first."""
+"""Number of pods tried per step, most promising first."""
 LEAST_GAIN = 1e-9
 
 Size = tuple[int, ...]
-"""What a pod uses of each of the main resources."""
+"""The pod's usage of each main resource."""
 
 
 class Balance:
-    """How even the nodes of a table are at the moment."""
+    """The utilisation of a table's nodes and its evenness."""
 
     def __init__(self, table: NodeTable) -> None:
         live = table.live.astype(np.float64)
@@ -46,13 +47,13 @@ class Balance:
         return float(np.sqrt(self._squares((0,) * len(MAIN_RESOURCES)).sum() / self._cells))
 
     def gains(self, size: Size) -> Floats:
-        """float64 per row: by how much the sum of squares falls when a pod of that size comes."""
+        """float64 per row: decrease of the sum of squares when a pod of that size is added."""
         nothing = (0,) * len(MAIN_RESOURCES)
         gained: Floats = self._squares(nothing) - self._squares(size)
         return gained
 
     def _squares(self, size: Size) -> Floats:
-        """float64 per row: the squares of its distances, with so much more in use."""
+        """float64 per row: squared deviation with this additional usage."""
         total = np.zeros(len(self._offers[0]))
         for amount, offers, in_use, counts, mean in zip(
             size, self._offers, self._used, self._counts, self._means, strict=True
@@ -88,7 +89,7 @@ def spread_moves(mover: Mover, most: int) -> Iterator[Move]:
 
 
 def _best_step(mover: Mover, balance: Balance) -> _Step | None:
-    """The move of the greatest gain among the most promising pods."""
+    """The move with the greatest gain among the most promising pods."""
     best: _Step | None = None
     for tried, (bound, pod) in enumerate(_candidates(mover, balance)):
         is_beaten = best is not None and best.gain >= bound
@@ -101,7 +102,7 @@ def _best_step(mover: Mover, balance: Balance) -> _Step | None:
 
 
 def _candidates(mover: Mover, balance: Balance) -> Iterator[tuple[float, Pod]]:
-    """Pods by what their moves could gain at most, whatever the filters say; one of each class on a node."""
+    """Pods by the upper bound of their gain, ignoring the filters; one of each class per node."""
     groups: defaultdict[Size, dict[tuple[int, object], Pod]] = defaultdict(dict)
     row_of = mover.table.row_of
     for pod in mover.movable_pods():
@@ -120,7 +121,7 @@ def _candidates(mover: Mover, balance: Balance) -> Iterator[tuple[float, Pod]]:
 
 
 def _try(mover: Mover, balance: Balance, pod: Pod) -> _Step | None:
-    """The best landing place of a pod, if it has one."""
+    """The best target of a pod, if any."""
     source, size = mover.table.row_of[pod.node_name], size_of(pod)
     with mover.lifted(pod) as waiting:
         rows = mover.landing_rows(waiting, source)
@@ -133,5 +134,5 @@ def _try(mover: Mover, balance: Balance, pod: Pod) -> _Step | None:
 
 
 def size_of(pod: Pod) -> Size:
-    """What the pod uses of each of the main resources."""
+    """The pod's usage of each main resource."""
     return tuple(pod.usage.get(name, 0) for name in MAIN_RESOURCES)

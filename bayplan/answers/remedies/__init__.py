@@ -1,8 +1,8 @@
-"""Remedies: for each plugin, what might change its mind about a pod and a node.
+"""Remedies: for each plugin, changes that might lift its rejection of a pod on a node.
 
-What lives here: proposals, a module per kind of refusal, each given the refusal and the cluster as it stands. What
-must not happen: a promise. Whether a proposal helps is found out by judging, so one may be too much, or not enough; the
-more likely and the smaller ones come first. Who calls it: `counterfactual.py`.
+What lives here: proposals, a module per kind of rejection, each given the rejection and the current
+cluster. What must not happen: a promise. Proposals are verified by running the plugins, so one may
+be too much, or not enough; likely and small ones come first. Who calls it: `counterfactual.py`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PROPOSERS: Mapping[str, tuple[Proposer, ...]] = {
 
 
 def propose(ask: Ask) -> Iterator[Remedy]:
-    """What may help against a refusal, the best first; nothing for a plugin that nobody here knows."""
+    """Remedies for a rejection, best first; empty for a plugin without known remedies."""
     if ask.refused.is_crowded:
         yield from resources.end_nominations(ask)
     for proposer in PROPOSERS.get(ask.refused.plugin, ()):

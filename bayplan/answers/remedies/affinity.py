@@ -1,4 +1,4 @@
-"""Affinity: pods that want to be near others, or far from them."""
+"""Affinity: remedies for inter-pod affinity and anti-affinity."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_VALUES = 3
 
 
 def please_pods(ask: Ask) -> Iterator[Remedy]:
-    """Partners come or go, or the pod no longer asks for that."""
+    """Add or remove matching pods, or drop the term."""
     for reason in ask.reasons:
         if reason == EXISTING:
             yield from _avoid_keepers(ask)
@@ -40,7 +40,7 @@ def please_pods(ask: Ask) -> Iterator[Remedy]:
 
 
 def _avoid_keepers(ask: Ask) -> Iterator[Remedy]:
-    """Pods whose anti-affinity keeps this one away leave; or it loses the label they look at."""
+    """Remove pods whose anti-affinity rejects this one, or its label that they select."""
     keepers, keys = [], dict[str, None]()
     table, pod = ask.view.table, ask.pod
     for row, node in enumerate(table.nodes):
@@ -58,16 +58,16 @@ def _avoid_keepers(ask: Ask) -> Iterator[Remedy]:
     keepers.sort(key=importance)
     if keepers and len(keepers) <= MOST_PODS:
         yield remedy(
-            "move the pods away that do not want this one near them",
+            "move the pods whose anti-affinity rejects this one",
             *[delete_pod(other, "its anti-affinity keeps the pod away") for other in keepers],
         )
     without = label_changes(pod, {key: None for key in keys if key in pod.labels})
     if without:
-        yield remedy("take the labels from the pod that others keep away from", *without)
+        yield remedy("remove the labels that the anti-affinity of other pods selects", *without)
 
 
 def _leave_alone(ask: Ask) -> Iterator[Remedy]:
-    """The pods go from which this one wants to be far."""
+    """Remove the pods that this one's anti-affinity selects."""
     partners = _partners(ask, ask.pod.spec.required_anti_affinity)
     if partners and len(partners) <= MOST_PODS:
         yield remedy(
@@ -77,7 +77,7 @@ def _leave_alone(ask: Ask) -> Iterator[Remedy]:
 
 
 def _partners(ask: Ask, terms: Sequence[PodAffinityTerm]) -> list[Pod]:
-    """The pods in the domains of the node that one of the terms means."""
+    """The pods in the node's domains that one of the terms selects."""
     table, labels = ask.view.table, ask.node.labels
     found = []
     for row, node in enumerate(table.nodes):
@@ -98,7 +98,7 @@ def _partners(ask: Ask, terms: Sequence[PodAffinityTerm]) -> list[Pod]:
 def matches(
     term: PodAffinityTerm, owner: Pod, other: Pod, namespaces: Mapping[str, Mapping[str, str]]
 ) -> bool:
-    """Whether the term, which is one of `owner`, means `other`."""
+    """Whether `term` of `owner` selects `other`."""
     if term.label_selector is None or not term.label_selector.matches(other.labels):
         return False
     named, selector = term.namespaces or (), term.namespace_selector
@@ -110,7 +110,7 @@ def matches(
 
 
 def _find_partners(ask: Ask) -> Iterator[Remedy]:
-    """Pods come that this one wants to be near; or the node joins the domain where they are."""
+    """Add pods that the affinity selects, or put the node into their domain."""
     pod, node = ask.pod, ask.node
     terms = pod.spec.required_affinity
     keys = dict.fromkeys(t.topology_key for t in terms if t.topology_key not in node.labels)
@@ -130,7 +130,7 @@ def _find_partners(ask: Ask) -> Iterator[Remedy]:
 
 
 def _homes(ask: Ask, terms: Sequence[PodAffinityTerm]) -> list[dict[str, str]]:
-    """What the labels of nodes are on which there is a pod that every term means."""
+    """Labels of nodes that have a pod selected by every term."""
     table, found = ask.view.table, list[dict[str, str]]()
     for row, node in enumerate(table.nodes):
         if node is None or not all(term.topology_key in node.labels for term in terms):
@@ -147,7 +147,7 @@ def _homes(ask: Ask, terms: Sequence[PodAffinityTerm]) -> list[dict[str, str]]:
 
 
 def _partner(ask: Ask, terms: Sequence[PodAffinityTerm]) -> dict[str, Any] | None:
-    """A pod on the node that all terms mean; None when there can be none."""
+    """A pod on the node that all terms select; None when that is impossible."""
     requirements = [r for t in terms if t.label_selector for r in t.label_selector.requirements]
     labels = labels_meeting(requirements, {})
     namespace = _namespace(ask, terms)
@@ -168,7 +168,7 @@ def _partner(ask: Ask, terms: Sequence[PodAffinityTerm]) -> dict[str, Any] | Non
 
 
 def _namespace(ask: Ask, terms: Sequence[PodAffinityTerm]) -> str | None:
-    """A namespace in which all terms look for pods."""
+    """A namespace that all terms select."""
     known = ask.view.table.namespaces
     candidates = [ask.pod.namespace, *[n for t in terms for n in t.namespaces or ()], *known]
     for name in dict.fromkeys(candidates):
@@ -187,7 +187,7 @@ def _looks_in(
 
 
 def _drop_terms(ask: Ask) -> Iterator[Remedy]:
-    """The pod no longer asks for company, or for distance."""
+    """Drop the affinity or anti-affinity terms."""
     spec, changes = ask.pod.spec, list[Change]()
     for field, terms, what in (
         ("podAffinity", spec.required_affinity, "affinity"),
@@ -198,4 +198,4 @@ def _drop_terms(ask: Ask) -> Iterator[Remedy]:
             text = f"drop the required pod {what} over {term.topology_key}"
             changes.append(remove(ask.pod, path, plain(term), text))
     if changes:
-        yield last_resort("drop what the pod asks of other pods", *changes)
+        yield last_resort("drop the pod's requirements on other pods", *changes)

@@ -1,4 +1,4 @@
-"""Devices: claims on devices that cannot be served on the node."""
+"""Devices: remedies for resource claims that cannot be allocated on the node."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MOST_MAKES = 6
 MOST_CLAIMS = 24
 COPIES = (1, 2, 4, 8)
 ENOUGH = 2
-"""Makes of devices that are proposed at most."""
+"""Maximum number of device models to propose."""
 
 
 def serve_claims(ask: Ask) -> Iterator[Remedy]:
-    """Claims give back what they have elsewhere; others give devices back; the node has more; the pod does without."""
+    """Deallocate the pod's claims, free devices of other claims, add devices to the node, or drop the claims."""
     claims = list(_claims(ask))
     wants_devices = any(map(may_stand_for_devices, ask.pod.requests))
     if not ask.pod.spec.resource_claims and not wants_devices:
@@ -37,7 +37,7 @@ def serve_claims(ask: Ask) -> Iterator[Remedy]:
     yield from _missing_claims(ask)
     own = [claim for claim in claims if claim.allocation is not None]
     if own:
-        yield remedy("let the pod's claims be served anew", *[_given_back(claim) for claim in own])
+        yield remedy("allocate the pod's claims again", *[_given_back(claim) for claim in own])
     yield from _more_devices(ask)
     yield from _free_devices(ask, claims)
     yield from _without_claims(ask)
@@ -55,7 +55,7 @@ def _claims(ask: Ask) -> Iterator[ResourceClaim]:
 
 
 def _missing_claims(ask: Ask) -> Iterator[Remedy]:
-    """The claims come that the pod waits for; one that nobody wrote down asks for nothing yet."""
+    """Create the missing claims of the pod; an unknown template gives an empty claim."""
     pod, changes = ask.pod, list[Change]()
     for entry in pod.spec.resource_claims or ():
         spec: Any = {}
@@ -71,7 +71,7 @@ def _missing_claims(ask: Ask) -> Iterator[Remedy]:
             metadata["ownerReferences"] = [owner_reference(pod)]
             made = {"name": entry.name, "resourceClaimName": name}
             path = pointer("status", "resourceClaimStatuses", "-")
-            changes.append(add(pod, path, made, f"say that claim {name} was made for the pod"))
+            changes.append(add(pod, path, made, f"record claim {name} in the pod's status"))
         if name and ask.view.cluster.get("ResourceClaim", pod.namespace, name) is None:
             metadata |= {"name": name, "uid": f"{pod.namespace}-{name}"}
             manifest = {
@@ -87,11 +87,11 @@ def _missing_claims(ask: Ask) -> Iterator[Remedy]:
 
 def _given_back(claim: ResourceClaim) -> Change:
     path = pointer("status", "allocation")
-    return remove(claim, path, plain(claim.allocation), f"claim {claim.key} gives its devices back")
+    return remove(claim, path, plain(claim.allocation), f"deallocate claim {claim.key}")
 
 
 def _more_devices(ask: Ask) -> Iterator[Remedy]:
-    """More of a make of devices that is known in the cluster, on the node."""
+    """Add devices of a model that exists in the cluster to the node."""
     makes: dict[tuple[str, bytes], dict[str, Any]] = {}
     for slice_ in ask.view.cluster.list("ResourceSlice"):
         for device in slice_.spec.devices or ():
@@ -128,7 +128,7 @@ def _slice(ask: Ask, driver: str, device: dict[str, Any], copies: int) -> dict[s
 
 
 def _free_devices(ask: Ask, own: list[ResourceClaim]) -> Iterator[Remedy]:
-    """Other claims give devices back."""
+    """Free the devices of other claims."""
     keys = {claim.key for claim in own}
     others = [
         claim
@@ -136,28 +136,28 @@ def _free_devices(ask: Ask, own: list[ResourceClaim]) -> Iterator[Remedy]:
         if claim.allocation is not None and claim.key not in keys
     ]
     for claim in others[:MOST_CLAIMS]:
-        change = delete(claim, f"claim {claim.key} goes, and gives its devices back")
+        change = delete(claim, f"delete claim {claim.key}, which frees its devices")
         if ask.helps([change]):
             yield remedy(change.text, change)
             return
     if 1 < len(others) <= MOST_CLAIMS:
         yield remedy(
-            "other claims give their devices back",
-            *[delete(c, f"claim {c.key} goes, and gives its devices back") for c in others],
+            "free the devices of other claims",
+            *[delete(c, f"delete claim {c.key}, which frees its devices") for c in others],
         )
 
 
 def _without_claims(ask: Ask) -> Iterator[Remedy]:
-    """The pod does without devices."""
+    """Drop the pod's claims."""
     pod, changes = ask.pod, list[Change]()
     for i, entry in reversed(list(enumerate(pod.spec.resource_claims or ()))):
         path = pointer("spec", "resourceClaims", i)
-        text = f"do without claim {entry.name}"
+        text = f"drop claim {entry.name}"
         changes.append(remove(pod, path, plain(entry), text))
     for i, container in enumerate(pod.spec.containers or ()):
         for name, quantity in container.requests.items():
             if may_stand_for_devices(name):
                 path = pointer("spec", "containers", i, "resources", "requests", name)
-                changes.append(remove(pod, path, quantity, f"do without {name}"))
+                changes.append(remove(pod, path, quantity, f"drop {name}"))
     if changes:
-        yield last_resort("do without devices", *changes)
+        yield last_resort("drop the devices", *changes)

@@ -1,4 +1,4 @@
-"""Gates: what holds a pod back before it is tried."""
+"""Gates: remedies for PreEnqueue rejections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def lift_gates(ask: Ask) -> Iterator[Remedy]:
 
 
 def shrink_gang(ask: Ask) -> Iterator[Remedy]:
-    """Let a gang be as small as it is; or let the pod go alone."""
+    """Reduce the gang's minimum, or remove the pod from its group."""
     group_ref = ask.pod.spec.scheduling_group
     name = group_ref.pod_group_name if group_ref is not None else None
     group = ask.view.cluster.get("PodGroup", ask.pod.namespace, name) if name else None
@@ -38,6 +38,6 @@ def shrink_gang(ask: Ask) -> Iterator[Remedy]:
     if group_ref is not None:
         path = pointer("spec", "schedulingGroup")
         yield remedy(
-            "let the pod go without its gang",
+            "schedule the pod without its gang",
             remove(ask.pod, path, plain(group_ref), "take the pod out of its group"),
         )

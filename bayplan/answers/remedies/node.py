@@ -1,4 +1,4 @@
-"""Node: refusals that look at the node itself: its name, its taints, its labels, its features."""
+"""Node: remedies for rejections by node name, taints, labels and features."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .proposal import Ask, Remedy, add, last_resort, plain, put, remedy, remove,
 
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
 PLACES = frozenset({"hostname", "region", "zone"})
-"""Labels with such names say where a node is: they are not changed for the sake of a pod."""
+"""Prefixes of labels that state a node's location; these are not changed for a pod."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 FEATURES = ("UserNamespacesHostNetworkSupport", "RestartAllContainersOnContainerExits")
 
 
 def change_node_name(ask: Ask) -> Iterator[Remedy]:
-    """The pod asks for another node by name."""
+    """Change the node name that the pod requires."""
     pod, node = ask.pod, ask.node
     text = f"ask for node {node.name}"
     yield remedy(text, replace(pod, pointer("spec", "nodeName"), pod.node_name, node.name, text))
 
 
 def uncordon(ask: Ask) -> Iterator[Remedy]:
-    """The node is cordoned; the taint goes with it."""
+    """Uncordon the node, with its taint."""
     pod, node = ask.pod, ask.node
     changes = [
         remove(
@@ -41,7 +41,7 @@ def uncordon(ask: Ask) -> Iterator[Remedy]:
 
 
 def bear_taints(ask: Ask) -> Iterator[Remedy]:
-    """The pod tolerates the taints, or the node loses them."""
+    """Add tolerations to the pod, or remove the node's taints."""
     pod, node = ask.pod, ask.node
     taints = [
         taint
@@ -76,7 +76,7 @@ def _toleration(taint: Taint) -> dict[str, str]:
 
 
 def _without_taints(node: Node, taints: Iterable[Taint]) -> list[Change]:
-    """The taints go, the last first, so that the others stay where they are."""
+    """Remove the taints, last first, so that the other indexes stay valid."""
     wanted = list(taints)
     return [
         remove(
@@ -91,7 +91,7 @@ def _without_taints(node: Node, taints: Iterable[Taint]) -> list[Change]:
 
 
 def declare_features(ask: Ask) -> Iterator[Remedy]:
-    """The node declares what the pod makes use of."""
+    """Add the features that the pod needs to the node."""
     node = ask.node
     path = pointer("status", "declaredFeatures", "-")
     yield remedy(
@@ -105,7 +105,7 @@ def declare_features(ask: Ask) -> Iterator[Remedy]:
 
 
 def meet_affinity(ask: Ask) -> Iterator[Remedy]:
-    """The node gets the labels that are asked for; or the pod asks for less."""
+    """Add the required labels to the node, or relax the pod's requirements."""
     labelled = list(_label_node(ask))
     on_pod = list(_change_pod(ask))
     moved = [found for found in labelled if any(map(_moves_node, found.changes))]
@@ -116,7 +116,7 @@ def meet_affinity(ask: Ask) -> Iterator[Remedy]:
 
 
 def is_place(key: str) -> bool:
-    """Whether a label says where a node is."""
+    """Whether a label states a node's location."""
     return key.rpartition("/")[2] in PLACES
 
 
@@ -125,7 +125,7 @@ def _moves_node(change: Change) -> bool:
 
 
 def _label_node(ask: Ask) -> Iterator[Remedy]:
-    """The node gets the labels for all that is asked, or for what the pod or the configuration asks alone."""
+    """Label the node for all requirements, or only for those of the pod or of the configuration."""
     spec, node = ask.pod.spec, ask.node
     selector = spec.node_selector or {}
     plain_keys = tuple(Requirement(key=k, operator="In", values=(v,)) for k, v in selector.items())
@@ -145,7 +145,7 @@ def _label_node(ask: Ask) -> Iterator[Remedy]:
 def _options(
     start: tuple[Requirement, ...], selectors: Iterable[NodeSelector | None], name: str
 ) -> list[tuple[Requirement, ...]]:
-    """What may be asked of the labels of the node called `name`, in each case all of it."""
+    """Alternative sets of label requirements for the node called `name`, each complete."""
     options = [start]
     for selector in selectors:
         if selector is not None:
@@ -155,23 +155,23 @@ def _options(
 
 
 def _added(ask: Ask) -> NodeSelector | None:
-    """What the configuration asks for in the pod's name."""
+    """Requirements that the configuration adds for the pod."""
     args = ask.view.plugin_args(ask.pod, "NodeAffinity")
     affinity = getattr(args, "added_affinity", None)
     return affinity.required if affinity is not None else None
 
 
 def _by_label(selector: NodeSelector, name: str) -> tuple[tuple[Requirement, ...], ...]:
-    """The terms that labels alone can make match."""
+    """The terms that labels alone can satisfy."""
     return tuple(term.expressions for term in selector.usable_terms if term.matches_name(name))
 
 
 def labels_meeting(
     requirements: Iterable[Requirement], labels: Mapping[str, str]
 ) -> dict[str, str | None] | None:
-    """What to change in `labels` so that all requirements hold; None for a value: the label goes.
+    """The changes of `labels` that satisfy all requirements; value None: remove the label.
 
-    None when that cannot be.
+    None when that is impossible.
     """
     wanted = list(requirements)
     changed = dict[str, str | None]()
@@ -190,7 +190,7 @@ def labels_meeting(
 
 
 def _value_for(requirement: Requirement) -> tuple[bool, str | None]:
-    """Whether there is a value that meets the requirement, and one of them."""
+    """Whether a value satisfies the requirement, and such a value."""
     values = requirement.values or ()
     match requirement.operator:
         case "In":
@@ -207,7 +207,7 @@ def _value_for(requirement: Requirement) -> tuple[bool, str | None]:
 
 
 def label_changes(obj: Any, labels: Mapping[str, str | None]) -> list[Change]:
-    """The changes that give an object these labels, and take those from it that are None."""
+    """The changes that set an object's labels, and remove those that are None."""
     kind = obj.kind if isinstance(obj.kind, str) else ""
     what = f"{kind.lower()} {obj.name}"
     changes = []
@@ -221,7 +221,7 @@ def label_changes(obj: Any, labels: Mapping[str, str | None]) -> list[Change]:
 
 
 def _change_pod(ask: Ask) -> Iterator[Remedy]:
-    """The pod's selector lets the node in."""
+    """Relax the pod's node selector or affinity so that it matches the node."""
     pod, labels = ask.pod, ask.node.labels
     changes = []
     for key, value in (pod.spec.node_selector or {}).items():
@@ -251,7 +251,7 @@ def _misses(term: NodeSelectorTerm, node: Node) -> int:
 
 
 def _widened(ask: Ask, i: int, term: NodeSelectorTerm) -> Iterator[Change]:
-    """The changes that let a term match the node."""
+    """The changes that make a term match the node."""
     pod, node = ask.pod, ask.node
     terms = ("spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
     for name, requirements, labels in (
@@ -277,7 +277,7 @@ def _widened(ask: Ask, i: int, term: NodeSelectorTerm) -> Iterator[Change]:
 
 
 def _drop_affinity(ask: Ask) -> Iterator[Remedy]:
-    """The pod no longer asks for certain nodes at all."""
+    """Drop the pod's node requirements."""
     pod, changes = ask.pod, []
     required = pod.spec.required_node_selector
     if required is not None:

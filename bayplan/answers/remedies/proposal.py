@@ -1,4 +1,4 @@
-"""Proposal: one way in which a refusal might be met, and how changes are written down."""
+"""Proposal: one possible remedy for a rejection, and builders of changes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..cluster_view import ClusterView
 from ..situation import Refused, Situation
 
 GIVING_UP = 4
-"""What a pod asks for, it has reasons to ask for: so many other changes are made rather than giving it up."""
+"""Cost of dropping a requirement of the pod, in number of other changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A refusal, and the pod and the node that it is about as they are with the changes `so_far`."""
+    """A rejection with its pod and node, after the changes `so_far`."""
 
     situation: Situation
     refused: Refused
@@ -40,7 +40,7 @@ class Ask:
 
     @property
     def node_info(self) -> NodeInfo:
-        """The node as the filters see it."""
+        """The NodeInfo that the filters get."""
         table = self.view.table
         return table.node_at(table.row_of[self.node.name])
 
@@ -49,74 +49,74 @@ class Ask:
         return self.refused.status.reasons
 
     def pods_here(self) -> list[Pod]:
-        """The pods on the node, those first that are missed least."""
+        """The pods on the node, least important first."""
         pods = list(self.view.table.pods[self.view.table.row_of[self.node.name]].values())
         return sorted(pods, key=importance)
 
     def helps(self, changes: Sequence[Change]) -> bool:
-        """Whether the plugin has nothing more to say once these changes are made, too."""
-        # The cluster has the changes so far; these come on top of them.
+        """Whether the plugin accepts the pod once these changes are made, too."""
+        # The cluster already has the earlier changes; these are added to them.
         left = self.situation.refusals_after(self.pod, changes)
         return all(refused.plugin != self.refused.plugin for refused in left)
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What is to be reached, and the changes that may do it."""
+    """A goal and the changes that may reach it."""
 
     goal: str
     changes: tuple[Change, ...]
     price: int = 0
-    """How many changes it would be worth not to take it."""
+    """Penalty, in number of changes."""
 
     @property
     def size(self) -> int:
-        """What is compared: a remedy with few changes comes before one with many."""
+        """Sort key: remedies with few changes come first."""
         return len(self.changes) + self.price
 
 
 def importance(pod: Pod) -> tuple[bool, int, str]:
-    """Sorts pods: those on their way out first, then by priority."""
+    """Sort key of pods: terminating ones first, then by priority."""
     return (not pod.is_terminating, pod.priority, pod.key)
 
 
 def remedy(goal: str, *changes: Change) -> Remedy:
-    """What is to be reached, by which changes."""
+    """A proposal with a goal and its changes."""
     return Remedy(goal, changes)
 
 
 def last_resort(goal: str, *changes: Change) -> Remedy:
-    """The pod gives up something it asked for."""
+    """A proposal that drops one of the pod's requirements."""
     return Remedy(goal, changes, GIVING_UP)
 
 
 def add(obj: ClusterObject, path: str, to: Any, text: str = "") -> Change:
-    """A field, or an item of a list, that is new."""
+    """A new field or list item."""
     return Change(kind=ChangeKind.ADD, object=ObjectRef.of(obj), path=path, to=to, text=text)
 
 
 def replace(obj: ClusterObject, path: str, before: Any, to: Any, text: str = "") -> Change:
-    """Another value of a field."""
+    """A new value of an existing field."""
     ref = ObjectRef.of(obj)
     return Change(kind=ChangeKind.REPLACE, object=ref, path=path, from_=before, to=to, text=text)
 
 
 def put(obj: ClusterObject, path: str, before: Any, to: Any, text: str = "") -> Change:
-    """A value of a field, which has another one or none."""
+    """A value of a field that may be absent."""
     if before is None:
         return add(obj, path, to, text)
     return replace(obj, path, before, to, text)
 
 
 def remove(obj: ClusterObject, path: str, before: Any, text: str = "") -> Change:
-    """A field, or an item of a list, that goes."""
+    """Removal of a field or list item."""
     return Change(
         kind=ChangeKind.REMOVE, object=ObjectRef.of(obj), path=path, from_=before, text=text
     )
 
 
 def create(manifest: Mapping[str, Any], text: str = "") -> Change:
-    """An object that is new."""
+    """Creation of an object."""
     metadata = manifest["metadata"]
     ref = ObjectRef(
         kind=manifest["kind"], namespace=metadata.get("namespace", ""), name=metadata["name"]
@@ -125,26 +125,26 @@ def create(manifest: Mapping[str, Any], text: str = "") -> Change:
 
 
 def delete(obj: ClusterObject, text: str = "") -> Change:
-    """An object that goes."""
+    """Deletion of an object."""
     return Change(kind=ChangeKind.DELETE, object=ObjectRef.of(obj), text=text)
 
 
 def delete_pod(pod: Pod, why: str = "") -> Change:
-    """A pod that leaves its node: it ends, or runs elsewhere."""
+    """Removal of a pod from its node: it ends, or runs elsewhere."""
     what = "wait for the end of" if pod.is_terminating else "move or delete"
     tail = f" ({why})" if why else ""
     return delete(pod, f"{what} pod {pod.key} on {pod.node_name}{tail}")
 
 
 def plain(value: ClusterObject | Any) -> Any:
-    """Part of an object as it stands in a manifest."""
+    """Part of an object as its manifest has it."""
     if isinstance(value, Pod | Node):
         return to_dict(value)
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def owner_reference(pod: Pod) -> dict[str, Any]:
-    """What an object says that was made for `pod`."""
+    """The owner reference of an object made for `pod`."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",

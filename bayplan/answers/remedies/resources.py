@@ -1,4 +1,4 @@
-"""Resources: room on the node, its ports, and the places kept for others."""
+"""Resources: remedies for lack of resources, host ports, and nominated pods."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .proposal import Ask, Remedy, delete_pod, last_resort, put, remedy, remove,
 TOO_MANY_PODS = "Too many pods"
 INSUFFICIENT = "Insufficient "
 MOST_PODS = 24
-"""More pods than that are not moved for one."""
+"""Maximum number of pods to remove for one."""
 
 
 def make_room(ask: Ask) -> Iterator[Remedy]:
-    """Other pods go, the pod asks for less, or the node is larger."""
+    """Remove other pods, lower the pod's requests, or enlarge the node."""
     missing = _missing(ask)
     if not missing:
         return
@@ -34,7 +34,7 @@ def make_room(ask: Ask) -> Iterator[Remedy]:
 
 
 def _missing(ask: Ask) -> dict[str, int]:
-    """How much the node lacks of what the pod was refused for."""
+    """The amounts of the rejected resources that the node lacks."""
     node, found = ask.node_info, dict[str, int]()
     for reason in ask.reasons:
         if reason == TOO_MANY_PODS:
@@ -77,7 +77,8 @@ def _free(ask: Ask, missing: Mapping[str, int]) -> Iterator[Remedy]:
 
 
 def pods_giving(pods: Sequence[Pod], missing: Mapping[str, int]) -> list[Pod] | None:
-    """Few pods that together have what is missing, the least important preferred; None when all are not enough."""
+    """A small set of pods that together hold what is missing, least important first; None when all
+    are not enough."""
     enough = [pod for pod in pods if all(_gives(pod, n) >= a for n, a in missing.items())]
     if enough:
         leaving = [pod for pod in enough if pod.is_terminating]
@@ -108,7 +109,7 @@ def pods_giving(pods: Sequence[Pod], missing: Mapping[str, int]) -> list[Pod] | 
 def _larger_node(ask: Ask, missing: Mapping[str, int]) -> Remedy:
     node, changes = ask.node, list[Change]()
     goal = f"{written(missing)} more on {node.name}"
-    if node.allocatable == node.capacity:  # the manifest may have no allocatable of its own
+    if node.allocatable == node.capacity:  # the manifest may have no allocatable
         before = {n: _amount(a, n) for n, a in node.allocatable.items()}
         to = {n: _amount(node.allocatable.get(n, 0) + a, n) for n, a in missing.items()}
         text = " and ".join(f"raise {name} on {node.name} to {much}" for name, much in to.items())
@@ -123,7 +124,7 @@ def _larger_node(ask: Ask, missing: Mapping[str, int]) -> Remedy:
 
 
 def _smaller_pod(ask: Ask, missing: Mapping[str, int]) -> Iterator[Remedy]:
-    """The pod asks for less: the container that asks for most gives way, if it has so much to give."""
+    """Lower the requests of the container that requests most, if it requests enough."""
     if PODS in missing:
         return
     pod, changes = ask.pod, list[Change]()
@@ -145,7 +146,7 @@ def _smaller_pod(ask: Ask, missing: Mapping[str, int]) -> Iterator[Remedy]:
 
 
 def free_ports(ask: Ask) -> Iterator[Remedy]:
-    """The pods go that have the ports; or the pod does without."""
+    """Remove the pods that hold the ports, or drop the pod's host ports."""
     wanted = ask.pod.spec.host_ports
     holders = [
         pod
@@ -176,13 +177,13 @@ def free_ports(ask: Ask) -> Iterator[Remedy]:
             for j, port in enumerate(container.ports or ()):
                 if port.host_port:
                     path = pointer("spec", field, i, "ports", j, "hostPort")
-                    text = f"do without host port {port.host_port}"
+                    text = f"drop host port {port.host_port}"
                     changes.append(remove(ask.pod, path, port.host_port, text))
-    yield last_resort("do without host ports", *changes)
+    yield last_resort("drop the host ports", *changes)
 
 
 def end_nominations(ask: Ask) -> Iterator[Remedy]:
-    """The places that are kept on the node for pods of equal or higher priority are given up."""
+    """Drop the nominations of pods with equal or higher priority to the node."""
     rivals = [
         pod
         for pod in ask.view.scheduler.queue.nominator.nominated_pods(ask.node.name)

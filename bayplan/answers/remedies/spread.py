@@ -1,4 +1,4 @@
-"""Spread: pods that are to lie evenly over zones, hosts or other domains."""
+"""Spread: remedies for topology spread constraints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Numbered = tuple[int, TopologySpreadConstraint]
 
 
 def even_out(ask: Ask) -> Iterator[Remedy]:
-    """The node gets the label, more skew is allowed, pods leave the domain, or the constraint is only a wish."""
+    """Label the node, raise maxSkew, remove pods from the domain, or soften the constraint."""
     hard = [
         (i, constraint)
         for i, constraint in enumerate(ask.pod.spec.topology_spread_constraints or ())
@@ -41,29 +41,31 @@ def even_out(ask: Ask) -> Iterator[Remedy]:
         yield from _label_node(ask, hard)
     else:
         broken = [
-            one for one in hard if not ask.helps(_as_wishes(ask, [o for o in hard if o != one]))
+            one
+            for one in hard
+            if not ask.helps(_as_preferences(ask, [o for o in hard if o != one]))
         ]
         yield from _allow_skew(ask, broken or hard)
         yield from _move_pods(ask, broken or hard)
     keys = ", ".join(dict.fromkeys(c.topology_key for _, c in hard))
-    yield last_resort(f"let the spread over {keys} be a wish", *_as_wishes(ask, hard))
+    yield last_resort(f"make the spread over {keys} a preference", *_as_preferences(ask, hard))
 
 
-def _as_wishes(ask: Ask, constraints: Sequence[Numbered]) -> list[Change]:
+def _as_preferences(ask: Ask, constraints: Sequence[Numbered]) -> list[Change]:
     return [
         replace(
             ask.pod,
             pointer("spec", CONSTRAINTS, i, "whenUnsatisfiable"),
             DO_NOT_SCHEDULE,
             SCHEDULE_ANYWAY,
-            f"let the spread over {constraint.topology_key} be a wish",
+            f"make the spread over {constraint.topology_key} a preference",
         )
         for i, constraint in constraints
     ]
 
 
 def _label_node(ask: Ask, hard: Sequence[Numbered]) -> Iterator[Remedy]:
-    """The node joins a domain: one that is there, or one more."""
+    """Put the node into an existing or a new domain."""
     keys = dict.fromkeys(c.topology_key for _, c in hard if c.topology_key not in ask.node.labels)
     for n in range(MOST_VALUES):
         labels: dict[str, str | None] = {}
@@ -82,10 +84,10 @@ def _label_node(ask: Ask, hard: Sequence[Numbered]) -> Iterator[Remedy]:
 
 
 def _allow_skew(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
-    """The smallest skew that lets the pod in, found by trying."""
+    """The smallest maxSkew that accepts the pod, found by trying."""
     changes = []
     for i, constraint in broken:
-        others = _as_wishes(ask, [one for one in broken if one[0] != i])
+        others = _as_preferences(ask, [one for one in broken if one[0] != i])
 
         def skewed(
             skew: int, i: int = i, constraint: TopologySpreadConstraint = constraint
@@ -110,13 +112,13 @@ def _allow_skew(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
 
 
 def _move_pods(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
-    """As few pods as need be leave the domain of the node."""
+    """Remove as few pods as necessary from the node's domain."""
     going: dict[str, Pod] = {}
     domains = []
     for i, constraint in broken:
         key = constraint.topology_key
         pods = _pods_in_domain(ask, constraint)[:MOST_PODS]
-        others = _as_wishes(ask, [one for one in broken if one[0] != i])
+        others = _as_preferences(ask, [one for one in broken if one[0] != i])
 
         def leaves(
             count: int, pods: Sequence[Pod] = pods, others: Sequence[Change] = others
@@ -138,7 +140,7 @@ def _move_pods(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
 
 
 def _pods_in_domain(ask: Ask, constraint: TopologySpreadConstraint) -> list[Pod]:
-    """The pods that count in the domain of the node, those on other nodes first."""
+    """The pods counted in the node's domain, those on other nodes first."""
     selector, key = constraint.label_selector, constraint.topology_key
     if selector is None:
         return []
@@ -158,7 +160,7 @@ def _pods_in_domain(ask: Ask, constraint: TopologySpreadConstraint) -> list[Pod]
 
 
 def _own_instead_of_default(ask: Ask) -> Iterator[Remedy]:
-    """The pod brings a constraint of its own, a wish, and so none is given to it."""
+    """Give the pod a soft constraint of its own, which replaces the default one."""
     args = ask.view.plugin_args(ask.pod, "PodTopologySpread")
     for constraint in getattr(args, "default_constraints", None) or ():
         if constraint.when_unsatisfiable == DO_NOT_SCHEDULE:
@@ -167,7 +169,7 @@ def _own_instead_of_default(ask: Ask) -> Iterator[Remedy]:
                 "whenUnsatisfiable": SCHEDULE_ANYWAY,
                 "labelSelector": {"matchLabels": dict(ask.pod.labels)},
             }
-            text = f"a spread over {constraint.topology_key} of the pod's own, as a wish"
+            text = f"the pod's own spread over {constraint.topology_key}, as a preference"
             given = ask.pod.spec.topology_spread_constraints
             if given:
                 yield remedy(text, add(ask.pod, pointer("spec", CONSTRAINTS, "-"), own, text))

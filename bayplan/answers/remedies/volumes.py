@@ -1,4 +1,4 @@
-"""Volumes: claims that have no volume within reach of the node, and places for volumes that are taken."""
+"""Volumes: remedies for claims without a reachable volume, and for volume limits."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ROOM_FOR_ONE = 1
 
 
 def free_volumes(ask: Ask) -> Iterator[Remedy]:
-    """The pods go that use what only one may use."""
+    """Remove the pods that use an exclusive volume."""
     claims = {name for _, name in _claims(ask.pod)}
     users = [
         pod
@@ -68,7 +68,7 @@ def free_volumes(ask: Ask) -> Iterator[Remedy]:
 
 
 def raise_limits(ask: Ask) -> Iterator[Remedy]:
-    """The node can take more volumes; or pods that have some go."""
+    """Raise the node's volume limit, or remove pods with volumes."""
     csi_node = ask.view.cluster.get("CSINode", "", ask.node.name)
     more = len(ask.pod.spec.volumes or ())
     if isinstance(csi_node, CSINode):
@@ -79,7 +79,7 @@ def raise_limits(ask: Ask) -> Iterator[Remedy]:
                 to = _least_limit(ask, csi_node, i, count, more)
                 changes.append(_limit(csi_node, i, count, to))
         if changes:
-            yield remedy(f"places for more volumes on {ask.node.name}", *changes)
+            yield remedy(f"a higher volume limit on {ask.node.name}", *changes)
     users = [pod for pod in ask.pods_here() if pod.spec.volumes]
     if users and len(users) <= MOST_PODS:
         yield remedy(
@@ -89,7 +89,7 @@ def raise_limits(ask: Ask) -> Iterator[Remedy]:
 
 
 def _least_limit(ask: Ask, csi_node: CSINode, i: int, count: int, more: int) -> int:
-    """The smallest number of volumes that is enough for a driver, if the others do not stand in the way."""
+    """The smallest limit that is enough for a driver, if the others are not exceeded."""
     most = count + more + len(ask.view.table.pods) + 256
     others = [
         _limit(csi_node, j, known, most)
@@ -116,12 +116,12 @@ def _limit(csi_node: CSINode, i: int, count: int, to: int) -> Change:
 
 
 def raise_cloud_limits(ask: Ask) -> Iterator[Remedy]:
-    """The node can take more volumes of a cloud; or pods that have some go."""
+    """Raise the node's limit of cloud volumes, or remove pods with such volumes."""
     name = CLOUD_LIMITS.get(ask.refused.plugin, "")
     have = ask.node.allocatable.get(name)
     for to in ((have or 0) + n for n in (1, 2, 4, 8, 64, 256)):
         path = pointer("status", "allocatable", name)
-        text = f"places for {to} volumes on {ask.node.name}"
+        text = f"a limit of {to} volumes on {ask.node.name}"
         change = put(ask.node, path, None if have is None else str(have), str(to), text)
         if ask.helps([change]):
             yield remedy(text, change)
@@ -131,7 +131,7 @@ def raise_cloud_limits(ask: Ask) -> Iterator[Remedy]:
 
 
 def repair_claims(ask: Ask) -> Iterator[Remedy]:
-    """The node reaches the volumes; or there are volumes that the node reaches; or the pod does without."""
+    """Make the volumes reachable from the node, provide new ones, or drop the pod's volumes."""
     yield from _label_node(ask)
     yield from _more_storage(ask)
     changes = list(_bound_claims(ask))
@@ -159,7 +159,7 @@ def _bound_volumes(ask: Ask) -> Iterator[PersistentVolume]:
 
 
 def _label_node(ask: Ask) -> Iterator[Remedy]:
-    """The node has the labels that its volumes ask for, if they are not such as say where it is."""
+    """Add the labels that the volumes require to the node, unless they state its location."""
     requirements: list[Requirement] = []
     for volume in _bound_volumes(ask):
         affinity = volume.spec.node_affinity
@@ -173,7 +173,7 @@ def _label_node(ask: Ask) -> Iterator[Remedy]:
 
 
 def _more_storage(ask: Ask) -> Iterator[Remedy]:
-    """The driver has room for what is asked for, in the topology of the node."""
+    """Raise the driver's storage capacity in the node's topology."""
     cluster, changes = ask.view.cluster, list[Change]()
     for _, name in _claims(ask.pod):
         claim = cluster.get("PersistentVolumeClaim", ask.pod.namespace, name)
@@ -200,7 +200,7 @@ def _more_storage(ask: Ask) -> Iterator[Remedy]:
 
 
 def _bound_claims(ask: Ask) -> Iterator[Change]:
-    """What it takes for every claim to be bound to a volume that the node reaches."""
+    """The changes that bind every claim to a volume that the node reaches."""
     for volume, name in _claims(ask.pod):
         claim = ask.view.cluster.get("PersistentVolumeClaim", ask.pod.namespace, name)
         if claim is None:
@@ -236,7 +236,7 @@ def _bound_claim(ask: Ask, volume: Volume, claim: PersistentVolumeClaim) -> Iter
 
 
 def _within_reach(ask: Ask, volume: PersistentVolume) -> Iterator[Change]:
-    """The volume is where the node is."""
+    """Move the volume to the node's location."""
     labels, affinity = ask.node.labels, volume.spec.node_affinity
     required = affinity.required if affinity is not None else None
     if required is not None and not required.matches(labels, ask.node.name):
@@ -286,7 +286,7 @@ def _new_volume(ask: Ask, name: str, claim: PersistentVolumeClaim) -> dict[str, 
 
 
 def _new_claim(ask: Ask, volume: Volume, name: str) -> Iterator[Change]:
-    """A claim that was missing, and a volume for it."""
+    """Create a missing claim and a volume for it."""
     volume_name = _volume_name(ask, name)
     size: dict[str, Any] = {"requests": {"storage": "1Gi"}}
     metadata: dict[str, Any] = {
@@ -309,13 +309,13 @@ def _new_claim(ask: Ask, volume: Volume, name: str) -> Iterator[Change]:
         "status": {"phase": "Bound"},
     }
     claim = decode(manifest)
-    assert isinstance(claim, PersistentVolumeClaim), "that is what was written down"
+    assert isinstance(claim, PersistentVolumeClaim), "decode keeps the kind"
     yield create(_new_volume(ask, volume_name, claim), f"a volume for claim {claim.key}")
     yield create(manifest, f"create claim {claim.key}")
 
 
 def _without_volumes(ask: Ask) -> Iterator[Remedy]:
-    """The pod does without the volumes."""
+    """Drop the pod's volumes."""
     volumes = ask.pod.spec.volumes or ()
     changes = [
         remove(

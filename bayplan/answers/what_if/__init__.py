@@ -1,8 +1,8 @@
-"""What if: changes to a cluster, and what would follow from them.
+"""What if: changes to a cluster, and their consequences.
 
-What lives here: the changes one can ask about (`*_changes.py`, `resizing.py`), the file that holds several
-(`change_file.py`), the question itself (`asking.py`, read it first) and its answer (`answer.py`). Who calls it: cli,
-and people in their own scripts, through this front.
+What lives here: the possible changes (`*_changes.py`, `resizing.py`), the file format for several
+(`change_file.py`), the computation (`asking.py`, read it first) and its answer (`answer.py`). Who
+calls it: cli, and users' scripts, through this package.
 """
 
 from .adding_nodes import AddNodes

@@ -1,4 +1,4 @@
-"""Adding nodes: more nodes like one that is there, with what belongs to it."""
+"""Adding nodes: copies of an existing node, with its dependent objects."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from ..stage import Stage
 from .change import ClusterChange
 
 OF_THE_MOMENT = "node.kubernetes.io/"
-"""Before the keys of taints that tell of a node's state, not of its kind."""
+"""Key prefixes of taints that state a node's condition, not its kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddNodes(ClusterChange):
-    """`number` nodes like `like` come: its size, labels and taints, healthy, uncordoned and empty."""
+    """Add `number` nodes like `like`: the same size, labels and taints; healthy, uncordoned and
+    empty."""
 
     number: int
     like: str
@@ -41,7 +42,7 @@ class AddNodes(ClusterChange):
 
 
 def nodes_like(cluster: MemoryCluster, pattern: Node, name: str) -> Iterator[ClusterObject]:
-    """A node like `pattern`, and what of its drivers and devices belongs to it."""
+    """A copy of `pattern`, with copies of its CSINode and devices."""
     own_names = {HOSTNAME: name} if HOSTNAME in pattern.labels else {}
     yield pattern.replace(
         name=name,
@@ -61,7 +62,7 @@ def nodes_like(cluster: MemoryCluster, pattern: Node, name: str) -> Iterator[Clu
 
 
 def _devices_like(cluster: MemoryCluster, like: str, name: str) -> Iterator[ClusterObject]:
-    """The devices of the node, once more; those that several nodes share are no node's own."""
+    """Copies of the node's own devices; devices shared by several nodes are not copied."""
     for slice_ in cluster.list("ResourceSlice"):
         if slice_.spec.node_name != like:
             continue

@@ -1,4 +1,4 @@
-"""Answer: what would follow from changes: each pod that is not as it was, who waits, who is pushed out."""
+"""Answer: the consequences of changes: changed, pending and preempted pods."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ..budgets import BudgetUse
 
 
 class State(StrEnum):
-    """What a pod is doing."""
+    """State of a pod."""
 
     RUNNING = "running"
     PENDING = "pending"
     ABSENT = "absent"
-    """It is not there: not yet, or no more."""
+    """Absent: not yet created, or deleted."""
     LOST = "lost"
-    """It was taken off its node, and nobody makes another."""
+    """Removed from its node; no controller recreates it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What a pod is doing, and on which node."""
+    """State of a pod, and its node."""
 
     state: State
     node: str = ""
@@ -41,7 +41,7 @@ ABSENT, PENDING, LOST = Where(State.ABSENT), Where(State.PENDING), Where(State.L
 
 @dataclass(frozen=True, slots=True)
 class PodChange:
-    """A pod that is not as it was. `successor` is the pod that took its place under another name."""
+    """A pod whose state changed. `successor` is the pod that replaced it under another name."""
 
     namespace: str
     name: str
@@ -57,7 +57,7 @@ class PodChange:
 
     @property
     def is_worse(self) -> bool:
-        """Whether it waits and did not before, or is lost."""
+        """Whether it is newly pending, or lost."""
         waits = self.now.state is State.PENDING and self.was.state is not State.PENDING
         return waits or self.now.state is State.LOST
 
@@ -75,7 +75,7 @@ class PodChange:
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """A pod that had to make room."""
+    """A pod that was preempted."""
 
     victim: str
     node: str
@@ -88,15 +88,15 @@ class Preemption:
 
 @dataclass(frozen=True, slots=True)
 class NodeSearch:
-    """How many nodes it takes until the pods fit that can fit at all."""
+    """Number of nodes needed until all pods fit that can fit."""
 
     like: str
     nodes: int | None
-    """The number that is enough, while one less is not; None when no number helps anyone."""
+    """The smallest sufficient number; None when no number helps any pod."""
     tried: dict[int, int]
-    """How many pods waited with each number that was tried."""
+    """Number of pending pods for each number tried."""
     hopeless: dict[str, str]
-    """Pods that no number of such nodes helps, and what they are told."""
+    """Pods that no number of such nodes helps, with their messages."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -112,14 +112,14 @@ class NodeSearch:
 
 @dataclass(slots=True)
 class WhatIf:
-    """What would follow from `changes`. Pods that stay as they are, are not named, only counted."""
+    """The consequences of `changes`. Unchanged pods are only counted."""
 
     changes: list[str]
     pods: list[PodChange] = field(default_factory=list)
     running: tuple[int, int] = (0, 0)
-    """How many pods run, before and after."""
+    """Number of running pods, before and after."""
     pending_before: dict[str, str] = field(default_factory=dict)
-    """The pods that wait, and what each is told."""
+    """The pending pods with their messages."""
     pending_after: dict[str, str] = field(default_factory=dict)
     preempted: list[Preemption] = field(default_factory=list)
     budgets: list[BudgetUse] = field(default_factory=list)
@@ -127,15 +127,15 @@ class WhatIf:
     nodes_added: list[str] = field(default_factory=list)
     nodes_removed: list[str] = field(default_factory=list)
     search: NodeSearch | None = None
-    """Only for the question how many nodes it takes."""
+    """Only for the question how many nodes are needed."""
 
     @property
     def is_worse(self) -> bool:
-        """Whether some pod waits that did not before, or is lost."""
+        """Whether any pod is newly pending, or lost."""
         return any(change.is_worse for change in self.pods)
 
     def summary(self) -> dict[str, int]:
-        """How many pods there are of each kind of change."""
+        """Number of pods per kind of change."""
         both = [c for c in self.pods if c.was.state is c.now.state is State.RUNNING]
         moved = [c for c in both if c.was.node != c.now.node]
         placed = [
@@ -159,7 +159,7 @@ class WhatIf:
         }
 
     def to_frame(self) -> Any:
-        """The pods that are not as they were, as a pandas DataFrame."""
+        """The changed pods, as a pandas DataFrame."""
         return make_frame(
             {
                 "namespace": pod.namespace,

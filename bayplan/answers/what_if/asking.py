@@ -1,4 +1,4 @@
-"""Asking: let a cluster come to rest, change it, let it come to rest again, and compare."""
+"""Asking: settle a cluster, change it, settle it again, and compare."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def ask_what_if(
     place_of: PlaceOf | None = None,
     on_progress: OnProgress | None = None,
 ) -> WhatIf:
-    """What would follow if `changes` happened, one after the other, to the cluster of `objects`.
+    """The consequences of `changes`, made one after the other to the cluster of `objects`.
 
-    First pods that wait are tried; the changes happen to the cluster as it is then. InputError when one of them names
-    what is not there.
+    Pending pods are tried first; the changes apply to the cluster after that. Raises InputError
+    when a change names a missing object.
     """
     stage = Stage(objects, settings, place_of)
     return _follow(stage, stage.settle(on_progress), changes, on_progress)
@@ -56,10 +56,11 @@ def fit_with_nodes(
     place_of: PlaceOf | None = None,
     on_progress: OnProgress | None = None,
 ) -> WhatIf:
-    """How many more nodes like `like` it takes until every pod fits that would fit on such a node at all.
+    """How many more nodes like `like` are needed until every pod fits that can fit on such a node.
 
-    The number is found by asking what would be with so many: it is enough, and one less is not. With as many nodes as
-    pods wait, each could have one to itself; who waits even then cannot be helped.
+    The number is found by simulation: it is enough, and one less is not. With as many nodes as
+    pending pods, each pod could have a node to itself; a pod that is pending even then cannot be
+    helped.
     """
     objects = list(objects)
     answers: dict[int, WhatIf] = {}
@@ -80,7 +81,7 @@ def fit_with_nodes(
     hopeless = {key: most.pending_after[key] for key in waiting if key in most.pending_after}
 
     def count_left(number: int) -> int:
-        """How many pods wait with so many nodes, of those that can be helped."""
+        """The number of pending pods with this many nodes, without those that cannot be helped."""
         left = ask(number).pending_after
         return sum(key in waiting and key not in hopeless for key in left)
 
@@ -95,10 +96,10 @@ def fit_with_nodes(
 
 
 def _smallest(count_left: Callable[[int], int], most: int, waiting: int) -> int:
-    """A number of nodes that leaves nobody waiting while one less does; 0 leaves `waiting` pods, `most` none.
+    """The smallest number of nodes with no pending pods; 0 leaves `waiting` pods, `most` none.
 
-    As every try is a simulation, the next number is where those before point to; every third one halves what is left,
-    for where they mislead.
+    Every try is a simulation, so the next number is interpolated; every third one halves the
+    interval, for cases where interpolation converges slowly.
     """
     low, high, left = 0, most, waiting
     tries = 0
@@ -122,10 +123,10 @@ def _smallest(count_left: Callable[[int], int], most: int, waiting: int) -> int:
 def _follow(
     stage: Stage, before: Places, changes: Sequence[ClusterChange], on_progress: OnProgress | None
 ) -> WhatIf:
-    """Make the changes on a stage that has come to rest."""
+    """Make the changes on a settled stage."""
     cluster = stage.cluster
     budgets, nodes_before = Budgets(cluster), {node.name: None for node in cluster.list("Node")}
-    pushed_out = len(cluster.evictions)
+    evicted_before = len(cluster.evictions)
     for change in changes:
         try:
             change.apply(stage)
@@ -133,7 +134,7 @@ def _follow(
             raise InputError(f"{change.text}: {error}") from None
     after = stage.settle(on_progress)
     nodes_after = {node.name: None for node in cluster.list("Node")}
-    evictions = cluster.evictions[pushed_out:]
+    evictions = cluster.evictions[evicted_before:]
     for pod in (*stage.taken_off, *(victim for victim, _ in evictions)):
         budgets.take(pod)
     return WhatIf(
@@ -159,7 +160,7 @@ def _waiting(places: Places) -> dict[str, str]:
 def _pod_changes(
     stage: Stage, before: Places, after: Places, evictions: Sequence[tuple[Pod, Pod]]
 ) -> list[PodChange]:
-    """The pods that are not as they were, in the order in which they were there."""
+    """The changed pods, in their original order."""
     reasons = dict(stage.reasons)
     reasons |= {victim.key: f"preempted by {preemptor.key}" for victim, preemptor in evictions}
     lost = {pod.key for pod in stage.lost}
@@ -181,7 +182,7 @@ def _pod_changes(
 
 
 class _Successors:
-    """The pods that were not there before, by the controller that made them."""
+    """The new pods, by controller."""
 
     def __init__(self, before: Places, after: Places) -> None:
         self._new: defaultdict[OwnerKey, deque[PodPlace]] = defaultdict(deque)
@@ -190,12 +191,12 @@ class _Successors:
                 self._new[_owner_key(place.pod)].append(place)
 
     def take(self, pod: Pod) -> PodPlace | None:
-        """One that was made in the place of `pod`."""
+        """Take a new pod that replaces `pod`."""
         candidates = self._new.get(_owner_key(pod)) if not is_bare(pod) else None
         return candidates.popleft() if candidates else None
 
     def rest(self) -> list[PodPlace]:
-        """Those that took nobody's place."""
+        """The new pods that replace none."""
         return [place for places in self._new.values() for place in places]
 
 
@@ -211,7 +212,7 @@ def _where(place: PodPlace) -> Where:
 def _why(reason: str, was: PodPlace | None, now: PodPlace) -> str:
     if now.is_waiting:
         return ": ".join(part for part in (reason, now.message) if part)
-    return reason or ("fits now" if was is not None and was.is_waiting else "made anew")
+    return reason or ("fits now" if was is not None and was.is_waiting else "recreated")
 
 
 def _change(pod: Pod, was: Where, now: Where, why: str, successor: str = "") -> PodChange:

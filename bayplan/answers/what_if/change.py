@@ -1,4 +1,4 @@
-"""Change: something that is done to a cluster."""
+"""Change: a modification of a cluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..stage import Stage
 
 
 class ClusterChange(ABC):
-    """One change. It says in `text` what it is, as one would type it."""
+    """One change; `text` is how a user would type it."""
 
     @property
     @abstractmethod
@@ -17,4 +17,4 @@ class ClusterChange(ABC):
 
     @abstractmethod
     def apply(self, stage: Stage) -> None:
-        """Make the change; InputError when it names what is not there."""
+        """Make the change; raises InputError when it names a missing object."""

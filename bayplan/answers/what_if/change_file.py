@@ -1,7 +1,7 @@
-"""Change file: several changes in one file, for what the command line has no words for.
+"""Change file: several changes in one file, including those the command line has no options for.
 
-A document of kind WhatIf (bayplan.dev/v1) has a list of changes, each with one word and what belongs to it; they happen
-in order. docs/answers.md describes them.
+A document of kind WhatIf (bayplan.dev/v1) has a list of changes, each with one keyword and its
+arguments; they are made in order. docs/answers.md describes them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KIND = "WhatIf"
 
 
 def read_change_file(path: str | Path) -> list[ClusterChange]:
-    """The changes in a file, or on standard input (`-`); InputError, with file and field, where it is wrong."""
+    """Read the changes from a file or standard input (`-`); raises InputError with file and field."""
     source = open_source(str(path))
     changes: list[ClusterChange] = []
     try:
@@ -76,7 +76,7 @@ def _read_entry(entry: Any, path: str) -> Iterator[ClusterChange]:
     yield from reader(value, f"{path}.{word}")
 
 
-# What belongs to each word
+# Arguments of each keyword
 
 
 def _drain(value: Any, path: str) -> Iterator[ClusterChange]:

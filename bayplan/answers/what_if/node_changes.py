@@ -25,14 +25,14 @@ from ..stage import Stage
 from .change import ClusterChange
 
 CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
-LOST = "no owner, so nobody makes another; kubectl drain refuses without --force"
+LOST = "no owner, so it is not recreated; kubectl drain refuses without --force"
 
 
 @dataclass(frozen=True, slots=True)
 class Drain(ClusterChange):
-    """Nodes are cordoned and their pods evicted, but for daemons and static pods.
+    """Cordon nodes and evict their pods, except daemons and static pods.
 
-    Pods without an owner are lost, unless `force`: then somebody makes them anew.
+    Pods without an owner are lost, unless `force` is set: then they count as recreated.
     """
 
     nodes: tuple[str, ...]
@@ -58,7 +58,7 @@ class Drain(ClusterChange):
 
 @dataclass(frozen=True, slots=True)
 class Cordon(ClusterChange):
-    """Nodes take no more pods; those that run there stay."""
+    """Cordon nodes; running pods stay."""
 
     nodes: tuple[str, ...]
 
@@ -73,7 +73,7 @@ class Cordon(ClusterChange):
 
 @dataclass(frozen=True, slots=True)
 class Uncordon(ClusterChange):
-    """Nodes take pods again."""
+    """Uncordon nodes."""
 
     nodes: tuple[str, ...]
 
@@ -88,7 +88,7 @@ class Uncordon(ClusterChange):
 
 @dataclass(frozen=True, slots=True)
 class AddTaint(ClusterChange):
-    """A node gets taints, written `key=value:Effect` or `key:Effect`; NoExecute drives pods away."""
+    """Add taints to a node, written `key=value:Effect` or `key:Effect`; NoExecute evicts pods."""
 
     node: str
     taints: tuple[str, ...]
@@ -111,14 +111,15 @@ class AddTaint(ClusterChange):
                 if is_daemon(pod):
                     stage.dismiss(pod, why)
                 elif is_bare(pod):
-                    stage.lose(pod, f"{why}: nobody makes another")
+                    stage.lose(pod, f"{why}: not recreated")
                 else:
                     stage.evict(pod, why)
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveTaint(ClusterChange):
-    """A node loses taints, each written as its key, `key:Effect` or `key=value:Effect`, with or without a - behind."""
+    """Remove taints from a node, each written as key, `key:Effect` or `key=value:Effect`,
+    optionally with a trailing -."""
 
     node: str
     taints: tuple[str, ...]
@@ -141,19 +142,19 @@ class RemoveTaint(ClusterChange):
 
 
 def cordoned(node: Node) -> Node:
-    """The node, cordoned, with the taint that follows from it."""
+    """The node, cordoned, with the corresponding taint."""
     others = tuple(taint for taint in node.taints if taint != CORDONED)
     return node.replace(unschedulable=True, taints=(*others, CORDONED))
 
 
 def uncordoned(node: Node) -> Node:
-    """The node without a cordon."""
+    """The node, uncordoned."""
     taints = tuple(taint for taint in node.taints if taint != CORDONED)
     return node.replace(unschedulable=False, taints=taints)
 
 
 def parse_taint(text: str) -> Taint:
-    """The taint that `key=value:Effect` or `key:Effect` stands for; InputError when it is neither."""
+    """Parse `key=value:Effect` or `key:Effect`; raises InputError otherwise."""
     named, colon, effect = text.rpartition(":")
     key, _, value = named.partition("=")
     if not colon or not key or effect not in TAINT_EFFECTS:
@@ -179,5 +180,5 @@ def _is_named(taint: Taint, text: str) -> bool:
 
 
 def _for_ever(pod: Pod) -> list[Toleration]:
-    """The tolerations without those that end after some seconds."""
+    """The tolerations without a time limit."""
     return [t for t in pod.tolerations if t.toleration_seconds is None]

@@ -1,4 +1,4 @@
-"""Object changes: objects come, go, are patched, or want another number of pods."""
+"""Object changes: add, delete, patch and scale objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCALABLE = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 
 @dataclass(frozen=True, slots=True)
 class Scale(ClusterChange):
-    """A workload, written `kind/name`, wants `replicas` pods."""
+    """Scale a workload, written `kind/name`, to `replicas` pods."""
 
     workload: str
     replicas: int
@@ -37,7 +37,7 @@ class Scale(ClusterChange):
 
 @dataclass(frozen=True, slots=True)
 class Delete(ClusterChange):
-    """Objects, written `kind/name`, are deleted; the pods of a node that is deleted go with it at once."""
+    """Delete objects, written `kind/name`; deleting a node deletes its pods at once."""
 
     objects: tuple[str, ...]
 
@@ -57,14 +57,14 @@ class Delete(ClusterChange):
             if is_daemon(pod) or is_static(pod):
                 stage.dismiss(pod, why)
             elif is_bare(pod):
-                stage.lose(pod, f"{why}: nobody makes another")
+                stage.lose(pod, f"{why}: not recreated")
             else:
                 stage.evict(pod, why)
 
 
 @dataclass(frozen=True, slots=True)
 class Add(ClusterChange):
-    """Objects come."""
+    """Add objects."""
 
     objects: tuple[ClusterObject, ...]
 
@@ -78,7 +78,7 @@ class Add(ClusterChange):
 
 @dataclass(frozen=True, slots=True)
 class Patch(ClusterChange):
-    """A JSON merge patch is laid over an object. A pod's node cannot be changed so."""
+    """Apply a JSON merge patch to an object; a pod's node cannot be changed this way."""
 
     change: Change
 

@@ -1,4 +1,4 @@
-"""Resizing: a node that offers other amounts, or pods that ask for others."""
+"""Resizing: change a node's allocatable amounts, or pods' requests."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from .change import ClusterChange
 
 @dataclass(frozen=True, slots=True)
 class Resize(ClusterChange):
-    """A node offers, or a pod or all pods of a workload (`kind/name`) ask for, other amounts of some resources.
+    """Set resource amounts of a node, or the requests of a pod or of all pods of a workload
+    (`kind/name`).
 
-    Pods on a node that becomes too small for them stay. Pods that are resized are made anew.
+    Pods on a node that becomes too small stay. Resized pods are recreated.
     """
 
     target: str
@@ -68,7 +69,7 @@ class Resize(ClusterChange):
 
 
 def parse_resources(texts: Iterable[str]) -> dict[str, Quantity]:
-    """The amounts that `cpu=8 memory=32Gi` stands for; InputError when it is none."""
+    """Parse `cpu=8 memory=32Gi`; raises InputError otherwise."""
     amounts: dict[str, Quantity] = {}
     for text in texts:
         name, _, amount = text.partition("=")
@@ -78,7 +79,7 @@ def parse_resources(texts: Iterable[str]) -> dict[str, Quantity]:
 
 
 def check_amount(name: str, amount: Any, shown: Any) -> None:
-    """InputError unless the amount is a quantity that is not negative."""
+    """Raise InputError unless the amount is a quantity that is not negative."""
     try:
         is_good = bool(name) and amount not in ("", None) and parse_quantity(amount) >= 0
     except ValueError:
@@ -88,7 +89,7 @@ def check_amount(name: str, amount: Any, shown: Any) -> None:
 
 
 def pods_of(cluster: MemoryCluster, ref: ObjectRef) -> list[Pod]:
-    """The pod itself, or the pods of a workload, those of a Deployment through its replica sets."""
+    """The pod itself, or the pods of a workload; for a Deployment, those of its ReplicaSets."""
     owners = {(ref.kind, ref.name)}
     if ref.kind == "Deployment":
         owners |= {
@@ -109,7 +110,7 @@ def _owner_of(pod: Pod) -> tuple[str, str] | None:
 
 
 def _resized(pod: Pod, amounts: Mapping[str, Quantity]) -> tuple[Container, ...]:
-    """The containers of the pod, of which there must be one only, with other requests; limits make way."""
+    """The pod's only container with other requests; limits below them are raised."""
     containers = pod.spec.containers or ()
     if len(containers) != 1:
         expected = f"expected a pod with one container; {pod.key} has {len(containers)}"

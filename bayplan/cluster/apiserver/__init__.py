@@ -1,10 +1,11 @@
-"""API server: a cluster of one's own, within the process, that kubectl can talk to.
+"""API server: an embedded cluster, within the process, that kubectl can talk to.
 
-What lives here: `store/` (objects as bytes, numbered changes, the journal), `schema/` (the fields of objects, patches,
-OpenAPI), `registry/` (the rules), `web/` (HTTP), `control/` (controllers and pretended kubelets) and `server.py`, which
-puts them together. What may enter: api, framework, cluster.memory for rules it shares with the simulator; aiohttp in
-web and server only. What must not happen: a decision about placement; listening on anything but the loopback. Who calls
-it: `bayplan up`, and tests that need a cluster.
+What lives here: `store/` (objects as bytes, numbered changes, the journal), `schema/` (the fields
+of objects, patches, OpenAPI), `registry/` (the rules), `web/` (HTTP), `control/` (controllers and
+fake kubelets) and `server.py`, which combines them. What may enter: api, framework, cluster.memory
+for rules it shares with the simulator; aiohttp in web and server only. What must not happen: a
+decision about placement; listening on anything but the loopback. Who calls it: `bayplan up`, and
+tests that need a cluster.
 """
 
 from .control.cluster import LiveCluster

@@ -1,4 +1,4 @@
-"""Kubeconfig: how clients find the server and what they show it."""
+"""Kubeconfig: the server's address and credentials for clients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NAME = "bayplan"
 
 
 def make_kubeconfig(url: str, certificate: bytes | None = None, token: str = "") -> dict[str, Any]:
-    """The configuration for one cluster; with HTTPS, `certificate` is what signs for it."""
+    """The configuration for one cluster; with HTTPS, `certificate` is its certificate authority."""
     cluster: dict[str, Any] = {"server": url}
     if certificate is not None:
         cluster["certificate-authority-data"] = base64.b64encode(certificate).decode()

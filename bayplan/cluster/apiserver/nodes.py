@@ -1,4 +1,4 @@
-"""Nodes: some for a cluster that has none."""
+"""Nodes: default nodes for an empty cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RESOURCES = {
 
 
 def make_nodes(count: int, now: str) -> list[Tree]:
-    """So many equal nodes that are ready, in three zones by turns."""
+    """A number of equal, ready nodes, in three zones in turn."""
     return [
         _make_node(f"node-{number}", ZONES[number % len(ZONES)], now) for number in range(count)
     ]

@@ -1,6 +1,6 @@
-"""Server: store, registry, controllers and HTTP put together into one API server.
+"""Server: an API server composed of store, registry, controllers and HTTP.
 
-It listens on the loopback only. Without a folder for its data it forgets everything when it ends.
+It listens on the loopback only. Without a data folder all data is lost when it ends.
 """
 
 from __future__ import annotations
@@ -36,10 +36,12 @@ Tree = dict[str, Any]
 
 
 class ApiServer:
-    """An API server with its cluster. `data_dir` None: all in memory. InputError when the folder cannot be used.
+    """An API server with its cluster. `data_dir` None: all in memory. Raises InputError when the folder
+    cannot be used.
 
-    On a clock that is set by hand the controllers rest until `plane.settle` is called, or `plane.start`.
-    With `runs_pods` False no kubelet is pretended: whoever tests writes the statuses of pods and removes them.
+    With a manual clock the controllers run only in `plane.settle`, or after `plane.start`. With
+    `runs_pods` False there are no fake kubelets: the test writes the statuses of pods and removes
+    them.
     """
 
     def __init__(
@@ -65,12 +67,12 @@ class ApiServer:
 
     @property
     def url(self) -> str:
-        """Where the server is found, once it was started."""
+        """The address of the server, once started."""
         scheme = "https" if self.certificate is not None else "http"
         return f"{scheme}://{HOST}:{self.port}"
 
     async def start(self, port: int = 0) -> None:
-        """Begin to serve, on a free port if none is given; InputError when that cannot be."""
+        """Start serving, on a free port if none is given; raises InputError on failure."""
         self._bootstrap()
         await self.store.safe()
         if not isinstance(self.clock, ManualClock):
@@ -96,7 +98,7 @@ class ApiServer:
         self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        """Serve no more, and bring to safety what was written."""
+        """Stop serving, and flush the journal."""
         self.plane.stop()
         await self.store.close()
         if self._runner is not None:
@@ -104,9 +106,9 @@ class ApiServer:
             self._runner = None
 
     def load(self, tree: Tree) -> bool:
-        """Store an object of a manifest, unless one of its name is there; whether it was new.
+        """Store an object of a manifest, unless one of its name exists; return whether it was new.
 
-        Raises InputError when it is refused.
+        Raises InputError when it is rejected.
         """
         try:
             resource = _resource_of(tree)
@@ -123,7 +125,7 @@ class ApiServer:
         return True
 
     def _bootstrap(self) -> None:
-        """Make what every cluster has."""
+        """Create the objects that every cluster has."""
         for name in NAMESPACES:
             self._need_namespace(name)
         for name, value in PRIORITY_CLASSES.items():
@@ -141,7 +143,7 @@ class ApiServer:
             self.registry.create(BY_STORAGE["namespaces"], "", {"metadata": {"name": name}})
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """How to serve with the certificate; None without one."""
+        """The SSL context for the certificate; None without one."""
         if self.certificate is None:
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -155,7 +157,7 @@ class ApiServer:
 
 
 def _resource_of(tree: Tree) -> Resource:
-    """The resource of a manifest; StatusError when it is not served."""
+    """The resource of a manifest; raises StatusError when it is not served."""
     api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
     group = api_version.rpartition("/")[0]
     resource = BY_KIND.get((group, kind))

@@ -1,7 +1,7 @@
-"""Backoff: how long to wait before trying again, longer each time, and not the same for everybody.
+"""Backoff: exponential backoff with jitter.
 
-Mirrors k8s.io/apimachinery/pkg/util/wait: a step doubles up to a limit, jitter adds up to the whole of it, and a long
-enough peace begins anew.
+Mirrors k8s.io/apimachinery/pkg/util/wait: a step doubles up to a limit, jitter adds up to the whole
+of it, and a long enough time without failures resets it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 
 class Backoff:
-    """The waits of one who tries to reach the API server; client-go's for reflectors by default."""
+    """The delays between retries against the API server; client-go's for reflectors by default."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Backoff:
         self._last = now()
 
     def next_s(self) -> float:
-        """How long to wait this time."""
+        """The next delay."""
         now = self._now()
         if now - self._last > self._peace_s:
             self._step_s = self._first_s

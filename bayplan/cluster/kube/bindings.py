@@ -1,8 +1,9 @@
-"""Bindings: the binding of a pod, and what became of it when the answer was lost.
+"""Bindings: bind a pod, and determine the outcome when the response was lost.
 
-A connection that breaks leaves open whether a binding arrived, and one that is sent again is refused if it had. Whoever
-took that for a failure would give the room on the node to another pod until a watch shows better. So the pod is looked
-at, if need be when the server is back, and until then it keeps its place. kube-scheduler does not do this.
+A broken connection leaves open whether a binding arrived, and repeating one that arrived is
+rejected. Treating that as a failure would free the pod's resources on the node until a watch
+corrects it. So the pod is read, if necessary once the server is back, and until then it stays
+assumed. kube-scheduler does not do this.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ _PODS = msgspec.json.Decoder(_BoundPod)
 
 
 def path_and_body(pod: Pod, node_name: str) -> tuple[str, bytes]:
-    """Where a binding is posted, and what."""
-    # Names and uids are made of letters, digits, dots and hyphens: nothing to escape.
+    """The path and body of a binding."""
+    # Names and uids consist of letters, digits, dots and hyphens: nothing to escape.
     body = (
         f'{{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"{pod.name}",'
         f'"namespace":"{pod.namespace}","uid":"{pod.uid}"}},'
@@ -51,12 +52,13 @@ def path_and_body(pod: Pod, node_name: str) -> tuple[str, bytes]:
 
 
 def is_unclear(error: ApiError) -> bool:
-    """Whether the pod may have been bound all the same: there was no answer, none to rely on, or another was first."""
+    """Whether the pod may have been bound nevertheless: no response, an unreliable one, or a
+    conflict."""
     return isinstance(error, UnreachableError) or error.code == 409 or error.code >= 500
 
 
 class Confirm:
-    """Finds out whether a pod was bound to the node that was meant for it."""
+    """Determines whether a pod was bound to its intended node."""
 
     __slots__ = ("_node_name", "_pod")
 
@@ -65,7 +67,7 @@ class Confirm:
         self._node_name = node_name
 
     async def __call__(self, sender: Sender, error: ApiError) -> None:
-        """Return if it was; raise `error`, why it seemed to have failed, if it was not."""
+        """Return if it was; raise `error`, the apparent failure, if it was not."""
         path = f"/api/v1/namespaces/{self._pod.namespace}/pods/{self._pod.name}"
         backoff = Backoff(FIRST_WAIT_S, MAX_WAIT_S)
         while True:

@@ -1,7 +1,7 @@
-"""Cluster: a cluster behind an API server as the scheduler sees it, on the scheduler's thread.
+"""Cluster: a cluster behind an API server for the scheduler, on the scheduler's thread.
 
-It reads what the reflectors brought; what it writes is ordered from a sender, which works on another thread. Whatever
-takes time is answered with a future of the scheduler's event loop.
+It reads what the reflectors delivered; writes are passed to a sender, which works on another
+thread. Slow operations return a future of the scheduler's event loop.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from .sender import Job, Order, PostOrder, Result, Sender
 Stored = TypeVar("Stored", bound="KubeObject | Pod")
 
 CONFLICT_WAIT_S = 1.0
-"""How long a conflict is held back, until we see the change that caused it."""
+"""How long a conflict is held back, until the watch shows its cause."""
 LOOK_S = 0.02
-"""How often we look."""
+"""Polling interval."""
 
 
 class KubeCluster(ObjectIndex):
@@ -60,10 +60,10 @@ class KubeCluster(ObjectIndex):
             self._send_status, self._newest, self._stored, lambda: pod_life.timestamp(clock)
         )
 
-    # What comes in
+    # Incoming changes
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Take in what happened in the cluster; those who watch are told."""
+        """Apply changes of the cluster and notify the watchers."""
         for kind, obj in changes:
             if self._written:
                 self._seen(obj)
@@ -73,10 +73,10 @@ class KubeCluster(ObjectIndex):
                 self.take_out(obj)
 
     def answer(self, result: Result) -> None:
-        """Tell whoever waits what came of an order."""
+        """Resolve the future of an order."""
         future, answer, problem = result
         if future.done():
-            return  # nobody waits any more
+            return  # no longer awaited
         if problem is not None:
             future.set_exception(problem)
         else:
@@ -85,14 +85,14 @@ class KubeCluster(ObjectIndex):
     # Pods
 
     def bind(self, pod: Pod, node_name: str) -> Awaitable[None]:
-        """Put the pod on a node; the answer raises ApiError when the cluster refuses."""
+        """Bind the pod to a node; the future raises ApiError when the cluster refuses."""
         path, body = path_and_body(pod, node_name)
         future = self._loop.create_future()
         self._order(PostOrder(path, body, future, Confirm(pod, node_name)))
         return future
 
     def evict(self, victim: Pod, preemptor: Pod) -> Awaitable[None] | None:
-        """Say that `victim` has to go for `preemptor`, and delete it; one that is gone already is fine."""
+        """Mark `victim` as preempted by `preemptor`, and delete it; a missing one is ignored."""
         stored = self.get("Pod", victim.namespace, victim.name)
         if stored is None or stored.is_terminating or stored.uid != victim.uid:
             return None
@@ -107,7 +107,7 @@ class KubeCluster(ObjectIndex):
                     await sender.patch(f"{path}/status", patch, STRATEGIC_MERGE_PATCH)
                 await sender.request("DELETE", path, body)
             except (NotFoundError, ConflictError):
-                pass  # it is gone, and perhaps another has its name
+                pass  # it is gone, and another pod may have its name
 
         return self._evicted(self._ask(job, f"evict {stored.key}"), stored, preemptor)
 
@@ -118,11 +118,12 @@ class KubeCluster(ObjectIndex):
     def patch_status(
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
     ) -> None:
-        """Set a condition of the pod and its nominated node, each unless None; nothing new is not written."""
+        """Set a condition of the pod and its nominated node, each unless None; an unchanged status
+        is not written."""
         self._statuses.write(pod, condition, nominated_node_name)
 
     def clear_nomination(self, pod: Pod) -> None:
-        """Take the nominated node out of the pod's status."""
+        """Clear the nominated node in the pod's status."""
         stored = self.get("Pod", pod.namespace, pod.name)
         if stored is not None and stored.uid == pod.uid:
             self.patch_status(stored, None, "")
@@ -132,19 +133,19 @@ class KubeCluster(ObjectIndex):
         return self._ask(lambda s: s.patch(path, patch, STRATEGIC_MERGE_PATCH), f"patch {path}")
 
     def _newest(self, pod: Pod) -> Pod:
-        """The pod as it was last seen, or as we have written it."""
+        """The pod as last seen, or as last written."""
         known: Pod | None = self._written.get((pod.kind, pod.namespace, pod.name))
         known = known or self.get(pod.kind, pod.namespace, pod.name)
         return known if known is not None and known.uid == pod.uid else pod
 
     def record_event(self, event: PodEvent) -> None:
-        """Tell people what happened to a pod."""
+        """Write an event about a pod."""
         self._tell(event)
 
     # Other objects
 
     def update(self, obj: Stored) -> Awaitable[Stored]:
-        """Write what differs from what the object was made of."""
+        """Write the difference to the object's original."""
         return self._write(obj, "")
 
     def update_status(self, obj: Stored) -> Awaitable[Stored]:
@@ -159,7 +160,7 @@ class KubeCluster(ObjectIndex):
         return self._stored(obj, answer)
 
     async def delete(self, obj: ClusterObject) -> None:
-        """Remove the object, if it is still that one."""
+        """Delete the object, if it is still the same one."""
         body = msgspec.json.encode({"preconditions": {"uid": obj.uid}})
         path = path_of(obj)
         await self._ask(lambda s: s.request("DELETE", path, body, JSON), f"delete {path}")
@@ -175,7 +176,7 @@ class KubeCluster(ObjectIndex):
         return self._stored(obj, answer)
 
     def _base(self, obj: Stored) -> Stored:
-        """What `obj` was made of: what we know, or what we have just written."""
+        """The original of `obj`: the known object, or the one just written."""
         key = (obj.kind, obj.namespace, obj.name)
         listed = self.get(*key)
         for old in (listed, self._written.get(key)):
@@ -185,11 +186,11 @@ class KubeCluster(ObjectIndex):
                 base: Stored = old
                 return base
         if listed is None:
-            raise NotFoundError(f'{obj.kind} "{obj.key}" is not there')
-        raise ConflictError(f'{obj.kind} "{obj.key}" was changed by somebody else')
+            raise NotFoundError(f'{obj.kind} "{obj.key}" not found')
+        raise ConflictError(f'{obj.kind} "{obj.key}" was changed since it was read')
 
     async def _until_changed(self, old: KubeObject | Pod) -> None:
-        """Wait until a watch shows another version than `old`, for a little while."""
+        """Wait until a watch shows another version than `old`, up to a limit."""
         end = self._loop.time() + CONFLICT_WAIT_S
         while self._loop.time() < end:
             listed = self.get(old.kind, old.namespace, old.name)
@@ -210,7 +211,7 @@ class KubeCluster(ObjectIndex):
         return result
 
     def _seen(self, obj: Any) -> None:
-        """A watch shows the object: what we wrote ourselves is no longer needed if it is no newer."""
+        """A watch shows the object: drop our written copy unless it is newer."""
         key = (obj.kind, obj.namespace, obj.name)
         written = self._written.get(key)
         if written is not None and _is_newer(obj, written):
@@ -223,7 +224,8 @@ class KubeCluster(ObjectIndex):
 
 
 def _is_newer(listed: Any, written: Any) -> bool:
-    """Whether what is listed is no older than what was written, or another object; versions are numbers."""
+    """Whether the listed object is not older than the written one, or another object; versions are
+    numbers."""
     if listed is None:
         return False
     if listed.uid != written.uid:

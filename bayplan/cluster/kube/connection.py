@@ -1,7 +1,7 @@
-"""Connection: requests to the API server, with bytes in and bytes out, and its refusals as our errors.
+"""Connection: requests to the API server as bytes, and its refusals as our errors.
 
-When a request is sent again follows k8s.io/client-go/rest/with_retry.go: a server that says so with Retry-After is
-asked again, and so is one that broke off the answer to a GET. Whatever else fails is the caller's to judge.
+Retries follow k8s.io/client-go/rest/with_retry.go: a request is repeated when the server says so
+with Retry-After, and when the response to a GET broke off. Other failures are left to the caller.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 MAX_RETRIES = 10
 RESET_RETRY_S = 1.0
-"""How long to wait after a connection broke in the middle of an answer."""
+"""Delay after a connection broke in the middle of a response."""
 REQUEST_TIMEOUT_S = 60.0
 CONNECT_TIMEOUT_S = 30.0
 READ_BUFFER = 1 << 18
 KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-"""When a silent connection is looked after, in seconds, and how often before it is given up."""
+"""TCP keep-alive: idle seconds, interval, and number of probes."""
 
 Tree = dict[str, Any]
 
 
 class Answer(NamedTuple):
-    """What the server said: its status code, the bytes, and how long to wait if it wants to be asked again."""
+    """A response: its status code, the bytes, and the Retry-After delay."""
 
     code: int
     body: bytes
@@ -51,7 +51,7 @@ class Answer(NamedTuple):
 
 
 class UnreachableError(ApiError):
-    """There was no answer, or only the beginning of one."""
+    """There was no response, or an incomplete one."""
 
 
 class ServerStatus(Wire, frozen=True):
@@ -81,7 +81,7 @@ class Connection:
         )
         self._refreshing: asyncio.Task[None] | None = None
         self.is_away = False
-        """The server did not answer when it was last asked."""
+        """The server did not respond to the last request."""
         self._back = asyncio.Event()
 
     @property
@@ -90,7 +90,7 @@ class Connection:
         return self.credentials.server
 
     async def pause(self, seconds: float) -> None:
-        """Wait, but no longer than until a server that was away answers again, whoever asked."""
+        """Wait, but only until an unreachable server responds to any request again."""
         if not self.is_away:
             await asyncio.sleep(seconds)
             return
@@ -99,7 +99,7 @@ class Connection:
                 await self._back.wait()
 
     async def close(self) -> None:
-        """End the session; what is under way fails."""
+        """Close the session; running requests fail."""
         await self._session.close()
 
     async def request(
@@ -113,9 +113,10 @@ class Connection:
         timeout_s: float = REQUEST_TIMEOUT_S,
         retries: int = MAX_RETRIES,
     ) -> bytes:
-        """Send a request and return the body of the answer.
+        """Send a request and return the body of the response.
 
-        NotFoundError, ConflictError or ApiError when the server refuses, UnreachableError when it does not answer.
+        Raises NotFoundError, ConflictError or ApiError when the server refuses, UnreachableError
+        when it does not respond.
         """
         target = f"{path}?{urlencode(query)}" if query else path
         send: Callable[[], Awaitable[Answer]] = lambda: self._send(  # noqa: E731
@@ -130,7 +131,7 @@ class Connection:
         return answer.body
 
     async def get(self, path: str, query: Mapping[str, str | int] | None = None) -> Tree:
-        """What is at `path`, decoded."""
+        """GET `path`, decoded."""
         return decode_tree(await self.request("GET", path, query=query))
 
     async def send(
@@ -143,7 +144,7 @@ class Connection:
         query: Mapping[str, str | int] | None = None,
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> Tree:
-        """Send `tree` (POST, PUT, PATCH, DELETE) and return the answer, decoded."""
+        """Send `tree` (POST, PUT, PATCH, DELETE) and return the response, decoded."""
         body = None if tree is None else msgspec.json.encode(tree)
         return decode_tree(
             await self.request(
@@ -155,7 +156,8 @@ class Connection:
     async def stream(
         self, path: str, query: Mapping[str, str | int], silence_s: float
     ) -> AsyncIterator[aiohttp.StreamReader]:
-        """The body of the answer to a GET, as it comes; it ends in UnreachableError after `silence_s` without any."""
+        """The body of the response to a GET as a stream; raises UnreachableError after `silence_s`
+        without data."""
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=silence_s
         )
@@ -214,12 +216,12 @@ class Connection:
         return response
 
     async def _refresh(self, was_refused: bool = False) -> None:
-        """Look after the token; whoever comes meanwhile waits for the same."""
+        """Renew the token; concurrent callers share one renewal."""
         if self._refreshing is None:
             work = self.credentials.refresh(was_refused)
             self._refreshing = asyncio.ensure_future(work)
             self._refreshing.add_done_callback(self._refreshed)
-        with suppress(InputError):  # it was said; the old token may still do
+        with suppress(InputError):  # already logged; the old token may still be valid
             await asyncio.shield(self._refreshing)
 
     def _refreshed(self, task: asyncio.Task[None]) -> None:
@@ -230,7 +232,7 @@ class Connection:
     def _refusal(self, answer: Answer, what: str) -> ApiError:
         if answer.code == 401:
             source = self.credentials.source
-            text = f"{self.server}: expected credentials that it knows; it does not know those of {source}"
+            text = f"{self.server}: expected valid credentials; it rejected those of {source}"
             return ApiError(text, 401)
         return refusal(answer, what)
 
@@ -254,7 +256,7 @@ class Connection:
 async def retried(
     send: Callable[[], Awaitable[Answer]], retries: int = MAX_RETRIES, *, is_get: bool = False
 ) -> Answer:
-    """Send, and send again as long as the server asks for it; a GET also when the connection broke."""
+    """Send, and repeat as long as the server requests it; a GET also when the connection broke."""
     for left in range(retries, -1, -1):
         try:
             answer = await send()
@@ -272,7 +274,7 @@ async def retried(
 
 
 def refusal(answer: Answer, what: str) -> ApiError:
-    """Why the server refused, in its own words; `what` was asked stands for those if it has none."""
+    """The server's reason for a refusal; `what` was requested is used if it gives none."""
     try:
         status = _STATUS.decode(answer.body)
     except msgspec.MsgspecError:
@@ -286,7 +288,7 @@ def refusal(answer: Answer, what: str) -> ApiError:
 
 
 def decode_tree(body: bytes) -> Tree:
-    """An object from the bytes of an answer; ApiError when it is none."""
+    """An object from the bytes of a response; raises ApiError when it is invalid."""
     try:
         tree = msgspec.json.decode(body)
     except msgspec.DecodeError as error:
@@ -297,14 +299,14 @@ def decode_tree(body: bytes) -> Tree:
 
 
 def _keep_alive(response: aiohttp.ClientResponse) -> None:
-    """Notice within a minute that the other end of a silent connection is gone."""
+    """Detect within a minute that the peer of an idle connection is gone."""
     transport = response.connection.transport if response.connection is not None else None
     wire: Any = transport.get_extra_info("socket") if transport is not None else None
     if wire is None:
         return
     wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in KEEP_ALIVE.items():
-        if hasattr(socket, option):  # each system has its own
+        if hasattr(socket, option):  # each system has its own constants
             wire.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
@@ -314,7 +316,7 @@ def _retry_after(response: aiohttp.ClientResponse) -> float | None:
 
 
 def _is_reset(error: UnreachableError) -> bool:
-    """Whether the server was there, but the connection broke: another may do."""
+    """Whether the connection broke although the server was reachable: a new one may work."""
     cause = error.__context__
     return isinstance(
         cause,

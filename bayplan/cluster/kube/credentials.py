@@ -1,8 +1,8 @@
-"""Credentials: where the API server is, how its certificate is checked and who we are.
+"""Credentials: the API server's address, its certificate check, and our identity.
 
-They come from a kubeconfig (its files, contexts, tokens, certificates and exec plugins) or from the service account of
-the pod we run in; kubernetes_asyncio reads them. Tokens that end are read or asked for again, as in
-k8s.io/client-go/transport/token_source.go and plugin/pkg/client/auth/exec.
+They come from a kubeconfig (its files, contexts, tokens, certificates and exec plugins) or from the
+service account of the pod we run in; kubernetes_asyncio reads them. Expiring tokens are read or
+requested again, as in k8s.io/client-go/transport/token_source.go and plugin/pkg/client/auth/exec.
 """
 
 from __future__ import annotations
@@ -23,40 +23,40 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.client import Configuration
 
 REFRESH_S = 60.0
-"""How long a token is used before the file or the plugin that it came from is looked at again."""
+"""How long a token is used before its file or plugin is read again."""
 DEFAULT_KUBECONFIG = Path("~/.kube/config")
 
 
 class Credentials:
-    """What a connection needs to know; `load_credentials` makes one."""
+    """The parameters of a connection; made by `load_credentials`."""
 
     def __init__(self, configuration: Configuration, loader: Any = None, source: str = "") -> None:
         self._configuration = configuration
         self._loader = loader
         self._read_at = time.monotonic()
         self.source = source
-        """The kubeconfig's name, for people."""
+        """The kubeconfig's name, for messages."""
         self.server: str = (configuration.host or "").rstrip("/")
         """The server's address, without a slash at its end."""
         self.server_name: str | None = configuration.tls_server_name
-        """The name in the server's certificate, if it is not the host's."""
+        """The name in the server's certificate, if it differs from the host."""
         self.proxy = configuration.proxy or _proxy_for(self.server)
         self.ssl_context = _make_ssl_context(configuration, source)
         self._cert_file = configuration.cert_file
 
     @property
     def authorization(self) -> str | None:
-        """What the Authorization header says; None when we show a certificate, or nothing."""
+        """The Authorization header; None with a client certificate, or without authentication."""
         token = self._configuration.api_key.get("BearerToken")
         return token if token is None else token.strip()
 
     @property
     def is_stale(self) -> bool:
-        """Whether it is time to `refresh`."""
+        """Whether `refresh` is due."""
         return time.monotonic() - self._read_at > REFRESH_S
 
     async def refresh(self, was_refused: bool = False) -> None:
-        """Read tokens again that may have changed; after a refusal also those that should not have."""
+        """Read tokens again that may have changed; after a refusal, all of them."""
         self._read_at = time.monotonic()
         hook: Any = self._configuration.refresh_api_key_hook
         if hook is not None:
@@ -66,7 +66,7 @@ class Credentials:
         user = self._loader._user
         has_exec = user is not None and "exec" in user
         if has_exec and not was_refused and not hasattr(self._loader, "exec_plugin_expiry"):
-            return  # what the plugin said holds until it is refused
+            return  # the plugin's token is valid until it is refused
         if has_exec and was_refused and hasattr(self._loader, "exec_plugin_expiry"):
             del self._loader.exec_plugin_expiry
         for name in ("cert_file", "key_file"):
@@ -81,9 +81,9 @@ class Credentials:
 async def load_credentials(
     kubeconfig: Path | str | None = None, context: str | None = None
 ) -> Credentials:
-    """Read the kubeconfig: the one given, those in KUBECONFIG, that of the user; or be the pod we run in.
+    """Read the kubeconfig: the given one, those in KUBECONFIG, the user's; or use the pod's service account.
 
-    InputError when there is none, or when it has faults.
+    Raises InputError when there is none, or when it is invalid.
     """
     source = str(kubeconfig or os.environ.get("KUBECONFIG") or "")
     if not source and DEFAULT_KUBECONFIG.expanduser().exists():
@@ -117,7 +117,7 @@ def _from_service_account(configuration: Configuration) -> Credentials:
 
 
 class _faults:  # noqa: N801  # reads like a function where it is used
-    """Words what kubernetes_asyncio raises about a kubeconfig."""
+    """Translates exceptions of kubernetes_asyncio about a kubeconfig."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -142,7 +142,7 @@ class _faults:  # noqa: N801  # reads like a function where it is used
 
 
 def _make_ssl_context(configuration: Configuration, source: str) -> ssl.SSLContext | None:
-    """How the server's certificate is checked, and ours is shown; None without TLS."""
+    """The SSL context with certificate check and client certificate; None without TLS."""
     if not (configuration.host or "").startswith("https:"):
         return None
     try:
@@ -158,7 +158,7 @@ def _make_ssl_context(configuration: Configuration, source: str) -> ssl.SSLConte
 
 
 def _proxy_for(server: str) -> str | None:
-    """The proxy that the environment names for the server."""
+    """The proxy for the server from the environment."""
     address = urlsplit(server)
     if not address.hostname or urllib.request.proxy_bypass(address.hostname):
         return None

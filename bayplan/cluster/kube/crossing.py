@@ -1,7 +1,7 @@
-"""Crossing: how things get from one event loop, and its thread, to another: many per wake-up, in order.
+"""Crossing: pass items from one event loop, and its thread, to another: in batches, in order.
 
-Waking a thread costs more than most of what crosses, and the two threads take turns anyway: whoever can wait a little
-lets more come together.
+Waking a thread costs more than most items, and the two threads take turns anyway: a short delay
+lets more items form a batch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 
 
 class Crossing(Generic[Item]):
-    """Hands what is put in to `take`, on `loop`. `put` may be called on any thread."""
+    """Passes items to `take`, on `loop`. `put` may be called on any thread."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, take: Callable[[deque[Item]], None]
@@ -30,15 +30,15 @@ class Crossing(Generic[Item]):
         return len(self._items)
 
     def put(self, item: Item) -> None:
-        """Hand over one thing."""
+        """Pass one item."""
         self._items.append(item)
-        # Whoever takes lowers the flag first: if it is still up, this item will be seen.
+        # The receiver clears the flag first: if it is still set, this item will be included.
         if not self._is_announced:
             self._is_announced = True
             self._announce()
 
     def _announce(self) -> None:
-        with suppress(RuntimeError):  # the other side has closed its loop: nobody will take it
+        with suppress(RuntimeError):  # the receiving loop is closed: the item is dropped
             self._loop.call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:
@@ -47,9 +47,9 @@ class Crossing(Generic[Item]):
 
 
 class PatientCrossing(Crossing[Item]):
-    """The same, from one loop to another: what is put in on `source` crosses `patience_s` after the first of it.
+    """The same, from one loop to another: items put on `source` cross `patience_s` after the first of them.
 
-    With no patience that is at the end of the turn.
+    With no patience that is at the end of the current iteration.
     """
 
     def __init__(

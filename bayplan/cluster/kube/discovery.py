@@ -1,4 +1,4 @@
-"""Discovery: which kinds an API server serves. Older ones lack some, and some are switched on by hand."""
+"""Discovery: the kinds that an API server serves. Older ones lack some, and some are opt-in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .resources import Resource
 
 
 async def find_served(connection: Connection, resources: Iterable[Resource]) -> list[Resource]:
-    """Those of `resources` that the server serves, in order. Raises ApiError when it does not say."""
+    """Those of `resources` that the server serves, in order. Raises ApiError when discovery fails."""
     groups: dict[str, set[str]] = {}
     served = []
     for resource in resources:

@@ -1,7 +1,7 @@
-"""Events: what people are told about pods, as events.k8s.io/v1; the same thing said again is counted, not repeated.
+"""Events: events about pods, as events.k8s.io/v1; repeated events are counted, not sent again.
 
-Mirrors k8s.io/client-go/tools/events/event_broadcaster.go. Works on the event loop of the connection. Events are sent
-beside everything else: when they cannot keep up, some are dropped.
+Mirrors k8s.io/client-go/tools/events/event_broadcaster.go. Works on the event loop of the
+connection. Events have their own sender: when it cannot keep up, some are dropped.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ FINISH_S = 6 * 60.0
 REFRESH_S = 30 * 60.0
 DROP_NOTE_S = 60.0
 ONCE = "Scheduled"
-"""What is said once about a pod, and so need not be remembered: there may be a thousand in a second."""
+"""Reasons that occur once per pod, and so are not remembered: there may be a thousand per second."""
 
 Key = tuple[str, ...]
 
 
 class ObjectReference(Wire, frozen=True):
-    """Which object an event is about."""
+    """The object of an event."""
 
     kind: str = ""
     namespace: str = ""
@@ -57,14 +57,14 @@ class EventMeta(Wire, frozen=True):
 
 
 class Series(Wire, frozen=True):
-    """How often something was said, and when last."""
+    """The count of an event series, and its last time."""
 
     count: int
     last_observed_time: str
 
 
 class Event(Wire, frozen=True):
-    """An event as it is sent; whole, whatever is empty."""
+    """An event as sent, including empty fields."""
 
     metadata: EventMeta
     event_time: str
@@ -82,7 +82,7 @@ class Event(Wire, frozen=True):
 
 
 class Known:
-    """An event that was sent, and how often it was said since."""
+    """A sent event, and its count since."""
 
     __slots__ = ("count", "event", "last_s", "last_time")
 
@@ -93,13 +93,13 @@ class Known:
         self.last_time = ""
 
     def with_series(self) -> Event:
-        """The event with how often it was said."""
+        """The event with its count."""
         series = Series(count=self.count, last_observed_time=self.last_time)
         return msgspec.structs.replace(self.event, series=series)
 
 
 class EventRecorder:
-    """Sends events, with a sender of its own."""
+    """Sends events, with a separate sender."""
 
     def __init__(self, sender: Sender, clock: Clock | None = None) -> None:
         self._sender = sender
@@ -112,7 +112,7 @@ class EventRecorder:
         self._drop_noted = float("-inf")
 
     def take(self, events: deque[PodEvent]) -> None:
-        """Send all events, or count them to those that were sent."""
+        """Send all events, or count them in existing series."""
         while events:
             said = events.popleft()
             if self._posted + len(self._under_way) >= MAX_WAITING:
@@ -127,7 +127,7 @@ class EventRecorder:
                 self._begin(event)
 
     async def run(self) -> None:
-        """Write down from time to time how often things were said; forget what was not said again."""
+        """Periodically write the counts; forget series without repetitions."""
         refreshed = time.monotonic()
         while True:
             await asyncio.sleep(FINISH_S)
@@ -137,13 +137,13 @@ class EventRecorder:
             self.finish_series(now - FINISH_S, is_refresh)
 
     async def finish(self, timeout_s: float) -> None:
-        """Wait until all events are sent, or the time is over."""
+        """Wait until all events are sent, up to a timeout."""
         await self._sender.finish(timeout_s)
         for task in self._under_way:
             task.cancel()
 
     def finish_series(self, before_s: float, is_refresh: bool = False) -> None:
-        """End the series that were last added to before `before_s`."""
+        """End the series last updated before `before_s`."""
         for key, known in list(self._known.items()):
             is_over = known.last_s < before_s
             if known.count > 1 and (is_over or is_refresh):
@@ -197,7 +197,7 @@ class EventRecorder:
         )
 
     def _post(self, event: Event) -> None:
-        """Send a new event the short way; the long one is for what fails there."""
+        """Send a new event by the fast path; failures use the slow one."""
 
         def done(answer: Answer | ApiError) -> None:
             self._posted -= 1
@@ -222,7 +222,7 @@ class EventRecorder:
         task.add_done_callback(self._under_way.discard)
 
     async def _send(self, event: Event) -> None:
-        """Send, and try again when the server cannot be reached; what it refuses is given up."""
+        """Send, and retry when the server is unreachable; refused events are dropped."""
         for _ in range(MAX_TRIES):
             try:
                 await self._record(event)
@@ -248,7 +248,7 @@ class EventRecorder:
                 )
                 return
             except NotFoundError:
-                pass  # it is too old for the server: begin anew
+                pass  # it has expired on the server: start a new one
         await self._sender.request("POST", path, _encode(event), JSON)
 
     def _drop(self) -> None:

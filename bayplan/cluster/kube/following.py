@@ -1,4 +1,4 @@
-"""Following: all kinds of a cluster that bear on placement, from now on; reads only."""
+"""Following: watch all kinds of a cluster that affect placement; read-only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from .snapshot import FORBIDDEN, KINDS_READ, name_of
 
 
 class Follower:
-    """Hands what is there, then what changes, to `deliver`; `synced` is set when all that was there came."""
+    """Passes existing objects, then changes, to `deliver`; `synced` is set after the existing
+    objects."""
 
     def __init__(self, connection: Connection, deliver: Callable[[Batch], None]) -> None:
         self._connection = connection
@@ -24,13 +25,14 @@ class Follower:
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
-        """Follow until cancelled. Raises ApiError, a line per kind that may not be read, when that is refused."""
+        """Follow until cancelled. Raises ApiError, a line per kind without permission, when that is
+        refused."""
         served = await find_served(self._connection, KINDS_READ)
         self._waiting_for = {resource.plural for resource in served}
         tasks = [asyncio.ensure_future(self._follow(resource)) for resource in served]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-            # Whoever may not read one kind may often not read others: say it all at once.
+            # A user without permission for one kind often lacks others: report all at once.
             await asyncio.wait(tasks, timeout=1.0)
             self._raise(served, tasks)
         finally:

@@ -1,9 +1,9 @@
-"""Leader: one of several schedulers is the active one, by a Lease that it keeps renewing.
+"""Leader: leader election between schedulers by a Lease.
 
-Mirrors k8s.io/client-go/tools/leaderelection. The lease of another has ended when our own clock says that we have not
-seen it change for as long as it was meant to last: clocks of different machines are never compared. Different from
-there: whoever leads asks `is_leading` before each write, which says no as soon as the lease may have passed to another,
-even when whoever renews it has not been able to find out.
+Mirrors k8s.io/client-go/tools/leaderelection. Another's lease has expired when, by our own clock,
+it has not changed for its duration: clocks of different machines are never compared. Difference to
+upstream: the leader checks `is_leading` before each write, which is false as soon as the lease may
+have passed to another, even while the renewal is still being tried.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...observe.families import Family, ReadCounter, ReadGauge
 JITTER_FACTOR = 1.2
 NEVER = float("-inf")
 TOLERATED_S = 20.0
-"""How long after the end of a lease that was not renewed a scheduler still calls itself healthy."""
+"""How long after the end of a lease that was not renewed a scheduler still reports healthy."""
 
 Tree = dict[str, Any]
 Result = TypeVar("Result")
@@ -33,14 +33,14 @@ log = logging.getLogger(__name__)
 
 
 class ElectionTimes(NamedTuple):
-    """How long a lease lasts, how long a leader tries to renew it, how long everybody waits between tries."""
+    """The lease duration, the renew deadline, and the retry period."""
 
     lease_duration_s: float = 15.0
     renew_deadline_s: float = 10.0
     retry_period_s: float = 2.0
 
     def problem(self) -> str | None:
-        """Why nobody could lead like that; None if all is well."""
+        """Why these settings are invalid; None if they are valid."""
         if self.lease_duration_s < 1:
             return f"leaseDuration: expected 1s or more; got {self.lease_duration_s:g}s"
         if self.lease_duration_s <= self.renew_deadline_s:
@@ -54,27 +54,27 @@ class ElectionTimes(NamedTuple):
 
 
 class Lock(Protocol):
-    """The one object that all compete for. Each call may raise ApiError."""
+    """The lock that all candidates compete for. Each call may raise ApiError."""
 
     name: str
 
     async def get(self) -> Tree:
-        """The lease as it is; NotFoundError when there is none."""
+        """The current lease; raises NotFoundError when there is none."""
 
     async def create(self, spec: Tree) -> Tree:
-        """Make the lease; ConflictError when another was faster."""
+        """Create the lease; raises ConflictError when another was faster."""
 
     async def update(self, lease: Tree) -> Tree:
-        """Write the lease; ConflictError unless `lease` has the version that is there."""
+        """Write the lease; raises ConflictError unless `lease` has the current version."""
 
     async def record_event(self, lease: Tree, note: str) -> None:
-        """Leave an Event about the lease."""
+        """Write an Event about the lease."""
 
 
 class LeaderElector:
     """Competes for the lease under the name `identity`: `acquire`, then `hold`, then `release`.
 
-    Runs on one event loop; `is_leading` may be asked from any thread.
+    Runs on one event loop; `is_leading` may be called from any thread.
     """
 
     def __init__(
@@ -97,20 +97,20 @@ class LeaderElector:
         self._slow_renewals = 0
         self._recording: asyncio.Future[None] | None = None
         self._good_until = NEVER
-        """Until when nobody else can have the lease; one number, as other threads read it."""
+        """Until when no other candidate can have the lease; one number, as other threads read it."""
 
     @property
     def leader(self) -> str:
-        """Who held the lease when we last looked; empty if nobody did."""
+        """The last observed holder of the lease; empty if there was none."""
         return str(self._seen_spec.get("holderIdentity") or "")
 
     @property
     def is_leading(self) -> bool:
-        """Whether we may write at this moment."""
+        """Whether this process may write now."""
         return self._clock.monotonic() < self._good_until
 
     def problem(self) -> str | None:
-        """What is wrong, for a health check: a leader that should have stepped down long ago."""
+        """The problem for a health check: a leader that should have stepped down long ago."""
         if self.leader != self.identity:
             return None
         silence_s = self._clock.monotonic() - self._seen_at
@@ -119,7 +119,7 @@ class LeaderElector:
         return f"failed election to renew leadership on lease {self._lock.name}"
 
     def families(self) -> list[Family]:
-        """The metrics of client-go about it."""
+        """client-go's metrics of leader election."""
         name = (self._lock.name,)
         return [
             ReadGauge(
@@ -137,21 +137,21 @@ class LeaderElector:
         ]
 
     async def acquire(self) -> None:
-        """Come back when we lead."""
+        """Return when we lead."""
         log.info("attempting to acquire the lease %s as %s", self._lock.name, self.identity)
         told = ""
         while not await self._acquire_or_renew():
             if self.leader != told:
                 told = self.leader
-                log.info("the lease %s is held by %s", self._lock.name, told or "nobody")
+                log.info("the lease %s is held by %s", self._lock.name, told or "no holder")
             retry_s = self._times.retry_period_s
             await asyncio.sleep(retry_s * (1 + self._jitter() * JITTER_FACTOR))
         log.info("acquired the lease %s", self._lock.name)
-        # Beside the renewals, which do not wait for it.
+        # In parallel with the renewals, which do not wait for it.
         self._recording = asyncio.ensure_future(self._record("became leader"))
 
     async def hold(self) -> None:
-        """Renew the lease until that fails for too long, or another has it; then we lead no more."""
+        """Renew the lease until that fails for too long, or another has it; then we no longer lead."""
         while await self._renew():
             await asyncio.sleep(self._times.retry_period_s)
         self._good_until = NEVER
@@ -159,7 +159,8 @@ class LeaderElector:
         await self._record("stopped leading")
 
     async def release(self) -> bool:
-        """Give the lease up, so that another need not wait for its end; whether that was done."""
+        """Release the lease, so that another need not wait for its end; return whether that
+        succeeded."""
         was_leading, self._good_until = self.is_leading, NEVER
         if not was_leading:
             return False
@@ -194,10 +195,10 @@ class LeaderElector:
                 return False
 
     async def _acquire_or_renew(self) -> bool:
-        """One try to get the lease, or to keep it; whether we have it."""
+        """Try once to acquire or renew the lease; return whether we hold it."""
         try:
             if self.leader == self.identity and self._is_valid():
-                # The leader expects that nothing has changed, and need not read first.
+                # The leader expects no change, and need not read first.
                 if await self._update(self._lease, self._seen_spec):
                     return True
                 self._slow_renewals += 1
@@ -249,7 +250,7 @@ class LeaderElector:
         return int(self._times.lease_duration_s)
 
     def _is_valid(self) -> bool:
-        """Whether the lease that we have seen still lasts, by our own clock."""
+        """Whether the observed lease is still valid, by our own clock."""
         duration_s = float(self._seen_spec.get("leaseDurationSeconds") or 0)
         return self._clock.monotonic() < self._seen_at + duration_s
 
@@ -258,11 +259,12 @@ class LeaderElector:
         self._seen_at = self._clock.monotonic()
 
     def _leads_since(self, sent_at: float) -> None:
-        # Others may count from the moment at which the server wrote it, which was not before we sent it.
+        # Others may count from the moment at which the server wrote it, which was not before we
+        # sent it.
         self._good_until = sent_at + self._duration
 
     async def _within(self, answer: Awaitable[Result]) -> Result:
-        """One request may not take all the time there is."""
+        """Limit of one request, so that it cannot use all of the remaining time."""
         async with asyncio.timeout(max(self._times.renew_deadline_s / 2, 1.0)):
             return await answer
 
@@ -274,17 +276,17 @@ class LeaderElector:
 
 
 class Sender(Protocol):
-    """What is needed of a `Connection`."""
+    """The required part of a `Connection`."""
 
     async def get(self, path: str) -> Tree:
-        """What is at `path`."""
+        """GET `path`."""
 
     async def send(self, method: str, path: str, tree: Any = None) -> Tree:
-        """Send `tree` and return the answer."""
+        """Send `tree` and return the response."""
 
 
 class LeaseLock:
-    """A Lease of coordination.k8s.io/v1 behind an API server. `component` is who events come from."""
+    """A Lease of coordination.k8s.io/v1 behind an API server. `component` is the source of events."""
 
     def __init__(
         self, connection: Sender, namespace: str, name: str, clock: Clock, component: str
@@ -297,11 +299,11 @@ class LeaseLock:
         self._leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 
     async def get(self) -> Tree:
-        """The lease as it is."""
+        """The current lease."""
         return await self._connection.get(f"{self._leases}/{self.name}")
 
     async def create(self, spec: Tree) -> Tree:
-        """Make the lease."""
+        """Create the lease."""
         metadata = {"namespace": self._namespace, "name": self.name}
         head = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
         return await self._connection.send(
@@ -309,11 +311,11 @@ class LeaseLock:
         )
 
     async def update(self, lease: Tree) -> Tree:
-        """Write the lease; its resourceVersion says what it is based on."""
+        """Write the lease; its resourceVersion is the precondition."""
         return await self._connection.send("PUT", f"{self._leases}/{self.name}", lease)
 
     async def record_event(self, lease: Tree, note: str) -> None:
-        """Leave an Event, as client-go's leader election does."""
+        """Write an Event, as client-go's leader election does."""
         now = self._clock.now()
         second = now.strftime("%Y-%m-%dT%H:%M:%SZ")
         known = lease.get("metadata") or {}
@@ -346,7 +348,7 @@ class LeaseLock:
 
 
 def make_identity() -> str:
-    """The host's name and something unique, so that two processes on a host are two."""
+    """The host's name and a unique suffix, so that two processes on a host differ."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 

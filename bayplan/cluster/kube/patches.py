@@ -1,6 +1,6 @@
-"""Patches: what is sent to the API server when an object, or the status of a pod, is to change.
+"""Patches: the patches sent to the API server for objects and pod statuses.
 
-Our objects leave out much of what the API server keeps: only what differs is sent.
+Our objects omit many of the API server's fields, so only the difference is sent.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ Tree = dict[str, Any]
 def status_patch(
     pod: Pod, condition: PodCondition | None, nominated_node_name: str | None, now: str
 ) -> bytes | None:
-    """The strategic merge patch that sets a condition and the nominated node, each unless None; None: nothing is new.
+    """The strategic merge patch that sets a condition and the nominated node, each unless None; None: no change.
 
-    Mirrors UpdatePodCondition of pkg/api/v1/pod/util.go: the time moves when the condition's status changes.
+    Mirrors UpdatePodCondition of pkg/api/v1/pod/util.go: the time moves when the condition's status
+    changes.
     """
     status: Tree = {}
     if condition is not None and condition not in (pod.status.conditions or ()):
@@ -50,7 +51,8 @@ def _condition(status: PodStatus, condition: PodCondition, now: str) -> Tree:
 
 
 def object_patch(old: KubeObject | Pod, new: KubeObject | Pod) -> bytes:
-    """The merge patch from one state of an object to another; it fails when the object is not in the first any more."""
+    """The merge patch from one state of an object to another; it fails when the object has changed
+    since the first."""
     before, after = to_dict(old), to_dict(new)
     patch = _difference(before, after)
     metadata = patch.setdefault("metadata", {})

@@ -1,7 +1,8 @@
-"""Patience: an event loop that lets things come together while there is much to do.
+"""Patience: an event loop that batches events under load.
 
-Under load an answer arrives every half a millisecond, and waking up for each costs more than the answer: looking every
-few milliseconds takes a third off the cost of a request (measured). A loop that has been quiet answers at once.
+Under load a response arrives every half a millisecond, and waking up for each costs more than the
+response: polling every few milliseconds takes a third off the cost of a request (measured). A loop
+that has been idle responds at once.
 """
 
 from __future__ import annotations
@@ -11,20 +12,20 @@ import selectors
 import time
 
 WAIT_S = 0.004
-"""How long a busy loop waits for more."""
+"""How long a busy loop waits for more events."""
 QUIET_S = 0.01
-"""A loop that had nothing to do for so long is not busy."""
+"""A loop that was idle for this long is not busy."""
 
 
 class PatientSelector(selectors.DefaultSelector):
-    """Waits a little longer when it has just been asked."""
+    """A selector that waits a little longer shortly after the last call."""
 
     def __init__(self) -> None:
         super().__init__()
         self._last = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """What is ready."""
+        """The ready events."""
         ready = super().select(timeout)
         if not ready:
             return ready
@@ -36,5 +37,5 @@ class PatientSelector(selectors.DefaultSelector):
 
 
 def make_loop() -> asyncio.AbstractEventLoop:
-    """An event loop that is patient."""
+    """An event loop with the batching selector."""
     return asyncio.SelectorEventLoop(PatientSelector())

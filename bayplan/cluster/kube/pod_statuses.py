@@ -1,8 +1,8 @@
-"""Pod statuses: conditions and nominated nodes of pods, one patch of a pod at a time.
+"""Pod statuses: conditions and nominated nodes of pods, one patch per pod at a time.
 
-Mirrors, as far as it goes, pkg/scheduler/backend/api_dispatcher: what is to be written while a patch of the same pod is
-under way is put together and follows it. So patches never overtake each other, and each is the difference to what was
-written last, not to what a watch has shown so far.
+Mirrors part of pkg/scheduler/backend/api_dispatcher: changes that arrive while a patch of the same
+pod is running are merged and follow it. So patches never overtake each other, and each is the
+difference to the last written state, not to the last watched one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Send = Callable[[Pod, bytes], "asyncio.Future[bytes]"]
 
 
 class Wanted:
-    """What is to be written next."""
+    """The next change to write."""
 
     def __init__(self) -> None:
         self.conditions: dict[str, PodCondition] = {}
@@ -32,7 +32,7 @@ class Wanted:
 class PodStatuses:
     """Used on the scheduler's thread alone, as the futures of `send` are.
 
-    `newest` gives a pod as it was last seen or written, `stored` takes in what the API server returned.
+    `newest` returns a pod as last seen or written, `stored` receives the API server's response.
     """
 
     def __init__(
@@ -47,12 +47,13 @@ class PodStatuses:
         self._stored = stored
         self._now = now
         self._next: dict[str, Wanted] = {}
-        """By the uid of a pod whose patch is under way."""
+        """By the uid of a pod with a running patch."""
 
     def write(
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
     ) -> None:
-        """Set a condition of the pod and its nominated node, each unless None; nothing new is not written."""
+        """Set a condition of the pod and its nominated node, each unless None; an unchanged status
+        is not written."""
         wanted = self._next.get(pod.uid)
         if wanted is not None:
             if condition is not None:
@@ -75,7 +76,7 @@ class PodStatuses:
                 raise problem
             self._stored(pod, done.result())
         except ApiError as error:
-            if isinstance(error, UnreachableError):  # said already, by those who watch
+            if isinstance(error, UnreachableError):  # already logged by the watchers
                 log.debug("pod %s: cannot write its status: %s", pod.key, error)
             elif error.code != 404:
                 log.warning("pod %s: cannot write its status: %s", pod.key, error)

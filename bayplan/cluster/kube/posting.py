@@ -1,8 +1,9 @@
-"""Posting: many small POSTs over a few connections, several on their way on each, with next to no work per request.
+"""Posting: many small POSTs over a few pipelined connections, with little work per request.
 
-Binding a pod and telling people about it are two POSTs per pod, and their answers are looked at only when they refuse.
-A general client takes some 300 us for each (measured with TLS), which is more than all else that a pod costs; this one
-takes a fraction of it: HTTP/1.1 with bytes in and out, requests that come together leave together.
+A pod needs two POSTs, its binding and its event, and their responses matter only when they are
+refusals. A general client takes some 300 us for each (measured with TLS), which is more than the
+rest of a pod's cost; this one takes a fraction of it: HTTP/1.1 with bytes in and out, and
+concurrent requests are written together.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ log = logging.getLogger(__name__)
 
 CHANNELS = 16
 DEPTH = 8
-"""How many requests are under way on one connection; when half of them are answered, more follow together."""
+"""Maximum number of requests in flight per connection; when half of them are answered, more follow
+together."""
 LOOK_S = 5.0
-"""How often connections are looked after."""
+"""Interval of connection maintenance."""
 IDLE_S = 60.0
 """How long an idle connection is kept."""
 HEAD_END = b"\r\n\r\n"
@@ -34,7 +36,7 @@ Done = Callable[["Answer | ApiError"], None]
 
 
 class Post(NamedTuple):
-    """A request, and who is told what came of it."""
+    """A request and its callback."""
 
     path: str
     body: bytes
@@ -43,15 +45,15 @@ class Post(NamedTuple):
 
 
 class AnswerReader:
-    """Cuts a stream of bytes into the answers of HTTP/1.1."""
+    """Splits a stream of bytes into HTTP/1.1 responses."""
 
     def __init__(self) -> None:
         self._data = b""
         self.is_last = False
-        """The server said that it will close the connection."""
+        """The server announced that it will close the connection."""
 
     def feed(self, data: bytes) -> list[Answer]:
-        """The answers that are complete with `data`; ValueError when it is no HTTP."""
+        """The responses completed by `data`; raises ValueError when it is not HTTP."""
         self._data = self._data + data if self._data else data
         answers = []
         while (answer := self._next()) is not None:
@@ -84,14 +86,14 @@ class AnswerReader:
 
 
 def _sized(data: bytes, start: int, head: bytes) -> tuple[bytes, int] | None:
-    """A body whose length is in the head, and where it ends; None if some of it is yet to come."""
+    """A body with a content length, and its end; None if it is incomplete."""
     length = _header(head, b"content-length")
     end = start + int(length or 0)
     return (data[start:end], end) if len(data) >= end else None
 
 
 def _chunked(data: bytes, start: int) -> tuple[bytes, int] | None:
-    """A body in pieces, and where it ends; None if some of it is yet to come."""
+    """A chunked body, and its end; None if it is incomplete."""
     pieces: list[bytes] = []
     while True:
         line_end = data.find(b"\r\n", start)
@@ -121,7 +123,7 @@ def _retry_after(head: bytes) -> float | None:
 
 
 class Channel(asyncio.Protocol):
-    """One connection: requests go out in order, and so do their answers come in."""
+    """One connection: requests and responses are in the same order."""
 
     def __init__(self, pool: PostPool) -> None:
         self._pool = pool
@@ -131,15 +133,15 @@ class Channel(asyncio.Protocol):
         self.unsent: list[bytes] = []
         self.last_heard = asyncio.get_running_loop().time()
         self.is_fresh = True
-        """No answer has come yet."""
+        """No response has arrived yet."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def send(self) -> None:
-        """Let everything go that was put into `unsent`."""
-        assert self._transport is not None, "only open channels are given something"
+        """Write everything in `unsent`."""
+        assert self._transport is not None, "only open channels get requests"
         if not self.pending or len(self.pending) == len(self.unsent):
             self.last_heard = asyncio.get_running_loop().time()
         self._transport.write(b"".join(self.unsent))
@@ -155,7 +157,7 @@ class Channel(asyncio.Protocol):
             return
         for answer in answers:
             if not self.pending:
-                self.close("got an answer that nobody asked for")
+                self.close("got a response without a request")
                 return
             self._pool.answered(self.pending.popleft(), answer)
         if self._reader.is_last:
@@ -167,14 +169,14 @@ class Channel(asyncio.Protocol):
         self._pool.lost(self, str(error) if error else "the connection was closed")
 
     def close(self, problem: str) -> None:
-        """End the connection; what is under way on it fails, or is sent elsewhere."""
+        """Close the connection; its requests in flight fail, or are sent on another."""
         if self._transport is not None:
             self._transport.abort()
         self._pool.lost(self, problem or "the connection was closed")
 
 
 class PostPool:
-    """Sends POSTs, as many at a time as fit on its channels; used on one event loop."""
+    """Sends POSTs, as many at a time as its channels allow; used on one event loop."""
 
     def __init__(
         self,
@@ -203,22 +205,22 @@ class PostPool:
 
     @property
     def under_way(self) -> int:
-        """How many requests have no answer yet."""
+        """Number of requests without a response."""
         return len(self._waiting) + sum(len(channel.pending) for channel in self._channels)
 
     def post(self, post: Post) -> None:
-        """Send a request when there is room for it; those that come together leave together."""
+        """Send a request when a channel has room; concurrent requests are written together."""
         self._waiting.append(post)
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self.pump)
 
     def forget_waiting(self) -> None:
-        """What has not been sent is not sent any more, and nobody is told."""
+        """Drop the unsent requests without a callback."""
         self._waiting.clear()
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         self._is_closed = True
         if self._watching is not None:
             self._watching.cancel()
@@ -227,17 +229,17 @@ class PostPool:
         for task in self._tasks:
             task.cancel()
 
-    # What channels say
+    # Callbacks of channels
 
     def answered(self, post: Post, answer: Answer) -> None:
-        """An answer came."""
+        """Handle a response."""
         post.done(answer)
 
     def lost(self, channel: Channel, problem: str) -> None:
-        """A channel is no more. What it carried may or may not have arrived.
+        """Handle a closed channel. Its requests may or may not have arrived.
 
-        On a connection that was kept the server may have hung up before it read: once more cannot do harm, as what is
-        posted here names its object, and the same thing twice is refused.
+        On a reused connection the server may have closed before reading: repeating is safe, as each
+        request names its object, and a duplicate is refused.
         """
         if channel not in self._channels:
             return
@@ -253,7 +255,7 @@ class PostPool:
             self.pump()
 
     def pump(self) -> None:
-        """Give what waits to the channels that have room, and open more if that is not enough."""
+        """Assign queued requests to channels with room, and open more channels if needed."""
         self._is_due = False
         if not self._waiting:
             return
@@ -263,7 +265,7 @@ class PostPool:
                 post.done(self._refused(post.path))
             return
         head, full = self._head(), DEPTH
-        # Requests spread over the channels, as each waits for those before it on its own.
+        # Requests are spread over the channels, as each waits for those before it on its own.
         room = [channel for channel in self._channels if len(channel.pending) < full]
         room.sort(key=lambda channel: len(channel.pending))
         while self._waiting and room:
@@ -277,7 +279,7 @@ class PostPool:
             self._open_more()
 
     def refill(self, channel: Channel) -> None:
-        """A channel has room again: give it what waits."""
+        """Assign queued requests to a channel that has room again."""
         if not self._waiting or len(channel.pending) > DEPTH // 2:
             return
         if not self._may_send():
@@ -298,7 +300,7 @@ class PostPool:
         return start.encode() + head + post.body
 
     def _head(self) -> bytes:
-        """What all requests have in common; made anew when the token has changed."""
+        """The common part of all requests; rebuilt when the token has changed."""
         authorization = self._credentials.authorization
         if self._head_for[0] != (authorization or "") or not self._head_for[1]:
             lines = [
@@ -313,7 +315,7 @@ class PostPool:
         return self._head_for[1]
 
     def _open_more(self) -> None:
-        """Have a channel for each request, up to the limit."""
+        """Open a channel for each request, up to the limit."""
         wanted = min(self._limit, self.under_way) - len(self._channels) - self._opening
         for _ in range(wanted):
             self._opening += 1
@@ -340,11 +342,11 @@ class PostPool:
         self._opening -= 1
         self._channels.append(channel)
         if self._watching is None:
-            self._look_after()
+            self._maintain()
         self.pump()
 
     def _give_up(self, error: Exception) -> None:
-        """No connection can be made: whoever waits has to know, unless others are open."""
+        """Fail the queued requests when no connection can be made, unless others are open."""
         if self._channels or self._opening:
             return
         problem = str(error) or "no answer in time"
@@ -354,14 +356,14 @@ class PostPool:
         while self._waiting:
             self._waiting.popleft().done(failure)
 
-    def _look_after(self) -> None:
+    def _maintain(self) -> None:
         """Close channels that were silent for too long."""
         loop = asyncio.get_running_loop()
         for channel in list(self._channels):
             silence_s = loop.time() - channel.last_heard
             if channel.pending and silence_s > REQUEST_TIMEOUT_S:
-                channel.is_fresh = True  # what is under way must not be tried for ever
+                channel.is_fresh = True  # requests in flight must not be retried for ever
                 channel.close("no answer in time")
             elif not channel.pending and silence_s > IDLE_S:
                 channel.close("")
-        self._watching = None if self._is_closed else loop.call_later(LOOK_S, self._look_after)
+        self._watching = None if self._is_closed else loop.call_later(LOOK_S, self._maintain)

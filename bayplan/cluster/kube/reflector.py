@@ -1,7 +1,7 @@
-"""Reflector: follows all objects of one kind: list, then watch, and again from where it was cut off.
+"""Reflector: follow all objects of one kind: list, then watch, and resume after an interruption.
 
-Mirrors k8s.io/client-go/tools/cache/reflector.go. Lines of a watch are split as bytes and decoded once; an object that
-is known at its version is not decoded again. What was found is handed on in batches.
+Mirrors k8s.io/client-go/tools/cache/reflector.go. Lines of a watch are split as bytes and decoded
+once; an object known at its version is not decoded again. Changes are delivered in batches.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ log = logging.getLogger(__name__)
 PAGE = 1000
 GONE = 410
 WATCH_S = (300.0, 600.0)
-"""How long a watch is asked for: each time another number in between."""
+"""Timeout of a watch: a random number in between."""
 SHORT_WATCH_S = 1.0
-"""A watch that ends sooner, and without an event, is a failure."""
+"""A watch that ends sooner, and without an event, counts as a failure."""
 SILENCE_S = 60.0
-"""How long after its time a watch that says nothing may stay open."""
+"""How long after its timeout a silent watch may stay open."""
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
 
 
 class Change(NamedTuple):
-    """What happened to an object."""
+    """An event of an object."""
 
     type: str
     obj: Any
@@ -49,29 +49,29 @@ Batch = list[Change]
 
 
 class Reader(Protocol):
-    """As much of a connection as it takes to follow objects."""
+    """The required part of a connection."""
 
     async def request(self, method: str, path: str, *, query: Mapping[str, str | int]) -> bytes:
-        """The body of the answer."""
+        """The body of the response."""
 
     def stream(
         self, path: str, query: Mapping[str, str | int], silence_s: float
     ) -> AbstractAsyncContextManager[Chunks]:
-        """The body of the answer as it comes."""
+        """The body of the response as a stream."""
 
     async def pause(self, seconds: float) -> None:
-        """Wait so long, or until the server is back."""
+        """Wait this long, or until the server is reachable again."""
 
 
 class Chunks(Protocol):
-    """Bytes that come piece by piece."""
+    """A stream of bytes."""
 
     def iter_any(self) -> AsyncIterator[bytes]:
         """The pieces."""
 
 
 class ExpiredError(ApiError):
-    """The version to go on from is too old for the server."""
+    """The resource version has expired on the server."""
 
     default_code = GONE
 
@@ -82,7 +82,7 @@ class _ListMeta(Wire, frozen=True):
 
 
 class _List(Wire, frozen=True):
-    """A page of a list, its items unread."""
+    """A page of a list, with undecoded items."""
 
     metadata: _ListMeta = _ListMeta()
     items: msgspec.Raw = msgspec.Raw(b"[]")
@@ -95,13 +95,13 @@ class _Meta(Wire, frozen=True):
 
 
 class _Head(Wire, frozen=True):
-    """As much of an object as tells whether it is known."""
+    """The part of an object that tells whether it is known."""
 
     metadata: _Meta = _Meta()
 
 
 class _RawEvent(Wire, frozen=True):
-    """A line of a watch, its object unread."""
+    """A line of a watch, with an undecoded object."""
 
     type: str
     object: msgspec.Raw
@@ -115,7 +115,8 @@ _STATUS = msgspec.json.Decoder(ServerStatus)
 
 
 class Reflector:
-    """Follows the objects of one resource; `deliver` is given what changes, `synced` is called after the first list."""
+    """Follows the objects of one resource; `deliver` receives changes, `synced` is called after the
+    first list."""
 
     def __init__(
         self,
@@ -132,13 +133,14 @@ class Reflector:
         self._backoff = backoff or Backoff()
         self._known: dict[Key, Any] = {}
         self._version = ""
-        """From where to watch; "" for a list first."""
+        """The resource version to watch from; "" for a list first."""
         self._events = 0
         self._event_decoder = _event_decoder(resource.kind.wire)
         self.is_synced = False
 
     async def run(self) -> None:
-        """Follow until cancelled. Raises ApiError only while the first list is refused for good (401, 403, 404)."""
+        """Follow until cancelled. Raises ApiError only while the first list is refused permanently
+        (401, 403, 404)."""
         while True:
             try:
                 if not self._version:
@@ -157,7 +159,7 @@ class Reflector:
     # Listing
 
     async def read_all(self) -> None:
-        """Read all objects, page by page, and hand on what differs from what is known."""
+        """Read all objects, page by page, and deliver the differences to the known ones."""
         seen: set[Key] = set()
         query: dict[str, str | int] = {"limit": PAGE, **self._selection()}
         is_first, found = not self._known, 0
@@ -183,7 +185,7 @@ class Reflector:
         try:
             body = await self._reader.request("GET", self.resource.path, query=query)
         except ApiError as error:
-            if error.code == GONE:  # the rest of the list is not kept any more
+            if error.code == GONE:  # the rest of the list has expired
                 raise ExpiredError(str(error)) from None
             raise
         try:
@@ -192,7 +194,8 @@ class Reflector:
             raise ApiError(f"{self.resource.path}: expected a list; got {error}") from None
 
     def _read_items(self, items: msgspec.Raw, seen: set[Key], is_first: bool) -> Batch:
-        """Decode a page: all of it at once if nothing is known yet, else those that are new or another version."""
+        """Decode a page: all of it at once if nothing is known yet, else only new objects or
+        versions."""
         if bytes(items) == b"null":
             return []
         if is_first:
@@ -234,7 +237,7 @@ class Reflector:
     # Watching
 
     async def watch(self) -> None:
-        """Follow the changes since the last version that was seen, until the server ends the watch."""
+        """Follow the changes since the last version, until the server ends the watch."""
         timeout_s = random.uniform(*WATCH_S)
         query: dict[str, str | int] = {
             "watch": "true",
@@ -251,7 +254,7 @@ class Reflector:
                 rest = b""
                 async for chunk in body.iter_any():
                     lines = (rest + chunk).split(b"\n")
-                    rest = lines.pop()  # the beginning of a line, whose end is yet to come
+                    rest = lines.pop()  # an incomplete line
                     self._read_lines(lines)
         except ApiError as error:
             if error.code == GONE and not isinstance(error, ExpiredError):
@@ -271,7 +274,7 @@ class Reflector:
                 self._deliver(batch)
 
     def _read_line(self, line: bytes, batch: Batch) -> None:
-        """Read one event; ExpiredError and ApiError are what the server says when it cannot go on."""
+        """Decode one event; raises ExpiredError or ApiError for an error event."""
         self._events += 1
         try:
             event = self._event_decoder.decode(line)
@@ -279,7 +282,7 @@ class Reflector:
             if kind != BOOKMARK and kind != ERROR:
                 self._note(kind, self.resource.kind.build(event.object), batch)
             self._version = meta.resource_version or self._version
-        except Exception:  # what is not as usual is read again, slowly
+        except Exception:  # unusual lines are decoded again by the slow path
             self._read_odd_line(line, batch)
 
     def _read_odd_line(self, line: bytes, batch: Batch) -> None:
@@ -324,6 +327,6 @@ def _key(obj: Any) -> Key:
 
 
 def _event_decoder(wire: type[Any]) -> msgspec.json.Decoder[Any]:
-    """Reads a line of a watch in one go."""
+    """Decodes a line of a watch at once."""
     event = msgspec.defstruct(f"{wire.__name__}Event", [("type", str), ("object", wire)])
     return msgspec.json.Decoder(event)

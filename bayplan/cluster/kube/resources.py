@@ -1,4 +1,4 @@
-"""Resources: which kinds of objects a scheduler reads, and where the API server has them."""
+"""Resources: the kinds of objects a scheduler reads, and their API paths."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from ...api.kinds import KINDS, Kind
 
 NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
-"""Pods that ran to their end need no node any more; nobody wants to hear of them."""
+"""Finished pods need no node; they are excluded."""
 
 
 @dataclass(frozen=True)
@@ -21,17 +21,18 @@ class Resource:
 
     @property
     def group_path(self) -> str:
-        """Where its API group is: `/api/v1`, `/apis/apps/v1`."""
+        """The path of its API group: `/api/v1`, `/apis/apps/v1`."""
         version = self.kind.api_version
         return f"/apis/{version}" if "/" in version else f"/api/{version}"
 
     @property
     def path(self) -> str:
-        """Where all of its objects are, of all namespaces."""
+        """The path of all of its objects, of all namespaces."""
         return f"{self.group_path}/{self.plural}"
 
     def path_of(self, namespace: str, name: str) -> str:
-        """Where one object is; its namespace is "" for cluster-wide kinds. Without a name: where new ones go."""
+        """The path of one object; its namespace is "" for cluster-scoped kinds. Without a name: the
+        path for creation."""
         folder = f"{self.group_path}/namespaces/{namespace}" if namespace else self.group_path
         return f"{folder}/{self.plural}/{name}" if name else f"{folder}/{self.plural}"
 
@@ -64,10 +65,10 @@ RESOURCES: dict[str, Resource] = {
         _resource("Pod", "pods", NOT_FINISHED),
     )
 }
-"""What the event handlers and the plugins read."""
+"""The kinds that the event handlers and the plugins read."""
 
 
 def path_of(obj: Any, subresource: str = "") -> str:
-    """Where the object is, or one of its subresources."""
+    """The path of the object, or of one of its subresources."""
     path = RESOURCES[obj.kind].path_of(obj.namespace, obj.name)
     return f"{path}/{subresource}" if subresource else path

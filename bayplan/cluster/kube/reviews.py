@@ -1,4 +1,4 @@
-"""Reviews: asks the API server who somebody is and what he may do."""
+"""Reviews: authentication and authorization reviews by the API server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Tree = dict[str, Any]
 
 
 class ApiReviews:
-    """Sends TokenReviews and SubjectAccessReviews; they come back with their status. Raises ApiError."""
+    """Sends TokenReviews and SubjectAccessReviews, which return with their status. Raises ApiError."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

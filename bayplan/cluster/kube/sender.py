@@ -1,7 +1,7 @@
-"""Sender: what is written to the API server: so many requests at a time, so many per second.
+"""Sender: writes to the API server, limited in concurrency and rate.
 
-Works on the event loop of the connection; what comes of a request is handed to `answered`. When nothing may be sent any
-more, as after the loss of the lease, what waits fails.
+Works on the event loop of the connection; results are passed to `answered`. When writing is no
+longer allowed, as after the loss of the lease, waiting orders fail.
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ from .throttle import TokenBucket
 log = logging.getLogger(__name__)
 
 MAX_AT_ONCE = 64
-"""How many requests are under way at the same time, at most."""
+"""Maximum number of concurrent requests."""
 TRIES = 4
 FIRST_WAIT_S = 0.01
 WAIT_FACTOR = 5
-"""How often and when a patch is tried again: k8s.io/client-go/util/retry.DefaultBackoff."""
+"""Retries of a patch: k8s.io/client-go/util/retry.DefaultBackoff."""
 
 Result = tuple["asyncio.Future[Any]", Any, ApiError | None]
 Job = Callable[["Sender"], Awaitable[Any]]
 
 
 class ClosedError(ApiError):
-    """We are not, or no longer, the one who may write."""
+    """This process is not, or no longer, allowed to write."""
 
 
 class Order(NamedTuple):
-    """Something to be sent, and who waits for what comes of it."""
+    """A request, and the future of its result."""
 
     job: Job
     future: asyncio.Future[Any] | None
     what: str
-    """For the log, if it fails and nobody waits."""
+    """For the log, if it fails without a waiter."""
 
 
 class PostOrder(NamedTuple):
-    """Something to be posted whose answer matters only if it is a refusal: there may be thousands."""
+    """A POST whose response matters only if it is a refusal: there may be thousands."""
 
     path: str
     body: bytes
     future: asyncio.Future[Any]
     confirm: Callable[[Sender, ApiError], Awaitable[Any]] | None = None
-    """Finds out what became of it when the answer does not tell; raises the error if nothing did."""
+    """Determines the outcome when the response does not tell; raises the error if it failed."""
 
 
 class Sender:
-    """Sends what others ordered."""
+    """Sends orders."""
 
     def __init__(
         self,
@@ -76,11 +76,11 @@ class Sender:
         self._under_way: set[asyncio.Task[None]] = set()
         self._sending: set[asyncio.Task[Any] | None] = set()
         self._delayed: deque[tuple[float, Post]] = deque()
-        """Posts that must wait, and until when: the first that came is the first to go."""
+        """Delayed posts with their times, first in first out."""
         self._alarm: asyncio.TimerHandle | None = None
 
     def take(self, orders: deque[Order | PostOrder]) -> None:
-        """Begin with all orders."""
+        """Start all orders."""
         while orders:
             order = orders.popleft()
             if isinstance(order, Order):
@@ -89,7 +89,7 @@ class Sender:
                 self._post(order)
 
     def post(self, path: str, body: bytes, done: Done, tries: int = MAX_RETRIES) -> None:
-        """Post `body` when it is its turn; `done` is given the answer, or why there is none."""
+        """Post `body` in its turn; `done` receives the response, or the error."""
 
         def answered(answer: Answer | ApiError) -> None:
             if isinstance(answer, Answer) and answer.code >= 300:
@@ -101,7 +101,7 @@ class Sender:
             done(answer)
 
         wait_s = self._bucket.take()
-        assert self._pool is not None, "whoever posts has looked whether there is a way"
+        assert self._pool is not None, "callers check can_post first"
         post = Post(path, body, answered)
         if wait_s:
             self._delayed.append((asyncio.get_running_loop().time() + wait_s, post))
@@ -111,11 +111,11 @@ class Sender:
 
     @property
     def can_post(self) -> bool:
-        """Whether there is the short way."""
+        """Whether the fast path is available."""
         return self._pool is not None
 
     def refuse_waiting(self) -> None:
-        """Nothing more may be sent: tell whoever waits."""
+        """Fail all waiting orders: writing is no longer allowed."""
         delayed = [post for _, post in self._delayed]
         self._delayed.clear()
         for post in delayed:
@@ -124,7 +124,7 @@ class Sender:
             self._pool.pump()
 
     def end(self) -> None:
-        """Send nothing more. What is under way goes on, the rest is forgotten: who waits for it ends, too."""
+        """Stop sending. Requests in flight continue, the rest is dropped without callbacks."""
         self._is_ending = True
         self._delayed.clear()
         if self._pool is not None:
@@ -133,13 +133,13 @@ class Sender:
             task.cancel()
 
     async def finish(self, timeout_s: float) -> None:
-        """Wait until all that was begun has ended, or the time is over."""
+        """Wait until all started requests have ended, up to a timeout."""
         end = asyncio.get_running_loop().time() + timeout_s
         while self.is_busy and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(0.01)
 
     def close(self) -> None:
-        """Give up what has not ended."""
+        """Cancel the unfinished requests."""
         if self._pool is not None:
             self._pool.close()
         for task in self._under_way:
@@ -147,12 +147,12 @@ class Sender:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is under way."""
+        """Whether a request is in flight."""
         posting = self._pool is not None and self._pool.under_way
         return bool(self._under_way or self._delayed or posting)
 
     def _post_delayed(self) -> None:
-        """Post what has waited long enough, and come back for the rest."""
+        """Post the delayed posts that are due, and set a timer for the rest."""
         loop = asyncio.get_running_loop()
         while self._delayed and self._delayed[0][0] <= loop.time() and self._pool is not None:
             self._pool.post(self._delayed.popleft()[1])
@@ -188,7 +188,7 @@ class Sender:
         def done(answer: Answer | ApiError) -> None:
             if isinstance(answer, Answer):
                 self._answered((future, None, None))
-            elif answer.code == 401:  # the token has to be renewed first
+            elif answer.code == 401:  # the token must be renewed first
                 self._begin(slowly)
             elif confirm is not None and is_unclear(answer):
                 self._begin(Order(lambda sender: confirm(sender, answer), future, what))
@@ -200,7 +200,7 @@ class Sender:
     async def request(
         self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
     ) -> bytes:
-        """Send one request when it is its turn; raises ApiError."""
+        """Send one request in its turn; raises ApiError."""
         wait_s = self._bucket.take()
         if wait_s:
             await asyncio.sleep(wait_s)
@@ -215,7 +215,7 @@ class Sender:
                 self._sending.discard(task)
 
     async def patch(self, path: str, body: bytes, content_type: str) -> bytes:
-        """Send a patch, and again when the server is in trouble."""
+        """Send a patch, and retry on server errors."""
         wait_s = FIRST_WAIT_S
         for _ in range(TRIES - 1):
             try:

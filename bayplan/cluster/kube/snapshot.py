@@ -1,4 +1,4 @@
-"""Snapshot: all objects of a live cluster that bear on placement, read once."""
+"""Snapshot: read all objects of a live cluster that affect placement, once."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from .resources import RESOURCES, Resource
 
 FORBIDDEN = 403
 TRIES = 5
-"""How often a list is begun anew when the rest of it has expired at the server."""
+"""How often a list is restarted after its continuation expired on the server."""
 
 KINDS_READ: tuple[Resource, ...] = (
-    # Not for the scheduler, but for those that make pods ready for it where a snapshot is opened.
+    # Not read by the scheduler, but by the controllers that create pods where a snapshot is opened.
     Resource(KINDS["PriorityClass"], "priorityclasses"),
     Resource(KINDS["ResourceClaimTemplate"], "resourceclaimtemplates"),
     *RESOURCES.values(),
 )
-"""In this order: pods last, so that what they refer to is there."""
+"""Order: pods last, after the objects they refer to."""
 
 
 @dataclass(frozen=True)
 class InNamespace(Resource):
-    """The objects of one namespace alone."""
+    """The objects of one namespace only."""
 
     namespace: str = ""
 
     @property
     def path(self) -> str:
-        """Where they are."""
+        """The path of the objects."""
         return self.path_of(self.namespace, "")
 
 
 async def read_snapshot(
     connection: Connection, namespace: str = "", on_kind: OnKind | None = None
 ) -> list[Any]:
-    """All objects, in the order of the server within each kind; kinds that are not served are left out.
+    """All objects, in the server's order within each kind; kinds that are not served are left out.
 
-    With a `namespace` only what is in it, and what is in none. Raises ApiError, with one line per kind that may not be
-    read, or when the server fails.
+    With a `namespace`, only its objects and cluster-scoped ones. Raises ApiError, with one line per
+    kind without permission, or when the server fails.
     """
     objects: list[Any] = []
     refused: list[str] = []
@@ -65,7 +65,7 @@ async def read_snapshot(
 
 
 def within(resources: Sequence[Resource], namespace: str) -> list[Resource]:
-    """The resources, those that have namespaces for `namespace` alone unless it is empty."""
+    """The resources; namespaced ones restricted to `namespace` unless it is empty."""
     if not namespace:
         return list(resources)
     return [
@@ -91,6 +91,6 @@ async def read_kind(connection: Connection, resource: Resource) -> list[Any]:
 
 
 def name_of(resource: Resource) -> str:
-    """As RBAC names it: `pods`, `replicasets.apps`."""
+    """The name in RBAC: `pods`, `replicasets.apps`."""
     group = resource.kind.group
     return f"{resource.plural}.{group}" if group else resource.plural

@@ -1,6 +1,7 @@
-"""Throttle: how many requests per second a client allows itself.
+"""Throttle: a client-side rate limit.
 
-Mirrors k8s.io/client-go/util/flowcontrol/throttle.go: a bucket of `burst` tokens that fills at `qps` per second.
+Mirrors k8s.io/client-go/util/flowcontrol/throttle.go: a bucket of `burst` tokens that fills at
+`qps` per second.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 
 
 class TokenBucket:
-    """Says how long each request has to wait; those who wait are served in order."""
+    """Returns the delay of each request; requests are served in order."""
 
     def __init__(self, qps: float, burst: int, now: Callable[[], float] = time.monotonic) -> None:
         self._qps = qps
@@ -20,7 +21,8 @@ class TokenBucket:
         self._filled_at = now()
 
     def take(self) -> float:
-        """Take a token; returns in how many seconds it is there. Without a limit (`qps` negative) that is at once."""
+        """Take a token; return the seconds until it is available. Without a limit (`qps` negative)
+        that is 0."""
         if self._qps <= 0:
             return 0.0
         now = self._now()

@@ -1,10 +1,10 @@
-"""A cluster in memory: a store of objects that plays API server and controllers.
+"""Memory: a cluster in memory with the behaviour of API server and controllers.
 
-What lives here: the store with its watch, what the API server does to objects on their way in
-(admission), the controllers that make pods of workloads, those that make and bind volumes, the one
-that makes claims on devices, and the kubelets that end pods. What may enter: api, framework. What must
-not happen: I/O, or waiting: every effect is there when the call returns, or when a timer that was handed
-in fires. Who calls it: sim, cli, testing; the scheduler sees it as its lister and client.
+What lives here: the store with its watch, the API server's processing of new objects (admission),
+the controllers that create pods of workloads, those that create and bind volumes, the one that
+creates resource claims, and the kubelets that end pods. What may enter: api, framework. What must
+not happen: I/O, or waiting: every effect is complete when the call returns, or when a given timer
+fires. Who calls it: sim, cli, testing; the scheduler uses it as its lister and client.
 """
 
 from .admission import Admission, AdmissionError, admit_namespace, admit_storage

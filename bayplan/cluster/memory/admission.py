@@ -1,8 +1,8 @@
-"""Admission: what the API server fills in when a pod, a namespace or something of storage is created.
+"""Admission: the API server's defaults for new pods, namespaces and storage objects.
 
 Mirrors pkg/apis/core/v1/defaults.go, pkg/registry/core/pod/strategy.go and, of the admission
-plugins, priority and defaulttolerationseconds. Pods of a live cluster went through this before
-and come out unchanged. Left out: limit ranges, and the overhead of runtime classes.
+plugins, priority and defaulttolerationseconds. Pods of a live cluster already went through this and
+are unchanged. Left out: limit ranges, and the overhead of runtime classes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NODE_PROBLEM_SECONDS = 300
 
 
 class AdmissionError(InputError):
-    """An object the cluster refuses; `obj` is the object, `path` the field, `problem` the fault."""
+    """An object the cluster rejects; `obj` is the object, `path` the field, `problem` the fault."""
 
     def __init__(self, obj: Pod | Node | KubeObject, path: str, problem: str) -> None:
         super().__init__(f"{obj.kind.lower()} {obj.key}: {path}: {problem}")
@@ -54,7 +54,7 @@ class AdmissionError(InputError):
 
 
 class Admission:
-    """Fills in what manifests leave out. Pods of one spec share the answer."""
+    """Sets the defaults of manifests. Results are cached per pod spec."""
 
     def __init__(self, lister: Lister) -> None:
         self._lister = lister
@@ -63,7 +63,7 @@ class Admission:
         self._merged: dict[tuple[PodSpec, tuple[str | None, ...]], PodSpec] = {}
 
     def admit(self, pod: Pod) -> Pod:
-        """The pod as the API server would store it; AdmissionError if it would refuse."""
+        """The pod as the API server would store it; raises AdmissionError if it would reject it."""
         if self._version != self._lister.version:
             self._version = self._lister.version
             self._defaulted.clear()
@@ -87,7 +87,7 @@ class Admission:
         return changes | self._priority(pod)
 
     def _priority(self, pod: Pod) -> dict[str, Any]:
-        """Priority and what follows from it; a pod that has one keeps it."""
+        """Priority and the fields derived from it; a pod with a priority keeps it."""
         spec = pod.spec
         if spec.priority is not None:
             return {"preemption_policy": spec.preemption_policy or PREEMPT}
@@ -108,7 +108,7 @@ class Admission:
         }
 
     def _default_class(self) -> PriorityClass | None:
-        """The class of pods that name none; of several, the lowest."""
+        """The default priority class; of several, the lowest."""
         classes: Iterable[PriorityClass] = self._lister.list("PriorityClass")
         return min((c for c in classes if c.global_default), key=lambda c: c.value, default=None)
 
@@ -123,7 +123,7 @@ class Admission:
 
 
 def admit_namespace(namespace: Namespace) -> Namespace:
-    """The namespace with its name as a label, by which selectors can pick it."""
+    """The namespace with its name as a label, which selectors use."""
     if namespace.labels.get(NAME_LABEL) == namespace.name:
         return namespace
     labels = {**namespace.labels, NAME_LABEL: namespace.name}
@@ -131,7 +131,7 @@ def admit_namespace(namespace: Namespace) -> Namespace:
 
 
 def admit_storage(obj: AnyObject) -> AnyObject:
-    """A storage class, volume or claim with what the API server fills in; anything else as it is."""
+    """A storage class, volume or claim with the API server's defaults; other objects unchanged."""
     changed: Any = obj
     match obj:
         case StorageClass():
@@ -156,7 +156,7 @@ def admit_storage(obj: AnyObject) -> AnyObject:
 def default_containers(
     containers: tuple[Container, ...] | None, host_network: bool
 ) -> tuple[Container, ...] | None:
-    """Containers with requests where only limits were given, and ports of the host network."""
+    """Containers with requests copied from limits, and host ports of the host network."""
     if containers is None:
         return None
     return tuple(_default_container(container, host_network) for container in containers)
@@ -177,7 +177,7 @@ def _default_container(container: Container, host_network: bool) -> Container:
 
 
 def default_tolerations(given: tuple[Toleration, ...] | None) -> tuple[Toleration, ...]:
-    """The tolerations, with a while of patience for nodes that are not ready or unreachable."""
+    """The tolerations, with the default seconds for nodes that are not ready or unreachable."""
     tolerations = given or ()
     patience = (
         Toleration(
@@ -193,7 +193,7 @@ def default_tolerations(given: tuple[Toleration, ...] | None) -> tuple[Toleratio
 
 
 def default_pod_resources(spec: PodSpec) -> Any:
-    """The requests and limits of the pod as a whole; None if it has none of its own."""
+    """The pod-level requests and limits; None if it has none."""
     resources = spec.resources
     if resources is None or not (resources.limits or resources.requests):
         return resources
@@ -212,7 +212,7 @@ def default_pod_resources(spec: PodSpec) -> Any:
 
 
 def _container_sums(spec: PodSpec, which: str) -> dict[str, Quantity]:
-    """What the containers request (or are limited to) together."""
+    """The sum of the containers' requests (or limits)."""
 
     def counted(containers: tuple[Container, ...] | None) -> tuple[Container, ...]:
         return tuple(
@@ -228,7 +228,7 @@ def _container_sums(spec: PodSpec, which: str) -> dict[str, Quantity]:
 
 
 def _quantity(nano: int) -> Quantity:
-    """An exact amount as a manifest would have it."""
+    """An exact amount in manifest notation."""
     if nano % NANO == 0:
         return nano // NANO
     return f"{nano}n" if nano % NANO_PER_MILLI else f"{nano // NANO_PER_MILLI}m"
@@ -246,7 +246,7 @@ def label_keys(spec: PodSpec) -> tuple[str, ...]:
 
 
 def merge_label_keys(spec: PodSpec, pod: Pod) -> PodSpec:
-    """The spec with `matchLabelKeys` and `mismatchLabelKeys` spelled out in its selectors."""
+    """The spec with `matchLabelKeys` and `mismatchLabelKeys` merged into its selectors."""
     spreads: tuple[TopologySpreadConstraint, ...] | None = spec.topology_spread_constraints
     if spreads is not None:
         spreads = tuple(
@@ -303,7 +303,7 @@ def _merge(
 ) -> LabelSelector | None:
     """The selector with a condition per key that is a label of the pod, unless it has it already.
 
-    A missing selector picks nothing and stays so.
+    A missing selector selects nothing and stays missing.
     """
     if selector is None:
         return None

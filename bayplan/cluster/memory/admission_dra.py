@@ -1,6 +1,6 @@
-"""Admission of claims, templates and classes of devices: defaults, and whether expressions compile.
+"""Admission of resource claims, templates and device classes: defaults, and compilation of expressions.
 
-Mirrors pkg/apis/resource/v1/defaults.go and, of pkg/apis/resource/validation, what is said about expressions.
+Mirrors pkg/apis/resource/v1/defaults.go and the expression checks of pkg/apis/resource/validation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Wanted = TypeVar("Wanted", ExactDeviceRequest, DeviceSubRequest)
 
 
 def admit_devices(obj: AnyObject) -> AnyObject:
-    """A claim, template or class with what the API server fills in; anything else as it is.
+    """A claim, template or class with the API server's defaults; other objects unchanged.
 
     Raises AdmissionError when an expression does not compile.
     """

@@ -1,8 +1,8 @@
-"""Controllers: see to it that workloads have the pods they want.
+"""Controllers: keep the pods of workloads at the wanted number.
 
-Mirrors pkg/controller/{deployment,replicaset,replication,statefulset,job,daemon}: how pods are
-named, labelled and owned, and how many there should be. Pods that exist are counted, missing ones are made, all at
-once. Pods are deleted only when a workload was changed or removed, or a node left: what the input holds stays.
+Mirrors pkg/controller/{deployment,replicaset,replication,statefulset,job,daemon}: names, labels,
+owners and number of pods. Existing pods are counted, missing ones are created at once. Pods are
+deleted only when a workload was changed or removed, or a node was deleted: pods of the input stay.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from .scaling import first_to_go
 from .store import MemoryCluster
 
 ReadTemplate = Callable[[KubeObject], bytes]
-"""What the template of a workload says, in bytes that are equal for equal ones."""
+"""The template of a workload as bytes, equal for equal templates."""
 
 REVISION_HASH = "controller-revision-hash"
 MAX_PODS_PER_WORKLOAD = 1_000_000
 
 
 def run_controllers(cluster: MemoryCluster, admission: Admission | None = None) -> list[Pod]:
-    """Make the pods that the workloads in `cluster` lack, and return them."""
+    """Create the missing pods of the workloads in `cluster`, and return them."""
     controllers = Controllers(cluster, admission or Admission(cluster), cluster.list("Pod"))
     workloads = [obj for kind in WORKLOAD_KINDS for obj in cluster.list(kind)]
     return [pod for workload in workloads for pod in controllers.sync(workload)]
@@ -53,11 +53,12 @@ def run_controllers(cluster: MemoryCluster, admission: Admission | None = None) 
 class Controllers:
     """All workload controllers of one cluster. `pods` are those that exist or are yet to be added.
 
-    The pods made are admitted and added to the cluster. As a watcher of the cluster (`cluster.watch(controllers,
-    replay=False)`) they note what happens to workloads, pods and nodes; `run` does what follows from it.
+    The new pods are admitted and added to the cluster. As a watcher of the cluster
+    (`cluster.watch(controllers, replay=False)`) they record changes of workloads, pods and nodes;
+    `run` does the resulting work.
 
-    In a `live` cluster every change of a template is rolled out, templates are compared as `live` reads them, the
-    cluster admits pods itself, and what a workload leaves behind is collected by others.
+    In a `live` cluster every change of a template is rolled out, templates are compared as `live`
+    reads them, the cluster admits pods itself, and other controllers collect garbage.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Controllers:
         self._admission = admission
         self._is_live = live is not None
         self.failures: list[tuple[KubeObject, BayplanError]] = []
-        """Workloads of a live cluster whose pods were refused; whoever reads it empties it."""
+        """Workloads of a live cluster whose pods were rejected; the reader clears it."""
         self._read_template = live or deployments.read_template
         self._pods = PodIndex(pods)
         self._numbers: dict[tuple[str, str, str], Iterator[int]] = {}
@@ -90,10 +91,10 @@ class Controllers:
         }
 
     def sync(self, workload: KubeObject, may_delete: bool = False) -> list[Pod]:
-        """Make the pods that `workload` lacks; none if it is no workload or on its way out.
+        """Create the missing pods of `workload`; none if it is no workload or terminating.
 
-        With `may_delete`, pods beyond what it wants are deleted.
-        Raises AdmissionError, about the workload, when its pods would be refused.
+        With `may_delete`, surplus pods are deleted. Raises AdmissionError, about the workload, when
+        its pods would be rejected.
         """
         stored = self._cluster.get(workload.kind, workload.namespace, workload.name)
         if workload.kind not in self._sync or stored is None or stored.is_terminating:
@@ -108,16 +109,16 @@ class Controllers:
             raise AdmissionError(workload, path, error.problem) from None
 
     def replace(self, gone: Pod) -> list[Pod]:
-        """Make what the owner of a deleted pod lacks without it; the owner may be gone as well."""
+        """Create the replacement of a deleted pod, if its owner still exists."""
         owner = self._pods.owner_of(gone)
         self._pods.remove(gone)
         workload = self._cluster.get(*owner) if owner else None
         return self.sync(workload) if workload is not None else []
 
-    # What happens
+    # Changes
 
     def on_add(self, obj: Any) -> None:
-        """A new workload wants its pods, a new node its daemons."""
+        """Record a new workload, or a new node for daemons."""
         match obj:
             case Pod():
                 self._pods.add(obj)
@@ -129,7 +130,7 @@ class Controllers:
                 self._note(_key(obj), False)
 
     def on_update(self, old: Any, new: Any) -> None:
-        """A workload may want more or fewer pods; a pod that ends is missing."""
+        """Record a changed workload, or a finished pod."""
         match new:
             case Pod():
                 self._pods.add(new)
@@ -145,7 +146,7 @@ class Controllers:
                 self._note(_key(new), True)
 
     def on_delete(self, obj: Any) -> None:
-        """What belonged to a workload goes with it; a pod that went is missing."""
+        """Record a deleted workload with its dependents, or a deleted pod."""
         match obj:
             case Pod():
                 self._note(self._pods.owner_of(obj), False)
@@ -156,7 +157,7 @@ class Controllers:
                 self._abandoned.append(_key(obj))
 
     def run(self) -> list[Pod]:
-        """Do what follows from what was noted, until nothing is left to do; returns the pods made."""
+        """Do the recorded work until nothing is left; return the new pods."""
         made: list[Pod] = []
         while self.has_work:
             made += self.run_once()
@@ -164,11 +165,11 @@ class Controllers:
 
     @property
     def has_work(self) -> bool:
-        """Whether something was noted that is not done."""
+        """Whether work is recorded."""
         return bool(self._noted or self._abandoned or self._nodes_changed)
 
     def run_once(self) -> list[Pod]:
-        """Do what follows from what was noted so far; what follows from that is noted in turn."""
+        """Do the recorded work; consequences are recorded in turn."""
         if self._nodes_changed:
             self._nodes_changed = False
             for daemon_set in self._cluster.list("DaemonSet"):
@@ -191,7 +192,7 @@ class Controllers:
         return made
 
     def retry(self, workload: KubeObject) -> None:
-        """Try once more what failed."""
+        """Retry failed work."""
         self._note(_key(workload), True)
 
     def owned(self, workload: KubeObject) -> OwnedPods:
@@ -203,7 +204,7 @@ class Controllers:
             self._noted[key] = has_changed or self._noted.get(key, False)
 
     def _clean_up(self, key: OwnerKey) -> None:
-        """Delete what a workload that is gone has made."""
+        """Delete the dependents of a deleted workload."""
         if self._is_live:
             self._pods.forget_owner(key)
             return
@@ -215,7 +216,7 @@ class Controllers:
             self._delete(pod)
 
     def _adopt(self, orphan: Pod) -> None:
-        """Write on a pod without owner who took it on, in a cluster where others read that."""
+        """Write the adopting owner on an orphaned pod, in a cluster where others read that."""
         key = self._pods.owner_of(orphan)
         owner = self._cluster.get(*key) if key is not None else None
         pod: Pod | None = self._cluster.get("Pod", orphan.namespace, orphan.name)
@@ -261,7 +262,7 @@ class Controllers:
         return [pod for found, size in plan for pod in self._resize(found, size, may_delete)]
 
     def _resize(self, replica_set: ReplicaSet, replicas: int, may_delete: bool) -> list[Pod]:
-        """Let a replica set have so many replicas."""
+        """Scale a replica set."""
         if replicas != replica_set.replicas:
             spec = replace(replica_set.spec, replicas=replicas)
             replica_set = self._cluster.update(replace(replica_set, spec=spec))
@@ -351,12 +352,12 @@ class Controllers:
         return made
 
     def revision_of(self, workload: StatefulSet | DaemonSet) -> str:
-        """The name of the template that the pods of the workload are to have."""
+        """The template hash that the pods of the workload should have."""
         hashed = make_hash(self._read_template(workload))
         return f"{workload.name}-{hashed}" if isinstance(workload, StatefulSet) else hashed
 
     def _delete_outdated(self, workload: StatefulSet | DaemonSet, revision: str) -> None:
-        """Delete the pods of an earlier template, so that others take their place."""
+        """Delete the pods of an earlier template, so that they are replaced."""
         strategy = workload.spec.update_strategy
         if not self._is_live or (strategy is not None and strategy.type == "OnDelete"):
             return
@@ -371,7 +372,7 @@ class Controllers:
         template: PodTemplateSpec,
         labels: Mapping[str, str] | None = None,
     ) -> list[Pod]:
-        """Make as many like pods as are missing."""
+        """Create the missing pods."""
         made = []
         for _ in range(missing):
             name = self._free_name(owner, f"{owner.name}-")
@@ -379,7 +380,7 @@ class Controllers:
         return made
 
     def _delete_some(self, pods: Iterable[Pod], excess: int) -> None:
-        """Delete as many of the pods as are too many."""
+        """Delete the surplus pods."""
         for pod in first_to_go(pods)[:excess] if excess > 0 else ():
             self._delete(pod)
 
@@ -394,7 +395,7 @@ class Controllers:
         return added
 
     def _make_room(self, owner: KubeObject, name: str) -> bool:
-        """Whether a pod called `name` can be made; a finished one of the owner's gives way."""
+        """Whether a pod called `name` can be created; a finished one of the owner is replaced."""
         present = self._pods.get(owner.namespace, name)
         if present is None:
             return True
@@ -406,14 +407,14 @@ class Controllers:
         return True
 
     def _free_name(self, owner: KubeObject, prefix: str) -> str:
-        """A name for the next pod of `owner` that no pod has."""
+        """An unused name for the next pod of `owner`."""
         numbers = self._numbers.setdefault((owner.kind, owner.key, prefix), count())
         seeds = (f"{owner.kind}/{owner.key}/{prefix}/{number}" for number in numbers)
         names = (make_name(prefix, seed) for seed in seeds)
         return next(name for name in names if self._pods.get(owner.namespace, name) is None)
 
     def _replica_sets_of(self, deployment: Deployment) -> list[ReplicaSet]:
-        """The deployment's replica sets: those that name it, and those without owner it picks."""
+        """The deployment's replica sets: those it owns, and orphans its selector matches."""
         selector = deployment.spec.selector
         found = self._replica_sets_named(deployment.namespace, deployment.name)
         if selector is not None and not selector.is_empty:
@@ -422,7 +423,7 @@ class Controllers:
         return found
 
     def _replica_sets_named(self, namespace: str, deployment: str) -> list[ReplicaSet]:
-        """The replica sets that name the deployment as their owner; "": that have none."""
+        """The replica sets owned by the deployment; "": orphans."""
         if self._replica_sets is None:
             self._replica_sets = {}
             for replica_set in self._cluster.list("ReplicaSet"):
@@ -458,7 +459,7 @@ def make_pod(
     annotations: Mapping[str, str] | None = None,
     spec: PodSpec | None = None,
 ) -> Pod:
-    """A pod of `owner`, made from `template`; what is given beside it is laid on top."""
+    """A pod of `owner`, made from `template`, with the given overrides."""
     pod = Pod(
         name,
         owner.namespace,
@@ -477,7 +478,7 @@ def _key(workload: KubeObject) -> OwnerKey:
 
 
 def _checked(owner: KubeObject, replicas: int) -> int:
-    """`replicas`, unless they are too many to be meant."""
+    """`replicas`, up to a sanity limit."""
     if replicas > MAX_PODS_PER_WORKLOAD:
         field = "parallelism" if owner.kind == "Job" else "replicas"
         fault = f"expected at most {MAX_PODS_PER_WORKLOAD}; got {replicas}"

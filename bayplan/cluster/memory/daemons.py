@@ -1,4 +1,4 @@
-"""Daemons: on which nodes a daemon set runs, and how its pods are tied to them.
+"""Daemons: the nodes of a daemon set, and how its pods are bound to them.
 
 Mirrors pkg/controller/daemon/daemon_controller.go and util/daemonset_util.go.
 """
@@ -33,26 +33,25 @@ TOLERATED_ON_HOST_NETWORK = ("node.kubernetes.io/network-unavailable", NO_SCHEDU
 
 
 def make_spec(spec: PodSpec) -> PodSpec:
-    """The spec with the tolerations that every daemon has."""
+    """The spec with the tolerations of every daemon."""
     wanted = TOLERATED + ((TOLERATED_ON_HOST_NETWORK,) if spec.host_network else ())
     tolerations = spec.tolerations or ()
     for key, effect in wanted:
         added = Toleration(key=key, operator="Exists", effect=effect)
         others = tuple(t for t in tolerations if replace(t, toleration_seconds=None) != added)
-        # One that differs in its seconds alone is replaced where it stands; the order is not
-        # looked at by anyone.
+        # One that differs only in its seconds is replaced in place; the order does not matter.
         tolerations = (*others, added)
     return replace(spec, tolerations=tolerations)
 
 
 def is_eligible(node: Node, spec: PodSpec, node_name: str) -> bool:
-    """Whether a daemon with `spec` belongs on `node`; room on the node is not asked for."""
+    """Whether a daemon with `spec` should run on `node`, regardless of free resources."""
     tolerations = spec.tolerations or ()
     return _is_picked(node, spec, node_name) and find_untolerated(node.taints, tolerations) is None
 
 
 def may_stay(node: Node, spec: PodSpec, node_name: str) -> bool:
-    """Whether a daemon that is on `node` may stay there; only a NoExecute taint drives it away."""
+    """Whether a daemon on `node` may stay there; only a NoExecute taint evicts it."""
     taints = tuple(taint for taint in node.taints if taint.effect == NO_EXECUTE)
     tolerations = spec.tolerations or ()
     return _is_picked(node, spec, node_name) and find_untolerated(taints, tolerations) is None
@@ -80,7 +79,7 @@ def tie_to_node(spec: PodSpec, node_name: str) -> PodSpec:
 
 
 def target_node(pod: Pod) -> str:
-    """The node a daemon is on or waits for; empty if it is tied to none."""
+    """The node a daemon is on or waits for; empty for none."""
     if pod.node_name:
         return pod.node_name
     required = pod.spec.required_node_selector

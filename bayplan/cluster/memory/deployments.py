@@ -1,7 +1,7 @@
-"""Deployments: the replica sets they roll out.
+"""Deployments: the replica sets of deployments.
 
-Mirrors pkg/controller/deployment/{sync,util/deployment_util}.go. A rollout takes no time: the new replica set has all
-replicas at once, and the old ones have none.
+Mirrors pkg/controller/deployment/{sync,util/deployment_util}.go. A rollout takes no time: the new
+replica set has all replicas at once, and the old ones have none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def owner_reference(owner: KubeObject) -> OwnerReference:
 def make_replica_set(
     deployment: Deployment, revision: int = 1, template: bytes | None = None
 ) -> ReplicaSet:
-    """The replica set that the deployment would roll out, with all of its replicas; named after its `template`."""
+    """The replica set that the deployment would create, with all of its replicas; named after its
+    `template`."""
     spec = deployment.spec
     hashed = make_hash(encode_template(spec.template) if template is None else template)
     labels = {**spec.template.labels, TEMPLATE_HASH: hashed}
@@ -63,13 +64,13 @@ def make_replica_set(
 
 
 def with_revision(replica_set: ReplicaSet, revision: int) -> ReplicaSet:
-    """The replica set as that of a later rollout."""
+    """The replica set with the next revision."""
     notes = {**replica_set.annotations, REVISION: str(revision)}
     return replace(replica_set, metadata=replace(replica_set.metadata, annotations=notes))
 
 
 def revision_of(replica_set: ReplicaSet) -> int:
-    """How many rollouts it took to get to this replica set; 0 when it does not say."""
+    """The revision of the replica set; 0 without one."""
     text = replica_set.annotations.get(REVISION, "")
     return int(text) if text.isdecimal() else 0
 
@@ -80,9 +81,9 @@ def plan_replicas(
     newest: ReplicaSet | None,
     may_shrink: bool,
 ) -> list[tuple[ReplicaSet, int]]:
-    """How many replicas each replica set should have: the newest grows, the others shrink first.
+    """The number of replicas of each replica set: the newest grows, the others shrink first.
 
-    When none has the deployment's template, the latest revision stands for the newest.
+    When none has the deployment's template, the latest revision counts as the newest.
     """
     newest = newest or max(replica_sets, key=revision_of)
     missing = deployment.replicas - sum(found.replicas for found in replica_sets)
@@ -105,24 +106,24 @@ def plan_rollout(
 
 
 def is_rollout(old: Deployment, new: Deployment) -> bool:
-    """Whether the change calls for other pods."""
+    """Whether the change requires new pods."""
     return encode_template(old.spec.template) != encode_template(new.spec.template)
 
 
 def read_template(workload: KubeObject) -> bytes:
-    """What the template of a workload says, in bytes that are equal for equal ones."""
+    """The template of a workload as bytes, equal for equal templates."""
     assert isinstance(workload, Deployment | ReplicaSet | StatefulSet | DaemonSet)
     return encode_template(workload.spec.template)
 
 
 def encode_template(template: PodTemplateSpec) -> bytes:
-    """What the template says, in bytes that are equal for equal ones."""
+    """The template as bytes, equal for equal templates."""
     labels = {key: value for key, value in template.labels.items() if key != TEMPLATE_HASH}
     return _ENCODER.encode((labels, template.annotations, template.full_spec))
 
 
 def deployment_of(replica_set: ReplicaSet) -> str | None:
-    """The name of the deployment it belongs to, "" if it has no owner; None: it is somebody else's."""
+    """The name of its deployment, "" without an owner; None: it has another owner."""
     owner = controller_of(replica_set.owner_references)
     if owner is None:
         return ""

@@ -1,4 +1,4 @@
-"""Jobs: how many pods a job still needs, and how they are told apart.
+"""Jobs: the number of pods a job still needs, and their indexes.
 
 Mirrors pkg/controller/job/{job_controller,indexed_job_utils}.go and
 pkg/registry/batch/job/strategy.go.
@@ -19,7 +19,7 @@ DEFAULT_BACKOFF_LIMIT = 6
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """What to make: pods with these numbers, or so many without a number; or how many to stop."""
+    """The pods to create: with these indexes, or a number without; or the number to stop."""
 
     missing: int = 0
     missing_indexes: tuple[int, ...] = ()
@@ -27,7 +27,7 @@ class JobPlan:
 
 
 def plan_job(job: Job, pods: OwnedPods) -> JobPlan:
-    """What `job` needs beside the `pods` it has."""
+    """The pods that `job` needs in addition to `pods`."""
     limit, running = job.spec.backoff_limit, len(pods.active)
     if job.spec.suspend or pods.failed > (DEFAULT_BACKOFF_LIMIT if limit is None else limit):
         return JobPlan(excess=running)
@@ -46,12 +46,12 @@ def plan_job(job: Job, pods: OwnedPods) -> JobPlan:
 
 
 def job_labels(job: Job) -> dict[str, str]:
-    """The labels the API server puts on a job's template, under their new and old names."""
+    """The labels of a job's template, under their new and old names."""
     return {} if job.spec.manual_selector else controller_labels(job.uid, job.name)
 
 
 def controller_labels(uid: str, name: str) -> dict[str, str]:
-    """The labels by which the pods of one job are known."""
+    """The labels that identify the pods of one job."""
     return {
         f"{PREFIX}controller-uid": uid,
         f"{PREFIX}job-name": name,
@@ -61,13 +61,13 @@ def controller_labels(uid: str, name: str) -> dict[str, str]:
 
 
 def name_prefix(job_name: str, index: int) -> str:
-    """How the name of the pod with that number begins; the number is never cut off."""
+    """The prefix of the name of the pod with that index; the index is never truncated."""
     ending = f"-{index}-"
     return job_name[: MAX_PREFIX - len(ending)] + ending
 
 
 def _completions(job: Job) -> int | None:
-    """How many pods must succeed; None: one success ends a job whose pods share their work."""
+    """The number of required successes; None: one success completes a work-queue job."""
     if job.spec.completions is None and job.spec.parallelism is None:
         return 1
     return job.spec.completions

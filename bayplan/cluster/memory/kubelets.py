@@ -1,6 +1,6 @@
-"""Kubelets: pods that say how long they take, and end when that time is over.
+"""Kubelets: end pods after their duration.
 
-No real pod says so; in a simulation the annotation `bayplan.dev/duration` does.
+Real pods have no such field; in a simulation the annotation `bayplan.dev/duration` sets it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DURATION = "bayplan.dev/duration"
 
 
 def duration_problem(annotations: Mapping[str, str]) -> str | None:
-    """What is wrong with the duration among the annotations; None when it is fine or absent."""
+    """The fault of the duration annotation; None when it is valid or absent."""
     text = annotations.get(DURATION)
     if text is None or (parse_duration(text) or 0) > 0:
         return None
@@ -27,7 +27,7 @@ def duration_problem(annotations: Mapping[str, str]) -> str | None:
 
 
 class Kubelets:
-    """Ends the pods of all nodes, each so long after it came to its node. Watches the cluster."""
+    """Ends the pods of all nodes after their duration. Watches the cluster."""
 
     def __init__(self, cluster: Cluster, clock: Clock, timers: Later) -> None:
         self._cluster = cluster
@@ -35,12 +35,12 @@ class Kubelets:
         self._timers = timers
 
     def on_add(self, obj: Any) -> None:
-        """A pod may be there with its node already: part of its time may be over."""
+        """Handle a pod that already has a node: part of its duration may be over."""
         if isinstance(obj, Pod) and obj.node_name and DURATION in obj.annotations:
             self._begin(obj, self._elapsed_s(obj))
 
     def on_update(self, old: Any, new: Any) -> None:
-        """A pod that was bound begins."""
+        """Handle a bound pod."""
         if (
             isinstance(new, Pod)
             and new.node_name
@@ -50,7 +50,7 @@ class Kubelets:
             self._begin(new, 0)
 
     def on_delete(self, obj: Any) -> None:
-        """Nothing to do: a timer looks whether its pod is still there."""
+        """Nothing to do: a timer checks whether its pod still exists."""
 
     def _begin(self, pod: Pod, elapsed_s: float) -> None:
         duration_s = parse_duration(pod.annotations[DURATION])
@@ -62,7 +62,7 @@ class Kubelets:
         if stored is None or stored.uid != pod.uid or stored.is_finished:
             return
         if stored.is_terminating:
-            self._cluster.delete(stored)  # it used up its time before its grace
+            self._cluster.delete(stored)  # its duration ended before its grace period
         else:
             self._cluster.update(stored.with_status(pod_life.finished(stored)))
 

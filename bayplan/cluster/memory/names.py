@@ -1,13 +1,13 @@
-"""Names: the names and hashes that the cluster makes up, the same in every run.
+"""Names: deterministic names and hashes of created objects.
 
-They look like those of a real cluster (same alphabet, same lengths) but come from the content
-instead of from chance. Mirrors staging/src/k8s.io/apiserver/pkg/storage/names/generate.go and
-`SafeEncodeString` of k8s.io/apimachinery/pkg/util/rand.
+They have the form of a real cluster's (same alphabet, same lengths) but are derived from the
+content instead of being random. Mirrors staging/src/k8s.io/apiserver/pkg/storage/names/generate.go
+and `SafeEncodeString` of k8s.io/apimachinery/pkg/util/rand.
 """
 
 from hashlib import blake2b
 
-ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels and no look-alikes: no words, no mix-ups
+ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels and no similar characters
 SUFFIX_LENGTH = 5
 MAX_PREFIX = 63 - SUFFIX_LENGTH
 
@@ -23,7 +23,7 @@ def make_suffix(seed: str) -> str:
 
 
 def make_name(prefix: str, seed: str) -> str:
-    """A name that begins with `prefix`, cut where the whole would get too long."""
+    """A name that begins with `prefix`, truncated where the whole would be too long."""
     return prefix[:MAX_PREFIX] + make_suffix(seed)
 
 

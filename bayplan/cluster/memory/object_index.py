@@ -1,7 +1,7 @@
-"""Object index: the objects of a cluster by kind, namespace and name, and who is told of changes.
+"""Object index: the objects of a cluster by kind, namespace and name, with change notification.
 
-The read side of a cluster: what the scheduler sees as its `Lister`. Whoever owns the objects puts them in and takes
-them out.
+The read side of a cluster: the scheduler's `Lister`. The owner of the objects adds and removes
+them.
 """
 
 from __future__ import annotations
@@ -22,55 +22,57 @@ UNVERSIONED_KINDS = frozenset({"Pod", "Node"})
 
 
 class WatchHandler(Protocol):
-    """Whoever wants to know what happens in the cluster; called at once, within the change."""
+    """Receives changes of the cluster, synchronously."""
 
     def on_add(self, obj: Any) -> None:
-        """`obj` is new."""
+        """`obj` was added."""
 
     def on_update(self, old: Any, new: Any) -> None:
-        """`new` took the place of `old`."""
+        """`new` replaced `old`."""
 
     def on_delete(self, obj: Any) -> None:
-        """`obj` is gone."""
+        """`obj` was deleted."""
 
 
 class Later(Protocol):
-    """Where things are put that are to be done in a while; `Timers` is one."""
+    """Sets timers; `Timers` implements it."""
 
     def after(self, seconds: float, action: Callable[[], None]) -> object:
-        """Do `action` in `seconds`."""
+        """Run `action` in `seconds`."""
 
 
 class Cluster(Protocol):
-    """What controllers see of a cluster, and how they change it."""
+    """The controllers' view of a cluster, with their operations."""
 
     def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
         """All objects of `kind`, in `namespace` when given."""
 
     def get(self, kind: str, namespace: str, name: str) -> Any | None:
-        """One object, or None; cluster-wide kinds have the namespace ""."""
+        """One object, or None; cluster-scoped kinds have the namespace ""."""
 
     def was_deleted(self, kind: str, namespace: str, name: str) -> bool:
-        """Whether an object of that name was there once and went."""
+        """Whether an object of that name existed and was deleted."""
 
     def add(self, obj: AnyObject) -> AnyObject:
         """Store a new object and return it as stored; ConflictError if the name is taken."""
 
     def update(self, obj: AnyObject) -> AnyObject:
-        """Put `obj` in the place of the one with its name and return it as stored.
+        """Replace the object of the same name and return it as stored.
 
-        NotFoundError if there is none, ConflictError if that one was changed by somebody else.
+        Raises NotFoundError if there is none, ConflictError if it was changed since `obj` was read.
         """
 
     def delete(self, obj: ClusterObject, grace_s: float = 0) -> None:
-        """Remove the object with the kind and name of `obj`; a pod that runs goes after `grace_s` seconds."""
+        """Delete the object with the kind and name of `obj`; a running pod is removed after
+        `grace_s` seconds."""
 
 
 class ObjectIndex:
-    """Objects by kind and name, in the order in which they came. Objects are immutable."""
+    """Objects by kind and name, in insertion order. Objects are immutable."""
 
     remembers_deaths = True
-    """Whether `was_deleted` can be asked: not for a cluster that lives long, where the names would pile up."""
+    """Whether `was_deleted` is supported: not in a long-lived cluster, where the names would
+    accumulate."""
 
     def __init__(self) -> None:
         self._log = ObjectLog()
@@ -79,10 +81,11 @@ class ObjectIndex:
         self._deaths: Counter[tuple[str, str, str]] = Counter()
 
     def watch(self, handler: WatchHandler, replay: bool = True) -> None:
-        """Tell `handler` of everything there is (unless not to `replay` it), then of every change.
+        """Notify `handler` of all existing objects (unless `replay` is False), then of every change.
 
-        Pods come last and those that run before those that wait, so that whoever schedules knows
-        the whole cluster when the first waiting pod arrives. Handlers are told in the order in which they came.
+        Pods come last and running ones before pending ones, so that the scheduler has the whole
+        cluster when the first pending pod arrives. Handlers are called in the order of
+        registration.
         """
         if replay:
             for obj in list(self._in_order()):
@@ -97,32 +100,33 @@ class ObjectIndex:
         return [obj for obj in objects.values() if obj.namespace == namespace]
 
     def get(self, kind: str, namespace: str, name: str) -> Any | None:
-        """One object, or None; cluster-wide kinds have the namespace ""."""
+        """One object, or None; cluster-scoped kinds have the namespace ""."""
         return self._objects.get(kind, {}).get((namespace, name))
 
     @property
     def version(self) -> int:
-        """Changes whenever an object other than a pod or a node does."""
+        """Changes with every change of an object other than a pod or a node."""
         return self._log.version
 
     def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
-        """Objects other than pods and nodes that came, changed or went after `version`; None: not known any more."""
+        """Objects other than pods and nodes that were added, changed or deleted after `version`;
+        None: no longer recorded."""
         return self._log.since(version)
 
     def count(self, kind: str) -> int:
-        """How many objects of `kind` there are."""
+        """The number of objects of `kind`."""
         return len(self._objects.get(kind, {}))
 
     def kinds(self) -> Iterable[str]:
-        """The kinds of the objects that are, or were, there."""
+        """The kinds of current and deleted objects."""
         return tuple(self._objects)
 
     def was_deleted(self, kind: str, namespace: str, name: str) -> bool:
-        """Whether an object of that name was there once and went."""
+        """Whether an object of that name existed and was deleted."""
         return self._deaths[kind, namespace, name] > 0
 
     def put_in(self, obj: ClusterObject) -> None:
-        """There is a new object, or another state of one that was there; those who watch are told."""
+        """Add or replace an object and notify the watchers."""
         objects = self._objects.setdefault(obj.kind, {})
         old = objects.get((obj.namespace, obj.name))
         objects[obj.namespace, obj.name] = obj
@@ -134,7 +138,7 @@ class ObjectIndex:
                 handler.on_update(old, obj)
 
     def take_out(self, obj: ClusterObject) -> None:
-        """An object is gone; those who watch are told."""
+        """Remove an object and notify the watchers."""
         del self._objects[obj.kind][obj.namespace, obj.name]
         if self.remembers_deaths:
             self._deaths[obj.kind, obj.namespace, obj.name] += 1

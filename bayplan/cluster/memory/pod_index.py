@@ -1,4 +1,4 @@
-"""Pod index: which pods there are, which controller they belong to, and how far they are."""
+"""Pod index: pods by name and controller, with their phase."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ OwnerKey = tuple[str, str, str]
 
 @dataclass(slots=True)
 class OwnedPods:
-    """The pods of one controller, by name. Finished ones are only counted, and stay so when they are deleted."""
+    """The pods of one controller, by name. Finished ones are only counted, also after their
+    deletion."""
 
     active: dict[str, Pod] = field(default_factory=dict)
     leaving: dict[str, Pod] = field(default_factory=dict)
     succeeded: int = 0
     failed: int = 0
     done_indexes: set[int] = field(default_factory=set)
-    """Numbers of the pods of an indexed job that succeeded."""
+    """Indexes of the pods of an indexed job that succeeded."""
 
     def put(self, pod: Pod) -> None:
-        """Keep or count a pod, as far as it is; one of its name is kept no longer."""
+        """Add or count a pod according to its phase; an earlier one of its name is dropped."""
         if pod.name in self.active or pod.name in self.leaving:
             self.drop(pod.name)
         if not pod.is_finished:
@@ -40,7 +41,7 @@ class OwnedPods:
             self.failed += 1
 
     def drop(self, name: str) -> None:
-        """Keep the pod no longer."""
+        """Remove the pod."""
         self.active.pop(name, None)
         self.leaving.pop(name, None)
 
@@ -53,8 +54,8 @@ class OwnedPods:
 class PodIndex:
     """Pods by name and by controller.
 
-    A controller is told by kind and name, not by uid: manifests often come without uids, and
-    two controllers of one kind and name cannot be there at a time.
+    A controller is identified by kind and name, not by uid: manifests often have no uids, and two
+    controllers of one kind and name cannot exist at a time.
     """
 
     def __init__(self, pods: Iterable[Pod] = ()) -> None:
@@ -68,7 +69,7 @@ class PodIndex:
             self.add(pod)
 
     def add(self, pod: Pod) -> None:
-        """A pod came, or changed."""
+        """Add or update a pod."""
         key = pod.namespace, pod.name
         before = self._pods.get(key)
         self._pods[key] = pod
@@ -77,11 +78,11 @@ class PodIndex:
             self._leave(before, owner)
         if owner is None:
             self._orphans[pod.namespace][pod.name] = pod
-        elif before is None or not before.is_finished:  # one that is finished was counted
+        elif before is None or not before.is_finished:  # a finished one was counted
             self._owned[owner].put(pod)
 
     def _leave(self, before: Pod, owner: OwnerKey | None) -> None:
-        """A pod may belong to another than before."""
+        """Handle a change of the pod's controller."""
         former = self.owner_of(before)
         if former is not None and former != owner:
             self._owned[former].drop(before.name)
@@ -89,7 +90,7 @@ class PodIndex:
             self._orphans[before.namespace].pop(before.name, None)
 
     def remove(self, pod: Pod) -> None:
-        """A pod is gone."""
+        """Remove a pod."""
         owner = self.owner_of(pod)
         self._pods.pop((pod.namespace, pod.name), None)
         self._adopted.pop((pod.namespace, pod.name), None)
@@ -102,14 +103,15 @@ class PodIndex:
         return self._pods.get((namespace, name))
 
     def owner_of(self, pod: Pod) -> OwnerKey | None:
-        """The controller the pod names, or that took it on; None when there is none."""
+        """The controller that owns or adopted the pod; None for none."""
         owner = pod.controller
         if owner is None:
             return self._adopted.get((pod.namespace, pod.name))
         return owner.kind, pod.namespace, owner.name
 
     def owned_by(self, owner: KubeObject, selector: LabelSelector | None = None) -> OwnedPods:
-        """The pods of `owner`: those that name it, and those without owner that it picked when first asked for."""
+        """The pods of `owner`: those it owns, and orphans that its selector matched at the first
+        call."""
         key = (owner.kind, owner.namespace, owner.name)
         if selector is not None and not selector.is_empty and key not in self._searched:
             self._searched.add(key)
@@ -122,18 +124,18 @@ class PodIndex:
         return self._owned[key]
 
     def take_adopted(self) -> list[Pod]:
-        """The pods that were taken on since this was last asked."""
+        """The pods adopted since the last call."""
         adopted, self._newly_adopted = self._newly_adopted, []
         return adopted
 
     def forget_owner(self, key: OwnerKey) -> list[Pod]:
-        """A controller is gone: the pods it leaves behind."""
+        """Remove a controller and return its remaining pods."""
         self._searched.discard(key)
         return list(self._owned.pop(key, ()))
 
 
 def is_active(pod: Pod) -> bool:
-    """Whether the pod counts as one of its controller's: neither finished nor on its way out."""
+    """Whether the pod counts for its controller: neither finished nor terminating."""
     return not pod.is_finished and not pod.is_terminating
 
 

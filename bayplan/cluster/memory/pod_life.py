@@ -1,6 +1,6 @@
-"""Pod life: what the API server and the kubelet write in a pod's status along its way.
+"""Pod life: the statuses that the API server and the kubelet write.
 
-Equal statuses are one object: pods that were bound in the same second share theirs.
+Equal statuses are one object: pods bound in the same second share theirs.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ PREEMPTION = "PreemptionByScheduler"
 
 
 def timestamp(clock: Clock, later_s: float = 0) -> str:
-    """The time of the clock, or some seconds later, as Kubernetes writes it: whole seconds."""
+    """The time of the clock, or some seconds later, in Kubernetes' format: whole seconds."""
     moment: datetime = clock.now() + timedelta(seconds=later_s)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def running(pod: Pod, now: str) -> PodStatus:
-    """The status of a pod that was just bound: scheduled, started, its nomination over."""
+    """The status of a pod that was just bound: scheduled, started, without a nomination."""
     status = pod.status
     scheduled = PodCondition(type=POD_SCHEDULED, status="True", observed_generation=pod.generation)
     others = (c for c in status.conditions or () if c.type != POD_SCHEDULED)
@@ -41,7 +41,7 @@ def running(pod: Pod, now: str) -> PodStatus:
 
 
 def disrupted(pod: Pod, preemptor: Pod) -> PodStatus:
-    """The status of a pod that is pushed out."""
+    """The status of a preempted pod."""
     message = f"{preemptor.scheduler_name}: preempting to accommodate a higher priority pod"
     condition = PodCondition(
         type=DISRUPTION_TARGET,
@@ -55,12 +55,12 @@ def disrupted(pod: Pod, preemptor: Pod) -> PodStatus:
 
 
 def finished(pod: Pod) -> PodStatus:
-    """The status of a pod that ran to its end."""
+    """The status of a succeeded pod."""
     return shared(replace(pod.status, phase="Succeeded"))
 
 
 def preempted_event(victim: Pod, preemptor: Pod) -> PodEvent:
-    """What people are told about a pod that is pushed out."""
+    """The event of a preempted pod."""
     return PodEvent(
         regarding=victim,
         type="Normal",

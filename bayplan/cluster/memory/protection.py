@@ -1,4 +1,4 @@
-"""Protection: claims that pods on nodes use, and volumes that are bound, are deleted only when that is over.
+"""Protection: claims used by pods on nodes, and bound volumes, are deleted only after their use.
 
 Mirrors pkg/controller/volume/{pvcprotection,pvprotection}: until then the object is terminating.
 """
@@ -16,16 +16,17 @@ from .object_index import Cluster
 
 
 class Protection:
-    """Holds deletions back. Told of changes by `on_update` and `on_delete`; `run` deletes what nobody uses any more."""
+    """Delays deletions. Notified by `on_update` and `on_delete`; `run` deletes unused terminating
+    objects."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._leaving: dict[tuple[str, str, str], None] = {}
         self.is_due = False
-        """Whether something may have become free."""
+        """Whether an object may have become unused."""
 
     def delete(self, obj: PersistentVolume | PersistentVolumeClaim, now: str) -> None:
-        """Delete `obj` if nobody uses it, else say that it is on its way out since `now`."""
+        """Delete `obj` if it is unused, else mark it as terminating since `now`."""
         if not is_used(self._cluster, obj):
             self._cluster.delete(obj)
         elif not obj.is_terminating:
@@ -34,16 +35,16 @@ class Protection:
             self._cluster.update(replace(obj, metadata=metadata))
 
     def on_update(self, new: Any) -> None:
-        """A volume may not be bound any more."""
+        """Handle a volume that may no longer be bound."""
         self.is_due |= (new.kind, new.namespace, new.name) in self._leaving
 
     def on_delete(self, obj: Any) -> None:
-        """A pod uses its claims no longer."""
+        """Handle a pod that no longer uses its claims."""
         self._leaving.pop((obj.kind, obj.namespace, obj.name), None)
         self.is_due |= isinstance(obj, Pod) and bool(self._leaving)
 
     def run(self) -> None:
-        """Delete what is free by now."""
+        """Delete the unused terminating objects."""
         self.is_due = False
         for key in list(self._leaving):
             obj = self._cluster.get(*key)

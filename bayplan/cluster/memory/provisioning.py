@@ -1,8 +1,8 @@
-"""Provisioning: make volumes for claims, in a while and not always, as drivers do.
+"""Provisioning: create volumes for claims, with delay and failures, as drivers do.
 
-Plays the external provisioner of CSI (sig-storage-lib-external-provisioner): where a volume is made, what it is called,
-and that a claim whose volume cannot be made on the node of its pod is handed back to the scheduler. How long it takes
-and how often it fails is said by annotations of the StorageClass, else by `Provisioning`.
+Simulates the external provisioner of CSI (sig-storage-lib-external-provisioner): the topology and
+name of a volume, and the return of a claim to the scheduler when its volume cannot be created for
+the pod's node. Annotations of the StorageClass, else `Provisioning`, set delay and failures.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ ALWAYS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Provisioning:
-    """How volumes are made where the StorageClass does not say: after `delay_s`, and not always.
+    """Default behaviour of provisioners: after `delay_s`, with failures.
 
-    Of each claim the first `failures` attempts fail, of all others the share `failure_rate`, drawn by `seed`. After a
-    failure the claim is handed back to the scheduler (`reschedule`), or tried again on the same node (`retry`).
+    Of each claim the first `failures` attempts fail, of all others the share `failure_rate`,
+    sampled with `seed`. After a failure the claim is returned to the scheduler (`reschedule`), or
+    retried on the same node (`retry`).
     """
 
     delay_s: float = 0.0
@@ -58,7 +59,7 @@ class Provisioning:
     seed: int = 0
 
     def of(self, storage_class: StorageClass) -> Provisioning:
-        """These settings, with what the class says of itself laid on top."""
+        """These settings, overridden by the class's annotations."""
         notes, said = storage_class.annotations, self
         if DELAY in notes:
             said = replace_settings(said, delay_s=parse_duration(notes[DELAY]) or 0.0)
@@ -70,7 +71,7 @@ class Provisioning:
         return said
 
     def fails(self, claim: PersistentVolumeClaim, attempt: int) -> bool:
-        """Whether the attempt of that number fails; the same in every run."""
+        """Whether the attempt of that number fails; deterministic."""
         if attempt <= self.failures:
             return True
         return _chance(f"{self.seed}/{claim.uid}/{attempt}") < self.failure_rate
@@ -83,7 +84,7 @@ def replace_settings(settings: Provisioning, **changes: float | int | str) -> Pr
 
 
 def parse_failures(text: str) -> tuple[int, float] | None:
-    """How many attempts fail at first, and which share of all; None when the text says neither."""
+    """The number of initial failures, and the failure share; None when the text is neither."""
     if text.isdecimal():
         return int(text), 0.0
     number = text.removesuffix("%")
@@ -94,7 +95,7 @@ def parse_failures(text: str) -> tuple[int, float] | None:
 
 
 def provisioning_problems(annotations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the annotations of a StorageClass that cannot be understood, and what is wrong with each."""
+    """Yield the invalid annotations of a StorageClass with their faults."""
     delay = annotations.get(DELAY)
     if delay is not None and parse_duration(delay) is None:
         yield DELAY, f'{EXPECTED}; got "{delay}"'
@@ -110,10 +111,10 @@ def provisioning_problems(annotations: Mapping[str, str]) -> Iterator[tuple[str,
 
 
 class Provisioner:
-    """The provisioners of all drivers. One attempt per claim is under way at a time.
+    """The provisioners of all drivers. One attempt per claim runs at a time.
 
-    `done` is called when an attempt has ended at a later moment. Without `timers` nothing takes time, and nothing is
-    tried again by itself.
+    `done` is called when an attempt ended at a later moment. Without `timers` attempts take no
+    time, and there are no retries.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class Provisioner:
         self._room_of: dict[str, tuple[CSIStorageCapacity, int]] = {}
 
     def provision(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> None:
-        """See to it that the claim gets a volume, unless that is under way or nobody makes volumes of its class."""
+        """Provision a volume for the claim, unless that is running or its class has no provisioner."""
         if storage_class.provisioner in ("", NO_PROVISIONER) or claim.uid in self._under_way:
             return
         driver = driver_of(storage_class)
@@ -143,7 +144,7 @@ class Provisioner:
         self._later(self._settings.of(storage_class).delay_s, claim)
 
     def reclaim(self, volume: PersistentVolume) -> None:
-        """A volume was deleted: what it took up is free again."""
+        """Return the capacity of a deleted volume."""
         room, size_bytes = self._room_of.pop(volume.name, (None, 0))
         stored = room and self._cluster.get(room.kind, room.namespace, room.name)
         if stored is not None:
@@ -162,7 +163,7 @@ class Provisioner:
             self._attempt(claim, node_name)
 
     def _attempt(self, begun: PersistentVolumeClaim, node_name: str) -> None:
-        """Make the volume now, or fail."""
+        """Create the volume now, or fail."""
         self._under_way.discard(begun.uid)
         claim = self._cluster.get(begun.kind, begun.namespace, begun.name)
         if (
@@ -171,14 +172,14 @@ class Provisioner:
             or claim.is_terminating
             or claim.spec.volume_name
         ):
-            return  # nobody needs the volume any more
+            return  # the volume is no longer needed
         storage_class = self._cluster.get("StorageClass", "", claim.storage_class_name)
         if storage_class is None:
             return
         selected = claim.annotations.get(SELECTED_NODE, "")
         if selected != node_name or (storage_class.waits_for_consumer and not selected):
             if selected:
-                self.provision(claim, storage_class)  # on the node it is wanted on by now
+                self.provision(claim, storage_class)  # for the node selected now
             return
         self._attempts[claim.uid] += 1
         number, settings = self._attempts[claim.uid], self._settings.of(storage_class)
@@ -200,7 +201,7 @@ class Provisioner:
         self._cluster.add(volume)
 
     def _fail(self, claim: PersistentVolumeClaim, settings: Provisioning, number: int) -> None:
-        """Hand the claim back to the scheduler; one that no scheduler waits for is tried again after a while."""
+        """Return the claim to the scheduler; an immediate claim is retried after a delay."""
         if settings.on_failure == RESCHEDULE and SELECTED_NODE in claim.annotations:
             notes = {k: v for k, v in claim.annotations.items() if k != SELECTED_NODE}
             self._cluster.update(
@@ -208,7 +209,7 @@ class Provisioner:
             )
             return
         if self._timers is None or settings.failure_rate >= ALWAYS:
-            return  # it would fail until the end of time
+            return  # it would fail for ever
         pause_s = min(FIRST_RETRY_S * 2 ** min(number - 1, 10), LAST_RETRY_S)
         self._under_way.add(claim.uid)
         self._later(settings.delay_s + pause_s, claim)
@@ -217,7 +218,7 @@ class Provisioner:
 def make_volume(
     claim: PersistentVolumeClaim, storage_class: StorageClass, where: topology.Place
 ) -> PersistentVolume:
-    """The volume that a driver makes for the claim, kept for it from the start."""
+    """The volume that a driver creates for the claim, bound to it from the start."""
     driver, name = driver_of(storage_class), f"pvc-{claim.uid}"
     requests = claim.spec.resources.requests if claim.spec.resources else None
     spec = PersistentVolumeSpec(
@@ -238,5 +239,5 @@ def make_volume(
 
 
 def _chance(seed: str) -> float:
-    """A number from 0 to below 1 that is always the same for `seed`."""
+    """A deterministic number from 0 to below 1 for `seed`."""
     return int.from_bytes(blake2b(seed.encode(), digest_size=8).digest()) / 2**64

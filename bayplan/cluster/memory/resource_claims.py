@@ -1,7 +1,7 @@
-"""Resource claims: make the claims that pods have templates for, and take back what nobody uses any more.
+"""Resource claims: create claims from templates, and deallocate unused ones.
 
-Mirrors pkg/controller/resourceclaim/controller.go. What the input holds stays: a claim gives its devices back when
-the last pod that uses it ends or goes while the cluster is watched.
+Mirrors pkg/controller/resourceclaim/controller.go. Objects of the input stay: a claim is
+deallocated when the last pod that uses it ends or is deleted while the cluster is watched.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Key = tuple[str, str]
 
 
 class ClaimController:
-    """The claims of one cluster. Watches it, and notes what happens; `run` does what follows from it."""
+    """The claims of one cluster. Watches it and records changes; `run` does the resulting work."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -40,10 +40,10 @@ class ClaimController:
         self._waiting: dict[Key, dict[Key, None]] = {}
         self._made_for: dict[str, dict[Key, None]] = {}
 
-    # What happens
+    # Changes
 
     def on_add(self, obj: Any) -> None:
-        """A pod wants its claims, be it because their template came."""
+        """Record a pod that needs claims, or a new template."""
         match obj:
             case Pod() if obj.spec.resource_claims:
                 self._pods[obj.namespace, obj.name] = None
@@ -56,7 +56,7 @@ class ClaimController:
                         made[obj.namespace, obj.name] = None
 
     def on_update(self, old: Any, new: Any) -> None:
-        """A pod that ends uses its claims no longer; one that was bound by somebody else begins to."""
+        """Record a finished pod, which no longer uses its claims, or one bound by another scheduler."""
         match new:
             case Pod() if new.spec.resource_claims or new.uid in self._made_for:
                 if is_done(new):
@@ -65,7 +65,7 @@ class ClaimController:
                     self._pods[new.namespace, new.name] = None
 
     def on_delete(self, obj: Any) -> None:
-        """A pod that went uses its claims no longer, and those that were made for it go with it."""
+        """Record a deleted pod, whose claims are released, and its generated ones deleted."""
         match obj:
             case Pod() if obj.spec.resource_claims or obj.uid in self._made_for:
                 self._note_claims_of(obj)
@@ -77,7 +77,7 @@ class ClaimController:
                 self._claims[pod.namespace, entry.resource_claim_name] = None
 
     def run(self) -> None:
-        """Do what follows from what was noted, until nothing is left to do."""
+        """Do the recorded work until nothing is left."""
         while self._pods or self._claims:
             pods, self._pods = self._pods, {}
             for key in pods:
@@ -87,7 +87,7 @@ class ClaimController:
                 self._sync_claim(self._cluster.get(CLAIM, *key))
 
     def delete(self, claim: ResourceClaim, now: str) -> None:
-        """Delete a claim as a user does: one that is in use is on its way out from `now` on."""
+        """Delete a claim as a user does: one in use is terminating from `now` on."""
         if claim.is_terminating:
             return
         if FINALIZER not in (claim.metadata.finalizers or ()) and not claim.status.reserved_for:
@@ -101,7 +101,7 @@ class ClaimController:
     # Pods
 
     def _sync_pod(self, pod: Pod | None) -> None:
-        """Make the claims that the pod lacks; a pod that is on a node uses what it has."""
+        """Create the missing claims of the pod; a pod with a node reserves its claims."""
         if pod is None or pod.is_terminating or is_done(pod):
             return
         made: dict[str, str] = {}
@@ -120,7 +120,8 @@ class ClaimController:
             self._reserve(pod)
 
     def _lacks(self, pod: Pod, entry: PodResourceClaim) -> bool:
-        """Whether the claim for an entry was never made, or is gone; one that is not needed is not lacking."""
+        """Whether the claim for an entry was never created, or is gone; one that is not needed is
+        not missing."""
         for status in pod.status.resource_claim_statuses or ():
             if status.name == entry.name:
                 if status.resource_claim_name is None:
@@ -142,7 +143,7 @@ class ClaimController:
         return self._cluster.add(make_claim(pod, entry, template))
 
     def _reserve(self, pod: Pod) -> None:
-        """Let a pod that somebody else put on a node use its claims."""
+        """Reserve the claims of a pod that another scheduler bound."""
         names = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses or ()}
         for entry in pod.spec.resource_claims or ():
             name = entry.resource_claim_name or names.get(entry.name)
@@ -158,7 +159,7 @@ class ClaimController:
     # Claims
 
     def _sync_claim(self, claim: ResourceClaim | None) -> None:
-        """Forget users that are gone; without any, devices are given back, and a claim made for a pod goes."""
+        """Remove missing consumers; without any, deallocate, and delete a claim generated for a pod."""
         if claim is None:
             return
         users = claim.status.reserved_for or ()
@@ -183,7 +184,7 @@ class ClaimController:
         return pod is not None and pod.uid == user.uid and not is_done(pod)
 
     def _is_orphan(self, claim: ResourceClaim) -> bool:
-        """Whether the pod that the claim was made for needs it no longer."""
+        """Whether the pod of a generated claim no longer needs it."""
         for owner in claim.owner_references:
             if owner.controller and owner.kind == "Pod":
                 pod = self._cluster.get("Pod", claim.namespace, owner.name)
@@ -201,7 +202,7 @@ class ClaimController:
 
 
 def is_done(pod: Pod) -> bool:
-    """Whether the pod will not run (any more)."""
+    """Whether the pod will not run (again)."""
     return pod.is_finished or (pod.is_terminating and not pod.node_name)
 
 

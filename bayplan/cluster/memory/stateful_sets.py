@@ -1,4 +1,4 @@
-"""Stateful sets: what makes each of their pods itself: its number and its storage.
+"""Stateful sets: ordinals and claims of their pods.
 
 Mirrors pkg/controller/statefulset/stateful_set_utils.go.
 """
@@ -20,12 +20,12 @@ POD_INDEX = "apps.kubernetes.io/pod-index"
 
 
 def identity_labels(name: str, ordinal: int) -> dict[str, str]:
-    """The labels by which one pod of the set can be picked."""
+    """The labels that select one pod of the set."""
     return {POD_NAME: name, POD_INDEX: str(ordinal)}
 
 
 def beyond(stateful_set: StatefulSet, ordinals: range, pods: Iterable[Pod]) -> list[Pod]:
-    """The pods whose number is not among `ordinals`, the last one first."""
+    """The pods whose ordinal is not among `ordinals`, the last one first."""
     found = []
     for pod in pods:
         number = pod.name.removeprefix(f"{stateful_set.name}-")
@@ -35,7 +35,7 @@ def beyond(stateful_set: StatefulSet, ordinals: range, pods: Iterable[Pod]) -> l
 
 
 def make_claims(stateful_set: StatefulSet, ordinal: int) -> dict[str, PersistentVolumeClaim]:
-    """The claims of the pod with that number, by the name of the template."""
+    """The claims of the pod with that ordinal, by the name of the template."""
     selector = stateful_set.spec.selector
     labels = (selector.match_labels if selector else None) or {}
     claims = {}
@@ -53,7 +53,7 @@ def make_claims(stateful_set: StatefulSet, ordinal: int) -> dict[str, Persistent
 def make_spec(
     template: PodTemplateSpec, claims: dict[str, PersistentVolumeClaim]
 ) -> PodSpec | None:
-    """The template's spec with the claims as volumes; None where there is nothing to change."""
+    """The template's spec with the claims as volumes; None without a change."""
     if not claims:
         return None
     volumes = [

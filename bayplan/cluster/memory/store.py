@@ -1,7 +1,7 @@
-"""Store: the objects of a cluster by kind, namespace and name, and who is told of changes.
+"""Store: the objects of a cluster by kind, namespace and name, with change notification.
 
-Plays the part of the API server: gives out uids and resource versions, refuses a second object
-of the same name, binds pods. The scheduler sees it as its `Lister` and its `Client`.
+Acts as the API server: assigns uids and resource versions, rejects a second object of the same
+name, binds pods. The scheduler uses it as its `Lister` and its `Client`.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ NOTHING: dict[tuple[str, str], Any] = {}
 
 
 class MemoryCluster(ObjectIndex):
-    """A cluster within the process. Objects are immutable; a change puts another in their place.
+    """A cluster within the process. Objects are immutable; a change replaces them.
 
-    Lists are in the order in which objects were added. With a `clock` pods start when they are bound, and their status
-    says so. With `timers`, too, a pod that is deleted has its grace period; without, it goes at once.
+    Lists are in insertion order. With a `clock`, pods start when they are bound, and their status
+    says so. With `timers`, too, a deleted pod has its grace period; without, it is removed at once.
     """
 
     def __init__(self, clock: Clock | None = None, timers: Later | None = None) -> None:
-        assert timers is None or clock is not None, "timers go by a clock"
+        assert timers is None or clock is not None, "timers need a clock"
         super().__init__()
         self._clock = clock
         self._timers = timers
         self.evictions: list[tuple[Pod, Pod]] = []
-        """Who was evicted, and for whom."""
+        """The evicted pods with their preemptors."""
         self.events: list[PodEvent] = []
-        """What the scheduler said about pods, in order."""
+        """The scheduler's events about pods, in order."""
         self._last_resource_version = 0
 
     def add(self, obj: AnyObject) -> AnyObject:
         """Store a new object and return it with its uid and resource version.
 
-        An object that has these already keeps them; one that only says how its name begins gets
-        a name. Raises ConflictError if the name is taken.
+        An object that has these already keeps them; one with a generateName gets a name. Raises
+        ConflictError if the name is taken.
         """
         if not obj.name:
             obj = self._with_name(obj)
@@ -63,34 +63,36 @@ class MemoryCluster(ObjectIndex):
         return stored
 
     def update(self, obj: AnyObject) -> AnyObject:
-        """Put `obj` in the place of the one with its name and return it as stored.
+        """Replace the object of the same name and return it as stored.
 
-        Raises NotFoundError if there is none and ConflictError if that one has another uid, or, other than a pod or a
-        node, another resource version: whoever wrote it knew more.
+        Raises NotFoundError if there is none and ConflictError if that one has another uid, or, for
+        kinds other than pods and nodes, another resource version: it was changed since `obj` was
+        read.
         """
         old = self._find(obj)
         if obj.kind not in UNVERSIONED_KINDS and obj.resource_version not in (
             "",
             old.resource_version,
         ):
-            raise ConflictError(f"{describe(obj)} was changed by somebody else")
+            raise ConflictError(f"{describe(obj)} was changed since it was read")
         changes = {"uid": old.uid, "resource_version": self._next_resource_version()}
         stored = _with_meta(obj, changes)
         self.put_in(stored)
         return stored
 
     def create(self, obj: AnyObject) -> AnyObject:
-        """The same as `add`, under the name that a client of the API uses."""
+        """The same as `add`, under the API client's name."""
         return self.add(obj)
 
     def update_status(self, obj: AnyObject) -> AnyObject:
-        """Put the status of `obj` in the place of that of the one with its name; otherwise as `update`."""
+        """Replace the status of the object with the name of `obj`; otherwise as `update`."""
         return self.update(obj)
 
     def delete(self, obj: ClusterObject, grace_s: float = 0) -> None:
-        """Remove the object with the kind and name of `obj`; raises as `update` does.
+        """Delete the object with the kind and name of `obj`; raises as `update` does.
 
-        A pod that runs goes after `grace_s` seconds, if the cluster has timers, and is terminating until then.
+        A running pod is removed after `grace_s` seconds, if the cluster has timers, and is
+        terminating until then.
         """
         old = self._find(obj)
         if isinstance(old, Pod) and grace_s > 0 and self._timers is not None:
@@ -102,14 +104,14 @@ class MemoryCluster(ObjectIndex):
         self.take_out(old)
 
     def bind(self, pod: Pod, node_name: str) -> None:
-        """Put the pod on a node.
+        """Bind the pod to a node.
 
-        Raises NotFoundError if pod or node is gone, ConflictError if the pod is elsewhere already
-        or on its way out.
+        Raises NotFoundError if pod or node is gone, ConflictError if the pod has another node
+        already or is terminating.
         """
         stored = self._find(pod)
         if ("", node_name) not in self._objects.get("Node", ()):
-            raise NotFoundError(f'Node "{node_name}" is not there')
+            raise NotFoundError(f'Node "{node_name}" not found')
         if stored.is_terminating:
             raise ConflictError(f"{describe(pod)} is being deleted")
         if stored.node_name:
@@ -123,7 +125,8 @@ class MemoryCluster(ObjectIndex):
             handler.on_update(stored, bound)
 
     def evict(self, victim: Pod, preemptor: Pod) -> None:
-        """Delete `victim`, with its grace period, to make room for `preemptor`; one that is going already is fine."""
+        """Delete `victim`, with its grace period, for `preemptor`; a terminating one is left as it
+        is."""
         stored = self.get("Pod", victim.namespace, victim.name)
         if stored is None or stored.is_terminating or stored.uid != victim.uid:
             return
@@ -138,7 +141,8 @@ class MemoryCluster(ObjectIndex):
     def patch_status(
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
     ) -> None:
-        """Set a condition of the pod and its nominated node, each unless None; nothing new is not written."""
+        """Set a condition of the pod and its nominated node, each unless None; an unchanged status
+        is not written."""
         stored = self.get("Pod", pod.namespace, pod.name)
         if stored is None:
             return
@@ -158,17 +162,17 @@ class MemoryCluster(ObjectIndex):
                 handler.on_update(stored, patched)
 
     def record_event(self, event: PodEvent) -> None:
-        """Keep the event."""
+        """Record the event."""
         self.events.append(event)
 
     def clear_nomination(self, pod: Pod) -> None:
-        """Take the nominated node out of the pod's status."""
+        """Clear the nominated node in the pod's status."""
         stored = self.get("Pod", pod.namespace, pod.name)
         if stored is not None and stored.nominated_node_name:
             self.update(stored.with_status(replace(stored.status, nominated_node_name="")))
 
     def _terminate(self, pod: Pod, grace_s: float) -> None:
-        """Say that the pod is on its way out, and remove it in `grace_s` seconds."""
+        """Mark the pod as terminating, and remove it in `grace_s` seconds."""
         assert self._timers is not None
         assert self._clock is not None
         leaves = pod_life.timestamp(self._clock, grace_s)
@@ -184,22 +188,22 @@ class MemoryCluster(ObjectIndex):
     def _find(self, obj: AnyObject) -> AnyObject:
         stored = self._objects.get(obj.kind, NOTHING).get((obj.namespace, obj.name))
         if stored is None:
-            raise NotFoundError(f"{describe(obj)} is not there")
+            raise NotFoundError(f"{describe(obj)} not found")
         if obj.uid and obj.uid != stored.uid:
             raise ConflictError(f"{describe(obj)} was replaced by another of the same name")
         return cast(AnyObject, stored)
 
     def _with_name(self, obj: AnyObject) -> AnyObject:
-        """The object with a name that begins as it asks for."""
+        """The object with a generated name."""
         prefix = getattr(getattr(obj, "metadata", obj), "generate_name", "")
-        assert prefix, "an object without a name says how its name begins"
+        assert prefix, "an object without a name has a generateName"
         seeds = (f"{obj.kind}/{obj.namespace}/{prefix}/{number}" for number in count())
         names = (make_name(prefix, seed) for seed in seeds)
         free = (name for name in names if self.get(obj.kind, obj.namespace, name) is None)
         return _with_meta(obj, {"name": next(free)})
 
     def _new_uid(self, obj: ClusterObject) -> str:
-        """The uid that this name always gets; one that lived before counts its lives."""
+        """The deterministic uid of this name; a recreated object counts its incarnations."""
         path = f"{obj.kind}/{obj.namespace}/{obj.name}"
         lives = self._deaths[obj.kind, obj.namespace, obj.name]
         return str(uuid5(NAMESPACE_OF_UIDS, f"{path}#{lives}" if lives else path))
@@ -209,13 +213,13 @@ class MemoryCluster(ObjectIndex):
         return str(self._last_resource_version)
 
     def _skip_resource_version(self, given: str) -> None:
-        """Keep versions that came with the input from being given out again."""
+        """Skip the resource versions of the input."""
         if given.isdecimal():
             self._last_resource_version = max(self._last_resource_version, int(given))
 
 
 def describe(obj: ClusterObject) -> str:
-    """The object as people name it: `Pod "default/web-0"`."""
+    """The object as named in messages: `Pod "default/web-0"`."""
     return f'{obj.kind} "{obj.key}"'
 
 

@@ -1,8 +1,8 @@
-"""Topology: where a volume can be made, and from where it can be reached then.
+"""Topology: where a volume can be created, and the nodes that can reach it.
 
-Plays pkg/controller/topology.go of the CSI external-provisioner: a volume is made in the topology segment of the node
-that was selected, or, when no pod is waited for, in one that is picked by the name of the claim, so that the claims of
-a StatefulSet spread.
+Simulates pkg/controller/topology.go of the CSI external-provisioner: a volume is created in the
+topology segment of the selected node, or, without a pod, in one chosen by the name of the claim, so
+that the claims of a StatefulSet spread.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from ...api.storage import (
 from .object_index import Cluster
 
 Segment = tuple[tuple[str, str], ...]
-"""Labels and their values that tell one part of the cluster from another."""
+"""Labels and values that identify a part of the cluster."""
 
 _NUMBERED = re.compile(r"(.*)-(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a volume is made: from which nodes it is reached (None: all), and out of which room it is taken."""
+    """The topology of a new volume: the nodes that reach it (None: all), and the capacity it is
+    taken from."""
 
     selector: NodeSelector | None
     room: CSIStorageCapacity | None = None
@@ -46,7 +47,7 @@ def find_place(
     claim: PersistentVolumeClaim,
     node_name: str,
 ) -> Place | None:
-    """Where the volume of `claim` can be made: for the node that was selected, if one was; None: nowhere."""
+    """The topology for the volume of `claim`: for the selected node, if any; None: impossible."""
     node = cluster.get("Node", "", node_name) if node_name else None
     if node_name and node is None:
         return None
@@ -64,7 +65,7 @@ def find_place(
 
 
 def with_room(room: CSIStorageCapacity, more_bytes: int) -> CSIStorageCapacity:
-    """The capacity with so much more, or less, of it; no volume can be larger than what is left."""
+    """The capacity changed by an amount; the maximum volume size is limited to the rest."""
     left = None
     if room.capacity is not None:
         left = max(parse_value(room.capacity) + more_bytes, 0)
@@ -78,7 +79,7 @@ def with_room(room: CSIStorageCapacity, more_bytes: int) -> CSIStorageCapacity:
 def _segments(
     cluster: Cluster, storage_class: StorageClass, nodes: Iterable[Node]
 ) -> list[Segment]:
-    """The distinct parts that the nodes are in and that the class allows, sorted."""
+    """The distinct segments of the nodes that the class allows, sorted."""
     found = set()
     for node in nodes:
         if not _is_allowed(storage_class.allowed_topologies, node.labels):
@@ -89,7 +90,8 @@ def _segments(
 
 
 def _topology_keys(cluster: Cluster, storage_class: StorageClass, node: Node) -> list[str]:
-    """The labels the driver goes by: as it says on the node, else those the class allows by, else the zone."""
+    """The driver's topology keys: from the node, else those of the class's topologies, else the
+    zone."""
     driver = driver_of(storage_class)
     csi_node = cluster.get("CSINode", "", node.name)
     for installed in csi_node.drivers if csi_node is not None else ():
@@ -101,7 +103,7 @@ def _topology_keys(cluster: Cluster, storage_class: StorageClass, node: Node) ->
 
 
 def _is_allowed(terms: Iterable[TopologySelectorTerm] | None, labels: Mapping[str, str]) -> bool:
-    """Whether volumes may be made for a node with these labels."""
+    """Whether volumes may be created for a node with these labels."""
     alternatives = [term.match_label_expressions or () for term in terms or ()]
     if not alternatives:
         return True
@@ -112,7 +114,7 @@ def _is_allowed(terms: Iterable[TopologySelectorTerm] | None, labels: Mapping[st
 
 
 def _tracks_room(cluster: Cluster, provisioner: str) -> bool:
-    """Whether the driver tells how much room it has."""
+    """Whether the driver reports its capacity."""
     driver = cluster.get("CSIDriver", "", provisioner)
     return driver is not None and bool(driver.spec.storage_capacity)
 
@@ -121,7 +123,7 @@ def _find_room(
     cluster: Cluster, storage_class: StorageClass, labels: Mapping[str, str], size_bytes: int
 ) -> CSIStorageCapacity | None:
     for room in cluster.list("CSIStorageCapacity"):
-        assert isinstance(room, CSIStorageCapacity), "the cluster keeps kinds apart"
+        assert isinstance(room, CSIStorageCapacity), "the cluster separates kinds"
         if room.storage_class_name != storage_class.name or room.node_topology is None:
             continue
         limit = room.limit_bytes
@@ -131,7 +133,8 @@ def _find_room(
 
 
 def _in_turn(segments: list[Segment], claim_name: str) -> list[Segment]:
-    """The segments, beginning with that of the claim: claims that differ by their number have one after the other."""
+    """The segments, starting with that of the claim: claims with consecutive ordinals get
+    consecutive ones."""
     if not segments:
         return []
     numbered = _NUMBERED.fullmatch(claim_name)
@@ -142,7 +145,7 @@ def _in_turn(segments: list[Segment], claim_name: str) -> list[Segment]:
 
 
 def _selector(segment: Segment) -> NodeSelector | None:
-    """Picks the nodes of the segment; one without labels is the whole cluster."""
+    """Selects the nodes of the segment; one without labels is the whole cluster."""
     if not segment:
         return None
     conditions = (Requirement(key=key, operator="In", values=(value,)) for key, value in segment)
@@ -152,6 +155,7 @@ def _selector(segment: Segment) -> NodeSelector | None:
 
 
 def driver_of(storage_class: StorageClass) -> str:
-    """The driver that makes the volumes of the class; of an in-tree kind, the one that took it over."""
+    """The driver that creates the volumes of the class; for an in-tree provisioner, its CSI
+    replacement."""
     plugin = PLUGIN_NAMED.get(storage_class.provisioner)
     return storage_class.provisioner if plugin is None else plugin.driver

@@ -1,7 +1,8 @@
-"""VolumeIndex: the volumes of a cluster by class and by claim, and which of them suits a claim best.
+"""VolumeIndex: the volumes of a cluster by class and by claim, and the best match for a claim.
 
 Mirrors pkg/controller/volume/persistentvolume/index.go and FindMatchingVolume of
-k8s.io/component-helpers/storage/volume/pv_helpers.go, as the volume controller calls it: without a node.
+k8s.io/component-helpers/storage/volume/pv_helpers.go, as the volume controller calls it: without a
+node.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ...api.storage import AVAILABLE, PersistentVolume, PersistentVolumeClaim
 ClaimKey = tuple[str, str]
 """Namespace and name."""
 Entry = tuple[int, int, str]
-"""Size in bytes, order of arrival, name."""
+"""Size in bytes, insertion order, name."""
 Shelf = tuple[str, tuple[str, ...]]
 """Class and access modes."""
 
@@ -23,7 +24,8 @@ Shelf = tuple[str, tuple[str, ...]]
 class VolumeIndex:
     """All volumes. `set` and `remove` keep it up to date.
 
-    Volumes that are kept for nobody stand on shelves, the smallest first: a claim takes the first that will do.
+    Unreserved volumes are sorted by size per class and access modes: a claim takes the first that
+    matches.
     """
 
     def __init__(self) -> None:
@@ -34,7 +36,7 @@ class VolumeIndex:
         self._free: dict[str, dict[tuple[str, ...], list[Entry]]] = {}
 
     def set(self, volume: PersistentVolume) -> None:
-        """A volume came, or changed."""
+        """Add or update a volume."""
         before = self._volumes.get(volume.name)
         if before is None:
             self._arrivals[volume.name] = next(self._numbers)
@@ -51,18 +53,18 @@ class VolumeIndex:
             insort(self._free.setdefault(class_name, {}).setdefault(modes, []), entry)
 
     def remove(self, name: str) -> None:
-        """A volume went."""
+        """Remove a volume."""
         self._take_out(self._volumes.pop(name))
         del self._arrivals[name]
 
     def kept_for(self, claim: ClaimKey) -> Iterable[str]:
-        """The names of the volumes that are kept for the claim of that name."""
+        """The names of the volumes reserved for the claim of that name."""
         return tuple(self._kept.get(claim, ()))
 
     def find(self, claim: PersistentVolumeClaim, only_kept: bool) -> PersistentVolume | None:
-        """The volume for `claim`: one that is kept for it, else (unless `only_kept`) the smallest that will do.
+        """The volume for `claim`: one reserved for it, else (unless `only_kept`) the smallest that matches.
 
-        Volumes with few access modes go before those with many, whatever their size.
+        Volumes with few access modes take precedence over those with many, regardless of size.
         """
         kept = [self._volumes[name] for name in self.kept_for((claim.namespace, claim.name))]
         prebound = [v for v in kept if v.is_bound_to(claim) and is_enough(v, claim)]
@@ -81,7 +83,7 @@ class VolumeIndex:
         return None if best is None else self._volumes[best[1][2]]
 
     def _first(self, shelf: list[Entry], claim: PersistentVolumeClaim) -> Entry | None:
-        """The first volume on the shelf that will do."""
+        """The first matching volume of a group."""
         for i in range(bisect_left(shelf, (claim.requested_bytes, -1, "")), len(shelf)):
             volume = self._volumes[shelf[i][2]]
             if (
@@ -93,7 +95,7 @@ class VolumeIndex:
         return None
 
     def _place(self, volume: PersistentVolume) -> tuple[ClaimKey | None, Shelf, Entry]:
-        """Whom the volume is kept for, on which shelf it stands otherwise, and where there."""
+        """The claim the volume is reserved for, else its group and its position there."""
         kept_for = volume.spec.claim_ref
         key = None if kept_for is None else (kept_for.namespace, kept_for.name)
         entry = volume.capacity_bytes, self._arrivals[volume.name], volume.name
@@ -109,7 +111,7 @@ class VolumeIndex:
 
 
 def is_enough(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume is large enough and of the right kind, whatever its class."""
+    """Whether the volume is large enough and of the right mode, regardless of its class."""
     wanted, offered = claim.spec, volume.spec
     return (
         volume.capacity_bytes >= claim.requested_bytes
@@ -122,5 +124,5 @@ def is_enough(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def _modes(volume: PersistentVolume) -> tuple[str, ...]:
-    """The access modes, each once, sorted."""
+    """The unique access modes, sorted."""
     return tuple(sorted(set(volume.spec.access_modes or ())))

@@ -1,8 +1,9 @@
-"""Volumes: bind claims to volumes, have volumes made, make the claims of ephemeral volumes, take back what is over.
+"""Volumes: bind claims to volumes, provision volumes, create ephemeral claims, and reclaim volumes.
 
-Mirrors pkg/controller/volume/persistentvolume/pv_controller.go and pkg/controller/volume/ephemeral/controller.go: who
-gets which volume, and which annotations and phases say so. What the input holds stays: a claim is lost, or a volume
-released, only when its other half went while the cluster was watched.
+Mirrors pkg/controller/volume/persistentvolume/pv_controller.go and
+pkg/controller/volume/ephemeral/controller.go: the matching of claims and volumes, with annotations
+and phases. Objects of the input stay: a claim is lost, or a volume released, only when its
+counterpart was deleted while the cluster was watched.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ OVER = (RELEASED, "Failed")
 
 
 class VolumeController:
-    """The storage side of one cluster. Watches it, and notes what happens; `run` does what follows from it.
+    """The storage controllers of one cluster. Watches it and records changes; `run` does the resulting work.
 
-    With `timers` volumes are made when their time has come, as `provisioning` says, and what follows is done then, too.
+    With `timers`, volumes are created after the delay of `provisioning`, and the resulting work is
+    done then, too.
     """
 
     def __init__(
@@ -58,10 +60,10 @@ class VolumeController:
         self._orphans: dict[ClaimKey, Pod] = {}
         self._unbound: dict[ClaimKey, None] = {}
 
-    # What happens
+    # Changes
 
     def on_add(self, obj: Any) -> None:
-        """A claim wants a volume, a volume a claim, and the ephemeral volumes of a pod their claims."""
+        """Record a new claim or volume, or a pod with ephemeral volumes."""
         match obj:
             case PersistentVolumeClaim():
                 self._claims[obj.namespace, obj.name] = None
@@ -74,13 +76,13 @@ class VolumeController:
                 self._claims.update(self._unbound)
 
     def on_update(self, old: Any, new: Any) -> None:
-        """As if it had come."""
+        """Handle an update like an addition."""
         if not isinstance(new, Pod):
             self._protection.on_update(new)
             self.on_add(new)
 
     def on_delete(self, obj: Any) -> None:
-        """The other half of what went is told."""
+        """Record the counterpart of a deleted object."""
         self._protection.on_delete(obj)
         match obj:
             case PersistentVolumeClaim():
@@ -100,7 +102,7 @@ class VolumeController:
                         self._orphans[obj.namespace, name] = obj
 
     def run(self) -> None:
-        """Do what follows from what was noted, until nothing is left to do."""
+        """Do the recorded work until nothing is left."""
         while self.has_work:
             if self._protection.is_due:
                 self._protection.run()
@@ -119,19 +121,19 @@ class VolumeController:
 
     @property
     def has_work(self) -> bool:
-        """Whether something was noted that is not done."""
+        """Whether work is recorded."""
         noted = self._pods or self._orphans or self._volumes or self._claims
         return bool(noted) or self._protection.is_due
 
     def delete(self, obj: PersistentVolume | PersistentVolumeClaim, now: str) -> None:
-        """Delete a volume or a claim as a user does: one that is in use is on its way out from `now` on."""
+        """Delete a volume or a claim as a user does: one in use is terminating from `now` on."""
         self._protection.delete(obj, now)
         self.run()
 
     # Ephemeral volumes
 
     def _make_claims(self, pod: Pod | None) -> None:
-        """Make the claims of the pod's ephemeral volumes."""
+        """Create the claims of the pod's ephemeral volumes."""
         if pod is None or pod.is_terminating or pod.is_finished:
             return
         for volume in pod.spec.volumes or ():
@@ -142,7 +144,7 @@ class VolumeController:
                 self._cluster.add(make_claim(pod, volume.ephemeral, name))
 
     def _collect(self, key: ClaimKey, owner: Pod) -> None:
-        """The claims of a pod that is gone go with it."""
+        """Delete the ephemeral claims of a deleted pod."""
         claim = self._cluster.get(CLAIM, *key)
         if claim is not None and claim.is_made_for(owner):
             self._cluster.delete(claim)
@@ -164,7 +166,7 @@ class VolumeController:
             self._find_volume(claim)
 
     def _check_bound(self, claim: PersistentVolumeClaim) -> None:
-        """A claim that was bound may have lost its volume."""
+        """Check whether a bound claim has lost its volume."""
         name = claim.spec.volume_name
         volume: PersistentVolume | None = self._cluster.get(VOLUME, "", name)
         if volume is None:
@@ -176,7 +178,7 @@ class VolumeController:
             self._set_phase(claim, LOST)
 
     def _bind_as_asked(self, claim: PersistentVolumeClaim) -> None:
-        """The claim says which volume it wants."""
+        """Bind a claim that names its volume."""
         volume: PersistentVolume | None = self._cluster.get(VOLUME, "", claim.spec.volume_name)
         if volume is not None and (volume.is_bound_to(claim) or _may_have(volume, claim)):
             self._bind(volume, claim)
@@ -184,7 +186,7 @@ class VolumeController:
             self._set_phase(claim, PENDING)
 
     def _find_volume(self, claim: PersistentVolumeClaim) -> None:
-        """Bind what there is, have made what is not, or leave that to the scheduler for now."""
+        """Bind to an existing volume, provision one, or leave that to the scheduler for now."""
         storage_class: StorageClass | None = self._cluster.get(
             "StorageClass", "", claim.storage_class_name
         )
@@ -204,7 +206,7 @@ class VolumeController:
             self._provisioner.provision(claim, storage_class)
 
     def _default_class(self) -> StorageClass | None:
-        """The class of claims that name none; of several the newest, of those the first by name."""
+        """The default storage class; of several the newest, of those the first by name."""
         found = [
             storage_class
             for storage_class in self._cluster.list("StorageClass")
@@ -249,14 +251,15 @@ class VolumeController:
         return claim is not None and volume.storage_class_name == claim.storage_class_name
 
     def _take_back(self, volume: PersistentVolume) -> None:
-        """The claim the volume was kept for has another: give it free, or delete it if it was made for that claim."""
+        """The volume's claim is bound to another one: release it, or delete it if it was
+        provisioned for that claim."""
         policy = volume.spec.persistent_volume_reclaim_policy
         if PROVISIONED_BY in volume.annotations and policy == "Delete":
             self._release(volume)
             return
         kept_for = volume.spec.claim_ref
-        assert kept_for is not None, "a volume that is taken back was kept for somebody"
-        if BOUND_BY_CONTROLLER not in volume.annotations:  # by hand, and so it remains
+        assert kept_for is not None, "a released volume had a claim"
+        if BOUND_BY_CONTROLLER not in volume.annotations:  # reserved by a user, and so it remains
             spec = replace(volume.spec, claim_ref=replace(kept_for, uid=""))
             self._write(
                 volume, replace(volume, spec=spec, status=replace(volume.status, phase=AVAILABLE))
@@ -265,7 +268,7 @@ class VolumeController:
         self._free(volume)
 
     def _release(self, volume: PersistentVolume) -> None:
-        """The claim of the volume is gone: do what its policy says."""
+        """Apply the reclaim policy of a volume whose claim is gone."""
         if volume.status.phase not in OVER:
             volume = self._set_volume_phase(volume, RELEASED)
         match volume.spec.persistent_volume_reclaim_policy:
@@ -275,7 +278,7 @@ class VolumeController:
                 self._free(volume)
 
     def _free(self, volume: PersistentVolume) -> None:
-        """Anybody may have the volume."""
+        """Make the volume available."""
         notes = {k: v for k, v in volume.annotations.items() if k != BOUND_BY_CONTROLLER}
         freed = replace(
             volume,
@@ -288,7 +291,7 @@ class VolumeController:
     # Writing
 
     def _bind(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
-        """Say on both that they belong together."""
+        """Write the binding on both."""
         bound = volume.bound_to(claim)
         self._write(volume, replace(bound, status=replace(bound.status, phase=BOUND)))
         made = claim
@@ -342,12 +345,12 @@ def make_claim(pod: Pod, ephemeral: EphemeralVolume, name: str) -> PersistentVol
 
 
 def _may_have(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume that a claim asks for by name is free and will do."""
+    """Whether the volume that a claim names is free and matches."""
     same_class = volume.storage_class_name == claim.storage_class_name
     return volume.spec.claim_ref is None and same_class and is_enough(volume, claim)
 
 
 def _names(volume: PersistentVolume) -> ClaimKey | None:
-    """Whom the volume is kept for."""
+    """The claim the volume is reserved for."""
     kept_for = volume.spec.claim_ref
     return None if kept_for is None else (kept_for.namespace, kept_for.name)

@@ -1,9 +1,10 @@
-"""Benchmarks: how fast pods are scheduled, what memory they take, and what an event costs.
+"""Benchmarks: scheduling throughput, memory, and the cost of events.
 
-What lives here: reading files of workloads in the manner of Kubernetes' scheduler_perf (`ops.py`, `cases.py`), making
-their objects, running them (`executor.py`, read it first), measuring, comparing, and drawing. The workloads of the
-package are in `workloads/`. What may enter: what may enter sim. What must not happen: printing, or measuring what is
-not documented in docs/benchmarks.md. Who calls it: cli, and people in their own scripts.
+What lives here: reading files of workloads in the manner of Kubernetes' scheduler_perf (`ops.py`,
+`cases.py`), making their objects, running them (`executor.py`, read it first), measuring,
+comparing, and drawing. The workloads of the package are in `workloads/`. What may enter: what may
+enter sim. What must not happen: printing, or measuring what is not documented in
+docs/benchmarks.md. Who calls it: cli, and users' scripts.
 """
 
 from .cases import Case, find_cases, own_cases, read_cases

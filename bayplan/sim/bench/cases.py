@@ -1,6 +1,6 @@
-"""Cases: read files of workloads, and find the ones that come with the package.
+"""Cases: read workload files, and find the bundled ones.
 
-Everything that is wrong with a file is said at once, with its place.
+All faults of a file are reported at once, with their paths.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from .ops import (
 from .templates import Marked, is_marked, parse_marked, shown
 
 OWN = Path(__file__).parent / "workloads"
-"""The workloads that come with the package."""
+"""The bundled workloads."""
 NODES_PARAM = "initNodes"
 PODS_PARAM = "measurePods"
 FIXED_SIZE = "fixed-size"
-"""The label of sizes that say nothing about growth."""
+"""The label of sizes that are excluded from growth."""
 
 
 @dataclass(frozen=True)
 class TemplateSource:
-    """Parsed templates that take turns, and where they are from."""
+    """Parsed templates used in turn, and their source."""
 
     trees: list[Any]
     marked: Marked
@@ -46,7 +46,7 @@ class TemplateSource:
 
 @dataclass(frozen=True)
 class Step:
-    """An op with its place in the file and its templates, by field."""
+    """An op with its path in the file and its templates, by field."""
 
     op: Op
     place: str
@@ -55,10 +55,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Case:
-    """A test case: steps, and sizes to do them at."""
+    """A test case: steps, and sizes to run them at."""
 
     source: str
-    """The file it is from."""
+    """Its source file."""
     file: CaseFile
     steps: tuple[Step, ...]
     marked: Marked = field(repr=False)
@@ -66,16 +66,17 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What the case is called."""
+        """The name of the case."""
         return self.file.name
 
     @property
     def summary(self) -> str:
-        """What it is about, in a few words."""
+        """A short description."""
         return self.file.summary
 
     def size(self, name: str) -> SizeFile:
-        """The size of that name; the first when the name is empty. InputError if there is none."""
+        """The size of that name; the first when the name is empty. Raises InputError if there is
+        none."""
         for size in self.file.workloads:
             if name in ("", size.name):
                 return size
@@ -83,9 +84,9 @@ class Case:
         raise InputError(f'--workload: expected one of {there}; got "{self.name}/{name}"')
 
     def params(self, size: SizeFile, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters at a size; each may be worked out from those before it.
+        """The parameters at a size; each may be computed from those before it.
 
-        Numbers that are `given` take the places of those in the file, but not of what is worked out.
+        Numbers that are `given` replace those in the file, but not computed ones.
         """
         params: dict[str, Any] = {}
         for name in given:
@@ -105,13 +106,13 @@ class Case:
 
 
 def own_cases() -> list[Case]:
-    """The cases that come with the package, in the order of their files."""
+    """The bundled cases, in the order of their files."""
     files = sorted(OWN.glob("*.yaml"))
     return [case for file in files for case in read_cases(file)]
 
 
 def read_cases(path: str | Path) -> list[Case]:
-    """The cases of a file; InputError with a line for each thing that is wrong."""
+    """The cases of a file; raises InputError with a line per fault."""
     source = str(path)
     marked = parse_marked(_read(source), source)
     trees = [tree for document in marked.documents for tree in _as_list(document)]
@@ -129,9 +130,9 @@ def read_cases(path: str | Path) -> list[Case]:
 def find_cases(
     cases: Iterable[Case], names: Iterable[str], known: Iterable[str] = ()
 ) -> Iterator[tuple[Case, SizeFile]]:
-    """The cases and sizes that `names` ask for: `case` for all its sizes, or `case/size`.
+    """The cases and sizes selected by `names`: `case` for all its sizes, or `case/size`.
 
-    Raises InputError for one that is not there, with those that are, or with `known` ones.
+    Raises InputError for an unknown one, with the existing or `known` ones.
     """
     by_name = {case.name: case for case in cases}
     for name in names:
@@ -154,7 +155,7 @@ class _Reader:
         self._problems = problems
 
     def case(self, tree: Any, path: str) -> Case | None:
-        """A case; None, with the problems noted, if it is none."""
+        """A case; None, with the problems recorded, if it is invalid."""
         before = len(self._problems)
         file = decode(CaseFile, tree, path, self._problems)
         if len(self._problems) > before:
@@ -258,7 +259,7 @@ class _Reader:
         )
 
     def _check(self, op: Op, place: str, templates: Mapping[str, TemplateSource]) -> None:
-        """Note what is wrong with an op that is readable."""
+        """Record the faults of a decoded op."""
         count_param = getattr(op, "count_param", "")
         if count_param and not count_param.startswith("$"):
             self._problems.add(child(place, "countParam"), "a name after a $", count_param)
@@ -276,7 +277,7 @@ class _Reader:
             self._problems.add(place, expected, Literally("none"), ProblemKind.REQUIRED)
 
     def _refuse_marks(self, tree: dict[str, Any], place: str) -> None:
-        """Expressions have a meaning in templates and parameters only."""
+        """Expressions are allowed in templates and parameters only."""
         for name, value in tree.items():
             if is_marked(value):
                 self._problems.add(child(place, name), "a plain value", shown(value))

@@ -1,6 +1,6 @@
-"""Churning: objects come and go between the rounds of the scheduler.
+"""Churning: add and delete objects between the rounds of the scheduler.
 
-Rounds take the place of time, so that the same workload always does the same: a round counts for a millisecond.
+Rounds replace time, so that a workload is deterministic: a round counts as a millisecond.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .ops import Churn
 
 
 class Churning:
-    """After so many rounds an object of each template comes, or goes again."""
+    """Add, or delete, an object of each template after every so many rounds."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Churning:
         self._there: dict[tuple[int, int], ClusterObject] = {}
 
     def step(self) -> None:
-        """A round is over."""
+        """Handle the end of a round."""
         self._rounds += 1
         if self._rounds % self._every == 0:
             self._tick()
@@ -58,14 +58,14 @@ class Churning:
             self._there[i, place] = self._driver.add_passing(obj)
 
     def _make(self) -> list[ClusterObject]:
-        """One object of each template; making it takes no time."""
+        """Make one object of each template, without advancing the clock."""
         measurement = self._measurement()
         with nullcontext() if measurement is None else measurement.left_out():
             return [obj for maker in self._makers for obj in maker.make(self._ticks)]
 
 
 class Deleting:
-    """After so many rounds one more pod goes, and whenever no pod is ready."""
+    """Delete one more pod after every so many rounds, and whenever no pod is ready."""
 
     def __init__(self, driver: Driver, pods: Iterable[Pod], every: int) -> None:
         self._driver = driver
@@ -74,13 +74,13 @@ class Deleting:
         self._rounds = 0
 
     def step(self) -> None:
-        """A round is over."""
+        """Handle the end of a round."""
         self._rounds += 1
         if self._rounds % self._every == 0:
             self.delete_one()
 
     def delete_one(self) -> bool:
-        """Let the next pod go; False when there is none."""
+        """Delete the next pod; False when there is none."""
         for pod in self._pods:
             if self._driver.cluster.get("Pod", pod.namespace, pod.name):
                 self._driver.delete(pod)

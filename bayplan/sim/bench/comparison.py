@@ -1,4 +1,4 @@
-"""Comparison: what got slower, what needs more memory, and how costs grow with nodes."""
+"""Comparison: regressions in time and memory, and growth of costs with nodes."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from itertools import pairwise
 from .results import PodRun, Run
 
 LEAST_MIB = 1.0
-"""Memory per ten thousand pods is compared from this difference on; less is noise."""
+"""Minimum difference in memory per ten thousand pods; less is noise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One run, and the same at another time; `before` is None when there was none."""
+    """A run, and the same run of an earlier version; `before` is None when there was none."""
 
     before: Run | None
     now: Run
     threshold: float
-    """Which part more counts as worse."""
+    """The relative increase that counts as worse."""
 
     @property
     def by(self) -> float | None:
-        """By which part of what it was the cost rose; None without a run before."""
+        """The relative increase of the cost; None without an earlier run."""
         return None if self.before is None else self.now.cost / max(self.before.cost, 1e-9) - 1
 
     @property
@@ -33,7 +33,7 @@ class Change:
 
     @property
     def is_faster(self) -> bool:
-        """Whether the cost fell as much as it would have to rise to be slower."""
+        """Whether the cost fell by the equivalent of the threshold."""
         return self.by is not None and self.by < 1 / (1 + self.threshold) - 1
 
     @property
@@ -46,7 +46,7 @@ class Change:
 
 
 def compare(before: Sequence[Run], now: Sequence[Run], threshold: float) -> list[Change]:
-    """Each run of now, with the one of the same name, size and clock before."""
+    """Each current run, with the earlier one of the same name, size and clock."""
     known = {_key(run): run for run in before}
     return [Change(known.get(_key(run)), run, threshold) for run in now]
 
@@ -57,7 +57,7 @@ def _key(run: Run) -> tuple[str, int, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """One workload at several sizes, the smallest first."""
+    """One workload at several sizes, smallest first."""
 
     runs: tuple[PodRun, ...]
 
@@ -67,7 +67,7 @@ class Growth:
         return self.runs[0].workload
 
     def factors(self, figure: Callable[[PodRun], float]) -> list[float]:
-        """By which factor a figure grows from each size to the next."""
+        """The growth factor of a figure from each size to the next."""
         values = [figure(run) for run in self.runs]
         return [
             after / before if before > 0 else float("nan") for before, after in pairwise(values)

@@ -1,7 +1,7 @@
-"""Driver: a cluster in memory and a scheduler at work in it, round by round.
+"""Driver: a cluster in memory with its scheduler, run round by round.
 
-A round is one attempt to schedule a pod. Between rounds objects may come and go; when no pod is ready and some are
-still wanted, time jumps to the next moment at which something is due.
+A round is one attempt to schedule a pod. Between rounds objects may be added and deleted; when no
+pod is ready and some are still wanted, time jumps to the next timer.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ...scheduler import Attempt, Outcome, Scheduler, build_scheduler
 from ...scheduler.collector import rare_collections
 
 PATIENCE_S = 3600
-"""When no pod was placed for so long, on the virtual clock, none is waited for any longer."""
+"""Stop waiting for pods when none was placed for this long on the virtual clock."""
 
 
 class Driver:
-    """Objects go in, rounds are done. Deleted pods go at once."""
+    """Adds objects and runs rounds. Deleted pods disappear at once."""
 
     def __init__(
         self,
@@ -36,16 +36,16 @@ class Driver:
         now: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         self.now = now
-        """The nanoseconds on the clock by which is measured; `clock` is the cluster's own."""
+        """The measuring clock, in nanoseconds; `clock` is the cluster's own."""
         self.clock = ManualClock()
         self.cluster = MemoryCluster()
         self.bound: Counter[str] = Counter()
-        """How many pods were placed, by namespace."""
+        """Number of placed pods, by namespace."""
         self.on_bound: Callable[[Pod], None] | None = None
         self.between_rounds: list[Callable[[], None]] = []
-        """What is done after every round."""
+        """Called after every round."""
         self.when_idle: list[Callable[[], bool]] = []
-        """What is done when no pod is ready and some are wanted; False: there is nothing left to do."""
+        """Called when no pod is ready and some are wanted; False: nothing left to do."""
         self._passing: dict[str, list[Pod]] = {}
         self.scheduler: Scheduler = build_scheduler(
             config or default_config(),
@@ -60,22 +60,23 @@ class Driver:
 
     @property
     def waiting(self) -> int:
-        """How many pods wait for something to happen."""
+        """Number of unschedulable pods."""
         return len(self.scheduler.queue.unschedulable)
 
     def add(self, obj: ClusterObject) -> ClusterObject:
-        """Put an object into the cluster."""
+        """Add an object to the cluster."""
         added: ClusterObject = self.cluster.add(obj)
         return added
 
     def add_passing(self, obj: ClusterObject) -> ClusterObject:
-        """Put an object into the cluster that will go again; the pods of a node will go with it."""
+        """Add an object to the cluster that will be deleted later; the pods of a node are deleted
+        with it."""
         if isinstance(obj, Node):
             self._passing[obj.name] = []
         return self.add(obj)
 
     def update(self, obj: ClusterObject) -> None:
-        """Put an object in the place of the one of its name; a pod stays on its node."""
+        """Replace the object of the same name; a pod stays on its node."""
         if isinstance(obj, Pod) and not obj.node_name:
             stored = self.cluster.get("Pod", obj.namespace, obj.name)
             if stored is not None and stored.node_name:
@@ -83,7 +84,7 @@ class Driver:
         self.cluster.update(obj)
 
     def delete(self, obj: ClusterObject) -> None:
-        """Take an object away, and the pods of a node that was to go again."""
+        """Delete an object, and the pods of a temporary node."""
         self.cluster.delete(obj)
         if isinstance(obj, Node):
             for pod in self._passing.pop(obj.name, ()):
@@ -91,14 +92,14 @@ class Driver:
                     self.cluster.delete(pod)
 
     def need_namespace(self, name: str) -> None:
-        """Make a namespace unless it is there."""
+        """Create a namespace unless it exists."""
         if self.cluster.get("Namespace", "", name) is None:
             self.add(admit_namespace(Namespace(metadata=ObjectMeta(name=name))))
 
     def run(self, is_done: Callable[[], bool], rounds: array[int] | None = None) -> None:
-        """Do rounds until no pod is ready; go on in time while it is not done and something is due.
+        """Run rounds until no pod is ready; advance the clock while it is not done and a timer is set.
 
-        The nanoseconds of each round go into `rounds`.
+        The nanoseconds of each round are appended to `rounds`.
         """
         with rare_collections():
             self._run(is_done, rounds)
@@ -123,17 +124,17 @@ class Driver:
                 action()
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self.clock.advance(seconds)
         self.scheduler.run_timers()
 
     def _progress_since(self, bound: int, moment: float) -> tuple[int, float]:
-        """How many pods are placed, and when that was different last."""
+        """The number of placed pods, and when it last changed."""
         total = self.bound.total()
         return (bound, moment) if total == bound else (total, self.clock.monotonic())
 
     def _go_on(self) -> bool:
-        """Jump to the next moment at which something is due; False when there is none."""
+        """Jump to the next timer; False when there is none."""
         due = self.scheduler.next_timer()
         if due is None or self.scheduler.is_settled:
             return False

@@ -1,4 +1,4 @@
-"""Executor: do the ops of a workload, one after the other, and measure those that ask for it.
+"""Executor: run the ops of a workload in order, and measure those that request it.
 
 Mirrors test/integration/scheduler_perf/executor.go.
 """
@@ -45,23 +45,23 @@ _Counted: TypeAlias = (
 
 
 def execute(workload: Workload, now: Now = CLOCKS["wall"]) -> list[Run]:
-    """Run a workload in this process; InputError where its file asks for what cannot be."""
+    """Run a workload in this process; raises InputError where its file is invalid."""
     return Executor(workload, now).run()
 
 
 class Executor:
-    """Does the ops of one workload on a cluster of its own."""
+    """Runs the ops of one workload on its own cluster."""
 
     def __init__(self, workload: Workload, now: Now = CLOCKS["wall"]) -> None:
         self._workload = workload
         self._driver = Driver(workload.case.config, workload.feature_gates, now)
         self._created: Counter[str] = Counter()
-        """Pods that are to be placed, by namespace."""
+        """Pods to be placed, by namespace."""
         self._measurement: Measurement | None = None
         self._runs: list[Run] = []
 
     def run(self) -> list[Run]:
-        """Do all ops and return what was measured."""
+        """Run all ops and return the measurements."""
         for number, step in enumerate(self._workload.case.steps):
             try:
                 self._do(step, step.op, number)
@@ -96,7 +96,7 @@ class Executor:
             case StopCollectingMetrics():
                 self._stop(step)
 
-    # Objects come
+    # Adding objects
 
     def _create_nodes(self, step: Step, op: CreateNodes, number: int) -> None:
         templates = node_templates(step, op, number)
@@ -141,7 +141,7 @@ class Executor:
         if self._measurement is not None:
             self._measurement.created(pod)
 
-    # Objects go, or come and go
+    # Deleting and churning objects
 
     def _delete_pods(self, step: Step, op: DeletePods) -> None:
         pods = [
@@ -174,7 +174,7 @@ class Executor:
         happen: Callable[[Any], object],
         objects: Iterable[ClusterObject],
     ) -> None:
-        """Do to each of `objects` what the op is about; it counts for the time, if any is taken."""
+        """Apply the op to each of `objects`; the time is measured if a measurement runs."""
         if getattr(op, "collect_metrics", False):
             self._measure_events(step, getattr(op, "name", ""), happen, objects)
             return
@@ -233,7 +233,7 @@ class Executor:
         happen: Callable[[ClusterObject], object],
         objects: Iterable[ClusterObject],
     ) -> None:
-        """Measure what each event costs."""
+        """Measure the cost of each event."""
         nodes, waiting = self._driver.cluster.count("Node"), self._driver.waiting
         costs = measure_events(self._driver, happen, objects)
         if not costs.events:

@@ -1,7 +1,8 @@
-"""Expressions: what stands between `{{` and `}}` in a template.
+"""Expressions: the text between `{{` and `}}` in a template.
 
-A value (`.Index`), or a function with its arguments (`Mod .Index 4`), which can be expressions in parentheses. These
-are the forms and the functions that the templates of Kubernetes' scheduler_perf use.
+A value (`.Index`), or a function with its arguments (`Mod .Index 4`), which can be expressions in
+parentheses. These are the forms and the functions that the templates of Kubernetes' scheduler_perf
+use.
 
 Mirrors getTemplateFuncs in test/integration/scheduler_perf/operations.go.
 """
@@ -17,7 +18,7 @@ from ...errors import InputError
 
 Env: TypeAlias = Mapping[str, Any]
 Expression: TypeAlias = Callable[[Env], Any]
-"""Gives the value for what the template knows: Index, Count, and the workload's parameters."""
+"""Returns the value for the template's variables: Index, Count, and the workload's parameters."""
 
 _TOKEN = re.compile(
     r'\s*(?:(?P<value>\.\w+)|(?P<number>-?\d+(?:\.\d+)?)|(?P<text>"[^"]*")|(?P<name>\w+)|(?P<sign>[()]))'
@@ -31,7 +32,7 @@ def _divide(dividend: float, divisor: float) -> float:
 
 
 def _mod(dividend: float, divisor: float) -> int:
-    """The remainder with the sign of the dividend, as Go has it."""
+    """The remainder with the sign of the dividend, as in Go."""
     _divide(dividend, divisor)
     return int(math.fmod(int(dividend), int(divisor)))
 
@@ -58,7 +59,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def parse_expression(text: str) -> Expression:
-    """The expression that `text` is; InputError, without the place, if it is none."""
+    """Parse an expression; raises InputError, without the place, if it is invalid."""
     tokens = _tokens(text)
     expression = _call(tokens, text)
     if tokens:
@@ -67,7 +68,7 @@ def parse_expression(text: str) -> Expression:
 
 
 def evaluate(expression: Expression, text: str, env: Env) -> Any:
-    """The value of an expression; InputError, without the place, where there is none."""
+    """The value of an expression; raises InputError, without the place, where there is none."""
     try:
         return expression(env)
     except TypeError as error:
@@ -77,7 +78,7 @@ def evaluate(expression: Expression, text: str, env: Env) -> Any:
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    """Pairs of sort and text; none is left over."""
+    """Pairs of kind and text; all input is consumed."""
     tokens: list[tuple[str, str]] = []
     position, end = 0, len(text.rstrip())
     while position < end:

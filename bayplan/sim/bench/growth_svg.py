@@ -1,7 +1,7 @@
-"""Growth picture: what a pod costs on more and more nodes, a small chart for each workload.
+"""Growth picture: the cost of a pod by number of nodes, a small chart per workload.
 
-Both axes are logarithmic and the same in all charts, so that slopes can be compared; the dotted line is where a cost
-would go that grows as the nodes do. Plain SVG; light or dark as the reader's screen is.
+Both axes are logarithmic and the same in all charts, so that slopes can be compared; the dotted
+line shows linear growth with the nodes. Plain SVG; light or dark according to the reader's screen.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .results import PodRun
 
 COLUMNS = 4
 WIDTH, HEIGHT = 190, 130
-"""Of a chart with all that belongs to it."""
+"""Size of a chart with its labels."""
 LEFT, RIGHT, TOP, BOTTOM = 34, 14, 30, 22
-"""The room around the lines of a chart."""
+"""Margins around the lines of a chart."""
 INSET = 14
-"""How far the first and the last point are from the sides, so that what is written at them has room."""
+"""Distance of the first and last point from the sides, which leaves room for labels."""
 MARGIN, HEAD = 16, 48
 
 _STYLE = """
@@ -36,7 +36,7 @@ text{font-family:-apple-system,"Segoe UI","Noto Sans",Helvetica,Arial,sans-serif
 
 
 def draw_growth(growths: Sequence[Growth]) -> str:
-    """The picture as SVG; InputError if there is nothing to draw."""
+    """The picture as SVG; raises InputError if there is nothing to draw."""
     if not growths:
         raise InputError("--svg: expected runs at several numbers of nodes; got none; try --growth")
     scale = _Scale(growths)
@@ -61,7 +61,7 @@ def draw_growth(growths: Sequence[Growth]) -> str:
 
 
 class _Scale:
-    """Where nodes and microseconds lie within a chart."""
+    """Maps nodes and microseconds to positions in a chart."""
 
     def __init__(self, growths: Sequence[Growth]) -> None:
         runs = [run for growth in growths for run in growth.runs]
@@ -109,7 +109,7 @@ def _chart(growth: Growth, scale: _Scale) -> list[str]:
 
 
 def _linear(first: PodRun, scale: _Scale) -> str:
-    """The line from the first run on which costs grow as nodes do, up to the top of the chart."""
+    """The line of linear growth from the first run, up to the top of the chart."""
     most = first.us_per_pod * scale.nodes[-1] / first.nodes
     cost = min(most, 10.0 ** scale.decades[-1])
     nodes = first.nodes * cost / first.us_per_pod
@@ -118,7 +118,7 @@ def _linear(first: PodRun, scale: _Scale) -> str:
 
 
 def _short(number: float) -> str:
-    """The number in few letters: 0.5, 42, 1.2k, 15k, 3M."""
+    """The number in short form: 0.5, 42, 1.2k, 15k, 3M."""
     for limit, letter in ((1e6, "M"), (1e3, "k")):
         if number >= limit:
             return (

@@ -1,6 +1,7 @@
-"""Load: how long it takes from the first byte of a dump to the first decision.
+"""Load: time from the first byte of a dump to the first decision.
 
-The dump is what `kubectl get nodes,pods -A -o json` prints of a cluster in use: most pods run, a few wait.
+The dump is the output of `kubectl get nodes,pods -A -o json` for a cluster in use: most pods run, a
+few are pending.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SUMMARY: Final = "from the first byte of a dump to the first decision"
 NODES: Final = 5000
 PODS: Final = 50_000
 WAITING: Final = 100
-"""How many of the pods have no node yet."""
+"""Number of pods without a node."""
 
 _HEAD = b'{\n    "apiVersion": "v1",\n    "items": [\n'
 _TAIL = (
@@ -37,11 +38,11 @@ _INDENT = b"\n        "
 
 
 class _FirstDecisionError(Exception):
-    """There is one; the rest is not wanted."""
+    """Raised at the first decision to stop the run."""
 
 
 def run_load(nodes: int, pods: int, clock: ClockName = "wall") -> LoadRun:
-    """Measure in a process of its own, on a dump that another one writes."""
+    """Measure in a separate process, on a dump that another one writes."""
     with tempfile.TemporaryDirectory(prefix="bayplan-") as folder:
         dump = Path(folder) / "dump.json"
         in_own_process(write_dump, dump, nodes, pods)
@@ -61,7 +62,7 @@ def measure_load(dump: Path, nodes: int, pods: int, clock: ClockName = "wall") -
     except _FirstDecisionError:
         decided = now()
     else:
-        raise AssertionError("some pods of the dump wait, so there is a decision")
+        raise AssertionError("some pods of the dump are pending, so there is a decision")
     return LoadRun(
         workload=NAME,
         nodes=nodes,
@@ -76,7 +77,7 @@ def measure_load(dump: Path, nodes: int, pods: int, clock: ClockName = "wall") -
 
 
 def write_dump(path: Path, nodes: int, pods: int) -> None:
-    """Write a dump as kubectl prints it."""
+    """Write a dump in kubectl's format."""
     with path.open("wb") as file:
         separator = _HEAD + _INDENT[1:]
         for item in _items(nodes, pods):

@@ -1,9 +1,10 @@
-"""Making: the objects of an op, one by number.
+"""Making: build the objects of an op by number.
 
-Completes templates where the file leaves something out that the API server, kubelets or volume controllers would fill
-in: names, namespaces, host names, and the two sides of a bound volume.
+Completes templates with what the API server, kubelets or volume controllers would fill in: names,
+namespaces, host names, and the two sides of a bound volume.
 
-Mirrors test/integration/scheduler_perf/node_util.go and CreatePodWithPersistentVolume in test/utils/runners.go.
+Mirrors test/integration/scheduler_perf/node_util.go and CreatePodWithPersistentVolume in
+test/utils/runners.go.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 
 Tree = dict[str, Any]
 
-# What ops make that have no template: the amounts are those of scheduler_perf.
+# Objects of ops without a template: the amounts are those of scheduler_perf.
 NAMESPACE: Tree = {"apiVersion": "v1", "kind": "Namespace"}
 NODE: Tree = {
     "apiVersion": "v1",
@@ -42,7 +43,7 @@ POD: Tree = {
 
 
 class Maker:
-    """Makes objects from templates that take turns; each number may give several, in the order they are to be added."""
+    """Makes objects from templates in turn; each number may give several, in the order to add them."""
 
     def __init__(self, count: int, params: dict[str, Any], *templates: Templates) -> None:
         self.count = count
@@ -60,7 +61,7 @@ class Maker:
 
 
 def any_templates(source: TemplateSource, namespace: str, prefix: str) -> Templates:
-    """Templates for objects of any kind; those in no namespace are in `namespace`."""
+    """Templates for objects of any kind; those without a namespace get `namespace`."""
 
     def prepare(tree: Tree) -> None:
         _name(tree, source.marked, prefix)
@@ -70,7 +71,7 @@ def any_templates(source: TemplateSource, namespace: str, prefix: str) -> Templa
 
 
 def node_templates(step: Step, op: CreateNodes, number: int) -> list[Templates]:
-    """Templates for nodes, and for their CSINodes if the op speaks of these."""
+    """Templates for nodes, and for their CSINodes if the op has these."""
     source = step.templates.get("node_template") or _plain(NODE)
 
     def prepare(tree: Tree) -> None:
@@ -95,7 +96,7 @@ def node_templates(step: Step, op: CreateNodes, number: int) -> list[Templates]:
 
 
 def pod_templates(step: Step, namespace: str, number: int) -> list[Templates]:
-    """Templates for pods, and for a bound volume of each if the op speaks of volumes."""
+    """Templates for pods, and for a bound volume of each if the op has volumes."""
     source = step.templates.get("pod_template") or _plain(POD)
     volume = step.templates.get("persistent_volume_template")
     claim = step.templates.get("persistent_volume_claim_template")
@@ -179,7 +180,7 @@ def _claims(source: TemplateSource, namespace: str, volume: str, claim: str) -> 
 
 
 def _name(tree: Tree, marked: Marked, prefix: str) -> str:
-    """Give the object a name if the template has none: how it is to begin, then which op and number it is of."""
+    """Name the object if the template does not: a prefix, then the op and the number."""
     metadata = tree["metadata"]
     if not metadata.get("name"):
         begin = metadata.get("generateName") or f"{str(tree.get('kind', 'object')).lower()}-"
@@ -188,7 +189,7 @@ def _name(tree: Tree, marked: Marked, prefix: str) -> str:
 
 
 def _place(tree: Tree, namespace: str) -> None:
-    """Put the object into `namespace` if it can be in one and is not."""
+    """Set `namespace` if the object is namespaced and has none."""
     kind = KINDS.get(str(tree.get("kind")))
     if namespace and (kind is None or kind.is_namespaced):
         tree["metadata"].setdefault("namespace", namespace)

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Measurement:
-    """Counts pods and time from its making on; making objects is left out of the time."""
+    """Counts pods and time from its creation on; making objects is excluded from the time."""
 
     def __init__(
         self, name: str, driver: Driver, counts: Callable[[Pod], bool], threshold: float = 0.0
@@ -38,17 +38,17 @@ class Measurement:
         self._mib_before = resident_mib()
 
     def created(self, pod: Pod) -> None:
-        """A pod came into being."""
+        """Count a created pod."""
         self._created += 1
         self._wanted += self._counts(pod)
 
     def bound(self, pod: Pod) -> None:
-        """A pod was placed."""
+        """Count a placed pod."""
         self._placed += self._counts(pod)
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """The clock runs meanwhile."""
+        """Run the clock inside the block."""
         start, cpu_start = self._now(), time.process_time_ns()
         yield
         self._ns += self._now() - start
@@ -56,13 +56,13 @@ class Measurement:
 
     @contextmanager
     def left_out(self) -> Iterator[None]:
-        """The clock stands still meanwhile."""
+        """Stop the clock inside the block."""
         start = self._now()
         yield
         self._left_out_ns += self._now() - start
 
     def timed(self, happen: Callable[[T], object]) -> Callable[[T], None]:
-        """`happen`, with the clock running."""
+        """Run `happen` with the clock running."""
 
         def run(obj: T) -> None:
             with self.running():
@@ -71,7 +71,7 @@ class Measurement:
         return run
 
     def result(self) -> PodRun:
-        """What came of it."""
+        """The result."""
         grown = resident_mib() - self._mib_before
         seconds = max(self._ns - self._left_out_ns, 1) / 1e9
         in_order = sorted(self.rounds) or [0]
@@ -96,7 +96,7 @@ class Measurement:
 
 @dataclass(slots=True)
 class EventCosts:
-    """What events cost, and how many waiting pods they brought back."""
+    """The cost of events, and the number of pods they requeued."""
 
     events: int = 0
     ns: int = 0
@@ -106,7 +106,7 @@ class EventCosts:
 def measure_events(
     driver: Driver, happen: Callable[[T], object], objects: Iterable[T]
 ) -> EventCosts:
-    """Let one event after the other happen; pods that it brings back are tried before the next."""
+    """Run one event after the other; requeued pods are tried before the next."""
     costs = EventCosts()
     for obj in objects:
         before, start = driver.waiting, driver.now()

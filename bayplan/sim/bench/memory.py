@@ -1,4 +1,4 @@
-"""Memory: how much of it this process holds."""
+"""Memory: the memory of this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MIB = 1 << 20
 
 
 def resident_mib() -> float:
-    """What the process holds now, without garbage; where the system does not tell, the most it has held."""
+    """Current memory of the process, without garbage; the peak where the system does not report it."""
     gc.collect()
     try:
         pages = int(_STATM.read_text().split()[1])
@@ -22,7 +22,7 @@ def resident_mib() -> float:
 
 
 def peak_mib() -> float:
-    """The most the process has held so far; 0 where the system does not tell."""
+    """Peak memory of the process; 0 where the system does not report it."""
     if sys.platform == "win32":
         return 0.0
     import resource

@@ -1,7 +1,7 @@
-"""Ops: what a file of workloads says, as it says it.
+"""Ops: the types of a workload file.
 
-A file is a list of test cases. A case is a list of ops, done one after the other, and sizes to do them at. Names and
-meaning are those of Kubernetes' scheduler_perf; what is ours is marked so.
+A file is a list of test cases. A case is a list of ops, run in order, and sizes to run them at.
+Names and meaning are those of Kubernetes' scheduler_perf; our additions are marked.
 
 Mirrors test/integration/scheduler_perf/{operations,scheduler_perf}.go.
 """
@@ -24,30 +24,30 @@ class Op(_File, frozen=True):
 
     opcode: ClassVar[str]
     template_fields: ClassVar[tuple[str, ...]] = ()
-    """The fields that hold templates; each has a twin with `_path` for a template in a file of its own."""
+    """The template fields; each has a counterpart with `_path` for a template in a separate file."""
 
 
 class LabelStrategy(_File, frozen=True):
-    """A label for every node, its values in turn."""
+    """A label for every node, with values in turn."""
 
     label_key: str = ""
     label_values: tuple[str, ...] = ()
 
 
 class UniqueLabelStrategy(_File, frozen=True):
-    """A label for every node, with a value of its own."""
+    """A label for every node, with a unique value."""
 
     label_key: str = ""
 
 
 class VolumeLimit(_File, frozen=True):
-    """How many volumes of a driver a node takes."""
+    """The volume limit of a driver on a node."""
 
     count: Int32 | None = None
 
 
 class AllocatableStrategy(_File, frozen=True):
-    """More in each node's allocatable, and a CSINode for it."""
+    """Additions to each node's allocatable, and a CSINode for it."""
 
     node_allocatable: dict[str, str] = {}
     csi_node_allocatable: dict[str, VolumeLimit] = {}
@@ -55,7 +55,7 @@ class AllocatableStrategy(_File, frozen=True):
 
 
 class CreateNodes(Op, frozen=True):
-    """Add nodes. With `collect_metrics` (ours) what each of these events costs is measured."""
+    """Add nodes. With `collect_metrics` (ours) the cost of each event is measured."""
 
     opcode = "createNodes"
     template_fields = ("node_template",)
@@ -85,7 +85,7 @@ class CreateNamespaces(Op, frozen=True):
 
 
 class CreatePods(Op, frozen=True):
-    """Add pods, and schedule until they are all placed or nothing moves any more.
+    """Add pods, and schedule until all are placed or nothing changes.
 
     `collect_metrics` measures the scheduling; with `time_creation` (ours) the adding, too.
     """
@@ -112,7 +112,7 @@ class CreatePods(Op, frozen=True):
 
 
 class CreatePodSets(Op, frozen=True):
-    """Do one createPods in each of several namespaces named `<prefix>-<number>`."""
+    """Run one createPods in each of several namespaces named `<prefix>-<number>`."""
 
     opcode = "createPodSets"
 
@@ -123,7 +123,7 @@ class CreatePodSets(Op, frozen=True):
 
 
 class DeletePods(Op, frozen=True):
-    """Delete pods. With `collect_metrics` (ours) what each of these events costs is measured."""
+    """Delete pods. With `collect_metrics` (ours) the cost of each event is measured."""
 
     opcode = "deletePods"
 
@@ -136,9 +136,10 @@ class DeletePods(Op, frozen=True):
 
 
 class Churn(Op, frozen=True):
-    """From now on objects come, and with `recreate` go, while pods are scheduled.
+    """Start adding, and with `recreate` deleting, objects while pods are scheduled.
 
-    They do so after every `interval_pods` attempts (ours), or one attempt per millisecond of the interval.
+    That happens after every `interval_pods` attempts (ours), or after one attempt per millisecond
+    of the interval.
     """
 
     opcode = "churn"
@@ -153,7 +154,7 @@ class Churn(Op, frozen=True):
 
 
 class Barrier(Op, frozen=True):
-    """Schedule until pods are placed, or have been tried; or until nothing moves any more."""
+    """Schedule until pods are placed, or have been tried; or until nothing changes."""
 
     opcode = "barrier"
 
@@ -163,7 +164,7 @@ class Barrier(Op, frozen=True):
 
 
 class Sleep(Op, frozen=True):
-    """Let time pass on the virtual clock."""
+    """Advance the virtual clock."""
 
     opcode = "sleep"
 
@@ -185,7 +186,7 @@ class CreateAny(Op, frozen=True):
 
 
 class UpdateAny(Op, frozen=True):
-    """Put objects in the places of those of their names. With `collect_metrics` (ours) what each costs is measured."""
+    """Replace objects of the same names. With `collect_metrics` (ours) the cost of each is measured."""
 
     opcode = "updateAny"
     template_fields = ("template",)
@@ -202,7 +203,7 @@ class UpdateAny(Op, frozen=True):
 
 
 class StartCollectingMetrics(Op, frozen=True):
-    """Begin to measure; the pods of `namespaces` count."""
+    """Start measuring; the pods of `namespaces` count."""
 
     opcode = "startCollectingMetrics"
 
@@ -212,7 +213,7 @@ class StartCollectingMetrics(Op, frozen=True):
 
 
 class StopCollectingMetrics(Op, frozen=True):
-    """Measure no longer."""
+    """Stop measuring."""
 
     opcode = "stopCollectingMetrics"
 

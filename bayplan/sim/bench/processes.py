@@ -1,4 +1,4 @@
-"""Processes: every run has one of its own, so that its memory is its own and none warms up another."""
+"""Processes: each run has its own process, so that memory and warm-up are not shared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ T = TypeVar("T")
 
 
 def in_own_process(work: Callable[..., T], *args: Any) -> T:
-    """Do `work` in a fresh process, and return what it returns; BayplanError if the process is killed."""
+    """Run `work` in a fresh process, and return its result; raises BayplanError if the process is
+    killed."""
     with ProcessPoolExecutor(1, get_context("spawn"), _die_on_interrupt) as pool:
         try:
             return pool.submit(work, *args).result()
@@ -26,5 +27,5 @@ def in_own_process(work: Callable[..., T], *args: Any) -> T:
 
 
 def _die_on_interrupt() -> None:
-    """Leave it to the parent to say that Ctrl-C was pressed."""
+    """Ignore Ctrl-C, which the parent reports."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Results: what was measured, as objects and as a document."""
+"""Results: measurements, as objects and as a document."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ KIND = "BenchReport"
 
 
 class _Run(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="measured"):
-    """What all runs have."""
+    """Common part of all runs."""
 
     workload: str
     nodes: int
     repeats: int = 1
-    """How often it was run; this is the best of them."""
+    """Number of repetitions; this is the best of them."""
     spread: float = 0.0
-    """By which part of the best the worst was slower."""
+    """Relative slowdown of the worst repetition."""
     clock: str = "wall"
-    """The clock that was measured by: wall or cpu."""
+    """The measuring clock: wall or cpu."""
 
 
 class PodRun(_Run, frozen=True, kw_only=True, rename="camel", tag="pods"):
-    """Pods that were scheduled, how fast, and what memory they took."""
+    """Throughput, latency and memory of scheduling."""
 
     pods: int
     placed: int
     rounds: int
-    """Attempts, those of other pods included."""
+    """Attempts, including those of other pods."""
     seconds: float
     pods_per_s: float
     us_per_pod: float
     p50_us: float = msgspec.field(name="p50Us")
-    """Half of the rounds took at most so long."""
+    """Median duration of a round."""
     p99_us: float = msgspec.field(name="p99Us")
     mib_per_10k_pods: float = msgspec.field(name="mibPer10kPods")
-    """By how much the process grew, for ten thousand pods."""
+    """Memory growth of the process per ten thousand pods."""
     peak_mib: float
     cpu_share: float = 1.0
-    """Which part of the time the process had a processor; less than all means that others had it."""
+    """Share of the time in which the process had a processor; below 1, the machine was busy."""
     threshold: float = 0.0
-    """How many pods a second the file of the workload asks for."""
+    """The throughput that the workload's file requires, in pods per second."""
 
     @property
     def name(self) -> str:
-        """What it is called in tables."""
+        """The name in tables."""
         return self.workload
 
     @property
@@ -61,7 +61,7 @@ class PodRun(_Run, frozen=True, kw_only=True, rename="camel", tag="pods"):
 
 
 class EventRun(_Run, frozen=True, kw_only=True, rename="camel", tag="events"):
-    """What one kind of event costs, on average, while pods wait."""
+    """Average cost of one kind of event while pods are pending."""
 
     event: str
     waiting: int
@@ -71,7 +71,7 @@ class EventRun(_Run, frozen=True, kw_only=True, rename="camel", tag="events"):
 
     @property
     def name(self) -> str:
-        """What it is called in tables."""
+        """The name in tables."""
         return f"{self.workload}: {self.event}"
 
     @property
@@ -81,23 +81,23 @@ class EventRun(_Run, frozen=True, kw_only=True, rename="camel", tag="events"):
 
 
 class LoadRun(_Run, frozen=True, kw_only=True, rename="camel", tag="load"):
-    """How long it takes from the first byte of a dump to the first decision."""
+    """Time from the first byte of a dump to the first decision."""
 
     pods: int
     mib: float
     """The size of the dump."""
     read_s: float
-    """Until all objects are there."""
+    """Until all objects are decoded."""
     cluster_s: float
     """From then until they are in the cluster."""
     decision_s: float
-    """From then until the scheduler knows them and has decided about the first pod."""
+    """From then until the scheduler has them and has decided about the first pod."""
     seconds: float
     peak_mib: float
 
     @property
     def name(self) -> str:
-        """What it is called in tables."""
+        """The name in tables."""
         return self.workload
 
     @property
@@ -111,7 +111,7 @@ AnyRun = TypeVar("AnyRun", PodRun, EventRun, LoadRun)
 
 
 class Report(msgspec.Struct, frozen=True, rename="camel"):
-    """Runs, and where they were made."""
+    """Runs, and the machine they were made on."""
 
     runs: tuple[Run, ...]
     api_version: str = API_VERSION
@@ -120,7 +120,7 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def best_of(repeats: Sequence[Sequence[Run]]) -> list[Run]:
-    """The best of each run, with how far the others were from it."""
+    """The best of each run, with the spread of the others."""
     return [_best(runs) for runs in zip(*repeats, strict=True)]
 
 
@@ -151,7 +151,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def read_report(path: Path) -> list[Run]:
-    """Read runs that were written; InputError if they cannot be read."""
+    """Read a document of runs; raises InputError if it is invalid."""
     try:
         report = msgspec.json.decode(path.read_bytes(), type=Report)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Runs: which workloads to run at which sizes, and running them."""
+"""Runs: select workloads and sizes, and run them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ GROWTH_NODES = (1000, 5000, 15_000)
 
 @dataclass(frozen=True)
 class Suite:
-    """The workloads of a file, or of the package."""
+    """The workloads of a file, or the bundled ones."""
 
     cases: Sequence[Case]
     file: str | None = None
 
     @property
     def summaries(self) -> dict[str, str]:
-        """What each workload is about."""
+        """The description of each workload."""
         known = {case.name: case.summary for case in self.cases}
         return known if self.file is not None else known | {load.NAME: load.SUMMARY}
 
@@ -38,9 +38,9 @@ class Suite:
         pods: int | None = None,
         clock: ClockName = "wall",
     ) -> list[Request]:
-        """What to run: `names` or all, at the given numbers of nodes or at their own.
+        """The workloads to run: `names` or all, at the given numbers of nodes or at their own.
 
-        Raises InputError for what is not there, or cannot be had at that size.
+        Raises InputError for an unknown one, or an impossible size.
         """
         chosen = names or tuple(self.summaries)
         requests: list[Request] = []
@@ -55,7 +55,7 @@ class Suite:
                 one = Request(case.name, size.name, self.file, pods=pods, clock=clock)
                 asked = self._at_sizes(one, nodes)
                 for request in asked:
-                    make_workload(case, request)  # what is wrong is said before the first run
+                    make_workload(case, request)  # report errors before the first run
                 requests += asked
         return requests
 
@@ -65,12 +65,13 @@ class Suite:
 
 
 def read_suite(file: Path | None) -> Suite:
-    """The workloads of a file; those of the package without one. InputError if the file is wrong."""
+    """The workloads of a file; the bundled ones without a file. Raises InputError if the file is
+    invalid."""
     return Suite(own_cases()) if file is None else Suite(read_cases(file), str(file))
 
 
 def run_request(request: Request, repeat: int = 1) -> list[Run]:
-    """Run a workload, each time in a process of its own, and return the best."""
+    """Run a workload, each time in a separate process, and return the best."""
     return [
         structs.replace(run, clock=request.clock)
         for run in best_of([_run(request) for _ in range(repeat)])

@@ -1,7 +1,8 @@
-"""Templates: YAML with `{{...}}` in it, made into objects by number.
+"""Templates: YAML with `{{...}}`, made into objects by number.
 
-The text is parsed once, not once per object: what stands in braces is replaced by a mark that YAML takes for text, and
-the tree becomes JSON with gaps. Making an object is then filling gaps and decoding.
+The text is parsed once, not once per object: each expression is replaced by a mark that YAML reads
+as text, and the tree becomes JSON with gaps. Making an object then means filling the gaps and
+decoding.
 
 Mirrors getSpecFromTextTemplateFile in test/integration/scheduler_perf/operations.go.
 """
@@ -23,7 +24,7 @@ from ..yaml_tree import YamlError, iter_trees
 from .expressions import Env, Expression, evaluate, parse_expression
 
 _BRACES = re.compile(r"\{\{-?(.*?)-?\}\}", re.DOTALL)
-# Marks are private characters, which YAML and JSON leave alone.
+# Marks are private-use characters, which YAML and JSON pass through.
 _MARK = "\ue000{}\ue001"
 _MARKED = re.compile("\ue000(\\d+)\ue001")
 _NUMERIC = "\ue002"
@@ -33,11 +34,11 @@ _FIRST_NUMBER = 1000
 
 @dataclass
 class Marked:
-    """Parsed YAML in which marks stand for expressions."""
+    """Parsed YAML with marks in place of expressions."""
 
     documents: list[Any]
     texts: list[str] = field(default_factory=list)
-    """What stood in braces, for errors."""
+    """The text in braces, for errors."""
     expressions: dict[int, Expression] = field(default_factory=dict)
 
     def mark(self, text: str, expression: Expression | None = None) -> str:
@@ -49,9 +50,9 @@ class Marked:
         return _MARK.format(number)
 
     def parse(self) -> None:
-        """Read the expressions that stand in the documents; InputError, without the place, if one is none.
+        """Parse the expressions of the documents; raises InputError, without the place, if one is invalid.
 
-        Those in comments are not looked at.
+        Those in comments are ignored.
         """
         for number in map(int, _MARKED.findall(msgspec.json.encode(self.documents).decode())):
             self.expressions[number] = parse_expression(self.texts[number])
@@ -65,7 +66,7 @@ class Marked:
         return evaluate(self.expressions[number], self.texts[number], env)
 
     def evaluate(self, value: Any, env: Env) -> Any:
-        """A parsed value with its marks resolved; numbers where the file has no quotes around them."""
+        """A parsed value with its marks resolved; unquoted numbers become numbers."""
         if not is_marked(value):
             return value
         text = self.fill(value.removeprefix(_NUMERIC), env)
@@ -73,7 +74,7 @@ class Marked:
 
 
 def parse_marked(text: str, source: str) -> Marked:
-    """Parse YAML with expressions; InputError, with the place, if it is none."""
+    """Parse YAML with expressions; raises InputError, with the place, if it is invalid."""
     marked = Marked([])
     try:
         numbers = iter(range(_FIRST_NUMBER, _FIRST_NUMBER + len(text)))
@@ -95,12 +96,12 @@ def is_marked(value: Any) -> bool:
 
 
 def shown(value: Any) -> Any:
-    """A parsed value as it may appear in a message."""
+    """A parsed value as shown in a message."""
     return _MARKED.sub("{{...}}", value.removeprefix(_NUMERIC)) if is_marked(value) else value
 
 
 class Template:
-    """Makes objects of one tree; `source` says where it is from, for errors."""
+    """Makes objects of one tree; `source` is its place, for errors."""
 
     def __init__(self, tree: Any, marked: Marked, source: str) -> None:
         text = _NUMERIC_JSON.sub(r"\1", msgspec.json.encode(tree).decode())
@@ -111,7 +112,8 @@ class Template:
         self._source = source
 
     def make(self, env: Env) -> ClusterObject:
-        """The object for what `env` says; InputError, with the place, where it is none."""
+        """The object for the values in `env`; raises InputError, with the place, where it is
+        invalid."""
         try:
             obj = decode(self.text(env))
         except InputError as error:
@@ -119,12 +121,13 @@ class Template:
         if isinstance(obj, UnknownObject):
             kind = f"{obj.kind} ({obj.api_version})" if obj.api_version else obj.kind
             raise InputError(
-                f"{self._source}: kind: expected a kind that bears on scheduling; got {kind}"
+                f"{self._source}: kind: expected a kind that affects scheduling; got {kind}"
             )
         return cast(ClusterObject, obj)
 
     def text(self, env: Env) -> bytes:
-        """The object as JSON; InputError, without the place, where an expression has no value."""
+        """The object as JSON; raises InputError, without the place, where an expression has no
+        value."""
         parts = list(self._literals)
         value = self._marked.value
         for i, number in enumerate(self._numbers):
@@ -133,13 +136,13 @@ class Template:
 
 
 class Templates:
-    """Several templates that take turns."""
+    """Several templates used in turn."""
 
     def __init__(self, templates: list[Template]) -> None:
         self._templates = templates
 
     def make(self, env: Env) -> ClusterObject:
-        """The object for what `env` says, of the template whose turn it is by `Index`."""
+        """The object for the values in `env`, of the template selected by `Index`."""
         turn: int = env["Index"] % len(self._templates)
         return self._templates[turn].make(env)
 
@@ -147,7 +150,7 @@ class Templates:
 def compile_templates(
     trees: list[Any], marked: Marked, source: str, prepare: Callable[[dict[str, Any]], None]
 ) -> Templates:
-    """Templates of parsed trees. `prepare` may complete each tree; it is a copy."""
+    """Build templates from parsed trees. `prepare` may complete each tree; it is a copy."""
     templates = []
     for tree in trees:
         copy = msgspec.json.decode(msgspec.json.encode(tree))
@@ -159,7 +162,7 @@ def compile_templates(
 
 
 def _settled(tree: Any, numeric: Any) -> Any:
-    """`tree` with those marked values set apart that are numbers when numbers take the marks' places."""
+    """`tree` with marked values separated that become numbers when numbers replace the marks."""
     if isinstance(tree, dict):
         pairs = zip(tree.items(), numeric.values(), strict=True)
         return {key: _settled(value, number) for (key, value), number in pairs}

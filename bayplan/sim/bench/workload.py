@@ -12,24 +12,24 @@ from .cases import NODES_PARAM, PODS_PARAM, Case, find_cases, own_cases, read_ca
 from .ops import SizeFile
 
 Now: TypeAlias = Callable[[], int]
-"""Gives the nanoseconds on a clock."""
+"""Returns the nanoseconds of a clock."""
 ClockName: TypeAlias = Literal["wall", "cpu"]
 CLOCKS: dict[ClockName, Now] = {"wall": time.perf_counter_ns, "cpu": time.process_time_ns}
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to run: a case of a file, or of the package, at one of its sizes; it can be sent to another process."""
+    """A run specification: a case of a file, or a bundled one, at one of its sizes; picklable."""
 
     case: str
     size: str = ""
     file: str | None = None
     nodes: int | None = None
-    """So many nodes instead of those of the size."""
+    """Number of nodes instead of the size's."""
     pods: int | None = None
-    """So many measured pods instead of those of the size."""
+    """Number of measured pods instead of the size's."""
     clock: ClockName = "wall"
-    """By which clock to measure: `cpu` is the time the process had a processor."""
+    """The measuring clock: `cpu` is the processor time of the process."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +48,17 @@ class Workload:
 
     @property
     def feature_gates(self) -> dict[str, bool]:
-        """Those of the case and of the size."""
+        """The labels of the case and of the size."""
         return self.case.file.feature_gates | self.size.feature_gates
 
     @property
     def threshold(self) -> float:
-        """How many pods a second the size asks for at least; 0: it does not say."""
+        """The minimum throughput in pods per second that the size requires; 0: none."""
         threshold = self.size.threshold
         return float(threshold) if isinstance(threshold, int | float) else 0.0
 
     def number(self, count: int, param: str, place: str) -> int:
-        """How many an op wants: its count, or the value of its parameter."""
+        """The count of an op: its count, or the value of its parameter."""
         if not param:
             return count
         value = self.params.get(param[1:])
@@ -71,14 +71,14 @@ class Workload:
 
 
 def find_workload(request: Request) -> Workload:
-    """The workload that is asked for; InputError if its file is wrong, or does not have it."""
+    """Load the specified workload; raises InputError if its file is invalid, or does not have it."""
     cases = own_cases() if request.file is None else read_cases(request.file)
     case, _ = next(find_cases(cases, [request.case]))
     return make_workload(case, request)
 
 
 def make_workload(case: Case, request: Request) -> Workload:
-    """The case at the size that is asked for."""
+    """The case at the specified size."""
     size = case.size(request.size)
     given = {NODES_PARAM: request.nodes, PODS_PARAM: request.pods}
     chosen = {name: value for name, value in given.items() if value is not None}

@@ -1,8 +1,8 @@
-"""Traces: tables of nodes and pods, as research publishes them, made into manifests.
+"""Traces: convert published tables of nodes and pods to manifests.
 
-What lives here: reading CSV files, one importer per known trace (`openb.py`), one for tables of anybody's own
-(`own_tables.py`), and writing what they make. What may enter: what may enter sim. What must not happen: a decision
-about placement, or printing. Who calls it: cli, and people in their own scripts.
+What lives here: reading CSV files, one importer per known trace (`openb.py`), one for custom tables
+(`own_tables.py`), and writing the manifests. What may enter: what may enter sim. What must not
+happen: a decision about placement, or printing. Who calls it: cli, and users' scripts.
 """
 
 from .openb import GPU_MILLI, GPU_MODEL, OpenbTrace, find_openb

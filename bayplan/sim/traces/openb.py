@@ -1,8 +1,8 @@
 """Openb: the GPU cluster that Alibaba published in 2023 (clusterdata, cluster-trace-gpu-v2023).
 
-A GPU is 1,000 of the resource `bayplan.dev/gpu-milli`. Below 1,000 a pod asks for a share of one GPU, otherwise for
-whole ones. The scheduler alone only adds that up; that a share must lie on one GPU is the business of a plugin
-(examples/gpu-share).
+A GPU is 1,000 of the resource `bayplan.dev/gpu-milli`. Below 1,000 a pod requests a share of one
+GPU, otherwise whole ones. The scheduler alone only sums that up; placing a share on a single GPU is
+the task of a plugin (examples/gpu-share).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GPU_MODEL = "bayplan.dev/gpu-model"
 QOS = "bayplan.dev/qos"
 HOSTNAME = "kubernetes.io/hostname"
 MAX_PODS = 110
-"""How many pods a node takes, as kubelets have it; the trace does not say."""
+"""Pod limit of a node, the kubelet's default; the trace does not state it."""
 
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS = (
@@ -53,8 +53,9 @@ class OpenbTrace:
     def objects(self, demand: float | None = None, seed: int = 0) -> Iterator[dict[str, Any]]:
         """Yield the manifests: nodes, then pods.
 
-        Without `demand` pods come and go at their own times. With it they only come, all at the start and in random
-        order: drawn with repetition until they ask for so much of the GPUs there are (1.3: for 130 %).
+        Without `demand` pods start and end at their own times. With it all pods start at once in
+        random order: sampled with repetition until they request this share of the GPUs (1.3: 130
+        %).
         """
         gpus = 0
         for row in read_rows(self.nodes_file, NODE_COLUMNS):
@@ -69,7 +70,7 @@ class OpenbTrace:
 
 
 def find_openb(folder: Path, nodes: Path | None = None, pods: Path | None = None) -> OpenbTrace:
-    """The trace in `folder`, unless the files are named; InputError when one is not there."""
+    """The trace in `folder`, unless the files are named; raises InputError when one is missing."""
     trace = OpenbTrace(nodes or folder / NODE_FILE, pods or folder / POD_FILE)
     for file in (trace.nodes_file, trace.pods_file):
         if not file.is_file():
@@ -80,7 +81,7 @@ def find_openb(folder: Path, nodes: Path | None = None, pods: Path | None = None
 
 
 def _drawn(file: Path, pods: list[Row], wanted: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield pods drawn with repetition until they ask for `wanted` thousandths of a GPU."""
+    """Yield pods sampled with repetition until they request `wanted` thousandths of a GPU."""
     if wanted and not any(map(_gpu_milli, pods)):
         raise InputError(f"{file}: expected pods that ask for GPUs; got none")
     lots, asked, number = random.Random(seed), 0, 0
@@ -115,9 +116,9 @@ def _node(row: Row) -> dict[str, Any]:
 
 
 def _times(row: Row) -> dict[str, str]:
-    """When the pod comes, and how long it runs once it has a node.
+    """When the pod is created, and how long it runs once it has a node.
 
-    One that never got its node in the real cluster is taken to have wanted it until it was deleted.
+    One that never got a node in the real cluster counts as having wanted it until its deletion.
     """
     came, went = row.seconds("creation_time"), row.seconds("deletion_time")
     began = row.seconds("scheduled_time")
@@ -149,7 +150,7 @@ def _pod(row: Row, name: str, annotations: dict[str, str]) -> dict[str, Any]:
 
 
 def _on_models(models: list[str]) -> dict[str, Any]:
-    """The affinity that keeps a pod on GPUs of some models."""
+    """The affinity for nodes with certain GPU models."""
     term = {"matchExpressions": [{"key": GPU_MODEL, "operator": "In", "values": models}]}
     required = {"nodeSelectorTerms": [term]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}

@@ -1,6 +1,6 @@
-"""Own tables: nodes and pods from anybody's CSV files, by the names of their columns.
+"""Own tables: nodes and pods from custom CSV files, by column names.
 
-A column is a field when it is named like one; `--column` gives a column another name and its numbers a unit:
+A column is a field when it has the field's name; `--column` maps another column and adds a unit:
 `cpu=cpu_milli:m` makes 250 in the column cpu_milli a cpu of 250m. docs/traces.md lists the fields.
 """
 
@@ -21,7 +21,7 @@ from .rows import Row, read_rows
 
 PLAIN_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 PREFIXES = ("label", "annotation", "selector")
-"""Columns such as `label:app`, whose rest is a key."""
+"""Prefixes of columns such as `label:app`, whose rest is a key."""
 NODE_FIELDS = frozenset({"name", "count"})
 POD_FIELDS = frozenset(
     {"name", "namespace", "count", "priority", "scheduler", "created-at", "duration"}
@@ -31,7 +31,7 @@ DEFAULT_MAX_PODS = "110"
 
 @dataclass(frozen=True)
 class Column:
-    """Where the values of a field are, and what is put after each."""
+    """The column of a field, and the unit appended to its values."""
 
     name: str
     unit: str = ""
@@ -39,7 +39,7 @@ class Column:
 
 @dataclass
 class Columns:
-    """Which column is which field. Columns that are no field are noted in `unused`."""
+    """The mapping of columns to fields. Columns that are no field are listed in `unused`."""
 
     given: Mapping[str, Column] = field(default_factory=dict)
     unused: set[str] = field(default_factory=set)
@@ -47,7 +47,7 @@ class Columns:
     """The fields of `given` that some file has."""
 
     def of(self, row: Row, fields: frozenset[str]) -> dict[str, str]:
-        """The fields of a row: what its cells hold, with their units; empty cells are left out."""
+        """The fields of a row: the values of its cells, with units; empty cells are left out."""
         named = {column.name: (name, column.unit) for name, column in self.given.items()}
         found = {}
         for column in row.cells:
@@ -62,12 +62,13 @@ class Columns:
         return found
 
     def place(self, name: str) -> str:
-        """The column in which a field is."""
+        """The column of a field."""
         return self.given[name].name if name in self.given else name
 
 
 def parse_columns(texts: Iterable[str]) -> Columns:
-    """Read texts such as `cpu=cpu_milli:m`; InputError when one is not FIELD=COLUMN or FIELD=COLUMN:UNIT."""
+    """Parse texts such as `cpu=cpu_milli:m`; raises InputError when one is not FIELD=COLUMN or
+    FIELD=COLUMN:UNIT."""
     given = {}
     for text in texts:
         name, _, rest = text.partition("=")
@@ -85,7 +86,8 @@ def parse_columns(texts: Iterable[str]) -> Columns:
 def read_own_tables(
     nodes: Path | None, pods: Path | None, columns: Columns
 ) -> Iterator[dict[str, Any]]:
-    """Yield the manifests of both files; InputError when a cell is wrong or a column of `--column` is nowhere."""
+    """Yield the manifests of both files; raises InputError for an invalid cell or an unknown column
+    of `--column`."""
     for file, fields, make in ((nodes, NODE_FIELDS, _node), (pods, POD_FIELDS, _pod)):
         if file is not None:
             yield from _read(file, fields, make, columns)
@@ -119,14 +121,14 @@ def _read(
 
 @dataclass(frozen=True)
 class _Cells:
-    """The fields of one row, read one by one."""
+    """The fields of one row, decoded one by one."""
 
     row: Row
     columns: Columns
     values: Mapping[str, str]
 
     def count(self) -> int | None:
-        """How many of them there are; None: one, whose name is as it stands."""
+        """The number of copies; None: one, with its name unchanged."""
         return None if "count" not in self.values else self.row.number(self.columns.place("count"))
 
     def resources(self) -> dict[str, str]:
@@ -136,13 +138,13 @@ class _Cells:
         return {name: self._checked(name, _is_quantity, expected) for name in names}
 
     def keyed(self, prefix: str) -> dict[str, str]:
-        """What stands in the columns with this prefix, by their keys."""
+        """The values of the columns with this prefix, by their keys."""
         start = f"{prefix}:"
         keys = (name for name in self.values if name.startswith(start))
         return {name.removeprefix(start): self.values[name] for name in keys}
 
     def labels(self) -> dict[str, str]:
-        """The labels; InputError where one may not be."""
+        """The labels; raises InputError for an invalid one."""
         for key in self.keyed("label"):
             self._checked(f"label:{key}", is_label_value, "a value that a label may have")
         return self.keyed("label")
@@ -177,7 +179,7 @@ def _pod(cells: _Cells) -> dict[str, Any]:
         if (time := cells.duration(name)) is not None:
             annotations[key] = time
     requests = cells.resources()
-    # An extended resource is never overcommitted: the API server wants its limit to be the same.
+    # An extended resource is never overcommitted: the API server requires an equal limit.
     limits = {name: amount for name, amount in requests.items() if "/" in name}
     spec: dict[str, Any] = {
         "containers": [{"name": "main", "resources": {"requests": requests, "limits": limits}}]
@@ -195,7 +197,7 @@ def _pod(cells: _Cells) -> dict[str, Any]:
 
 
 def _on_labels(selector: Mapping[str, str]) -> dict[str, Any]:
-    """The affinity that keeps a pod on nodes with these labels; `a|b` stands for either."""
+    """The affinity for nodes with these labels; `a|b` stands for either."""
     expressions = [
         {"key": key, "operator": "In", "values": text.split("|")} for key, text in selector.items()
     ]
@@ -204,7 +206,7 @@ def _on_labels(selector: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _is_free(name: str) -> bool:
-    """Whether a field may be named so that is not one of the fixed ones."""
+    """Whether a name is a valid field besides the fixed ones."""
     prefix, _, key = name.partition(":")
     return _is_resource(name) or (prefix in PREFIXES and is_qualified_name(key))
 

@@ -1,4 +1,4 @@
-"""Rows: the lines of a CSV file by the names of its columns, with errors that say where they are."""
+"""Rows: the lines of a CSV file by column name, with errors that state the place."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line: the file, the number of the line, and its cells by column."""
+    """One line: the file, the line number, and its cells by column."""
 
     file: str
     line: int
     cells: Mapping[str, str]
 
     def text(self, column: str) -> str:
-        """The cell, without space around it; "" when it is empty."""
+        """The cell, stripped; "" when it is empty."""
         return (self.cells.get(column) or "").strip()
 
     def number(self, column: str) -> int:
-        """The cell as a whole number that is not negative; InputError when it is none."""
+        """The cell as a whole number that is not negative; raises InputError otherwise."""
         text = self.text(column)
         if not text.isascii() or not text.isdigit():
             raise self.fault(column, f'expected a whole number; got "{text}"')
         return int(text)
 
     def seconds(self, column: str) -> float | None:
-        """The cell as seconds; None when it is empty, InputError when it is no number."""
+        """The cell as seconds; None when it is empty; raises InputError when it is no number."""
         text = self.text(column)
         if not text:
             return None
@@ -47,12 +47,13 @@ class Row:
         return seconds
 
     def fault(self, column: str, problem: str) -> InputError:
-        """The error that says what is wrong with a cell."""
+        """The error about a cell."""
         return InputError(f"{self.file}: line {self.line}: {column}: {problem}")
 
 
 def read_rows(file: Path, needed: Iterable[str] = ()) -> Iterator[Row]:
-    """Yield the rows of a file, gzipped or not; InputError when it is no such table or a needed column is missing."""
+    """Yield the rows of a file, gzipped or not; raises InputError when it is no table or a required
+    column is missing."""
     try:
         with _open(file) as stream:
             yield from _rows(str(file), stream, tuple(needed))

@@ -1,4 +1,4 @@
-"""Writing: manifests as one List in JSON, an object to a line, which `bayplan simulate -f` reads fast."""
+"""Writing: manifests as one JSON List, one object per line, which `bayplan simulate -f` reads fast."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def write_list(stream: SupportsWrite[str], objects: Iterable[dict[str, Any]]) -> int:
-    """Write the objects to `stream`; returns how many there were."""
+    """Write the objects to `stream`; return their number."""
     count = 0
     stream.write('{"apiVersion":"v1","kind":"List","items":[')
     for obj in objects:

@@ -1,4 +1,4 @@
-"""Audit: what somebody asked of a real API server, and what became of it, from the server's own log."""
+"""Audit: requests to a real API server and their results, from the server's audit log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Asked(NamedTuple):
 
 
 class Audit:
-    """The log of the requests of `users`. Give `arguments` to the API server before it is started."""
+    """The log of the requests of `users`. Pass `arguments` to the API server before it starts."""
 
     def __init__(self, folder: Path, *users: str) -> None:
         self._log = folder / "audit.log"
@@ -35,11 +35,11 @@ class Audit:
         self.arguments = (f"--audit-policy-file={policy}", f"--audit-log-path={self._log}")
 
     def asked(self) -> set[Asked]:
-        """What was asked for."""
+        """The requests."""
         return {_asked(entry) for entry in self._entries()}
 
     def refused(self) -> dict[Asked, str]:
-        """What was not allowed, and in which words."""
+        """The forbidden requests, with messages."""
         return {
             _asked(entry): entry["responseStatus"].get("message", "")
             for entry in self._entries()

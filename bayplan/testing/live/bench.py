@@ -1,7 +1,8 @@
-"""Bench: how fast pending pods are bound on a real API server, by Bayplan, by kube-scheduler, and by a bare binder.
+"""Bench: binding rate of pending pods on a real API server, for Bayplan, kube-scheduler and a bare binder.
 
-One control plane, its nodes made once; for each contestant the pods are made anew, then it is started. What counts are
-the moments at which a watch shows the first and the last binding, and the processor time of all processes.
+One control plane with its nodes created once; for each contestant the pods are recreated, then it
+is started. Measured are the moments at which a watch shows the first and the last binding, and the
+processor time of all processes.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ Start = Callable[[Path, Path], Process]
 
 
 class Contestant(NamedTuple):
-    """Somebody who binds pods, started with a kubeconfig and a folder of its own."""
+    """A program that binds pods, started with a kubeconfig and its own folder."""
 
     name: str
     start: Start
     has_events: bool
-    """It records what it does."""
+    """Whether it records events."""
 
 
 class Run(NamedTuple):
-    """What one contestant did."""
+    """The result of one contestant."""
 
     name: str
     pods: int
@@ -62,7 +63,7 @@ class Run(NamedTuple):
 
 
 class BindingWatch:
-    """Notes when bindings are seen."""
+    """Records when bindings are seen."""
 
     def __init__(self, client: Client, total: int) -> None:
         self.moments: list[float] = []
@@ -72,7 +73,7 @@ class BindingWatch:
         self._follower = Follower(client, path_of("Pod", NAMESPACE), self._on_pod)
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._follower.stop()
 
     def _on_pod(self, kind: str, pod: Tree) -> None:
@@ -86,7 +87,7 @@ class BindingWatch:
 
 
 def contestants() -> list[Contestant]:
-    """All that can be run here."""
+    """All contestants that can run here."""
     found = []
     for name in (BAYPLAN, KUBE_SCHEDULER):
         if name == KUBE_SCHEDULER and find_asset(name) is None:
@@ -116,7 +117,7 @@ def _binder(*options: str) -> Start:
 
 
 class Arena:
-    """A control plane with nodes, where contestants are measured one after the other."""
+    """A control plane with nodes, on which contestants are measured one after the other."""
 
     def __init__(self, plane: ControlPlane, nodes: int, pods: int, running: int) -> None:
         self._plane = plane
@@ -130,7 +131,7 @@ class Arena:
         self._client.create_all(path_of("Pod", RUNNING), placed)
 
     def measure(self, contestant: Contestant) -> Run:
-        """Make the pods, let the contestant bind them, and clear them away."""
+        """Create the pods, let the contestant bind them, and delete them."""
         self._make_pods()
         watch = BindingWatch(self._client, self._pods)
         self._count += 1
@@ -165,7 +166,7 @@ class Arena:
         self._client.create_all(path_of("Pod", NAMESPACE), trees)
 
     def _wait_events(self) -> int:
-        """The number of events, when all are there or no more come."""
+        """The number of events, when all have arrived or no more arrive."""
         deadline = time.monotonic() + EVENTS_S
         while (count := self._count_events()) < self._pods and time.monotonic() < deadline:
             time.sleep(1)
@@ -191,7 +192,7 @@ def make_node(number: int) -> Tree:
 
 
 def make_running_pod(number: int, node: int) -> Tree:
-    """A pod that has a node: one of the twenty of its owner."""
+    """A pod with a node: one of twenty per owner."""
     app = f"app-{number // 20}"
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app, "controller": True}
     tree = pod_tree(
@@ -206,7 +207,7 @@ def make_running_pod(number: int, node: int) -> Tree:
 
 @contextmanager
 def arena(folder: Path, nodes: int, pods: int, running: int = 0) -> Iterator[Arena]:
-    """A control plane with so many nodes, on which pods are running, for so many pods at a time."""
+    """A control plane with this many nodes and running pods, for this many pods at a time."""
     plane = ControlPlane(folder, "--delete-collection-workers=8")
     try:
         yield Arena(plane, nodes, pods, running)

@@ -1,7 +1,8 @@
-"""Binder: a client that does nothing but bind: what is left of a scheduler without scheduling.
+"""Binder: a client that only binds: the baseline of a scheduler without scheduling.
 
-Binds the pending pods to the nodes by turns, over many connections, and with `--events` records Scheduled for each. How
-fast that goes is what an API server allows on a machine. A process of its own: its seconds can be told from others'.
+Binds the pending pods to the nodes in turn, over many connections, and with `--events` records
+Scheduled for each. Its rate is the maximum an API server allows on a machine. A separate process,
+so that its processor time can be measured.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ HEAD_END = b"\r\n\r\n"
 
 
 class Work(NamedTuple):
-    """A pod and where it goes."""
+    """A pod and its node."""
 
     namespace: str
     name: str
@@ -34,7 +35,7 @@ class Work(NamedTuple):
 
 
 class Poster:
-    """One connection: posts, and waits for the answer."""
+    """One connection: posts, and waits for the response."""
 
     def __init__(
         self, client: Client, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -44,7 +45,7 @@ class Poster:
         self._head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
 
     async def post(self, path: str, body: bytes) -> None:
-        """Send one POST, which must be taken."""
+        """Send one POST, which must be accepted."""
         head = f"POST {path} HTTP/1.1\r\n{self._head}Content-Length: {len(body)}\r\n\r\n"
         self._writer.write(head.encode() + body)
         answer = await self._reader.readuntil(HEAD_END)
@@ -82,7 +83,7 @@ def binding(item: Work) -> bytes:
 
 
 def scheduled(item: Work, numbers: Iterator[int] = itertools.count()) -> bytes:  # noqa: B008
-    """The event that tells of it, as kube-scheduler has it."""
+    """The event of a binding, in kube-scheduler's form."""
     name = f"{item.name}.{next(numbers):016x}"
     regarding = {"kind": "Pod", "namespace": item.namespace, "name": item.name, "uid": item.uid}
     event = {
@@ -113,7 +114,7 @@ def find_work(client: Client) -> list[Work]:
 
 
 def main() -> None:
-    """Bind what is pending."""
+    """Bind the pending pods."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("kubeconfig", type=Path)
     parser.add_argument("--events", action="store_true")

@@ -27,11 +27,11 @@ PATCH_TYPES = {
     "strategic": "application/strategic-merge-patch+json",
 }
 GONE_WRONG = (OSError, http.client.HTTPException)
-"""What a connection may raise: the server is away, or went away meanwhile."""
+"""Exceptions of a connection when the server is unreachable or disconnects."""
 
 
 class Answer(NamedTuple):
-    """What the server said."""
+    """A response."""
 
     status: int
     tree: Any
@@ -42,7 +42,7 @@ class RefusedError(AssertionError):
 
 
 class Watch:
-    """An open watch; iterating gives its events until the server ends it, or somebody calls `close`."""
+    """An open watch; iterating gives its events until the server ends it, or `close` is called."""
 
     def __init__(
         self, connection: http.client.HTTPConnection, path: str, headers: dict[str, str]
@@ -61,14 +61,14 @@ class Watch:
             yield msgspec.json.decode(line)
 
     def close(self) -> None:
-        """Listen no more; whoever reads in another thread comes to an end, too."""
+        """Close the watch; a reader in another thread ends, too."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
 
 class Client:
-    """Talks to the server of the first cluster and user in a kubeconfig."""
+    """A client of the first cluster and user in a kubeconfig."""
 
     def __init__(self, kubeconfig: Path) -> None:
         config = yaml.safe_load(kubeconfig.read_text())
@@ -94,7 +94,7 @@ class Client:
     def request(
         self, method: str, path: str, body: Any = None, kind: str = "application/json"
     ) -> Answer:
-        """Send a request. On a connection that the server closed meanwhile it is sent once more."""
+        """Send a request. On a connection that the server closed meanwhile it is repeated once."""
         data = None if body is None else msgspec.json.encode(body)
         headers = self.headers if data is None else {**self.headers, "Content-Type": kind}
         kept: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
@@ -107,7 +107,7 @@ class Client:
         return _exchange(connection, method, path, data, headers)
 
     def get(self, path: str) -> Any:
-        """The object or list at `path`, which must be there."""
+        """The object or list at `path`, which must exist."""
         return self._need(self.request("GET", path), f"GET {path}")
 
     def find(self, path: str) -> Any | None:
@@ -131,7 +131,7 @@ class Client:
         return self._need(self.request("PATCH", path, body, PATCH_TYPES[kind]), f"PATCH {path}")
 
     def delete(self, path: str, **options: Any) -> None:
-        """Delete an object, if it is there."""
+        """Delete an object, if it exists."""
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
         answer = self.request("DELETE", path, body)
         if answer.status != 404:
@@ -143,7 +143,7 @@ class Client:
             list(pool.map(lambda path: self.delete(path, gracePeriodSeconds=0), paths))
 
     def is_ready(self) -> bool:
-        """Whether the server says that it is ready."""
+        """Whether the server reports ready."""
         try:
             return self.request("GET", "/readyz").status == 200
         except GONE_WRONG:

@@ -40,7 +40,7 @@ class Server(Protocol):
 
 
 class Bindings:
-    """To which nodes each pod was seen to be bound, in order, from watching all pods."""
+    """The nodes each pod was bound to, in order, from watching all pods."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, list[str]] = {}
@@ -48,7 +48,7 @@ class Bindings:
         """The resourceVersion at which a pod was first seen with a node."""
 
     def on_pod(self, kind: str, pod: Tree) -> None:
-        """A pod was seen."""
+        """Record a pod."""
         seen = self.nodes.setdefault(pod["metadata"]["uid"], [])
         node = pod["spec"].get("nodeName", "")
         if node != (seen[-1] if seen else ""):
@@ -56,12 +56,12 @@ class Bindings:
             self.versions[key_of(pod)] = int(pod["metadata"]["resourceVersion"])
 
     def moved(self) -> dict[str, list[str]]:
-        """The pods that ever changed their node, by uid. Empty, if all is well."""
+        """The pods that changed their node, by uid; must be empty."""
         return {uid: nodes for uid, nodes in self.nodes.items() if len(nodes) > 1}
 
 
 class Cluster:
-    """The cluster of one test: a namespace of its own, and what is not in one."""
+    """The cluster of one test: its own namespace, and cluster-scoped objects."""
 
     def __init__(self, server: Server, folder: Path) -> None:
         self.server = server
@@ -79,7 +79,7 @@ class Cluster:
             self._players = [Kubelets(self.client), Volumes(self.client)]
 
     def close(self) -> None:
-        """End the schedulers of the test and remove what it made."""
+        """Stop the schedulers of the test and delete its objects."""
         for process in self._schedulers:
             process.kill()
         self.client.delete_all(path_of("Pod", *key) for key in list(self.pods.objects))
@@ -90,7 +90,7 @@ class Cluster:
             player.stop()
         self.pods.stop()
 
-    # What there is
+    # Objects
 
     def make(self, kind: str, name: str, **tree: Any) -> Tree:
         """Create an object of any kind."""
@@ -102,7 +102,7 @@ class Cluster:
         return made
 
     def path(self, kind: str, name: str = "") -> str:
-        """Where objects of a kind are, in the namespace of the test."""
+        """The path of objects of a kind, in the namespace of the test."""
         return path_of(kind, self.namespace if KINDS[kind][2] else "", name)
 
     def node(
@@ -113,7 +113,7 @@ class Cluster:
         images: list[Tree] | None = None,
         **spec: Any,
     ) -> None:
-        """A node that is ready, with a hostname label."""
+        """A ready node with a hostname label."""
         tree = node_tree(name, labels, room, **spec)
         if images:
             tree["status"]["images"] = images
@@ -126,19 +126,19 @@ class Cluster:
         labels: dict[str, str] | None = None,
         **spec: Any,
     ) -> Tree:
-        """A pod, which leaves without delay unless its spec says so."""
+        """A pod, with grace period 0 unless its spec overrides it."""
         tree = pod_tree(name, requests, labels, **spec)
         return self.make("Pod", name, metadata=tree["metadata"], spec=tree["spec"])
 
     def pods_like(self, tree: Tree, names: Iterable[str]) -> None:
-        """Many pods at once, as `tree` but for their names."""
+        """Many pods at once, like `tree` except for their names."""
         trees = (
             with_head("Pod", {**tree, "metadata": {**tree["metadata"], "name": name}})
             for name in names
         )
         self.client.create_all(self.path("Pod"), trees)
 
-    # What happens
+    # Events
 
     def start_scheduler(self, *arguments: str, **settings: Any) -> Process:
         """Start the scheduler under test; `settings` are fields of its configuration."""
@@ -159,7 +159,7 @@ class Cluster:
         return self.pods.wait(look, f"pod {name} is bound", timeout_s)
 
     def wait_all_bound(self, count: int, timeout_s: float = WAIT_S) -> dict[str, str]:
-        """Wait until so many pods of the test have a node; returns the nodes by pod."""
+        """Wait until this many pods of the test have a node; return the nodes by pod."""
 
         def look(pods: dict[Key, Tree]) -> dict[str, str]:
             nodes = {
@@ -172,7 +172,8 @@ class Cluster:
         return self.pods.wait(look, f"{count} pods are bound", timeout_s)
 
     def wait_refused(self, name: str, words: str = "", timeout_s: float = WAIT_S) -> str:
-        """Wait until the scheduler said that the pod cannot be placed, in these words; returns all it said."""
+        """Wait until the scheduler reported the pod as unschedulable with this text; return the
+        whole message."""
 
         def look(pods: dict[Key, Tree]) -> str:
             message = condition(pods.get(self._key(name), {}), "PodScheduled", "False")
@@ -182,12 +183,12 @@ class Cluster:
         return self.pods.wait(look, what, timeout_s)
 
     def wait_gone(self, name: str, timeout_s: float = WAIT_S) -> None:
-        """Wait until the pod is no more."""
+        """Wait until the pod is deleted."""
         key = self._key(name)
         self.pods.wait(lambda pods: key not in pods, f"pod {name} is gone", timeout_s)
 
     def wait_event(self, name: str, reason: str, timeout_s: float = WAIT_S) -> Tree:
-        """Wait until somebody recorded an event about the pod for that reason, and return it."""
+        """Wait for an event about the pod with that reason, and return it."""
         path = f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events"
 
         def look(events: dict[Key, Tree]) -> Tree:
@@ -203,7 +204,7 @@ class Cluster:
             events.stop()
 
     def node_of(self, name: str) -> str:
-        """The node of a pod, as far as it is known; empty if it has none."""
+        """The last known node of a pod; empty if it has none."""
         node: str = self.pods.objects[self._key(name)]["spec"].get("nodeName", "")
         return node
 
@@ -211,7 +212,7 @@ class Cluster:
         return self.namespace, name
 
     def _remove(self, path: str) -> None:
-        """Delete an object, whoever wants to hold it back."""
+        """Delete an object, removing its finalizers."""
         self.client.delete(path, gracePeriodSeconds=0)
         with suppress(RefusedError):
             if self.client.find(path) is not None:
@@ -224,7 +225,7 @@ def node_tree(
     room: dict[str, str] | None = None,
     **spec: Any,
 ) -> Tree:
-    """A node that is ready."""
+    """A ready node."""
     offers = {**ROOM, **(room or {})}
     conditions = [{"type": "Ready", "status": "True"}]
     return {
@@ -240,7 +241,7 @@ def pod_tree(
     labels: dict[str, str] | None = None,
     **spec: Any,
 ) -> Tree:
-    """A pod of one container that asks for `requests`; limits are the same for what has to have them."""
+    """A pod of one container with `requests`; limits are equal where they are required."""
     asked = requests or {}
     resources = {"requests": asked, "limits": {k: v for k, v in asked.items() if "/" in k}}
     container = {"name": "main", "image": "app:1", "resources": resources}

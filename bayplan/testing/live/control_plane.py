@@ -1,8 +1,8 @@
-"""Control plane: a real kube-apiserver with its etcd, on free ports of the loopback, for the time of a test.
+"""Control plane: a real kube-apiserver with its etcd, on free ports of the loopback, for a test.
 
-The binaries are looked for where envtest looks for them: in the folder that KUBEBUILDER_ASSETS names, else in
-/usr/local/kubebuilder/bin. There is no controller manager: what its controllers and the kubelets would do is played by
-`kubelets.py`, and admission that counts on them is off.
+The binaries are searched where envtest does: in the folder that KUBEBUILDER_ASSETS names, else in
+/usr/local/kubebuilder/bin. There is no controller manager: `kubelets.py` simulates its controllers
+and the kubelets, and admission plugins that depend on them are off.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from .processes import Process, free_port
 DEFAULT_ASSETS = Path("/usr/local/kubebuilder/bin")
 NEEDED = ("etcd", "kube-apiserver")
 START_S = 90.0
-# Without a controller manager nobody would make service accounts, take the taint of new nodes away, or let go of
-# claims and volumes that are protected.
+# Without a controller manager, service accounts would not be created, the taint of new nodes would
+# not be removed, and protected claims and volumes would not be released.
 ADMISSION_OFF = "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection"
 
 
 def assets_folder() -> Path:
-    """Where the binaries are expected."""
+    """The folder of the binaries."""
     return Path(os.environ.get("KUBEBUILDER_ASSETS") or DEFAULT_ASSETS)
 
 
 def find_asset(name: str) -> Path | None:
-    """The path of one binary, None when it is not there."""
+    """The path of one binary, None when it is missing."""
     path = assets_folder() / name
     return path if os.access(path, os.X_OK) else None
 
 
 def missing_assets() -> list[str]:
-    """What a control plane needs and is not there."""
+    """The missing binaries of a control plane."""
     return [name for name in NEEDED if find_asset(name) is None]
 
 
 class ControlPlane:
-    """etcd and kube-apiserver with all they keep in `folder`. `kubeconfig` is that of an administrator."""
+    """etcd and kube-apiserver with their data in `folder`. `kubeconfig` is that of an administrator."""
 
     has_controllers = False
 
@@ -58,14 +58,14 @@ class ControlPlane:
         self._wait()
 
     def stop(self) -> None:
-        """End both, the API server first."""
+        """Stop both, the API server first."""
         try:
             self.api_server.stop()
         finally:
             self.etcd.stop()
 
     def kill_api_server(self) -> None:
-        """End the API server as a crash does; etcd, and so the data, stays."""
+        """Kill the API server as in a crash; etcd, and so the data, stays."""
         self.api_server.kill()
 
     def start_api_server(self) -> None:

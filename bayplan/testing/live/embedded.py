@@ -1,4 +1,4 @@
-"""Embedded: the API server of `bayplan up` as a process of its own, without its scheduler."""
+"""Embedded: the API server of `bayplan up` as a separate process, without its scheduler."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class EmbeddedServer:
         self.api_server.wait_until(self._is_ready, "ready", START_S)
 
     def kill_api_server(self) -> None:
-        """End it as a crash does; the data stays."""
+        """Kill it as in a crash; the data stays."""
         self.api_server.kill()
 
     def stop(self) -> None:
-        """End it."""
+        """Stop it."""
         self.api_server.stop()
 
     def _is_ready(self) -> bool:

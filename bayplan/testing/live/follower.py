@@ -1,6 +1,6 @@
-"""Follower: the objects of one list, kept up to date by a watch in a thread of its own.
+"""Follower: the objects of one list, kept up to date by a watch in its own thread.
 
-Goes on when the server was away. Tests wait on what it knows (`wait`) instead of asking again and again.
+Reconnects after an outage. Tests wait on its state (`wait`) instead of polling the server.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 AGAIN_S = 0.1
 WAIT_S = float(os.environ.get("BAYPLAN_E2E_WAIT_S", "60"))
-"""How long tests wait for what should come soon."""
+"""Default timeout of waiting tests."""
 
 
 class Follower:
@@ -41,7 +41,8 @@ class Follower:
     def wait(
         self, look: Callable[[dict[Key, Tree]], Result], what: str, timeout_s: float = WAIT_S
     ) -> Result:
-        """Wait until `look` sees what it is after, and return that; AssertionError when it takes too long."""
+        """Wait until `look` returns a true value, and return that; raises AssertionError on a
+        timeout."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while not (found := look(self.objects)):
@@ -51,7 +52,7 @@ class Follower:
             return found
 
     def stop(self) -> None:
-        """Follow no more."""
+        """Stop following."""
         with self._guard:
             self._ended.set()
             if self._watch is not None:
@@ -63,11 +64,12 @@ class Follower:
             try:
                 version = self._watch_from(version) or self._relist()
             except (*GONE_WRONG, RefusedError, ValueError, AttributeError):
-                # http.client answers with one of the last two when it is closed while it reads.
+                # http.client raises one of the last two when it is closed while it reads.
                 self._ended.wait(AGAIN_S)
 
     def _watch_from(self, version: str) -> str:
-        """Watch as long as it goes; returns where to go on, nothing if one has to list again."""
+        """Watch as long as possible; return the version to resume from, empty if a new list is
+        needed."""
         watch = self._client.watch(self._path, version)
         with self._guard:
             self._watch = watch
@@ -87,7 +89,7 @@ class Follower:
         return version
 
     def _relist(self) -> str:
-        """List, and tell the difference as events."""
+        """List, and deliver the difference as events."""
         found = self._client.get(self._path)
         now = {key_of(tree): tree for tree in found["items"]}
         for key, tree in list(self.objects.items()):

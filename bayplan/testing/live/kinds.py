@@ -1,10 +1,10 @@
-"""Kinds: where objects of a kind are found in the API."""
+"""Kinds: the API paths of kinds."""
 
 from __future__ import annotations
 
 from .client import Tree
 
-# Group and version, plural, whether there is one per namespace.
+# Group and version, plural, whether it is namespaced.
 KINDS = {
     "ConfigMap": ("v1", "configmaps", True),
     "CSINode": ("storage.k8s.io/v1", "csinodes", False),

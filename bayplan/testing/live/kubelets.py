@@ -1,6 +1,7 @@
-"""Kubelets: what kubelets and the pod garbage collector do, for a control plane that has neither.
+"""Kubelets: simulate kubelets and the pod garbage collector for a control plane without them.
 
-Pods on a node run at once; pods on their way out stay for their grace period; pods of nodes that were deleted go.
+Pods on a node run at once; terminating pods stay for their grace period; pods of deleted nodes are
+deleted.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ class Kubelets:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._leaving: dict[str, threading.Timer] = {}
-        self._gone: set[str] = set()  # nodes that were deleted; pods may be seen to be bound later
+        self._gone: set[str] = set()  # deleted nodes; pods may be seen to be bound later
         self._pods = Follower(client, path_of("Pod"), self._on_pod)
         self._nodes = Follower(client, path_of("Node"), self._on_node)
 
     def stop(self) -> None:
-        """No kubelet is left."""
+        """Stop all kubelets."""
         self._nodes.stop()
         self._pods.stop()
         for timer in self._leaving.values():

@@ -1,4 +1,4 @@
-"""Processes: programs that a test starts, watches and ends, each with a log of its own."""
+"""Processes: programs that a test starts, watches and stops, each with its own log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class Process:
-    """One program. What it writes goes to `log`."""
+    """One program. Its output goes to `log`."""
 
     def __init__(self, command: Sequence[str], log: Path, **env: str) -> None:
         self.name = Path(command[0]).name
@@ -32,7 +32,7 @@ class Process:
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **env},
-                start_new_session=True,  # Ctrl-C in a test run is not meant for it
+                start_new_session=True,  # Ctrl-C in a test run must not reach it
                 preexec_fn=_end_with_parent if sys.platform == "linux" else None,
             )
 
@@ -45,7 +45,8 @@ class Process:
         return self._popen.poll() is None
 
     def wait_until(self, condition: Callable[[], bool], what: str, timeout_s: float) -> None:
-        """Wait for something outside of this process's reach; AssertionError when it ends or takes too long."""
+        """Wait for a condition outside of this process; raises AssertionError when it ends or on a
+        timeout."""
         deadline = time.monotonic() + timeout_s
         while not condition():
             assert self.is_running, f"{self.name} ended before {what}: {self.last_words()}"
@@ -53,14 +54,15 @@ class Process:
             time.sleep(POLL_S)
 
     def wait(self, timeout_s: float) -> int | None:
-        """Wait for its end, but not for longer than that; returns its exit status, None if it goes on."""
+        """Wait for its end, up to a timeout; return its exit status, None if it is still running."""
         try:
             return self._popen.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
 
     def stop(self, timeout_s: float = 30) -> int:
-        """Ask it to end, and wait; returns its exit status. One that was frozen is thawed first."""
+        """Ask it to end, and wait; return its exit status. A stopped (SIGSTOP) process is resumed
+        first."""
         if self.is_running:
             self.send(signal.SIGTERM)
             self.send(signal.SIGCONT)
@@ -71,7 +73,7 @@ class Process:
             raise AssertionError(f"{self.name} did not end: {self.last_words()}") from None
 
     def kill(self) -> None:
-        """End it at once, as a power cut does."""
+        """Kill it at once, as in a power failure."""
         if self.is_running:
             self.send(signal.SIGKILL)
         self._popen.wait()
@@ -81,7 +83,7 @@ class Process:
         self._popen.send_signal(number)
 
     def cpu_s(self) -> float:
-        """Seconds on a processor so far, of all its threads."""
+        """Processor seconds so far, of all its threads."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
@@ -100,13 +102,13 @@ class Process:
 
 
 def _end_with_parent() -> None:
-    """Ask the kernel to end this process when whoever started it is gone, however that came."""
+    """Ask the kernel to kill this process when its parent ends for any reason."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def free_port() -> int:
-    """A port on the loopback that nobody listens on now."""
+    """A free port on the loopback."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
         return port

@@ -1,7 +1,7 @@
-"""Schedulers: a scheduler as a process of its own: `bayplan run`, or kube-scheduler from the folder of the binaries.
+"""Schedulers: a scheduler as a separate process: `bayplan run`, or kube-scheduler from the folder of the binaries.
 
-BAYPLAN_E2E_SCHEDULER=kube-scheduler lets the end-to-end tests judge kube-scheduler: what they ask of Bayplan, the
-original has to do, too.
+BAYPLAN_E2E_SCHEDULER=kube-scheduler runs the end-to-end tests with kube-scheduler: the original has
+to pass them, too.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ BAYPLAN, KUBE_SCHEDULER = "bayplan", "kube-scheduler"
 
 
 def scheduler_under_test() -> str:
-    """Which scheduler the end-to-end tests are about."""
+    """The scheduler under test of the end-to-end tests."""
     name = os.environ.get("BAYPLAN_E2E_SCHEDULER") or BAYPLAN
     assert name in (BAYPLAN, KUBE_SCHEDULER), f"BAYPLAN_E2E_SCHEDULER: unknown scheduler {name}"
     return name
 
 
 def make_config(kubeconfig: Path, **settings: Any) -> Tree:
-    """A KubeSchedulerConfiguration for one scheduler alone that is not held back."""
+    """A KubeSchedulerConfiguration for a single scheduler without rate limits."""
     return {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",

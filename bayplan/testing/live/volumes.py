@@ -1,7 +1,7 @@
-"""Volumes: what the volume controller and a provisioner do, for a control plane that has neither.
+"""Volumes: simulate the volume controller and a provisioner for a control plane without them.
 
-A claim and a volume that the scheduler, or their author, meant for each other are bound; for a claim with a node chosen
-a volume is made that only this node reaches.
+A claim and a volume that refer to each other are bound; for a claim with a selected node a volume
+is created that only this node reaches.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Volumes:
         self._volumes = Follower(client, path_of("PersistentVolume"), self._on_volume)
 
     def stop(self) -> None:
-        """Nothing is bound any more."""
+        """Stop binding."""
         self._volumes.stop()
         self._claims.stop()
 
@@ -58,7 +58,7 @@ class Volumes:
                 self._complete(claim, volume["metadata"]["name"])
 
     def _provision(self, claim: Tree, node: str) -> None:
-        """Make the volume, which then is bound as any other."""
+        """Create the volume, which then is bound like any other."""
         spec, metadata = claim["spec"], claim["metadata"]
         term = {"key": HOSTNAME, "operator": "In", "values": [node]}
         volume = {
@@ -78,7 +78,7 @@ class Volumes:
         assert answer.status in (201, 409), answer.tree
 
     def _complete(self, claim: Tree, volume: str) -> None:
-        """Let both sides know of each other, and say that they are bound."""
+        """Write the binding on both sides."""
         path = path_of("PersistentVolume", name=volume)
         self._client.patch(path, {"spec": {"claimRef": _reference(claim)}})
         self._client.patch(f"{path}/status", {"status": {"phase": "Bound"}})

@@ -1,10 +1,10 @@
-// Account: what every plugin said about a pod: the verdict table, and bars for the scores.
+// Account: every plugin's result for a pod: the verdict table, and bars for the scores.
 
 const WHEN = {
   then: "as it was when the pod was last tried",
   end: "as it is at the end of the run",
   now: "as it is now",
-  like: "for a pod like this one, if it came now",
+  like: "for a new pod like this one",
 };
 const FOR_GOOD = "UnschedulableAndUnresolvable";
 
@@ -26,9 +26,9 @@ class Account {
       parts.push(h("dl", { class: "facts" }, waits.flatMap(([plugin, events]) => [h("dt", {}, plugin), h("dd", {}, events.join(", "))])));
     }
     if (account.postFilter) parts.push(h("p", { class: "note" }, `PostFilter: ${account.postFilter}`));
-    if (account.hasExtenders) parts.push(h("p", { class: "note" }, "Extenders were not asked for this."));
+    if (account.hasExtenders) parts.push(h("p", { class: "note" }, "Extenders were not called for this."));
     const skipped = new Set([...account.skipped.filter, ...account.skipped.score]);
-    if (skipped.size) parts.push(h("p", { class: "note" }, `Had nothing to say about this pod: ${[...skipped].join(", ")}.`));
+    if (skipped.size) parts.push(h("p", { class: "note" }, `Without effect on this pod: ${[...skipped].join(", ")}.`));
     return parts;
   }
 
@@ -46,7 +46,7 @@ class Account {
     const { tiles, details } = this.app;
     const lines = remedies.map((remedy) => {
       const steps = remedy.steps.map((step) => h("li", {}, step.goal, step.or.length ? h("span", { class: "or" }, ` or ${step.or.join(", or ")}`) : ""));
-      const rest = remedy.unknown.map((refusal) => h("li", { class: "or" }, `${refusal}: nothing is known that would help`));
+      const rest = remedy.unknown.map((refusal) => h("li", { class: "or" }, `${refusal}: no known remedy`));
       const mark = () => tiles.mark(new Set([remedy.node]));
       return h("tr", { onmouseenter: mark, onmouseleave: () => tiles.mark(null) },
         h("th", { scope: "row" }, details.nodeLink(remedy.node)), h("td", {}, h("ul", {}, steps, rest)));
@@ -80,7 +80,7 @@ class Account {
     return h("tr", { tabindex: "0", onmouseenter: mark, onmouseleave: unmark, onfocus: mark, onblur: unmark, "aria-label": `${plural(refusal.count, "node")} refused by ${refusal.plugin}: ${refusal.reason}` },
       h("td", { class: "figure" }, count(refusal.count)),
       h("td", {},
-        h("div", { class: "line" }, h("strong", {}, refusal.plugin || "not looked at"),
+        h("div", { class: "line" }, h("strong", {}, refusal.plugin || "not evaluated"),
           refusal.code === FOR_GOOD ? h("span", { class: "tag", title: "Preemption on these nodes cannot help" }, "no preemption") : ""),
         h("div", {}, refusal.reason),
         meter(refusal.count / Math.max(1, evaluated), "refused"),
@@ -110,7 +110,7 @@ class Account {
         h("td", { class: "bar" }, bar),
         h("td", { class: "figure" }, count(scores.totals[n])));
     });
-    const parts = [h("h3", {}, "Scores"), account.when === "like" ? h("p", { class: "note" }, `What plugins give nodes ${WHEN.like}.`) : "", legend, h("table", { class: "scores" }, h("tbody", {}, lines))];
+    const parts = [h("h3", {}, "Scores"), account.when === "like" ? h("p", { class: "note" }, `Scores of the nodes ${WHEN.like}.`) : "", legend, h("table", { class: "scores" }, h("tbody", {}, lines))];
     const told = scores.alike.reduce((sum, more) => sum + more + 1, 0);
     if (scores.of > told) parts.push(h("p", { class: "note" }, `The best ${count(told)} of ${plural(scores.of, "node")} that can take it.`));
     if (level.length) parts.push(h("p", { class: "note" }, `The same for all, and not in the bars: ${level.map((plugin) => `${plugin.plugin} ${plugin.points[0]}`).join(", ")}.`));
@@ -118,7 +118,7 @@ class Account {
   }
 }
 
-/** Numbers from the first and last of each run. */
+/** The numbers of ranges given as first and last. */
 function expand(ranges) {
   const numbers = [];
   for (let i = 0; i < ranges.length; i += 2) for (let n = ranges[i]; n <= ranges[i + 1]; n += 1) numbers.push(n);

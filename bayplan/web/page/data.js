@@ -1,4 +1,4 @@
-// Data: all that was told of pods and nodes, by number. It only grows.
+// Data: received pods and nodes, by number. Append-only.
 
 class Data {
   constructor(tale) {
@@ -24,7 +24,7 @@ class Data {
     }));
   }
 
-  /** Takes over what came since; returns how many events are new. */
+  /** Appends new data; returns the number of new events. */
   extend(tale) {
     appendAll(this.texts, tale.texts);
     appendAll(this.resources, tale.resources);
@@ -37,7 +37,7 @@ class Data {
     return tale.events.t.length;
   }
 
-  /** How much is known, for whoever tells the rest. */
+  /** Lengths of all lists, sent to the server to get the rest. */
   known() {
     return {
       texts: this.texts.length, resources: this.resources.length, nodes: this.nodes.length,
@@ -57,7 +57,7 @@ class Data {
     return `${this.namespace(pod)}/${this.pods.name[pod]}`;
   }
 
-  /** What is told of a kind of pods. */
+  /** The attributes of a pod class. */
   kind(number) {
     const [requests, labels, priority, owner, scheduler, selector] = this.kinds[number];
     return {

@@ -7,7 +7,7 @@ class Details {
     this.node = NONE;
     this.key = "";
     this.back = null;
-    /** What the server said of pods, by number. */
+    /** Accounts from the server, by pod number. */
     this.asked = new Map();
   }
 
@@ -52,7 +52,7 @@ class Details {
     back.focus();
   }
 
-  /** Draws anew when something that is shown has changed. */
+  /** Redraws when something shown has changed. */
   update(force = false) {
     if (!this.isOpen) return;
     const { model } = this.app;
@@ -88,7 +88,7 @@ class Details {
     if (state === GONE) {
       const by = data.preemptedFor.get(pod);
       const isYetToCome = !this.hasBeen(pod);
-      parts.push(h("p", { class: "said" }, isYetToCome ? "It is not there yet at this moment." : by ? `It was preempted to make room for ${by}.` : message || "It is not there any more at this moment."));
+      parts.push(h("p", { class: "said" }, isYetToCome ? "It does not exist yet at this moment." : by ? `It was preempted to make room for ${by}.` : message || "It no longer exists at this moment."));
     } else if (node !== NONE) {
       parts.push(h("p", { class: "place" }, "on ", this.nodeLink(node)));
     }
@@ -138,7 +138,7 @@ class Details {
 
   nodeLink(node) {
     const { data, model } = this.app;
-    const name = node === NONE ? "a node that is gone" : data.nodes[node];
+    const name = node === NONE ? "a deleted node" : data.nodes[node];
     if (node === NONE || !model.isThere(node)) return name;
     return h("button", { type: "button", class: "link", onclick: () => this.app.openNode(node) }, name);
   }
@@ -147,7 +147,7 @@ class Details {
     const { model, data } = this.app;
     const row = model.row[node];
     if (row === NONE) {
-      return [this.heading("Node", data.nodes[node], ""), h("p", { class: "said" }, "It is not there at this moment.")];
+      return [this.heading("Node", data.nodes[node], ""), h("p", { class: "said" }, "It does not exist at this moment.")];
     }
     const flags = data.rows.flags[row];
     const words = [flags & 1 ? "cordoned" : "", flags & 2 ? "not ready" : ""].filter(Boolean).join(", ");

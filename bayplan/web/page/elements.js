@@ -1,4 +1,4 @@
-// Elements: makes parts of the page. Whatever is told of a cluster enters the page here, and always as text.
+// Elements: builds parts of the page. All cluster data enters the page here, and always as text.
 
 const $ = (id) => document.getElementById(id);
 
@@ -21,7 +21,7 @@ function fill(element, ...children) {
   return element;
 }
 
-/** A bar of some length, 0 to 1, with a colour of its class. */
+/** A bar of length 0 to 1; its class sets the colour. */
 function meter(share, name) {
   const bar = h("span", { class: name });
   bar.style.width = `${Math.max(0, Math.min(share, 1)) * 100}%`;
@@ -33,7 +33,7 @@ function chip(key, value, isWarning = false) {
   return h("span", { class: isWarning ? "chip warn" : "chip", title: text }, text);
 }
 
-/** Says something to those who listen instead of looking. */
+/** Announces a text to screen readers. */
 function say(text) {
   $("said").textContent = text;
 }
@@ -50,7 +50,7 @@ function perFrame(work) {
   };
 }
 
-/** A list of any length of which only what is seen is on the page. Rows are of one height. */
+/** A virtual list: only visible rows are elements. Rows have equal height. */
 class LongList {
   constructor(element, rowHeight, makeRow, onOpen) {
     this.element = element;
@@ -104,13 +104,13 @@ class LongList {
     else element.removeAttribute("aria-activedescendant");
   }
 
-  /** Which row is at a place of the screen; NONE: none is. */
+  /** The row at a screen position; NONE: no row. */
   rowAt(event) {
     const at = Math.floor((event.clientY - this.inner.getBoundingClientRect().top) / this.rowHeight);
     return at >= 0 && at < this.items.length ? at : NONE;
   }
 
-  /** Rows may be made anew while the button is down, and then there is no click: what counts is the place. */
+  /** Rows may be rebuilt while the button is down, and then there is no click event: use the position. */
   onRelease(event) {
     const at = this.rowAt(event);
     if (event.button === 0 && at !== NONE && at === this.pressed) this.open(at);

@@ -1,4 +1,4 @@
-// Format: numbers, amounts and times as people read them.
+// Format: readable numbers, amounts and times.
 
 const BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 const COUNT = new Intl.NumberFormat("en");
@@ -31,26 +31,26 @@ function amount(value, resource) {
   return `${value.toFixed(digits)} ${BINARY[step]}`.trim();
 }
 
-/** A share as a percentage; what is not quite full is not called full. */
+/** A share as a percentage; below 1 it is never rounded to 100%. */
 function percent(share) {
   if (share > 0.995 && share < 1) return "99%";
   if (share > 0 && share < 0.005) return "<1%";
   return `${Math.round(share * 100)}%`;
 }
 
-/** A resource's name, without a domain that most names have. */
+/** A resource's name without its common domain. */
 function resourceName(resource) {
   const names = { cpu: "CPU", memory: "Memory", pods: "Pods", "ephemeral-storage": "Ephemeral storage" };
   return names[resource] || resource;
 }
 
-/** The same where there is little room. */
+/** The same in short form. */
 function shortName(resource) {
   if (resource === "ephemeral-storage") return "Disk";
   return resource.includes("/") ? resource.split("/").pop() : resourceName(resource);
 }
 
-/** A label's key with what tells it apart first. */
+/** A label's key with its distinctive part first. */
 function labelName(key) {
   const [domain, name] = key.split(/\/(.*)/);
   return name === undefined ? key : `${name} (${domain})`;
@@ -72,7 +72,7 @@ function clockTime(date) {
   return date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 }
 
-/** The gist of what kube-scheduler says of a pod that fits nowhere: the reasons, the most frequent first. */
+/** The reasons from kube-scheduler's message for an infeasible pod, most frequent first. */
 function gist(message) {
   let text = message.replace(/^0\/\d+ nodes are available: /, "");
   for (const end of [". preemption:", ". no new claims"]) {

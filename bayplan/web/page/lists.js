@@ -1,12 +1,12 @@
-// Lists: what waits and why, all pods, and what happened.
+// Lists: pending pods with reasons, all pods, and changes.
 
 const QUEUE = [
-  [ACTIVE, "Active", "waits for its turn"],
-  [BACKOFF, "Backoff", "was refused, and is tried again in a moment"],
-  [UNSCHEDULABLE, "Unschedulable", "was refused, and waits until something changes"],
-  [GATED, "Gated", "is held back before it is tried"],
+  [ACTIVE, "Active", "is ready to be scheduled"],
+  [BACKOFF, "Backoff", "was refused, and is retried after its backoff"],
+  [UNSCHEDULABLE, "Unschedulable", "was refused, and waits for an event"],
+  [GATED, "Gated", "is held by a scheduling gate or plugin"],
 ];
-const EVENT_WORDS = ["was deleted", "waits for its turn", "is tried again in a moment", "waits until something changes", "is held back", "a node is kept for it"];
+const EVENT_WORDS = ["was deleted", "is ready to be scheduled", "is retried after its backoff", "waits for an event", "is gated", "has a reserved node"];
 const TABS = [["waiting", "Waiting"], ["pods", "All pods"], ["log", "Changes"]];
 
 class Lists {
@@ -115,13 +115,13 @@ class Lists {
   }
 
   emptyWords() {
-    if (this.tab === "log") return [h("strong", {}, "Nothing has happened yet"), "This is how the cluster was at first."];
+    if (this.tab === "log") return [h("strong", {}, "Nothing has happened yet"), "This is the first state of the cluster."];
     if (this.tab === "pods") return [h("strong", {}, "No pods"), "The cluster is empty at this moment."];
     if (this.only !== NONE) {
       const [, word] = QUEUE.find(([state]) => state === this.only);
-      return [h("strong", {}, `No pod is in ${word.toLowerCase()}`), "Press the number again to see all that wait."];
+      return [h("strong", {}, `No pod is in ${word.toLowerCase()}`), "Press the number again to see all pending pods."];
     }
-    return [h("strong", {}, "No pod waits"), "Every pod that needs a node has one."];
+    return [h("strong", {}, "No pod is pending"), "Every pod that needs a node has one."];
   }
 
   makeRow(item) {

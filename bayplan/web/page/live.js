@@ -1,4 +1,4 @@
-// Live: asks the server that the page came from for what is new. The token never goes into an address that is sent.
+// Live: long-polls the page's own server for changes. The token is never part of a URL that is sent.
 
 const RETRY_MS = 2000;
 
@@ -25,8 +25,8 @@ class Live {
     const response = await fetch(`${path}?${parameters}`, { headers, cache: "no-store", credentials: "omit" });
     if (response.status === 401) throw new Error("The token is missing or wrong. Open the address that the server printed, or add #token=… to this one.");
     if (response.status === 403) throw new Error("You may not see this cluster. Another token can be given with #token=… in the address.");
-    if (response.status === 503) throw new Error("The cluster is not known yet; trying again.");
-    if (!response.ok) throw new Error(`The server answers with ${response.status}.`);
+    if (response.status === 503) throw new Error("The cluster is not loaded yet; retrying.");
+    if (!response.ok) throw new Error(`The server answered with ${response.status}.`);
     return response.json();
   }
 
@@ -44,7 +44,7 @@ class Live {
         this.told = tale.events.first + data.extend(tale);
         this.app.grew();
       } catch (error) {
-        notice(error instanceof TypeError ? "The server cannot be reached; trying again." : error.message);
+        notice(error instanceof TypeError ? "The server cannot be reached; retrying." : error.message);
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }
     }

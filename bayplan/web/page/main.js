@@ -1,4 +1,4 @@
-// Main: puts the page together.
+// Main: connects the parts of the page.
 
 const ZONE_LABELS = ["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/region"];
 const MOST_GROUPS = 200;
@@ -30,7 +30,7 @@ class App {
     this.figures();
   }
 
-  /** A live page was told more. */
+  /** Handles new data of a live page. */
   grew() {
     this.model.grow();
     this.timeline.grew();
@@ -61,7 +61,7 @@ class App {
     fill($("figures"), figures.map(([name, value, mood]) => h("div", { class: mood }, h("dt", {}, name), h("dd", {}, value))));
   }
 
-  /** The choices of resource and group, from what nodes have. */
+  /** The options of resource and group, from the nodes. */
   choose() {
     this.chosenAt = this.model.nodesVersion;
     const { data, model } = this;
@@ -176,7 +176,7 @@ function remember(name, value) {
   try {
     localStorage.setItem(name, value);
   } catch {
-    // A page from a file may have no place to keep it.
+    // A page from a file may have no storage.
   }
 }
 
@@ -191,7 +191,7 @@ async function begin() {
       tale = await Live.ask("state", {});
       break;
     } catch (error) {
-      notice(error instanceof TypeError ? "The server cannot be reached; trying again." : error.message);
+      notice(error instanceof TypeError ? "The server cannot be reached; retrying." : error.message);
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     }
   }

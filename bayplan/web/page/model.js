@@ -1,4 +1,4 @@
-// Model: how the cluster stands at one moment, and how to get to another.
+// Model: the state of the cluster at one moment, and moving to another.
 // A moment is the number of changes that have happened; the first state is moment 0.
 
 const GONE = 0, ACTIVE = 1, BACKOFF = 2, UNSCHEDULABLE = 3, GATED = 4, HELD = 5, RUNNING = 6, TERMINATING = 7, FINISHED = 8;
@@ -22,7 +22,7 @@ class Model {
     this.podsResource = data.resources.indexOf(PODS);
     this.at = 0;
     this.version = 0;
-    /** Changes whenever a node comes, changes or goes. */
+    /** Changes whenever a node is added, changed or deleted. */
     this.nodesVersion = 0;
     this.keyframes = [];
     this.load(base);
@@ -41,7 +41,7 @@ class Model {
     this.nodesVersion += 1;
   }
 
-  /** Has room for pods and nodes that are not there yet. */
+  /** Grows the arrays for new pods and nodes. */
   grow() {
     const { pods, nodes } = this.data;
     for (let pod = this.state.length; pod < pods.name.length; pod += 1) {
@@ -56,7 +56,7 @@ class Model {
     for (const column of this.used) while (column.length < nodes.length) column.push(0);
   }
 
-  /** Adds up from scratch what pods take from nodes, and how many pods are in each state. */
+  /** Recomputes the usage of nodes, and the number of pods per state. */
   addUp() {
     this.used = this.data.resources.map(() => new Array(this.data.nodes.length).fill(0));
     this.counts = new Array(STATE_WORDS.length).fill(0);
@@ -85,7 +85,7 @@ class Model {
     return this.data.events.t.length;
   }
 
-  /** Goes to the moment when `at` changes have happened. */
+  /** Moves to the moment after `at` changes. */
   seek(at) {
     at = Math.max(0, Math.min(at, this.last));
     if (at === this.at) return;
@@ -160,7 +160,7 @@ class Model {
     return this.counts[RUNNING] + this.counts[TERMINATING];
   }
 
-  /** How many pods had to make room so far. */
+  /** The number of pods preempted so far. */
   get preempted() {
     if (!this.preemptions) {
       this.preemptions = [];
@@ -182,7 +182,7 @@ class Model {
     return live;
   }
 
-  /** How much of a resource is used on a node: 0 to 1 and beyond; NaN where the node has none. */
+  /** The used share of a resource on a node: 0 to 1 and beyond; NaN without the resource. */
   share(node, resource) {
     const all = this.data.allocatable(this.row[node], resource);
     return all > 0 ? this.used[resource][node] / all : NaN;

@@ -1,11 +1,11 @@
-// Paint: draws the tiles on a canvas. Only what is in sight is drawn, so thousands of nodes cost little.
+// Paint: draws the tiles on a canvas. Only visible tiles are drawn, so thousands of nodes cost little.
 
 const SHEET = { width: 232, height: 116, gap: 10 };
 const CARD = { width: 172, height: 58, gap: 6 };
 const SIZES = [SHEET, CARD, { width: 112, height: 44, gap: 5 }, { width: 58, height: 34, gap: 4 },
   ...[28, 22, 18, 15, 12, 10, 8].map((side) => ({ width: side, height: side, gap: side > 14 ? 3 : 2 })), { width: 6, height: 6, gap: 1 }];
 const SHEET_LINES = 4;
-// From empty to full. Lightness alone tells them apart, so they serve every kind of eye.
+// From empty to full. They differ in lightness, so they work with colour blindness.
 const RAMPS = {
   light: ["#e6edf4", "#bcd7ea", "#86b9dc", "#4a93c6", "#1f6aa5", "#0c3f74"],
   dark: ["#25303b", "#1f4767", "#2a6c95", "#4698b8", "#86c5cb", "#e4f0c4"],
@@ -29,7 +29,7 @@ function makeRamp(stops) {
   return ramp;
 }
 
-/** Draws; where tiles are, and what they do, is said by Tiles. */
+/** Draws tiles; Tiles has their layout and behaviour. */
 class Painter {
   constructor(app) {
     this.app = app;
@@ -40,9 +40,9 @@ class Painter {
     this.focus = NONE;
     this.hovered = NONE;
     this.selected = NONE;
-    /** Nodes that stand out, the others fade; null: none does. */
+    /** Highlighted nodes, the others fade; null: no highlight. */
     this.marked = null;
-    /** Groups of nodes, each with its place. */
+    /** Groups of nodes, each with its position. */
     this.blocks = [];
     this.draw = perFrame(() => this.drawNow());
   }
@@ -65,7 +65,7 @@ class Painter {
     this.draw();
   }
 
-  /** Where a tile is, from the top left of everything. */
+  /** The position of a tile, from the top left of the content. */
   placeOf(block, i) {
     const { size } = this;
     return {
@@ -173,7 +173,7 @@ class Painter {
     context.globalAlpha = 1;
   }
 
-  /** Where there is room: the node's name on its colour, and below it a bar for each resource. */
+  /** A large tile: the node's name on its colour, and below it a bar for each resource. */
   drawSheet(node, share, x, y) {
     const { context, size, data, model } = this;
     const head = 30;
@@ -199,7 +199,7 @@ class Painter {
     this.sheetResources(node).forEach((resource, i) => this.drawLine(node, resource, x + 10, y + head + 14 + i * 19));
   }
 
-  /** The resources that a sheet has room for: the chosen one, and the first that the node has. */
+  /** The resources that fit on a large tile: the selected one, and the node's first ones. */
   sheetResources(node) {
     const row = this.model.row[node];
     const has = this.data.resources.map((_, i) => i).filter((i) => this.data.allocatable(row, i) > 0);
@@ -227,7 +227,7 @@ class Painter {
     context.fillRect(left, y - 3, Math.round(long * Math.min(1, used / all)), 5);
   }
 
-  /** A node that takes no new pods has a cut corner. */
+  /** A cordoned or unready node has a cut corner. */
   drawClosed(x, y, ink) {
     const { context, size } = this;
     const side = Math.min(12, Math.max(5, size.height * 0.45));

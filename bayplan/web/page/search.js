@@ -1,4 +1,4 @@
-// Search: pods, nodes and labels by any part of their names. What is found stands out among the tiles.
+// Search: pods, nodes and labels by any part of their names. Matches are highlighted among the tiles.
 
 const MOST_FOUND = 8;
 
@@ -47,7 +47,7 @@ class Search {
     this.show([["Nodes", nodes, nodeCount], ["Pods", pods, podCount], ["Labels", labels.slice(0, MOST_FOUND), labels.length]]);
   }
 
-  /** Labels of nodes whose key=value has `words` in it, with the nodes that have them. */
+  /** Node labels whose key=value contains `words`, with their nodes. */
   findLabels(words) {
     const { data, model } = this.app;
     const found = new Map();
@@ -78,7 +78,7 @@ class Search {
       parts.push(h("div", { class: "title", role: "presentation" }, all > items.length ? `${title} · ${items.length} of ${count(all)}` : title));
       for (const item of items) parts.push(this.option(item, at++));
     }
-    if (!parts.length) parts.push(h("div", { class: "nothing" }, "Nothing has this in its name."));
+    if (!parts.length) parts.push(h("div", { class: "nothing" }, "No name contains this."));
     fill(this.box, parts);
     this.box.hidden = false;
     this.input.setAttribute("aria-expanded", "true");

@@ -1,4 +1,4 @@
-// Tiles: the nodes as coloured tiles: where each is, and what the mouse and the keyboard do to them.
+// Tiles: the nodes as coloured tiles: layout, mouse and keyboard.
 
 const HEADING = 26;
 const HEADING_WIDTH = 168;
@@ -35,7 +35,7 @@ class Tiles extends Painter {
     new ResizeObserver(this.relayout).observe(box);
   }
 
-  /** The moment changed, or what is shown of it. */
+  /** Updates after a change of the moment or of the selection. */
   update(force = false) {
     const sort = this.sortBy === "use" ? this.model.version : 0;
     const key = [this.model.nodesVersion, this.groupBy, this.sortBy, this.resource, sort].join();
@@ -77,7 +77,7 @@ class Tiles extends Painter {
     if (!this.indexOf.has(this.focus)) this.focus = this.order.length ? this.order[0] : NONE;
   }
 
-  /** Takes the largest tiles with which all is in sight, with the groups in as few columns as that needs. */
+  /** Picks the largest tiles with which everything is visible, with as few columns of groups as possible. */
   fit(groups, width, height) {
     for (const size of SIZES) {
       this.size = size;
@@ -91,7 +91,7 @@ class Tiles extends Painter {
     this.place(groups, this.size, width, width);
   }
 
-  /** Puts the groups, each at most `broad`, side by side and below each other; returns how tall that is. */
+  /** Lays out the groups, each at most `broad`, in rows; returns the total height. */
   place(groups, size, width, broad) {
     const pitch = size.width + size.gap, rise = size.height + size.gap;
     const heading = this.groupBy ? HEADING : 0;

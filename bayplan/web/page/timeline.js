@@ -1,4 +1,4 @@
-// Timeline: the slider, the play button, and a curve of how many pods waited.
+// Timeline: the slider, the play button, and a curve of the number of pending pods.
 
 const FINE = 10000;
 const PLAY_S = 24;
@@ -10,17 +10,17 @@ class Timeline {
     this.isPlaying = false;
     this.speed = 1;
     this.place = 1;
-    /** A live page shows the newest moment until somebody moves the slider. */
+    /** A live page shows the newest moment until the slider is moved. */
     this.isFollowing = true;
     this.make();
   }
 
-  /** Whether time passed in the run; where it did not, the slider goes change by change. */
+  /** Whether time passed in the run; otherwise the slider moves change by change. */
   get isTimed() {
     return this.app.data.isLive || this.app.data.time > 0;
   }
 
-  /** How many places the slider has. */
+  /** The number of slider positions. */
   get fine() {
     return this.isTimed ? FINE : Math.max(1, this.app.model.last);
   }
@@ -50,7 +50,7 @@ class Timeline {
     return data.time > 0 ? elapsed(seconds) : "";
   }
 
-  /** Which moment a place on the slider, 0 to 1, stands for. */
+  /** The moment at a slider position, 0 to 1. */
   momentOf(place) {
     const { model } = this.app;
     if (!this.isTimed) return Math.round(place * model.last);
@@ -58,7 +58,7 @@ class Timeline {
     return model.momentAt(place * this.end + 1e-9);
   }
 
-  /** And the other way round. */
+  /** The slider position of a moment. */
   placeOf(moment) {
     const { model, data } = this.app;
     if (!this.isTimed) return model.last ? moment / model.last : 1;
@@ -128,7 +128,7 @@ class Timeline {
     this.go(1, this.app.model.last);
   }
 
-  /** A live page was told more. */
+  /** Handles new data of a live page. */
   grew() {
     $("time").hidden = false;
     if (this.isFollowing) this.go(1, this.app.model.last);
@@ -151,7 +151,7 @@ class Timeline {
     this.liveButton.setAttribute("aria-pressed", this.isFollowing);
   }
 
-  /** How many pods waited at each of `size` moments, worked out once. */
+  /** The number of pending pods at each of `size` moments, computed once. */
   waited(size) {
     const { data, model } = this.app;
     const base = model.keyframes[0];
@@ -192,7 +192,7 @@ class Timeline {
     values.forEach((value, i) => context.lineTo((i / (size - 1)) * width, height - (value / most) * (height - 2)));
     context.lineTo(width, height);
     context.fill();
-    curve.title = `Pods that waited, at most ${count(most)}`;
+    curve.title = `Pending pods, at most ${count(most)}`;
   }
 }
 

@@ -1,4 +1,4 @@
-"""Cheap: favour the nodes that cost least, by a label with their price."""
+"""Cheap: prefer the nodes that cost least, by a label with their price."""
 
 import numpy as np
 
@@ -8,26 +8,26 @@ from bayplan.table import Ints, NodeTable, Rows
 
 
 class Cheap(ScorePlugin):
-    """The cheapest feasible node gets MAX_SCORE, the dearest 0; one without a price counts as dearest."""
+    """The cheapest feasible node gets MAX_SCORE, the most expensive 0; without a price it counts as most expensive."""
 
     name = "Cheap"
-    scope = NODE_OBJECT  # a node's price depends on nothing but the node
+    scope = NODE_OBJECT  # a node's price depends on the node only
 
     def __init__(self, label: str = "example.com/price") -> None:
         self._label = label
 
     def pod_key(self, pod: Pod) -> None:
-        """All pods see the same prices."""
+        """All pods get the same scores."""
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         """The price of each node in cents, -1 for none."""
         column = table.labels.column(self._label)
-        # One entry per distinct price; the one more is for nodes without the label.
+        # One entry per distinct price, and one for nodes without the label.
         prices = [to_cents(value) for value in column.values]
         return np.array([*prices, -1], dtype=np.int64)[column.codes[rows]]
 
     def normalize(self, scores: Ints) -> Ints:
-        """Turn prices into points."""
+        """Convert prices to points."""
         unknown = scores < 0
         if unknown.all():
             return np.zeros_like(scores)
@@ -37,7 +37,7 @@ class Cheap(ScorePlugin):
 
 
 def to_cents(price: str) -> int:
-    """A price such as `0.25` in cents; -1 when it is none."""
+    """A price such as `0.25` in cents; -1 when it is invalid."""
     try:
         return max(round(float(price) * 100), -1)
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Cheap, tested with what Bayplan ships for plugin authors."""
+"""Cheap, tested with Bayplan's tools for plugin authors."""
 
 from bayplan_cheap import Cheap
 
@@ -16,7 +16,7 @@ TABLE = make_table(
 )
 
 
-def test_the_cheaper_the_better() -> None:
+def test_cheaper_nodes_score_higher() -> None:
     plugin = Cheap()
 
     raw = plugin.score_rows(CycleState(), make_pod(), TABLE, ALL)

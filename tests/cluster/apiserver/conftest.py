@@ -1,4 +1,4 @@
-"""Conftest: a running API server for every test that asks for one."""
+"""Conftest: a running API server for every test that needs one."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""KubeCluster: reads what came in, orders what goes out, and bases each write on what it was made of."""
+"""KubeCluster: reads delivered objects, sends writes, and bases each write on its original."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -38,7 +38,7 @@ def pod(**fields: Any) -> Pod:
 
 
 class Outside:
-    """Does orders as the API server would: `reply` is asked for the answer to each request."""
+    """Executes orders as the API server would: `reply` gives the response to each request."""
 
     def __init__(self, reply: Callable[[str, str, Any], Any]) -> None:
         self._reply = reply
@@ -86,13 +86,13 @@ def run(outside: Outside, work: Callable[[KubeCluster], Awaitable[Any]]) -> Any:
 
 
 def echo(version: str) -> Callable[[str, str, Any], Any]:
-    """A server that stores the annotations it is sent, at a version."""
+    """A fake server that stores the annotations it receives, with a version."""
     return lambda method, path, tree: to_dict(
         claim(version, tree.get("metadata", {}).get("annotations"))
     )
 
 
-def test_changes_are_taken_in_and_told() -> None:
+def test_changes_are_applied_and_watchers_are_notified() -> None:
     told: list[tuple[str, str]] = []
 
     class Handler:
@@ -148,12 +148,12 @@ def test_binding_that_is_refused_raises() -> None:
 @pytest.mark.parametrize(
     "problem",
     [
-        pytest.param(None, id="a pod that is there"),
-        pytest.param(NotFoundError("gone"), id="one that is gone"),
-        pytest.param(ConflictError("another uid"), id="one whose name has another"),
+        pytest.param(None, id="an existing pod"),
+        pytest.param(NotFoundError("gone"), id="a deleted pod"),
+        pytest.param(ConflictError("another uid"), id="a pod replaced under its name"),
     ],
 )
-def test_eviction_says_why_and_then_deletes_that_very_pod(problem: ApiError | None) -> None:
+def test_eviction_writes_the_condition_and_deletes_the_same_pod(problem: ApiError | None) -> None:
     outside = Outside(lambda method, *rest: problem if method == "DELETE" and problem else {})
 
     async def work(cluster: KubeCluster) -> None:
@@ -193,7 +193,7 @@ def test_pod_that_is_being_deleted_is_not_evicted_again() -> None:
     assert run(Outside(lambda *request: {}), work) is None
 
 
-def test_status_that_is_the_same_is_not_written() -> None:
+def test_an_unchanged_status_is_not_written() -> None:
     outside = Outside(lambda *request: {})
     condition = PodCondition(type="PodScheduled", status="False")
 
@@ -241,7 +241,7 @@ def test_second_write_is_based_on_the_first_before_a_watch_shows_it() -> None:
     assert tree["metadata"] == {"uid": "u", "resourceVersion": "8", "annotations": {"b": "2"}}
 
 
-def test_write_of_what_is_older_than_we_know_is_a_conflict_at_once() -> None:
+def test_a_write_based_on_a_stale_object_is_a_conflict_at_once() -> None:
     outside = Outside(echo("9"))
 
     async def work(cluster: KubeCluster) -> None:
@@ -253,7 +253,7 @@ def test_write_of_what_is_older_than_we_know_is_a_conflict_at_once() -> None:
     assert outside.requests == []
 
 
-def test_write_of_what_is_gone_is_said() -> None:
+def test_a_write_of_a_deleted_object_is_not_found() -> None:
     async def work(cluster: KubeCluster) -> None:
         await cluster.update(claim("7"))
 
@@ -261,7 +261,7 @@ def test_write_of_what_is_gone_is_said() -> None:
         run(Outside(echo("9")), work)
 
 
-def test_conflict_is_told_when_the_change_behind_it_is_seen(
+def test_a_conflict_is_raised_when_its_cause_is_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "CONFLICT_WAIT_S", 10.0)

@@ -1,4 +1,4 @@
-"""Connection: credentials are found, refusals become errors, and what may be sent again is."""
+"""Connection: credentials, refusals as errors, and retries."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -33,7 +33,7 @@ def server() -> Iterator[ServerInThread]:
 
 
 def run(server_url: str, folder: Path, work: Callable[[Connection], Awaitable[Any]]) -> Any:
-    """Do something with a connection to the server."""
+    """Run a function with a connection to the server."""
     path = folder / "kubeconfig"
     path.write_text(yaml.safe_dump(make_kubeconfig(server_url)))
 
@@ -59,7 +59,7 @@ def test_object_is_written_and_read(server: ServerInThread, tmp_path: Path) -> N
     ("method", "path", "tree", "error", "text"),
     [
         pytest.param(
-            "GET", f"{PODS}/x", None, NotFoundError, 'pods "x" not found', id="what is not there"
+            "GET", f"{PODS}/x", None, NotFoundError, 'pods "x" not found', id="a missing object"
         ),
         pytest.param(
             "POST", PODS, pod_tree("there"), ConflictError, "already exists", id="a name twice"
@@ -85,7 +85,7 @@ def test_refusal_is_an_error(
     assert caught.value.code >= 400
 
 
-def test_server_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_an_unreachable_server_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         UnreachableError, match=r"http://127\.0\.0\.1:9: cannot reach the API server"
     ):
@@ -93,7 +93,7 @@ def test_server_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 class Server:
-    """Gives answers, or raises errors, one after the other."""
+    """Gives responses, or raises errors, one after the other."""
 
     def __init__(self, *answers: Answer | Exception) -> None:
         self._answers = list(answers)
@@ -108,7 +108,7 @@ class Server:
 
 
 def broken() -> UnreachableError:
-    """What a request ends with when the server breaks the connection."""
+    """The outcome of a request when the server breaks the connection."""
     try:
         try:
             raise ConnectionResetError
@@ -124,16 +124,16 @@ OK = Answer(200, b"{}")
 @pytest.mark.parametrize(
     ("answers", "is_get", "code", "asked"),
     [
-        pytest.param([OK], False, 200, 1, id="success is the end"),
+        pytest.param([OK], False, 200, 1, id="no retry after success"),
         pytest.param([Answer(429, b"", 0), OK], False, 200, 2, id="429 with Retry-After"),
         pytest.param([Answer(503, b"", 0), OK], False, 200, 2, id="503 with Retry-After"),
         pytest.param([Answer(503, b"")], False, 503, 1, id="503 without"),
         pytest.param([Answer(409, b"", 0)], False, 409, 1, id="a conflict"),
-        pytest.param([Answer(429, b"", 0)] * 3, False, 429, 3, id="at most so many times"),
+        pytest.param([Answer(429, b"", 0)] * 3, False, 429, 3, id="a maximum number of retries"),
         pytest.param([broken(), OK], True, 200, 2, id="a GET whose connection broke"),
     ],
 )
-def test_request_is_sent_again(
+def test_request_is_repeated(
     answers: list[Any], is_get: bool, code: int, asked: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "RESET_RETRY_S", 0)
@@ -144,7 +144,7 @@ def test_request_is_sent_again(
     assert (answer.code, server.asked) == (code, asked)
 
 
-def test_write_whose_connection_broke_is_not_sent_again() -> None:
+def test_write_whose_connection_broke_is_not_repeated() -> None:
     server = Server(broken(), OK)
 
     with pytest.raises(UnreachableError):
@@ -162,11 +162,11 @@ def test_write_whose_connection_broke_is_not_sent_again() -> None:
         pytest.param(
             yaml.safe_dump({**make_kubeconfig("http://x"), "current-context": "other"}),
             "other",
-            id="a context that is not there",
+            id="an unknown context",
         ),
     ],
 )
-def test_fault_of_a_kubeconfig_is_said(tmp_path: Path, text: str, problem: str) -> None:
+def test_fault_of_a_kubeconfig_is_reported(tmp_path: Path, text: str, problem: str) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(text)
 
@@ -181,7 +181,7 @@ def test_missing_kubeconfig_is_named(tmp_path: Path) -> None:
         asyncio.run(load_credentials(tmp_path / "none"))
 
 
-def test_exec_plugin_is_asked_for_a_token(tmp_path: Path) -> None:
+def test_exec_plugin_provides_the_token(tmp_path: Path) -> None:
     plugin = {
         "apiVersion": "client.authentication.k8s.io/v1",
         "command": "echo",
@@ -217,7 +217,7 @@ def test_token_file_is_read_again(tmp_path: Path) -> None:
     assert asyncio.run(read()) == "Bearer new"
 
 
-def test_wait_ends_when_a_server_that_was_away_is_back(
+def test_wait_ends_when_an_unreachable_server_is_back(
     server: ServerInThread, tmp_path: Path
 ) -> None:
     async def work(connection: Connection) -> None:
@@ -241,7 +241,7 @@ def https_config(server: ServerInThread, token: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("token", ["right", "wrong"])
-def test_server_with_tls_is_believed_and_believes_the_token(tmp_path: Path, token: str) -> None:
+def test_server_with_tls_is_trusted_and_accepts_the_token(tmp_path: Path, token: str) -> None:
     path = tmp_path / "kubeconfig"
 
     async def ask() -> Any:
@@ -256,12 +256,12 @@ def test_server_with_tls_is_believed_and_believes_the_token(tmp_path: Path, toke
         if token == "right":
             assert asyncio.run(ask())["metadata"]["name"] == "default"
             return
-        with pytest.raises(ApiError, match="expected credentials that it knows") as caught:
+        with pytest.raises(ApiError, match="expected valid credentials") as caught:
             asyncio.run(ask())
         assert caught.value.code == 401
 
 
-def test_server_with_another_certificate_is_not_believed(tmp_path: Path) -> None:
+def test_server_with_another_certificate_is_not_trusted(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
 
     async def ask() -> Any:
@@ -295,7 +295,7 @@ def test_pod_uses_its_service_account(tmp_path: Path, monkeypatch: pytest.Monkey
     assert credentials.authorization == "Bearer of-the-account"
 
 
-def test_without_any_cluster_it_is_said_where_one_was_looked_for(
+def test_without_any_cluster_the_error_lists_the_searched_places(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

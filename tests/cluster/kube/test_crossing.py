@@ -1,4 +1,4 @@
-"""Crossing: everything gets to the other loop, once and in order, with few wake-ups."""
+"""Crossing: every item reaches the other loop, once and in order, with few wake-ups."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ TIMEOUT_S = 20.0
 
 
 class OtherLoop:
-    """A loop on a thread of its own, and what has crossed to it."""
+    """A loop on its own thread, and the items that crossed to it."""
 
     def __init__(self, expected: int) -> None:
         self.loop = asyncio.new_event_loop()
@@ -57,7 +57,7 @@ def test_everything_crosses_once_and_in_order(other: OtherLoop) -> None:
 
 
 @pytest.mark.parametrize("patience_s", [0.0, 0.001])
-def test_what_comes_in_one_turn_crosses_together(other: OtherLoop, patience_s: float) -> None:
+def test_items_of_one_iteration_cross_together(other: OtherLoop, patience_s: float) -> None:
     async def put_all() -> None:
         source = asyncio.get_running_loop()
         crossing = PatientCrossing(source, other.loop, other.take, patience_s)
@@ -84,7 +84,7 @@ def test_patient_crossing_takes_from_any_thread(other: OtherLoop) -> None:
     source.close()
 
 
-def test_nobody_minds_when_the_other_side_has_gone(other: OtherLoop) -> None:
+def test_items_for_a_closed_loop_are_dropped(other: OtherLoop) -> None:
     crossing: Crossing[int] = Crossing(other.loop, other.take)
     other.stop()
 

@@ -1,4 +1,4 @@
-"""Events: what is said again is counted, and events never hold anybody up."""
+"""Events: repetitions are counted, and events never block other work."""
 
 import asyncio
 from collections import deque
@@ -25,7 +25,7 @@ def said(pod: Pod = POD, reason: str = "FailedScheduling", note: str = "no room"
 
 
 class FakeSender:
-    """Takes everything, unless told what else to answer."""
+    """Accepts everything, unless another response is configured."""
 
     can_post = True
 
@@ -69,7 +69,7 @@ def record(sender: FakeSender, *events: PodEvent, then: Any = None) -> list[tupl
     return sender.sent
 
 
-def test_event_is_whole() -> None:
+def test_event_is_complete() -> None:
     ((method, path, event),) = record(FakeSender(), said())
 
     assert (method, path) == ("POST", "/apis/events.k8s.io/v1/namespaces/team/events")
@@ -95,7 +95,7 @@ def test_event_is_whole() -> None:
     assert "series" not in event
 
 
-def test_same_thing_said_again_is_counted_once_and_then_in_silence() -> None:
+def test_a_repeated_event_is_sent_once_as_a_series_and_then_only_counted() -> None:
     sent = record(FakeSender(), *[said(note=f"no room {i}") for i in range(5)])
 
     assert [method for method, _, _ in sent] == ["POST", "PATCH"]
@@ -110,7 +110,7 @@ def test_other_pods_and_reasons_are_other_events() -> None:
     assert [method for method, _, _ in sent] == ["POST"] * 3
 
 
-def test_what_is_said_once_is_not_remembered() -> None:
+def test_one_time_events_are_not_remembered() -> None:
     def check(recorder: EventRecorder) -> None:
         assert not recorder._known
 
@@ -119,13 +119,13 @@ def test_what_is_said_once_is_not_remembered() -> None:
     assert [method for method, _, _ in sent] == ["POST"]
 
 
-def test_end_of_a_series_writes_how_often_it_was_said() -> None:
+def test_the_end_of_a_series_writes_its_count() -> None:
     sent = record(FakeSender(), *[said()] * 5, then=lambda r: r.finish_series(1.0))
 
     assert sent[-1][2]["series"]["count"] == 5
 
 
-def test_ended_series_begins_anew() -> None:
+def test_an_ended_series_is_restarted() -> None:
     def again(recorder: EventRecorder) -> None:
         recorder.finish_series(1.0)
         recorder.take(deque([said()]))
@@ -145,14 +145,12 @@ def test_series_of_an_event_that_is_gone_is_created() -> None:
 @pytest.mark.parametrize(
     ("problem", "tries"),
     [
-        pytest.param(UnreachableError("away"), 2, id="a server that is away is tried again"),
+        pytest.param(UnreachableError("away"), 2, id="an unreachable server is retried"),
         pytest.param(ApiError("forbidden", 403), 1, id="a refusal is not"),
         pytest.param(ApiError("exists", 409), 1, id="nor is one that exists"),
     ],
 )
-def test_event_is_sent_again(
-    problem: ApiError, tries: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_event_is_retried(problem: ApiError, tries: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RETRY_S", 0)
 
     assert len(record(FakeSender(problem), said())) == tries

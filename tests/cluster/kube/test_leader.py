@@ -1,4 +1,4 @@
-"""Leader election in virtual time: who leads when, and that never two do."""
+"""Leader election in virtual time: there are never two leaders."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ Tree = dict[str, Any]
 
 
 class Shared:
-    """The server's half of a lease: one object with a version, and what was told about it."""
+    """The server's side of a lease: one object with a version, and its events."""
 
     def __init__(self) -> None:
         self.lease: Tree | None = None
@@ -34,7 +34,7 @@ class Shared:
 
 
 class FakeLock:
-    """A way to the lease that can be cut, or made slow."""
+    """A connection to the lease that can be cut, or slowed down."""
 
     name = "kube-scheduler"
 
@@ -141,9 +141,9 @@ def test_another_takes_over_when_the_lease_was_not_seen_to_change_for_its_durati
     async def work() -> None:
         one, two = elector(clock, FakeLock(shared), "one"), elector(clock, FakeLock(shared), "two")
         await one.acquire()
-        clock.advance(14)  # the time in the lease does not matter, only since when we know it
+        clock.advance(14)  # the time in the lease does not matter, only when we first saw it
         await two.acquire()
-        assert clock.monotonic() == 14 + 16  # asked every two seconds; over after fifteen
+        assert clock.monotonic() == 14 + 16  # read every two seconds; expired after fifteen
         assert (two.is_leading, one.is_leading) == (True, False)
         assert two.leader == "two"
 
@@ -168,7 +168,7 @@ def test_a_released_lease_is_taken_at_once() -> None:
         before = clock.monotonic()
         await two.acquire()
         assert clock.monotonic() == before
-        assert not await one.release()  # no longer ours to give up
+        assert not await one.release()  # no longer ours to release
         assert shared.lease["spec"]["holderIdentity"] == "two"
         await asyncio.sleep(1)
 
@@ -178,7 +178,7 @@ def test_a_released_lease_is_taken_at_once() -> None:
 
 
 @pytest.mark.parametrize("way", [pytest.param("is_cut", id="refused"), pytest.param("hangs")])
-def test_a_leader_that_cannot_renew_gives_up_before_its_lease_ends(way: str) -> None:
+def test_a_leader_that_cannot_renew_steps_down_before_its_lease_ends(way: str) -> None:
     clock, shared = ManualClock(START), Shared()
     lock = FakeLock(shared)
 
@@ -197,7 +197,7 @@ def test_a_leader_that_cannot_renew_gives_up_before_its_lease_ends(way: str) -> 
     run_virtual(clock, work())
 
 
-def test_a_short_outage_is_ridden_out() -> None:
+def test_a_short_outage_is_tolerated() -> None:
     clock, shared = ManualClock(START), Shared()
     lock = FakeLock(shared)
 
@@ -224,7 +224,7 @@ def test_a_leader_whose_thread_was_stalled_may_not_write() -> None:
     async def work() -> None:
         one = elector(clock, FakeLock(shared), "one")
         await one.acquire()
-        clock.advance(15)  # nobody had a chance to renew, or to notice
+        clock.advance(15)  # no task could renew, or notice
         assert not one.is_leading
         assert one.problem() is None
         clock.advance(21)
@@ -250,7 +250,7 @@ def test_a_leader_that_finds_another_in_its_place_steps_down() -> None:
     run_virtual(clock, work())
 
 
-def test_a_lease_that_somebody_deleted_is_made_again() -> None:
+def test_a_deleted_lease_is_recreated() -> None:
     clock, shared = ManualClock(START), Shared()
 
     async def work() -> None:
@@ -283,7 +283,7 @@ Action = tuple[int, str, float]
 @example(0, [(1, "kill", 3.0)])
 @example(0, [(2, "kill", 3.0)])
 def test_never_two_lead(seed: int, actions: list[Action]) -> None:
-    """Whatever happens to the network and to replicas, at no moment two of them may write."""
+    """For any faults of the network and of replicas, no two of them may write at the same moment."""
     clock, shared, rng = ManualClock(START), Shared(), random.Random(seed)
     locks = [FakeLock(shared, delay=lambda: rng.uniform(0, 0.5)) for _ in range(3)]
     electors = [
@@ -326,7 +326,8 @@ def test_never_two_lead(seed: int, actions: list[Action]) -> None:
         leaders.clear()
         await asyncio.sleep(5)
         assert not watching.done(), watching.exception()
-        assert bool(leaders) is bool(alive)  # and as long as one lives, somebody leads in the end
+        # as long as one is alive, there is a leader in the end
+        assert bool(leaders) is bool(alive)
         for task in [*tasks, watching]:
             task.cancel()
 

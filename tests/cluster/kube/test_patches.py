@@ -1,4 +1,4 @@
-"""Patches: only what differs is sent, with what it was based on."""
+"""Patches: only differences are sent, with their precondition."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def read(patch: bytes | None) -> Any:
         pytest.param(pod(), None, "n", {"nominatedNodeName": "n"}, id="a nomination"),
     ],
 )
-def test_status_patch_has_what_differs(
+def test_status_patch_has_only_differences(
     old: Pod, condition: PodCondition | None, nominated: str | None, expected: Any
 ) -> None:
     assert read(status_patch(old, condition, nominated, NOW)) == expected
@@ -72,7 +72,7 @@ def test_time_of_a_condition_moves_with_its_status(old: Pod, moves: bool) -> Non
     }
 
 
-def test_object_patch_has_what_differs_and_what_it_was_based_on() -> None:
+def test_object_patch_has_differences_and_the_base_version() -> None:
     meta = ObjectMeta(
         name="c", namespace="n", uid="u", resource_version="7", annotations={"a": "1", "b": "2"}
     )

@@ -1,4 +1,4 @@
-"""Patience: a busy loop does everything that others do, in fewer turns."""
+"""Patience: a busy loop handles the same events in fewer iterations."""
 
 import asyncio
 import threading
@@ -7,7 +7,7 @@ from bayplan.cluster.kube.patience import PatientSelector
 
 
 class Counting(PatientSelector):
-    """Counts how often the loop looked."""
+    """Counts the selector's calls."""
 
     looks = 0
 
@@ -16,7 +16,7 @@ class Counting(PatientSelector):
         return super().select(timeout)  # type: ignore[return-value]
 
 
-def test_what_comes_while_it_waits_is_seen_together() -> None:
+def test_events_during_a_wait_are_handled_together() -> None:
     selector = Counting()
     loop = asyncio.SelectorEventLoop(selector)
     seen: list[int] = []

@@ -1,4 +1,4 @@
-"""Statuses of pods are written one after the other, each as the difference to the last."""
+"""Pod statuses are written one after the other, each as the difference to the last."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,7 @@ REFUSED = PodCondition(type="PodScheduled", status="False", reason="Unschedulabl
 
 
 class Server:
-    """Takes patches, and answers when it is told to."""
+    """Accepts patches, and responds on request."""
 
     def __init__(self) -> None:
         self.pod: Pod = make_pod("p")
@@ -41,7 +41,7 @@ class Server:
         await asyncio.sleep(0)
 
 
-def test_what_comes_meanwhile_follows_together() -> None:
+def test_changes_during_a_patch_are_merged() -> None:
     async def run() -> Server:
         server = Server()
         server.statuses.write(server.pod, None, "a")
@@ -61,7 +61,7 @@ def test_what_comes_meanwhile_follows_together() -> None:
     assert server.under_way == []
 
 
-def test_what_is_taken_back_at_once_is_not_forgotten() -> None:
+def test_a_change_reverted_at_once_is_written() -> None:
     """The watch still shows the pod without a nomination when the nomination ends."""
 
     async def run() -> Server:
@@ -75,7 +75,7 @@ def test_what_is_taken_back_at_once_is_not_forgotten() -> None:
 
 
 @pytest.mark.parametrize("code", [404, 500])
-def test_a_patch_that_fails_lets_the_next_go(code: int) -> None:
+def test_a_failed_patch_does_not_block_the_next(code: int) -> None:
     async def run() -> Server:
         server = Server()
         server.statuses.write(server.pod, None, "a")
@@ -86,7 +86,7 @@ def test_a_patch_that_fails_lets_the_next_go(code: int) -> None:
     assert asyncio.run(run()).sent == [{"nominatedNodeName": "a"}, {"nominatedNodeName": "b"}]
 
 
-def test_nothing_new_is_not_written() -> None:
+def test_an_unchanged_status_is_not_written() -> None:
     async def run() -> Server:
         server = Server()
         server.statuses.write(server.pod, None, "")

@@ -1,4 +1,4 @@
-"""Posting: answers are told apart however they come, and what is posted comes back exactly once."""
+"""Posting: responses are parsed in any chunks, and every post gets exactly one result."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -36,7 +36,7 @@ ANSWERS = [
 
 
 @given(st.lists(st.integers(min_value=1, max_value=40), max_size=20))
-def test_answers_are_told_apart_however_they_come(sizes: list[int]) -> None:
+def test_responses_are_parsed_in_any_chunks(sizes: list[int]) -> None:
     reader, rest, answers = AnswerReader(), STREAM, []
     for size in sizes:
         answers += reader.feed(rest[:size])
@@ -46,13 +46,14 @@ def test_answers_are_told_apart_however_they_come(sizes: list[int]) -> None:
     assert answers == ANSWERS
 
 
-def test_what_is_no_http_is_refused() -> None:
+def test_invalid_http_is_rejected() -> None:
     with pytest.raises(ValueError, match="HTTP"):
         AnswerReader().feed(b"SSH-2.0-OpenSSH\r\n\r\n")
 
 
 class FakeServer:
-    """Reads requests and answers as `reply` says, given how many came before on all connections; None hangs up."""
+    """Reads requests and responds as `reply` says, given the number of earlier requests; None
+    closes the connection."""
 
     def __init__(self, reply: Callable[[int], bytes | None]) -> None:
         self._reply = reply
@@ -102,7 +103,7 @@ def run(
 
 
 async def post(pool: PostPool, *bodies: bytes) -> list[Answer | ApiError]:
-    """Post all bodies together; returns what came of each."""
+    """Post all bodies together; return the result of each."""
     futures = [asyncio.get_running_loop().create_future() for _ in bodies]
     for body, future in zip(bodies, futures, strict=True):
         pool.post(Post("/path", body, future.set_result))
@@ -158,7 +159,7 @@ def test_new_connection_that_breaks_is_a_failure() -> None:
     assert server.bodies == [b"x"]
 
 
-def test_server_that_is_not_there_is_a_failure_at_once() -> None:
+def test_an_unreachable_server_is_a_failure_at_once() -> None:
     server = FakeServer(lambda count: CREATED)
 
     async def work(pool: PostPool) -> Any:
@@ -170,7 +171,7 @@ def test_server_that_is_not_there_is_a_failure_at_once() -> None:
     assert all(isinstance(answer, UnreachableError) for answer in answers)
 
 
-def test_server_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_without_a_response_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(posting, "REQUEST_TIMEOUT_S", 0.02)
     monkeypatch.setattr(posting, "LOOK_S", 0.01)
     server = FakeServer(lambda count: b"")
@@ -180,7 +181,7 @@ def test_server_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch
     assert "no answer in time" in str(answer)
 
 
-def test_nothing_is_sent_that_may_not_be() -> None:
+def test_dropped_posts_are_not_sent() -> None:
     server = FakeServer(lambda count: CREATED)
     leads = True
 

@@ -1,4 +1,5 @@
-"""Reflector: what is known of a kind follows the server through pages, watches, cuts and expired versions."""
+"""Reflector: the known objects follow the server through pages, watches, disconnects and expired
+versions."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -41,7 +42,7 @@ def gone(message: str = "too old resource version") -> bytes:
 
 
 class Stop(Exception):  # noqa: N818
-    """Nothing more was prepared."""
+    """The prepared responses are used up."""
 
 
 class Body:
@@ -56,7 +57,7 @@ class Body:
 
 
 class Server:
-    """Answers with what was prepared: pages or errors for lists, chunks or an error for watches."""
+    """Responds with prepared data: pages or errors for lists, chunks or an error for watches."""
 
     def __init__(
         self, lists: list[Tree | ApiError], watches: list[list[bytes | Exception] | ApiError]
@@ -93,7 +94,8 @@ class Server:
 def follow(
     server: Server, resource: Resource = RESOURCES["Pod"], **options: Any
 ) -> tuple[list[tuple[str, str, str]], Reflector]:
-    """Run until nothing more is prepared; returns what was handed on: type, name, version."""
+    """Run until the prepared responses are used up; return the delivered events: type, name,
+    version."""
     seen: list[Change] = []
     waits = Backoff(first_s=0, limit_s=0)
     reflector = Reflector(resource, server, seen.extend, backoff=waits, **options)
@@ -112,7 +114,7 @@ def test_list_is_read_page_by_page_and_watched_from_its_version() -> None:
     assert server.watched_from == ["5"]
 
 
-def test_only_pods_that_have_not_finished_are_asked_for() -> None:
+def test_only_unfinished_pods_are_requested() -> None:
     server = Server([page(1)], [])
 
     follow(server)
@@ -121,7 +123,7 @@ def test_only_pods_that_have_not_finished_are_asked_for() -> None:
     assert server.list_queries[0]["fieldSelector"] == expected
 
 
-def test_list_that_expires_between_pages_begins_again() -> None:
+def test_list_that_expires_between_pages_is_restarted() -> None:
     server = Server(
         [
             page(5, pod("a", 1), pod("b", 2), more="next"),
@@ -137,7 +139,7 @@ def test_list_that_expires_between_pages_begins_again() -> None:
     assert server.watched_from == ["7"]
 
 
-def test_synced_is_told_once() -> None:
+def test_synced_is_called_once() -> None:
     told: list[bool] = []
     server = Server([page(1), page(3)], [[gone()]])
 
@@ -146,7 +148,7 @@ def test_synced_is_told_once() -> None:
     assert told == [True]
 
 
-def test_watch_goes_on_from_the_last_version_seen() -> None:
+def test_watch_resumes_from_the_last_version() -> None:
     first = [event("ADDED", pod("a", 6)), event("BOOKMARK", {"metadata": {"resourceVersion": "9"}})]
     server = Server([page(5)], [first, [event("MODIFIED", pod("a", 10))]])
 
@@ -159,11 +161,11 @@ def test_watch_goes_on_from_the_last_version_seen() -> None:
 @pytest.mark.parametrize(
     "cut",
     [
-        pytest.param([gone()], id="the watch says that its version has expired"),
+        pytest.param([gone()], id="the watch reports an expired version"),
         pytest.param(ApiError("too old resource version", 410), id="the watch is refused with 410"),
     ],
 )
-def test_expired_version_leads_to_a_list_and_what_differs(cut: Any) -> None:
+def test_expired_version_leads_to_a_list_and_its_differences(cut: Any) -> None:
     before = page(5, pod("same", 1), pod("changed", 2), pod("gone", 3))
     after = page(9, pod("same", 1), pod("changed", 8), pod("new", 7))
     server = Server([before, after], [cut])
@@ -185,7 +187,7 @@ def test_expired_version_leads_to_a_list_and_what_differs(cut: Any) -> None:
         pytest.param([event("ADDED", pod("a", 6)) + b'{"type":"MODI'], id="half a line"),
     ],
 )
-def test_broken_watch_goes_on_where_it_was(cut: list[bytes | Exception]) -> None:
+def test_broken_watch_is_resumed(cut: list[bytes | Exception]) -> None:
     server = Server([page(5)], [cut, [event("DELETED", pod("a", 7))]])
 
     seen, _ = follow(server)
@@ -195,7 +197,7 @@ def test_broken_watch_goes_on_where_it_was(cut: list[bytes | Exception]) -> None
 
 
 @given(st.lists(st.integers(min_value=1, max_value=60), max_size=20))
-def test_it_does_not_matter_how_lines_are_cut(sizes: list[int]) -> None:
+def test_lines_may_be_cut_anywhere(sizes: list[int]) -> None:
     stream = b"".join(
         (
             event("ADDED", pod("a", 6)),
@@ -246,7 +248,7 @@ def test_object_that_cannot_be_read_is_left_out() -> None:
     assert seen == [("ADDED", "a", "1"), ("ADDED", "b", "7")]
 
 
-def test_watch_that_ends_at_once_is_waited_after() -> None:
+def test_watch_that_ends_at_once_is_followed_by_a_delay() -> None:
     waits: list[float] = []
 
     class Noted(Backoff):
@@ -264,14 +266,14 @@ def test_watch_that_ends_at_once_is_waited_after() -> None:
 
 
 @pytest.mark.parametrize("code", [401, 403, 404])
-def test_first_list_that_is_refused_for_good_ends_it(code: int) -> None:
+def test_a_permanently_refused_first_list_ends_the_reflector(code: int) -> None:
     server = Server([ApiError("forbidden", code)], [])
 
     with pytest.raises(ApiError, match="forbidden"):
         asyncio.run(Reflector(RESOURCES["Pod"], server, lambda batch: None).run())
 
 
-def test_server_error_is_waited_after_and_tried_again() -> None:
+def test_server_error_is_retried_after_a_delay() -> None:
     server = Server([ApiError("busy", 503), page(5, pod("a", 1))], [ApiError("busy", 429)])
 
     seen, _ = follow(server)

@@ -1,4 +1,4 @@
-"""Sender, throttle, backoff: how fast, how often and whether at all something is sent."""
+"""Sender, throttle, backoff: rate, retries and permission of writes."""
 
 import asyncio
 from collections import deque
@@ -29,7 +29,7 @@ class Clock:
         return self.now
 
 
-def test_bucket_lets_a_burst_pass_and_then_so_many_per_second() -> None:
+def test_bucket_allows_a_burst_and_then_the_rate() -> None:
     clock = Clock()
     bucket = TokenBucket(10, 3, clock)
 
@@ -50,7 +50,7 @@ def test_negative_qps_is_no_limit() -> None:
     assert {TokenBucket(-1, 1).take() for _ in range(100)} == {0.0}
 
 
-def test_backoff_doubles_up_to_its_limit_and_begins_anew_after_peace() -> None:
+def test_backoff_doubles_up_to_its_limit_and_is_reset_after_a_quiet_time() -> None:
     clock = Clock()
     backoff = Backoff(now=clock, jitter=lambda: 0.5)
 
@@ -68,7 +68,7 @@ class Credentials:
 
 
 class FakeConnection:
-    """Answers requests with what was prepared."""
+    """Responds to requests with prepared data."""
 
     def __init__(self, *answers: bytes | ApiError) -> None:
         self.credentials = Credentials()
@@ -84,7 +84,7 @@ class FakeConnection:
 
 
 class FakePool:
-    """Answers posts with what was prepared."""
+    """Responds to posts with prepared data."""
 
     under_way = 0
 
@@ -106,7 +106,7 @@ class FakePool:
 def send(
     connection: FakeConnection, orders: list[Any], pool: FakePool | None = None, **options: Any
 ) -> list[Any]:
-    """Send orders, each with a future; returns the answer or the problem of each."""
+    """Send orders, each with a future; return the response or the error of each."""
 
     async def go() -> list[Any]:
         results: dict[int, Any] = {}
@@ -148,7 +148,7 @@ def bind(future: Any) -> PostOrder:
         pytest.param([ApiError("down", 500)] * 4, ApiError, 4, id="four times at most"),
     ],
 )
-def test_patch_is_tried_again_while_the_server_is_in_trouble(
+def test_patch_is_retried_on_server_errors(
     answers: list[Any], outcome: Any, tries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "FIRST_WAIT_S", 0)
@@ -172,7 +172,7 @@ def test_patch_is_tried_again_while_the_server_is_in_trouble(
         pytest.param([Answer(429, b"", 0)] * 11, 429, 11, id="ten times at most"),
     ],
 )
-def test_binding_is_posted_again_when_the_server_asks_for_it(
+def test_binding_is_retried_when_the_server_requests_it(
     answers: list[Any], code: int | None, posted: int
 ) -> None:
     pool = FakePool(*answers)
@@ -183,7 +183,7 @@ def test_binding_is_posted_again_when_the_server_asks_for_it(
     assert len(pool.posted) == posted
 
 
-def test_token_that_has_ended_is_renewed_the_long_way() -> None:
+def test_an_expired_token_is_renewed_on_the_slow_path() -> None:
     pool, connection = FakePool(Answer(401, b"")), FakeConnection(b"ok")
 
     (answer,) = send(connection, [bind], pool)
@@ -204,7 +204,7 @@ def test_nothing_is_sent_without_the_lease() -> None:
 def with_a_post_that_waits(
     then: Callable[[Sender], None],
 ) -> tuple[FakePool, list[Any], bool]:
-    """Post twice where one is allowed; returns what was posted, the answers, whether something is left to do."""
+    """Post twice where one is allowed; return the posts, the responses, and whether work is left."""
     pool, answers = FakePool(Answer(201, b""), Answer(201, b"")), []
 
     async def go() -> bool:
@@ -227,7 +227,7 @@ def test_post_beyond_the_burst_waits() -> None:
     assert is_busy
 
 
-def test_whoever_waits_is_told_when_the_lease_is_lost() -> None:
+def test_waiting_posts_fail_when_the_lease_is_lost() -> None:
     pool, answers, is_busy = with_a_post_that_waits(Sender.refuse_waiting)
 
     assert pool.posted == ["/first"]
@@ -235,7 +235,7 @@ def test_whoever_waits_is_told_when_the_lease_is_lost() -> None:
     assert not is_busy
 
 
-def test_what_waits_at_the_end_is_forgotten() -> None:
+def test_waiting_posts_are_dropped_at_the_end() -> None:
     pool, answers, is_busy = with_a_post_that_waits(Sender.end)
 
     assert pool.posted == ["/first"]
@@ -243,7 +243,7 @@ def test_what_waits_at_the_end_is_forgotten() -> None:
     assert not is_busy
 
 
-def test_post_that_has_waited_long_enough_goes() -> None:
+def test_delayed_post_is_sent_when_due() -> None:
     pool = FakePool(Answer(201, b""), Answer(201, b""))
 
     async def go() -> None:
@@ -275,7 +275,7 @@ def stored(node: str, uid: str = "u") -> bytes:
         pytest.param(Answer(409, b""), [stored("a")], None, id="it had arrived the first time"),
         pytest.param(Answer(504, b""), [stored("a")], None, id="it took long"),
         pytest.param(UnreachableError("broke"), [stored("")], 0, id="it had not arrived"),
-        pytest.param(Answer(409, b""), [stored("b")], 409, id="somebody else was first"),
+        pytest.param(Answer(409, b""), [stored("b")], 409, id="another scheduler was first"),
         pytest.param(Answer(409, b""), [stored("a", "other")], 409, id="another pod of that name"),
         pytest.param(Answer(409, b""), [ApiError("gone", 404)], 409, id="the pod is gone"),
         pytest.param(Answer(422, b""), [], 422, id="a refusal is clear"),
@@ -287,7 +287,7 @@ def stored(node: str, uid: str = "u") -> bytes:
         ),
     ],
 )
-def test_what_became_of_a_binding_is_found_out(
+def test_the_outcome_of_a_binding_is_determined(
     posted: Any, answers: list[Any], code: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bindings, "FIRST_WAIT_S", 0)

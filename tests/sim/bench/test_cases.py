@@ -1,4 +1,4 @@
-"""Files of workloads: what they may say, and what is wrong with others, with its place."""
+"""Workload files: valid content, and errors with their paths."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ Write = Callable[[Any], Path]
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Writes a file of workloads into the working directory and returns its name."""
+    """Write a workload file into the working directory and return its name."""
     monkeypatch.chdir(tmp_path)
 
     def write_file(content: Any) -> Path:
@@ -86,7 +86,7 @@ def make_case(*ops: Any, **fields: Any) -> dict[str, Any]:
         pytest.param(
             [make_case({**NODES, "count": "many"}, PODS)],
             'w.yaml: [0].workloadTemplate[0].count: expected a whole number; got "many"',
-            id="a count that is none",
+            id="an invalid count",
         ),
         pytest.param(
             [make_case({**NODES, "count": -1}, PODS)],
@@ -107,7 +107,7 @@ def make_case(*ops: Any, **fields: Any) -> dict[str, Any]:
             [make_case({**NODES, "nodeTemplatePath": "n.yaml"}, PODS)],
             "w.yaml: [0].workloadTemplate[0].nodeTemplatePath: expected a file with templates;"
             " got n.yaml: expected a readable file; got No such file or directory",
-            id="a template that is not there",
+            id="a missing template",
         ),
         pytest.param(
             [make_case({**NODES, "nodeTemplate": {}, "nodeTemplatePath": "w.yaml"}, PODS)],
@@ -132,12 +132,12 @@ def make_case(*ops: Any, **fields: Any) -> dict[str, Any]:
         pytest.param(
             [make_case(NODES, {**PODS, "namespace": "ns-{{.Index}}"})],
             'w.yaml: [0].workloadTemplate[1].namespace: expected a plain value; got "ns-{{...}}"',
-            id="an expression where none can be",
+            id="an expression outside templates and parameters",
         ),
         pytest.param(
             [make_case(schedulerConfig={"kind": "Wagon"})],
             "w.yaml: [0].schedulerConfig: kind: expected",
-            id="a configuration that is none",
+            id="an invalid configuration",
         ),
         pytest.param(
             [make_case(schedulerConfigPath="c.yaml")],
@@ -146,9 +146,7 @@ def make_case(*ops: Any, **fields: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said_with_its_place(
-    write: Write, content: Any, problem: str
-) -> None:
+def test_errors_in_a_file_name_the_path(write: Write, content: Any, problem: str) -> None:
     file = write(content)
 
     with pytest.raises(InputError) as error:
@@ -157,7 +155,7 @@ def test_what_is_wrong_with_a_file_is_said_with_its_place(
     assert problem in str(error.value)
 
 
-def test_everything_is_said_at_once(write: Write) -> None:
+def test_all_problems_are_reported_at_once(write: Write) -> None:
     file = write([make_case({**NODES, "count": "x"}, {"opcode": "y"}, PODS), make_case(name="")])
 
     with pytest.raises(InputError) as error:
@@ -179,7 +177,7 @@ def test_everything_is_said_at_once(write: Write) -> None:
             make_case(NODES, {**PODS, "podTemplate": {"kind": "Pod", "spec": {"containers": 7}}}),
             "w.yaml: [0].workloadTemplate[1].podTemplate: pod namespace-1/pod-1-0: spec.containers:"
             " expected list, got integer",
-            id="a template of no object",
+            id="a template without a kind",
         ),
         pytest.param(
             make_case(NODES, {**PODS, "podTemplate": 7}),
@@ -193,13 +191,13 @@ def test_everything_is_said_at_once(write: Write) -> None:
         ),
         pytest.param(
             make_case(NODES, {"opcode": "updateAny", "template": {"kind": "Node"}}, PODS),
-            'w.yaml: [0].workloadTemplate[1]: expected names that fit; Node "node-1-0" is not there',
-            id="an update of nothing",
+            'w.yaml: [0].workloadTemplate[1]: expected names that fit; Node "node-1-0" not found',
+            id="an update of a missing object",
         ),
         pytest.param(
             make_case({"opcode": "stopCollectingMetrics"}),
             "w.yaml: [0].workloadTemplate[0]: expected startCollectingMetrics before it; got none",
-            id="an end without a beginning",
+            id="a stop without a start",
         ),
         pytest.param(
             make_case({"opcode": "startCollectingMetrics", "namespaces": ["b"]}, PODS),
@@ -214,13 +212,11 @@ def test_everything_is_said_at_once(write: Write) -> None:
         pytest.param(
             make_case(NODES, {"opcode": "sleep", "durationParam": "$for"}, PODS),
             "w.yaml: [0].workloadTemplate[1].durationParam: expected a duration",
-            id="a duration that is none",
+            id="an invalid duration",
         ),
     ],
 )
-def test_what_cannot_be_run_is_said_with_its_place(
-    write: Write, case: dict[str, Any], problem: str
-) -> None:
+def test_runtime_errors_name_the_path(write: Write, case: dict[str, Any], problem: str) -> None:
     (found,) = read_cases(write([case]))
 
     with pytest.raises(InputError) as error:
@@ -229,7 +225,7 @@ def test_what_cannot_be_run_is_said_with_its_place(
     assert problem in str(error.value)
 
 
-def test_parameters_are_worked_out_in_order(write: Write) -> None:
+def test_parameters_are_computed_in_order(write: Write) -> None:
     params = (
         "{initNodes: 5, twice: {{MultiplyInt 2 .initNodes}}, text: 'n{{.twice}}', measurePods: 3}"
     )
@@ -254,7 +250,7 @@ def test_parameters_are_worked_out_in_order(write: Write) -> None:
         ),
     ],
 )
-def test_parameters_that_cannot_be_had_are_named(
+def test_invalid_parameters_are_reported(
     write: Write, params: dict[str, Any], problem: str
 ) -> None:
     (case,) = read_cases(write([make_case(workloads=[{"name": "s", "params": params}])]))
@@ -281,7 +277,7 @@ def test_cases_are_found_by_name_and_size(write: Write) -> None:
         pytest.param("a/huge", '--workload: expected one of a/small; got "a/huge"', id="size"),
     ],
 )
-def test_a_name_that_is_not_there_is_refused(write: Write, name: str, problem: str) -> None:
+def test_an_unknown_name_is_rejected(write: Write, name: str, problem: str) -> None:
     cases = read_cases(write([make_case()]))
 
     with pytest.raises(InputError) as error:
@@ -316,7 +312,7 @@ def test_no_file_gives_a_traceback(field: str, value: Any, in_op: bool) -> None:
 
 
 def problem_with(file: Path) -> str | None:
-    """What reading and running a file says; None when it runs."""
+    """The error from reading and running a file; None when it runs."""
     try:
         for case in read_cases(file):
             execute(make_workload(case, Request(case.name)))

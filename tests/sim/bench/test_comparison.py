@@ -1,4 +1,4 @@
-"""Comparing runs: what is slower, how costs grow, and reading what was written."""
+"""Comparison: regressions, growth of costs, and reading written reports."""
 
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -109,7 +109,7 @@ def test_growth_is_found_where_sizes_differ() -> None:
     assert growth.factors(lambda run: run.us_per_pod) == [1.5, 2.0]
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_a_written_report_reads_back(tmp_path: Path) -> None:
     runs: list[Run] = [make_run(), EVENT, LOAD]
 
     write_report(tmp_path / "a.json", runs)
@@ -131,9 +131,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_report_that_is_none_is_refused(
-    tmp_path: Path, content: str | None, problem: str
-) -> None:
+def test_an_invalid_report_is_rejected(tmp_path: Path, content: str | None, problem: str) -> None:
     file = tmp_path / "a.json"
     if content is not None:
         file.write_text(content)
@@ -144,7 +142,7 @@ def test_a_report_that_is_none_is_refused(
     assert problem in str(error.value)
 
 
-def test_a_report_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_an_unwritable_report_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected a writable file; got Is a directory"):
         write_report(tmp_path, [])
 
@@ -172,6 +170,6 @@ def test_every_cost_is_within_its_chart(costs: list[list[float]]) -> None:
         assert 30 <= float(dot.attrib["cy"]) <= 108
 
 
-def test_nothing_to_draw_is_said() -> None:
+def test_an_empty_chart_is_rejected() -> None:
     with pytest.raises(InputError, match="--svg: expected runs at several numbers of nodes"):
         draw_growth([])

@@ -1,4 +1,4 @@
-"""The example and the text of the documentation: both are workloads that run."""
+"""The example workload and the one in the documentation run."""
 
 import re
 from pathlib import Path

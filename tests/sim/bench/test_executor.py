@@ -1,4 +1,4 @@
-"""Ops: each does what its name says, and what is measured is what was asked for."""
+"""Ops: the effect of each op, and the measurements it requests."""
 
 import time
 from collections.abc import Callable
@@ -21,7 +21,7 @@ SMALL = """
 def run(
     tmp_path: Path, ops: str, now: Callable[[], int] = time.perf_counter_ns
 ) -> tuple[list[Run], Driver]:
-    """Run ops after those that make three small nodes."""
+    """Run ops after creating three small nodes."""
     lines = "\n".join(f"  {line}" for line in (SMALL + ops).splitlines())
     file = tmp_path / "w.yaml"
     file.write_text(f"- name: a\n  workloadTemplate:\n{lines}\n  workloads: [{{name: s}}]\n")
@@ -34,7 +34,7 @@ def names(driver: Driver, kind: str, namespace: str | None = None) -> list[str]:
     return sorted(obj.name for obj in driver.cluster.list(kind, namespace))
 
 
-def test_nodes_and_pods_get_what_templates_leave_out(tmp_path: Path) -> None:
+def test_nodes_and_pods_are_completed(tmp_path: Path) -> None:
     (measured,), driver = run(tmp_path, "- {opcode: createPods, count: 2, collectMetrics: true}")
 
     node: Any = next(iter(driver.cluster.list("Node")))
@@ -62,7 +62,7 @@ def test_labels_are_given_to_nodes_in_turn(tmp_path: Path) -> None:
     assert len({found["own"] for found in labels[6:]}) == 2
 
 
-def test_limits_of_volumes_hold(tmp_path: Path) -> None:
+def test_volume_limits_hold(tmp_path: Path) -> None:
     (measured,), _ = run(
         tmp_path,
         """
@@ -107,7 +107,7 @@ def test_namespaces_and_sets_of_pods(tmp_path: Path) -> None:
 
 
 def test_objects_of_any_kind_by_template(tmp_path: Path) -> None:
-    """Five hundred nodes with eight devices each, in small: what dynamic resources will need."""
+    """Nodes with several devices each, at a small scale."""
     _, driver = run(
         tmp_path,
         """
@@ -146,7 +146,7 @@ WAITING = """
 """
 
 
-def test_what_an_update_costs(tmp_path: Path) -> None:
+def test_the_cost_of_an_update(tmp_path: Path) -> None:
     (measured,), driver = run(
         tmp_path,
         WAITING
@@ -183,7 +183,7 @@ def test_a_pod_that_is_updated_stays_on_its_node(tmp_path: Path) -> None:
     assert (pod.labels, bool(pod.node_name)) == ({"new": "label"}, True)
 
 
-def test_pods_go_by_their_labels(tmp_path: Path) -> None:
+def test_pods_are_deleted_by_label(tmp_path: Path) -> None:
     _, driver = run(
         tmp_path,
         """
@@ -214,7 +214,7 @@ BLOCKED = """
 """
 
 
-def test_pods_that_go_by_and_by_make_room(tmp_path: Path) -> None:
+def test_gradually_deleted_pods_make_room(tmp_path: Path) -> None:
     (measured,), driver = run(
         tmp_path,
         BLOCKED
@@ -231,7 +231,7 @@ def test_pods_that_go_by_and_by_make_room(tmp_path: Path) -> None:
     assert names(driver, "Pod", "blockers") == []
 
 
-def test_what_stays_in_the_way_ends_the_measurement(tmp_path: Path) -> None:
+def test_pods_that_never_fit_end_the_measurement(tmp_path: Path) -> None:
     (measured,), driver = run(tmp_path, BLOCKED + "- {opcode: stopCollectingMetrics, }")
 
     assert isinstance(measured, PodRun)
@@ -241,10 +241,12 @@ def test_what_stays_in_the_way_ends_the_measurement(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "number", "there"),
     [
-        pytest.param("create", 0, ["s-0", "s-1", "s-2", "s-3"], id="they come and stay"),
-        pytest.param("create", 3, ["s-0", "s-1", "s-2"], id="only so many come"),
-        pytest.param("recreate", 1, [], id="each goes before the next comes"),
-        pytest.param("recreate", 3, ["s-1", "s-2"], id="three come before the first goes"),
+        pytest.param("create", 0, ["s-0", "s-1", "s-2", "s-3"], id="objects are added and stay"),
+        pytest.param("create", 3, ["s-0", "s-1", "s-2"], id="at most a number of objects is added"),
+        pytest.param("recreate", 1, [], id="each is deleted before the next is added"),
+        pytest.param(
+            "recreate", 3, ["s-1", "s-2"], id="three are added before the first is deleted"
+        ),
     ],
 )
 def test_churn(tmp_path: Path, mode: str, number: int, there: list[str]) -> None:
@@ -275,19 +277,20 @@ SERVICES = """
 """
 
 
-def test_nothing_comes_before_its_interval_is_over(tmp_path: Path) -> None:
+def test_nothing_is_added_before_its_interval_is_over(tmp_path: Path) -> None:
     _, driver = run(tmp_path, SERVICES + "- {opcode: createPods, count: 4, collectMetrics: true}")
 
     assert names(driver, "Service") == []
 
 
 def clock_by_looks() -> Callable[[], int]:
-    """A clock that goes on by a millisecond whenever somebody looks at it."""
+    """A clock that advances by a millisecond with every reading."""
     return count(step=1_000_000).__next__
 
 
-def test_making_what_comes_takes_no_time(tmp_path: Path) -> None:
-    """Each of four services is made between two looks: the first takes its millisecond, the second is left out."""
+def test_making_objects_is_not_measured(tmp_path: Path) -> None:
+    """Each of four services is made between two clock readings: the first counts, the second is
+    excluded."""
     pods = "- {opcode: createPods, count: 20, collectMetrics: true}"
 
     (without,), _ = run(tmp_path, pods, clock_by_looks())
@@ -298,7 +301,7 @@ def test_making_what_comes_takes_no_time(tmp_path: Path) -> None:
     assert with_them.seconds - without.seconds == pytest.approx(0.004)
 
 
-def test_pods_of_a_node_that_goes_go_with_it(tmp_path: Path) -> None:
+def test_pods_of_a_deleted_node_are_deleted(tmp_path: Path) -> None:
     _, driver = run(
         tmp_path,
         """
@@ -317,7 +320,7 @@ def test_pods_of_a_node_that_goes_go_with_it(tmp_path: Path) -> None:
     assert len(names(driver, "Pod")) < 20
 
 
-def test_time_passes_while_an_op_sleeps(tmp_path: Path) -> None:
+def test_sleep_advances_the_clock(tmp_path: Path) -> None:
     _, driver = run(
         tmp_path,
         "- {opcode: sleep, duration: 90s}\n- {opcode: createPods, count: 1, collectMetrics: true}",
@@ -326,7 +329,7 @@ def test_time_passes_while_an_op_sleeps(tmp_path: Path) -> None:
     assert driver.clock.monotonic() == pytest.approx(90)
 
 
-def test_creation_counts_for_the_time_when_asked_to(tmp_path: Path) -> None:
+def test_time_creation_includes_creation(tmp_path: Path) -> None:
     ops = "- {opcode: createPods, count: 50, collectMetrics: true, timeCreation: %s}"
 
     (without,), _ = run(tmp_path, ops % "false", clock_by_looks())
@@ -338,7 +341,7 @@ def test_creation_counts_for_the_time_when_asked_to(tmp_path: Path) -> None:
     assert without.p50_us == without.p99_us == 1000
 
 
-def test_a_size_may_ask_for_a_speed(tmp_path: Path) -> None:
+def test_a_size_may_have_a_throughput_threshold(tmp_path: Path) -> None:
     file = tmp_path / "w.yaml"
     file.write_text(
         "- {name: a, workloadTemplate: [{opcode: createNodes, count: 1},"
@@ -353,8 +356,8 @@ def test_a_size_may_ask_for_a_speed(tmp_path: Path) -> None:
     assert measured.threshold == 270
 
 
-def test_pods_that_wait_for_ever_are_given_up(tmp_path: Path) -> None:
-    """A gang that is never complete is tried again and again; the measurement ends all the same."""
+def test_pods_that_never_start_end_the_measurement(tmp_path: Path) -> None:
+    """A gang that is never complete is retried repeatedly; the measurement still ends."""
     file = tmp_path / "w.yaml"
     file.write_text(
         """

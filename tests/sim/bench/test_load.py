@@ -1,4 +1,4 @@
-"""Loading: the dump is one that kubectl could have printed, and it is measured to the first decision."""
+"""Load: the dump has kubectl's format, and is measured to the first decision."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def test_every_object_of_the_dump_is_read(tmp_path: Path) -> None:
     assert not manifests.unused
 
 
-def test_time_is_taken_in_parts(tmp_path: Path) -> None:
+def test_each_part_is_timed(tmp_path: Path) -> None:
     dump = tmp_path / "dump.json"
     write_dump(dump, nodes=3, pods=20)
 

@@ -1,4 +1,4 @@
-"""Processes: what a run in a process of its own returns, and what is said when it cannot."""
+"""Processes: the result of a run in a separate process, and its errors."""
 
 import os
 import signal
@@ -10,16 +10,16 @@ from bayplan.sim.bench import PodRun, Request, run_request
 from bayplan.sim.bench.processes import in_own_process
 
 
-def test_a_run_has_a_process_of_its_own() -> None:
+def test_a_run_has_its_own_process() -> None:
     assert in_own_process(os.getpid) != os.getpid()
 
 
-def test_what_goes_wrong_there_is_said_here() -> None:
+def test_errors_are_passed_to_the_parent() -> None:
     with pytest.raises(InputError, match=r'expected one of .*basic.*; got "basix"'):
         run_request(Request("basix"))
 
 
-def test_a_process_that_is_killed_is_named() -> None:
+def test_a_killed_process_is_reported() -> None:
     with pytest.raises(BayplanError, match="bench: expected the process of the run to end"):
         in_own_process(signal.raise_signal, signal.SIGKILL)
 

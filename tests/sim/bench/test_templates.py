@@ -24,7 +24,7 @@ ENV = {"Index": 7, "Count": 10, "initNodes": 5, "zone": 'a"b'}
         pytest.param("DivideInt .Index 2", 3, id="whole numbers"),
         pytest.param("DivideInt -7 2", -3, id="towards zero"),
         pytest.param("DivideFloat .Index 2", 3.5, id="fractions"),
-        pytest.param("SubtractInt .Count .Index", 3, id="what else is known"),
+        pytest.param("SubtractInt .Count .Index", 3, id="a parameter"),
         pytest.param('printf "%03d-%d" .Index .initNodes', "007-5", id="a form"),
         pytest.param("(.Index)", 7, id="parentheses"),
     ],
@@ -48,7 +48,7 @@ def test_expression_has_a_value(text: str, value: object) -> None:
         pytest.param('printf "%d" "a"', "expected values that fit", id="another form"),
     ],
 )
-def test_what_is_no_expression_is_refused(text: str, problem: str) -> None:
+def test_invalid_expressions_are_rejected(text: str, problem: str) -> None:
     with pytest.raises(InputError) as error:
         evaluate(parse_expression(text), text, ENV)
 
@@ -59,7 +59,7 @@ NODE = """
 apiVersion: v1
 kind: Node
 metadata:
-  name: node-{{.Index}} # {{not looked at}}
+  name: node-{{.Index}} # {{ignored}}
   labels:
     number: "{{.Index}}"
     gpu-{{Mod .Index 2}}: x
@@ -97,7 +97,7 @@ def test_object_is_made_by_number() -> None:
         pytest.param("{kind: Node, metadata: {name: {{.Wagon}}}}", '".Wagon": expected', id="env"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(text: str, problem: str) -> None:
+def test_errors_name_the_place(text: str, problem: str) -> None:
     with pytest.raises(InputError) as error:
         make(text)
 
@@ -106,7 +106,7 @@ def test_what_is_wrong_is_named_with_its_place(text: str, problem: str) -> None:
 
 
 @given(st.integers(0, 10**6), st.text(st.characters(codec="utf-8", exclude_characters="\0")))
-def test_any_text_survives_the_way_through_a_template(index: int, text: str) -> None:
+def test_any_text_survives_a_template(index: int, text: str) -> None:
     marked = parse_marked(
         "{kind: Pod, metadata: {name: p, annotations: {a: x{{.text}}, b: '{{.Index}}'}}}", "t.yaml"
     )

@@ -1,4 +1,4 @@
-"""The workloads of the package: every one runs to its end, and says what it should."""
+"""Bundled workloads: each runs to its end with the expected results."""
 
 import pytest
 
@@ -39,28 +39,28 @@ def test_every_measured_pod_is_placed(case: Case) -> None:
         pytest.param("preemption", 5000, 5000, id="a preemptor for each of five thousand nodes"),
     ],
 )
-def test_a_case_has_a_size_of_its_own(name: str, nodes: int, pods: int) -> None:
+def test_a_case_has_its_own_size(name: str, nodes: int, pods: int) -> None:
     workload = make_workload(case_named(name), Request(name))
 
     assert workload.params["initNodes"] == nodes
     assert workload.params["measurePods"] == pods
 
 
-def test_each_important_pod_takes_the_place_of_three() -> None:
+def test_each_important_pod_preempts_three() -> None:
     (measured,) = run(case_named("preemption"), nodes=10)
 
     assert isinstance(measured, PodRun)
     assert (measured.pods, measured.placed, measured.rounds) == (10, 10, 20)
 
 
-def test_pods_that_fit_nowhere_count_by_their_time_alone() -> None:
+def test_infeasible_pods_count_only_in_time() -> None:
     (measured,) = run(case_named("unschedulable"), pods=50)
 
     assert isinstance(measured, PodRun)
     assert (measured.pods, measured.placed, measured.rounds) == (50, 50, 100)
 
 
-def test_what_comes_and_goes_is_placed_but_not_counted() -> None:
+def test_churned_pods_are_placed_but_not_counted() -> None:
     (measured,) = run(case_named("churn"), pods=100)
 
     assert isinstance(measured, PodRun)
@@ -68,7 +68,7 @@ def test_what_comes_and_goes_is_placed_but_not_counted() -> None:
     assert measured.rounds > 100
 
 
-def test_an_event_moves_the_pods_it_may_help_and_no_others() -> None:
+def test_an_event_requeues_only_the_pods_it_may_help() -> None:
     useless, useful = run(case_named("events"), nodes=20, pods=300)
     (crowd,) = run(case_named("events-for-all"), nodes=20, pods=50)
 

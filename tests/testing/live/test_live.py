@@ -1,4 +1,4 @@
-"""The tools of the end-to-end tests: what they wait for, what they notice, and that nothing of theirs stays behind."""
+"""The tools of the end-to-end tests: waiting, detection of faults, and clean-up."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ def sleeper(log: Path, code: str = "") -> Process:
     return Process([sys.executable, "-c", f"{code}\nimport time; time.sleep(600)"], log)
 
 
-def test_a_follower_sees_what_comes_and_goes(client: Client) -> None:
+def test_a_follower_sees_added_and_deleted_objects(client: Client) -> None:
     client.create(MAPS, config_map_tree("there"))
     kinds: list[str] = []
     follower = Follower(client, MAPS, lambda kind, tree: kinds.append(kind))
@@ -53,7 +53,7 @@ def test_a_follower_sees_what_comes_and_goes(client: Client) -> None:
     assert (kinds.count("ADDED"), kinds.count("DELETED")) == (21, 20)
 
 
-def test_waiting_ends_with_what_was_waited_for(client: Client) -> None:
+def test_wait_returns_the_awaited_value(client: Client) -> None:
     follower = Follower(client, MAPS)
 
     with pytest.raises(AssertionError, match=r"not within 0.1 s: the moon rises"):
@@ -61,7 +61,7 @@ def test_waiting_ends_with_what_was_waited_for(client: Client) -> None:
     follower.stop()
 
 
-def test_a_refusal_is_told(client: Client) -> None:
+def test_a_refusal_is_reported(client: Client) -> None:
     with pytest.raises(RefusedError, match="404"):
         client.get(f"{MAPS}/none")
 
@@ -75,7 +75,7 @@ def test_a_refusal_is_told(client: Client) -> None:
         pytest.param(["", "a", "", "a"], True, id="taken back and bound again"),
     ],
 )
-def test_pods_that_move_are_noticed(nodes: list[str], moved: bool) -> None:
+def test_pods_that_change_their_node_are_detected(nodes: list[str], moved: bool) -> None:
     bindings = Bindings()
 
     for version, node in enumerate(nodes):
@@ -85,7 +85,7 @@ def test_pods_that_move_are_noticed(nodes: list[str], moved: bool) -> None:
     assert bool(bindings.moved()) is moved
 
 
-def test_a_process_that_ends_too_soon_has_the_last_word(tmp_path: Path) -> None:
+def test_a_process_that_ends_too_soon_is_reported_with_its_log(tmp_path: Path) -> None:
     process = Process([sys.executable, "-c", "raise SystemExit('out of luck')"], tmp_path / "log")
 
     with pytest.raises(AssertionError, match="out of luck"):
@@ -103,7 +103,7 @@ def test_a_frozen_process_can_be_stopped(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a parent's death signal")
-def test_processes_do_not_outlive_who_started_them(tmp_path: Path) -> None:
+def test_processes_do_not_outlive_their_parent(tmp_path: Path) -> None:
     code = (
         "import os, pathlib, signal, sys\n"
         "from bayplan.testing.live.processes import Process\n"
@@ -123,7 +123,7 @@ def test_processes_do_not_outlive_who_started_them(tmp_path: Path) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process, other than one that nobody has buried."""
+    """Whether there is such a process, other than a zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
@@ -131,7 +131,7 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-def test_binaries_are_looked_for_where_envtest_does(
+def test_binaries_are_searched_where_envtest_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
@@ -143,7 +143,7 @@ def test_binaries_are_looked_for_where_envtest_does(
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_the_summary_says_what_was_not_run(tmp_path: Path, workers: str) -> None:
+def test_the_summary_lists_what_was_not_run(tmp_path: Path, workers: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "-k", "kube-apiserver"]
     env = {**os.environ, "KUBEBUILDER_ASSETS": str(tmp_path)}
 

@@ -1,6 +1,7 @@
-"""Control: what goes on in the embedded cluster besides scheduling.
+"""Control: the controllers of the embedded cluster.
 
-What lives here: the cluster as our types see it, the controllers of `cluster.memory` on top of it, kubelets that only
-pretend, garbage collection, and the statuses that people wait for. What may enter: api, framework, cluster.memory,
-registry, store. What must not happen: waiting, or a way to write objects beside registry. Who calls it: server.py.
+What lives here: the cluster as decoded objects, the controllers of `cluster.memory` on top of it,
+fake kubelets, garbage collection, and the statuses that clients wait for. What may enter: api,
+framework, cluster.memory, registry, store. What must not happen: waiting, or writing objects other
+than through registry. Who calls it: server.py.
 """

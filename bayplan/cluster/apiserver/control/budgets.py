@@ -1,4 +1,4 @@
-"""Budgets: how many disruptions each PodDisruptionBudget allows at the moment.
+"""Budgets: the allowed disruptions of each PodDisruptionBudget.
 
 Mirrors pkg/controller/disruption.
 """
@@ -18,7 +18,7 @@ Tree = dict[str, Any]
 
 
 class BudgetController:
-    """Watches the cluster; `run_once` brings the statuses of budgets up to date."""
+    """Watches the cluster; `run_once` updates the statuses of budgets."""
 
     def __init__(self, cluster: LiveCluster, registry: Registry) -> None:
         self._cluster = cluster
@@ -26,25 +26,25 @@ class BudgetController:
         self._noted: dict[str, None] = {}
 
     def on_add(self, obj: Any) -> None:
-        """Budgets of the namespace may allow more, or less."""
+        """Mark the budgets of the namespace as stale."""
         if isinstance(obj, Pod | PodDisruptionBudget):
             self._noted[obj.namespace] = None
 
     def on_update(self, old: Any, new: Any) -> None:
-        """As if it had come."""
+        """Handle an update like an addition."""
         self.on_add(new)
 
     def on_delete(self, obj: Any) -> None:
-        """As if it had come."""
+        """Handle a deletion like an addition."""
         self.on_add(obj)
 
     @property
     def has_work(self) -> bool:
-        """Whether a budget may have to be counted again."""
+        """Whether a budget may be stale."""
         return bool(self._noted)
 
     def run_once(self) -> None:
-        """Count again where something changed."""
+        """Recompute the stale budgets."""
         noted, self._noted = self._noted, {}
         for namespace in noted:
             for budget in self._cluster.list("PodDisruptionBudget", namespace):
@@ -59,7 +59,7 @@ class BudgetController:
                 for pod in self._cluster.list("Pod", budget.namespace)
                 if selector.matches(pod.labels) and not pod.is_finished
             ]
-        # Evictions that were granted are over when the pod is seen to be going.
+        # A granted eviction is complete once the pod is terminating.
         waiting = {
             name: since
             for name, since in budget.disrupted_pods.items()
@@ -86,7 +86,7 @@ class BudgetController:
         self._registry.update(BUDGETS, budget.namespace, budget.name, edit, "status")
 
     def _wanted(self, budget: PodDisruptionBudget, pods: list[Pod]) -> tuple[int, int]:
-        """How many pods there should be, and how many of them healthy."""
+        """The expected number of pods, and the desired number of healthy ones."""
         at_least, at_most = budget.spec.min_available, budget.spec.max_unavailable
         if isinstance(at_least, int):
             return len(pods), at_least
@@ -96,7 +96,7 @@ class BudgetController:
         return expected, _share(1 if at_least is None else at_least, expected)
 
     def _scale(self, pods: list[Pod]) -> int:
-        """How many pods their controllers want; a pod without one counts for itself."""
+        """Sum of the controllers' replicas; a pod without a controller counts as one."""
         wanted: dict[tuple[str, str], int] = {}
         for pod in pods:
             owner = pod.controller
@@ -109,13 +109,13 @@ class BudgetController:
 
 
 def is_healthy(pod: Pod) -> bool:
-    """Whether the pod is ready and stays."""
+    """Whether the pod is ready and not terminating."""
     ready = pod.status.condition("Ready")
     return not pod.is_terminating and ready is not None and ready.status == "True"
 
 
 def _share(amount: int | str, whole: int) -> int:
-    """A number, or a share of the whole such as 30%, rounded up."""
+    """A number, or a percentage of the whole such as 30%, rounded up."""
     if isinstance(amount, int):
         return amount
     number = amount.removesuffix("%")

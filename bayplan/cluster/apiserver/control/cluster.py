@@ -1,6 +1,6 @@
-"""Cluster: the embedded cluster as controllers and a scheduler within the process see it.
+"""Cluster: the embedded cluster for controllers and a scheduler within the process.
 
-What they write goes through the registry, as if it had come over the wire.
+Writes go through the registry, as if they had come over the wire.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ class LiveCluster:
 
     @property
     def version(self) -> int:
-        """Changes whenever an object other than a pod or a node does."""
+        """Changes with every change of an object other than a pod or a node."""
         return self._mirror.version
 
     def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
-        """Objects other than pods and nodes that came, changed or went after `version`."""
+        """Objects other than pods and nodes that were added, changed or deleted after `version`."""
         return self._mirror.changes_since(version)
 
     def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
-        """All objects of `kind`, in `namespace` when given; what is written meanwhile is not in it."""
+        """A copy of all objects of `kind`, in `namespace` when given."""
         return list(self._mirror.list(kind, namespace))
 
     def kinds(self) -> Iterable[str]:
-        """The kinds of the objects that are, or were, there."""
+        """The kinds of current and deleted objects."""
         return self._mirror.kinds()
 
     def get(self, kind: str, namespace: str, name: str) -> Any | None:
@@ -59,17 +59,17 @@ class LiveCluster:
         return self._mirror.get(kind, namespace, name)
 
     def was_deleted(self, kind: str, namespace: str, name: str) -> bool:
-        """Whether an object of that name was there once and went."""
+        """Whether an object of that name existed and was deleted."""
         return self._mirror.was_deleted(kind, namespace, name)
 
     def watch(self, handler: WatchHandler, replay: bool = True) -> None:
-        """Tell `handler` of everything there is, and of every change."""
+        """Notify `handler` of all existing objects, and of every change."""
         self._mirror.watch(handler, replay)
 
     # Writing
 
     def add(self, obj: AnyObject) -> AnyObject:
-        """Store a new object; raises ApiError when it is refused."""
+        """Store a new object; raises ApiError when it is rejected."""
         resource = resource_named(obj.kind)
         try:
             record = self._registry.create(resource, obj.namespace, self.making.tree_of(obj))
@@ -78,13 +78,13 @@ class LiveCluster:
         return cast(AnyObject, self._mirror.get(obj.kind, *record.key))
 
     def update(self, obj: AnyObject) -> AnyObject:
-        """Write what differs between `obj` and the one with its name."""
+        """Write the difference between `obj` and the stored object of its name."""
         stored = self._find(obj)
         if obj.kind not in UNVERSIONED_KINDS and obj.resource_version not in (
             "",
             stored.resource_version,
         ):
-            raise ConflictError(f'{obj.kind} "{obj.key}" was changed by somebody else')
+            raise ConflictError(f'{obj.kind} "{obj.key}" was changed since it was read')
         resource = resource_named(obj.kind)
         record = self._registry.get(resource, obj.namespace, obj.name)
         tree = carry_over(record.decode(), to_dict(stored), to_dict(obj))
@@ -92,25 +92,25 @@ class LiveCluster:
         return cast(AnyObject, self._mirror.get(obj.kind, obj.namespace, obj.name) or obj)
 
     def create(self, obj: AnyObject) -> AnyObject:
-        """The same as `add`, under the name that a client of the API uses."""
+        """The same as `add`, under the API client's name."""
         return self.add(obj)
 
     def update_status(self, obj: AnyObject) -> AnyObject:
-        """Write what differs in the status; within the process that is no other way than `update`."""
+        """Write the difference in the status; within the process the same as `update`."""
         return self.update(obj)
 
     def delete(self, obj: ClusterObject, grace_s: float = 0) -> None:
-        """Delete the object, with what it owns."""
+        """Delete the object and its dependents."""
         options = DeleteOptions(grace_s=int(grace_s), propagation="Background", uid=obj.uid)
         try:
             self._registry.delete(resource_named(obj.kind), obj.namespace, obj.name, options)
         except StatusError as error:
             raise _api_error(error) from None
 
-    # What a scheduler does
+    # Scheduler operations
 
     def bind(self, pod: Pod, node_name: str) -> None:
-        """Put the pod on a node."""
+        """Bind the pod to a node."""
         metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
         binding = {"metadata": metadata, "target": {"kind": "Node", "name": node_name}}
         try:
@@ -119,7 +119,7 @@ class LiveCluster:
             raise _api_error(error) from None
 
     def evict(self, victim: Pod, preemptor: Pod) -> None:
-        """Delete `victim`, with its grace period, to make room for `preemptor`."""
+        """Delete `victim`, with its grace period, for `preemptor`."""
         stored = self._mirror.get("Pod", victim.namespace, victim.name)
         if stored is None or stored.is_terminating or stored.uid != victim.uid:
             return
@@ -151,17 +151,17 @@ class LiveCluster:
                 raise _api_error(error) from None
 
     def clear_nomination(self, pod: Pod) -> None:
-        """Take the nominated node out of the pod's status."""
+        """Clear the nominated node in the pod's status."""
         stored = self._mirror.get("Pod", pod.namespace, pod.name)
         if stored is not None and stored.nominated_node_name:
             self.patch_status(stored, None, "")
 
     def record_event(self, event: PodEvent) -> None:
-        """Tell people what happened to a pod."""
+        """Write an event about a pod."""
         self._events.record(event)
 
     def warn(self, workload: KubeObject, reason: str, message: str) -> None:
-        """Tell people that something about a workload failed."""
+        """Write an event about a failure of a workload."""
         about = {
             "kind": workload.kind,
             "apiVersion": workload.api_version,
@@ -175,7 +175,7 @@ class LiveCluster:
     def _find(self, obj: AnyObject) -> AnyObject:
         stored = self._mirror.get(obj.kind, obj.namespace, obj.name)
         if stored is None:
-            raise NotFoundError(f'{obj.kind} "{obj.key}" is not there')
+            raise NotFoundError(f'{obj.kind} "{obj.key}" not found')
         if obj.uid and obj.uid != stored.uid:
             raise ConflictError(f'{obj.kind} "{obj.key}" was replaced by another of the same name')
         return cast(AnyObject, stored)
@@ -193,7 +193,7 @@ def _plain_condition(condition: PodCondition) -> Tree:
 
 
 def _api_error(error: StatusError) -> ApiError:
-    """The refusal as the rest of the house knows it."""
+    """The StatusError as one of the package's errors."""
     if error.code == 404:
         return NotFoundError(str(error))
     if error.code == 409:

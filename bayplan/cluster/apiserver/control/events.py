@@ -1,6 +1,7 @@
-"""Events: what happened to pods and workloads, for `kubectl describe` and `kubectl get events`.
+"""Events: events of pods and workloads, for `kubectl describe` and `kubectl get events`.
 
-Mirrors k8s.io/client-go/tools/events: an event that repeats is counted, not written again. They go after an hour.
+Mirrors k8s.io/client-go/tools/events: a repeated event is counted, not written again. Events expire
+after an hour.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SWEEP_EVERY_S = 60.0
 
 
 class EventSweeper:
-    """Removes events an hour after they came. Follows the store."""
+    """Deletes events an hour after their creation. Follows the store."""
 
     def __init__(self, store: Store, clock: Clock, timers: Timers) -> None:
         self._store = store
@@ -58,7 +59,7 @@ class EventRecorder:
         self._known: OrderedDict[tuple[str, ...], str] = OrderedDict()
 
     def record(self, event: PodEvent) -> None:
-        """Write what a scheduler says about a pod."""
+        """Write a scheduler's event about a pod."""
         self.say(
             _reference(event.regarding),
             type_=event.type,
@@ -107,13 +108,13 @@ class EventRecorder:
         try:
             self._registry.create(EVENTS, namespace, tree)
         except StatusError:
-            return  # the namespace is going: nobody will read it
+            return  # the namespace is terminating: the event is dropped
         self._known[key] = name
         if len(self._known) > MAX_KEPT:
             self._known.popitem(last=False)
 
     def _count(self, namespace: str, name: str) -> bool:
-        """Count an event that is there; False if it is not."""
+        """Count an existing event; False if there is none."""
         record = self._registry.store.get("events", (namespace, name))
         if record is None:
             return False

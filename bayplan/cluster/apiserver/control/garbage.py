@@ -1,4 +1,4 @@
-"""Garbage: what belongs to an object that went goes after it, in the background, first, or not at all.
+"""Garbage: delete dependents of deleted objects: in the background, in the foreground, or not at all.
 
 Mirrors pkg/controller/garbagecollector.
 """
@@ -18,7 +18,7 @@ BATCH = 500
 
 
 class GarbageCollector:
-    """Follows the store; `run_once` deletes what nobody owns any more."""
+    """Follows the store; `run_once` deletes objects without owners."""
 
     def __init__(self, store: Store, registry: Registry) -> None:
         self._store = store
@@ -32,7 +32,7 @@ class GarbageCollector:
 
     @property
     def has_work(self) -> bool:
-        """Whether something may be left behind."""
+        """Whether work is pending."""
         return bool(self._bereft or self._leaving)
 
     def _look(self, change: Change) -> None:
@@ -40,7 +40,7 @@ class GarbageCollector:
         if change.new is None:
             assert change.old is not None
             self._bereft.update(dict.fromkeys(self._store.owned_by(change.old.uid)))
-            for uid in change.old.owners:  # its owner may wait for it to be gone
+            for uid in change.old.owners:  # its owner may wait for its deletion
                 owner = self._store.find_uid(uid)
                 if owner is not None:
                     self._leaving[owner] = None
@@ -51,7 +51,7 @@ class GarbageCollector:
             self._leaving[place] = None
 
     def run_once(self) -> None:
-        """Look after some of what was noted."""
+        """Process some of the pending work."""
         for place in list(self._leaving)[:BATCH]:
             del self._leaving[place]
             self._see_off(place)
@@ -60,7 +60,7 @@ class GarbageCollector:
             self._collect(place)
 
     def _collect(self, place: Place) -> None:
-        """Delete an object all of whose owners are gone; take those that are out of its references."""
+        """Delete an object whose owners are all gone; otherwise remove references to missing owners."""
         storage, key = place
         record = self._store.get(storage, key)
         if record is None or not record.owners:
@@ -77,14 +77,14 @@ class GarbageCollector:
             self._delete(storage, key, DeleteOptions(uid=record.uid, propagation="Background"))
 
     def _is_there(self, owner: Tree) -> bool:
-        """Whether the owner exists; of kinds that are not served nobody knows, so they do."""
+        """Whether the owner exists; owners of kinds that are not served count as existing."""
         group = str(owner.get("apiVersion") or "").rpartition("/")[0]
         if (group, owner.get("kind")) not in BY_KIND:
             return True
         return self._store.find_uid(str(owner.get("uid"))) is not None
 
     def _see_off(self, place: Place) -> None:
-        """Do what an object on its way out waits for."""
+        """Process the finalizers of a terminating object."""
         storage, key = place
         record = self._store.get(storage, key)
         if record is None:

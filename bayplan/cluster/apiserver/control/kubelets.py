@@ -1,6 +1,7 @@
-"""Kubelets: pods that came to a node run, and pods that are on their way out go when their time is over.
+"""Kubelets: fake kubelets that start bound pods and remove terminating ones after their grace period.
 
-Nothing is run: statuses are written as a kubelet would. Whether a pod ends by itself, `bayplan.dev/duration` says.
+Nothing is run: statuses are written as a kubelet would. `bayplan.dev/duration` says whether a pod
+ends by itself.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from .cluster import LiveCluster
 Tree = dict[str, Any]
 
 BATCH = 500
-"""How many pods are started at a time, so that clients are served meanwhile."""
+"""Number of pods started per step, so that clients are served in between."""
 
 
 class NodeAgents(Kubelets):
-    """The kubelets of all nodes. Watches the cluster; `run_once` starts the pods that came."""
+    """The kubelets of all nodes. Watches the cluster; `run_once` starts the new pods."""
 
     def __init__(
         self, cluster: LiveCluster, registry: Registry, clock: Clock, timers: Later
@@ -36,9 +37,9 @@ class NodeAgents(Kubelets):
         self._silent: list[str] = []
 
     def on_add(self, obj: Any) -> None:
-        """A pod may come with its node, or be on its way out since before the server was started.
+        """Handle a pod that already has a node or is terminating since before the start.
 
-        A node that does not say how it is gets a kubelet that does.
+        A node without conditions gets a kubelet that reports them.
         """
         super().on_add(obj)
         if isinstance(obj, Node) and not any(c.type == "Ready" for c in obj.conditions):
@@ -49,7 +50,7 @@ class NodeAgents(Kubelets):
                 self._expect_end(obj)
 
     def on_update(self, old: Any, new: Any) -> None:
-        """A pod came to its node, or is asked to go."""
+        """Handle a bound or terminating pod."""
         super().on_update(old, new)
         if not isinstance(new, Pod) or not new.node_name:
             return
@@ -64,7 +65,7 @@ class NodeAgents(Kubelets):
         return bool(self._arrived or self._silent)
 
     def run_once(self) -> None:
-        """Start some of the pods that came to their nodes."""
+        """Start some of the bound pods."""
         silent, self._silent = self._silent, []
         for name in silent:
             self._report_ready(name)
@@ -88,7 +89,7 @@ class NodeAgents(Kubelets):
         store.put("nodes", record.key, tree)
 
     def _expect_end(self, pod: Pod) -> None:
-        """See the pod off when its grace period is over."""
+        """Remove the pod when its grace period is over."""
 
         def leave() -> None:
             stored: Pod | None = self._cluster.get("Pod", pod.namespace, pod.name)
@@ -106,7 +107,7 @@ class NodeAgents(Kubelets):
         self._registry.delete(PODS, pod.namespace, pod.name, options)
 
     def _finish(self, pod: Pod) -> None:
-        """The pod ran to its end."""
+        """Finish the pod."""
         stored: Pod | None = self._cluster.get("Pod", pod.namespace, pod.name)
         if stored is None or stored.uid != pod.uid or stored.is_finished:
             return
@@ -116,14 +117,14 @@ class NodeAgents(Kubelets):
             self._write(stored, self._end)
 
     def _write(self, pod: Pod, edit: Callable[[Tree], Tree]) -> None:
-        """Write the status of a pod that is there; no rule of the API has a say in it."""
+        """Write the status of an existing pod, bypassing the rules of the API."""
         store, key = self._registry.store, (pod.namespace, pod.name)
         record = store.get(PODS.storage, key)
         if record is not None:
             store.put(PODS.storage, key, edit(record.decode()))
 
     def _start(self, tree: Tree) -> Tree:
-        """The pod runs, and is ready."""
+        """The status of a running and ready pod."""
         now, spec = self._registry.now(), tree["spec"]
         status = {**(tree.get("status") or {}), "phase": "Running"}
         address = make_address("10.244", tree["metadata"]["uid"])
@@ -153,7 +154,7 @@ class NodeAgents(Kubelets):
         return {**tree, "status": status}
 
     def _end(self, tree: Tree) -> Tree:
-        """The pod has ended well."""
+        """The status of a succeeded pod."""
         now = self._registry.now()
         status = {**(tree.get("status") or {}), "phase": "Succeeded"}
         over = {"status": "False", "reason": "PodCompleted"}
@@ -182,6 +183,6 @@ def _container_status(container: Tree, state: Tree) -> Tree:
 
 
 def make_address(network: str, name: str) -> str:
-    """An address in `network`, the first two of its four numbers, that is always the same for `name`."""
+    """A deterministic address for `name` in `network`, the first two of its four numbers."""
     third, fourth = blake2b(name.encode(), digest_size=2).digest()
     return f"{network}.{third}.{fourth or 1}"

@@ -1,7 +1,7 @@
-"""Making: whole objects of what controllers make.
+"""Making: complete objects for the controllers' creations.
 
-A controller makes a pod out of our type of a template, which leaves much out. Here the rest is put in: the pod begins
-as the template that is stored, and what the controller did to it is carried over.
+A controller makes a pod from our type of a template, which omits many fields. Here the pod starts
+as the stored template, and the controller's changes are carried over.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _GROUPS = {kind: group for group, kind in BY_KIND if group not in ("events.k8s.i
 
 
 def resource_named(kind: str) -> Resource:
-    """The resource of a kind of ours."""
+    """The resource of one of our kinds."""
     return BY_KIND[_GROUPS[kind], kind]
 
 
 class Making:
-    """Makes trees of objects that are to be stored."""
+    """Makes trees of objects to be stored."""
 
     def __init__(self, store: Store, mirror: ObjectIndex) -> None:
         self._store = store
         self._mirror = mirror
 
     def tree_of(self, obj: ClusterObject) -> Tree:
-        """The object as it is to be stored."""
+        """The object to be stored."""
         if isinstance(obj, Pod):
             return self._pod(obj)
         if isinstance(obj, ReplicaSet):
@@ -47,7 +47,7 @@ class Making:
         return to_dict(obj)
 
     def read_template(self, workload: KubeObject) -> bytes:
-        """What the template of a stored workload says, the hash it may carry left aside."""
+        """The template of a stored workload, without its hash."""
         template = self._template(workload.kind, workload.namespace, workload.name)
         metadata = dict(template.get("metadata") or {})
         metadata.pop("creationTimestamp", None)
@@ -100,7 +100,7 @@ class Making:
 
 
 def _other_metadata(template: Tree) -> Tree:
-    """What a template says of its pods beside labels and annotations."""
+    """The template's metadata besides labels and annotations."""
     metadata = template.get("metadata") or {}
     return {key: metadata[key] for key in ("finalizers",) if key in metadata}
 
@@ -111,7 +111,7 @@ def _block_owner(metadata: Tree) -> None:
 
 
 def _mount_claims(spec: Tree, workload: StatefulSet, pod_name: str, template: Tree) -> None:
-    """The volumes of a pod with claims of its own; our shared specs do not keep the names of volumes."""
+    """The volumes of a pod with its own claims; our shared specs do not keep the names of volumes."""
     names = [claim.name for claim in workload.spec.volume_claim_templates or ()]
     if not names:
         return

@@ -25,7 +25,7 @@ KINDS_STORED: dict[str, Kind] = {
 
 
 class Mirror(ObjectIndex):
-    """Follows the store. What has no bearing on placement is not in it."""
+    """Follows the store. Kinds that do not affect placement are left out."""
 
     def __init__(self, store: Store) -> None:
         super().__init__()
@@ -51,18 +51,18 @@ class Mirror(ObjectIndex):
             self.put_in(obj)
 
     def _forget_death(self, gone: ClusterObject) -> None:
-        """Whether a volume, a claim or a node was there once matters; of pods there are too many."""
+        """Deleted volumes, claims and nodes are remembered; pods are not, as there are too many."""
         if gone.kind not in REMEMBERED:
             self._deaths.pop((gone.kind, gone.namespace, gone.name), None)
 
 
 def _decode(kind: Kind, record: Record) -> Any | None:
-    """The object; None, and a word in the log, when it cannot be understood."""
+    """The object; None, with a log record, when it cannot be decoded."""
     try:
         try:
             return kind.build(kind.decoder.decode(record.data))
         except msgspec.ValidationError:
             return kind.build(msgspec.convert(without_nulls(record.decode()), kind.wire))
     except (msgspec.ValidationError, FieldError) as error:
-        log.warning("%s %s: cannot be understood: %s", kind.name, "/".join(record.key), error)
+        log.warning("%s %s: cannot be decoded: %s", kind.name, "/".join(record.key), error)
         return None

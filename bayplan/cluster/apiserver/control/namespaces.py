@@ -1,4 +1,4 @@
-"""Namespaces: one that is deleted takes everything in it along.
+"""Namespaces: delete the contents of terminating namespaces.
 
 Mirrors pkg/controller/namespace.
 """
@@ -15,7 +15,7 @@ NAMESPACES = BY_STORAGE["namespaces"]
 
 
 class NamespaceController:
-    """Follows the store; `run_once` empties the namespaces that are on their way out."""
+    """Follows the store; `run_once` empties the terminating namespaces."""
 
     def __init__(self, store: Store, registry: Registry) -> None:
         self._store = store
@@ -38,7 +38,7 @@ class NamespaceController:
             self.has_work = True
 
     def run_once(self) -> None:
-        """Delete what is in them; when nothing is left, the namespace itself."""
+        """Delete their contents; when nothing is left, the namespace itself."""
         self.has_work = False
         for name in sorted(self._leaving):
             is_empty = True

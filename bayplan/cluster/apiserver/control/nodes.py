@@ -1,6 +1,7 @@
-"""Nodes: what follows when a node is cordoned, tainted or removed.
+"""Nodes: the consequences of cordoning, tainting and removing nodes.
 
-Mirrors pkg/controller/nodelifecycle, pkg/controller/tainteviction and, without its delay, pkg/controller/podgc.
+Mirrors pkg/controller/nodelifecycle, pkg/controller/tainteviction and, without its delay,
+pkg/controller/podgc.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedul
 
 
 class NodeController:
-    """Watches the cluster; `run_once` does what follows."""
+    """Watches the cluster; `run_once` does the pending work."""
 
     def __init__(self, cluster: LiveCluster, registry: Registry, timers: Later) -> None:
         self._cluster = cluster
@@ -32,14 +33,14 @@ class NodeController:
         self._pods: dict[tuple[str, str], None] = {}
 
     def on_add(self, obj: Any) -> None:
-        """A node may come with taints, a pod to a node that has some."""
+        """Handle a new node with taints, or a new pod on a tainted node."""
         if isinstance(obj, Node):
             self._changed[obj.name] = None
         elif isinstance(obj, Pod) and obj.node_name:
             self._pods[obj.namespace, obj.name] = None
 
     def on_update(self, old: Any, new: Any) -> None:
-        """Taints and cordons come and go."""
+        """Handle changed taints and cordons."""
         if isinstance(new, Node):
             if old.taints != new.taints or old.unschedulable != new.unschedulable:
                 self._changed[new.name] = None
@@ -47,17 +48,17 @@ class NodeController:
             self.on_add(new)
 
     def on_delete(self, obj: Any) -> None:
-        """The pods of a node go with it."""
+        """Delete the pods of a deleted node."""
         if isinstance(obj, Node):
             self._changed[obj.name] = None
 
     @property
     def has_work(self) -> bool:
-        """Whether a node changed, or a pod came to one."""
+        """Whether work is pending."""
         return bool(self._changed or self._pods)
 
     def run_once(self) -> None:
-        """Do what follows from what was noted."""
+        """Do the pending work."""
         changed, self._changed = self._changed, {}
         arrived, self._pods = self._pods, {}
         for name in changed:
@@ -74,7 +75,7 @@ class NodeController:
             self._judge(pod)
 
     def _taint(self, node: Node) -> None:
-        """A cordoned node has a taint that says so."""
+        """Keep the taint of a cordoned node in sync."""
         has = any(taint.key == UNSCHEDULABLE["key"] for taint in node.taints)
         if has == node.unschedulable:
             return
@@ -91,7 +92,7 @@ class NodeController:
         self._registry.write(NODES, record, tree)
 
     def _judge(self, pod: Pod) -> None:
-        """Delete a pod whose node is gone or drives it away, now or when its patience ends."""
+        """Delete a pod whose node is gone or taints it away, now or after its toleration seconds."""
         node: Node | None = self._cluster.get("Node", "", pod.node_name)
         if node is None:
             if self._cluster.was_deleted("Node", "", pod.node_name):
@@ -124,7 +125,7 @@ class NodeController:
 
 
 def _patience_s(pod: Pod, taints: list[Taint]) -> float | None:
-    """How long the pod may stay; None: for good."""
+    """How long the pod may stay; None: for ever."""
     patience: list[float] = []
     for taint in taints:
         matching = [t for t in pod.tolerations if tolerated(taint, (t,))]

@@ -1,7 +1,7 @@
 """Plane: all controllers of the embedded cluster, and when they run.
 
-Controllers note what happens within each change, and do what follows a little at a time between requests, so that
-clients are served meanwhile. On a clock that is set by hand nothing happens by itself: `settle` does it all.
+Controllers record changes synchronously, and work in small steps between requests, so that clients
+are served in between. With a manual clock nothing runs by itself: `settle` does it all.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ MOMENT_S = 0.003
 
 
 class Controller(Protocol):
-    """Does what follows from what it noted, some of it at a time."""
+    """A controller with recorded work, done in steps."""
 
     @property
     def has_work(self) -> bool:
-        """Whether something was noted that is not done."""
+        """Whether work is pending."""
 
     def run_once(self) -> object:
         """Do some of it."""
 
 
 class _Volumes(VolumeController):
-    """The volume controller, in steps as the others."""
+    """The volume controller, in steps like the others."""
 
     def run_once(self) -> None:
         self.run()
 
 
 class _Claims(ClaimController):
-    """The controller of resource claims, in steps as the others."""
+    """The controller of resource claims, in steps like the others."""
 
     @property
     def has_work(self) -> bool:
@@ -65,7 +65,7 @@ class _Claims(ClaimController):
 
 
 class _Workloads(Controllers):
-    """The workload controllers, whose failures are told and tried again."""
+    """The workload controllers, whose failures are reported as events and retried."""
 
     def __init__(self, cluster: LiveCluster, pods: list[Pod], timers: Timers) -> None:
         super().__init__(cluster, None, pods, live=cluster.making.read_template)
@@ -82,7 +82,8 @@ class _Workloads(Controllers):
 
 
 class ControlPlane:
-    """The controllers of one cluster. `runs_pods` False: pods that are bound stay pending, and go by nobody's hand."""
+    """The controllers of one cluster. With `runs_pods` False, bound pods stay pending, and
+    terminating ones stay until a client removes them."""
 
     def __init__(
         self, store: Store, mirror: Mirror, registry: Registry, clock: Clock, runs_pods: bool = True
@@ -127,12 +128,12 @@ class ControlPlane:
         store.follow(self._follow)
 
     def also_run(self, work: Callable[[], bool]) -> None:
-        """Do `work`, too, whenever something happened; it says whether there is more of it to do."""
+        """Also run `work` after changes; it returns whether more work is pending."""
         self._extra.append(work)
 
     @property
     def has_work(self) -> bool:
-        """Whether some controller has something to do."""
+        """Whether some controller has pending work."""
         return any(controller.has_work for controller in self._controllers)
 
     def start(self) -> None:
@@ -141,26 +142,26 @@ class ControlPlane:
         self.wake()
 
     def stop(self) -> None:
-        """Run no more."""
+        """Stop running."""
         self._loop = None
         for handle in (self._due, self._timer):
             if handle is not None:
                 handle.cancel()
 
     def wake(self) -> None:
-        """See what is to be done, in a moment: changes that come together are looked after together."""
+        """Run soon: changes that arrive together are processed together."""
         if self._loop is not None and self._due is None:
             self._due = self._loop.call_later(MOMENT_S, self._run)
 
     def settle(self) -> None:
-        """Do all there is to be done now."""
+        """Do all pending work now."""
         for _ in range(MAX_ROUNDS):
             self.timers.fire_due()
             more = [work() for work in self._extra]
             if not self.has_work and not any(more):
                 return
             self._run_once()
-        raise AssertionError("controllers keep each other busy")
+        raise AssertionError("controllers do not settle")
 
     def _follow(self, change: Change) -> None:
         self.wake()
@@ -182,7 +183,7 @@ class ControlPlane:
                 self._guarded(controller.run_once)
 
     def _guarded(self, work: Callable[[], object]) -> object:
-        """One that fails does not keep the others from their work."""
+        """Log a failure, so that the other controllers continue."""
         try:
             return work()
         except BayplanError as error:

@@ -1,4 +1,4 @@
-"""Protection: claims that pods use and volumes that are bound stay until that is over, and are then let go.
+"""Protection: finalizers of claims in use and of bound volumes.
 
 Mirrors pkg/controller/volume/{pvcprotection,pvprotection}.
 """
@@ -17,7 +17,7 @@ from .making import resource_named
 
 
 class ProtectionController:
-    """Watches the cluster; `run_once` takes the finalizers off what nobody uses."""
+    """Watches the cluster; `run_once` removes the finalizers of unused objects."""
 
     def __init__(self, cluster: LiveCluster, registry: Registry) -> None:
         self._cluster = cluster
@@ -26,24 +26,24 @@ class ProtectionController:
         self.has_work = False
 
     def on_add(self, obj: Any) -> None:
-        """It may have been on its way out before the server was started."""
+        """Handle an object that may already be terminating."""
         if isinstance(obj, PersistentVolume | PersistentVolumeClaim) and obj.is_terminating:
             self._leaving[obj.kind, obj.namespace, obj.name] = None
             self.has_work = True
 
     def on_update(self, old: Any, new: Any) -> None:
-        """It is asked to go, or a pod that used it is over."""
+        """Handle a terminating object, or a finished pod."""
         self.on_add(new)
         if isinstance(new, Pod) and new.is_finished and not old.is_finished:
             self.has_work |= bool(self._leaving)
 
     def on_delete(self, obj: Any) -> None:
-        """A pod uses its claims no longer."""
+        """Handle a deleted pod, which no longer uses its claims."""
         self._leaving.pop((obj.kind, obj.namespace, obj.name), None)
         self.has_work |= bool(self._leaving)
 
     def run_once(self) -> None:
-        """Let go what is free by now."""
+        """Release the unused objects."""
         self.has_work = False
         for key in list(self._leaving):
             obj = self._cluster.get(*key)

@@ -1,4 +1,4 @@
-"""Statuses: keep what workloads say about themselves up to date with their pods."""
+"""Statuses: keep the statuses of workloads in sync with their pods."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StatusController:
         self._noted: dict[OwnerKey, None] = {}
 
     def on_add(self, obj: Any) -> None:
-        """Its status, or that of whoever owns it, may be another."""
+        """Mark its status, or that of its owner, as stale."""
         if isinstance(obj, Node):
             for daemon_set in self._cluster.list("DaemonSet"):
                 self._note(daemon_set)
@@ -44,13 +44,13 @@ class StatusController:
             self._note(obj)
 
     def on_update(self, old: Any, new: Any) -> None:
-        """As if it had come; a node that only changed its status does not matter."""
+        """Handle an update like an addition, except for status updates of nodes."""
         if isinstance(new, Node) and (old.labels, old.taints) == (new.labels, new.taints):
             return
         self.on_add(new)
 
     def on_delete(self, obj: Any) -> None:
-        """As if it had come."""
+        """Handle a deletion like an addition."""
         self.on_add(obj)
 
     def _note(self, workload: KubeObject) -> None:
@@ -62,11 +62,11 @@ class StatusController:
 
     @property
     def has_work(self) -> bool:
-        """Whether a status may be out of date."""
+        """Whether a status may be stale."""
         return bool(self._noted)
 
     def run_once(self) -> None:
-        """Write some of the statuses that may be out of date."""
+        """Write some of the stale statuses."""
         for key in list(self._noted)[:BATCH]:
             del self._noted[key]
             workload = self._cluster.get(*key)
@@ -122,7 +122,7 @@ class StatusController:
         return [record.decode() for record in records if isinstance(record, Record)]
 
     def _mark_revision(self, deployment: KubeObject, tree: Tree) -> str:
-        """Say on the deployment which rollout it is at; empty when it says so already."""
+        """The annotation with the deployment's revision; empty when it is already set."""
         found = max(map(_revision, self._replica_sets(deployment)), default=0)
         notes = tree["metadata"].get("annotations") or {}
         if not found or notes.get(deployments.REVISION) == str(found):

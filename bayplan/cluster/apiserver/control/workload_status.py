@@ -1,7 +1,7 @@
-"""Workload status: what the status of a workload says, made of its pods.
+"""Workload status: compute the status of a workload from its pods.
 
-Mirrors the status parts of pkg/controller/{replicaset,deployment,statefulset,daemon,job}. A pod that is ready is
-available at once: `minReadySeconds` is not waited for.
+Mirrors the status parts of pkg/controller/{replicaset,deployment,statefulset,daemon,job}. A ready
+pod is available at once: `minReadySeconds` is ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Tree = dict[str, Any]
 
 
 def set_plain_condition(status: Tree, condition: Tree, now: str) -> None:
-    """Put a condition of a workload in the place of the one of its type; times change only with its status."""
+    """Replace the condition of the same type of a workload; times change only with its status."""
     conditions = [dict(c) for c in status.get("conditions") or ()]
     old = next((c for c in conditions if c.get("type") == condition["type"]), None)
     if old is not None and all(old.get(key) == value for key, value in condition.items()):
@@ -30,7 +30,7 @@ def set_plain_condition(status: Tree, condition: Tree, now: str) -> None:
 
 
 def without_zeros(status: Tree) -> Tree:
-    """A status without the counts that are zero, as the API server leaves them out."""
+    """A status without zero counts, as the API server omits them."""
     kept = ("replicas", "observedGeneration")
     return {
         key: value for key, value in status.items() if value not in (0, None, []) or key in kept
@@ -38,7 +38,7 @@ def without_zeros(status: Tree) -> Tree:
 
 
 def replica_set_status(tree: Tree, pods: Iterable[Pod]) -> Tree:
-    """Of a ReplicaSet or ReplicationController."""
+    """Status of a ReplicaSet or ReplicationController."""
     pods = list(pods)
     ready = sum(map(is_healthy, pods))
     return without_zeros(
@@ -55,7 +55,7 @@ def replica_set_status(tree: Tree, pods: Iterable[Pod]) -> Tree:
 def deployment_status(
     tree: Tree, replica_sets: Sequence[Tree], newest: Tree | None, now: str
 ) -> Tree:
-    """Of a Deployment, from the statuses of its replica sets."""
+    """Status of a Deployment, from the statuses of its replica sets."""
 
     def total(name: str) -> int:
         return sum(int((rs.get("status") or {}).get(name) or 0) for rs in replica_sets)
@@ -112,7 +112,7 @@ def _progressing(tree: Tree, newest: Tree | None, done: bool) -> Tree:
 
 
 def stateful_set_status(tree: Tree, pods: Iterable[Pod], revision: str, label: str) -> Tree:
-    """Of a StatefulSet."""
+    """Status of a StatefulSet."""
     pods = list(pods)
     ready = sum(map(is_healthy, pods))
     updated = sum(pod.labels.get(label) == revision for pod in pods)
@@ -134,7 +134,7 @@ def stateful_set_status(tree: Tree, pods: Iterable[Pod], revision: str, label: s
 def daemon_set_status(
     tree: Tree, pods: Iterable[Pod], wanted: int, revision: str, label: str
 ) -> Tree:
-    """Of a DaemonSet that is wanted on so many nodes."""
+    """Status of a DaemonSet that is desired on this many nodes."""
     pods = list(pods)
     ready = sum(map(is_healthy, pods))
     status = {
@@ -157,7 +157,7 @@ def daemon_set_status(
 
 
 def job_status(tree: Tree, pods: OwnedPods, failed_limit: int, now: str) -> Tree:
-    """Of a Job."""
+    """Status of a Job."""
     spec, old = tree.get("spec") or {}, tree.get("status") or {}
     succeeded = max(pods.succeeded, int(old.get("succeeded") or 0))
     failed = max(pods.failed, int(old.get("failed") or 0))
@@ -195,7 +195,7 @@ def _end_job(status: Tree, kind: str, reason: str, before: str, now: str) -> Non
 
 
 def set_job_condition(status: Tree, condition: Tree, now: str) -> None:
-    """Put a condition of a job in the place of the one of its type."""
+    """Replace the condition of the same type of a job."""
     conditions = list(status.get("conditions") or ())
     old = next((c for c in conditions if c.get("type") == condition["type"]), None)
     if old is not None and old.get("status") == condition["status"]:

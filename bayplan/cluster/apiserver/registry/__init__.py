@@ -1,6 +1,6 @@
-"""Registry: what the API server does with objects, whoever asks.
+"""Registry: the API server's operations on objects, for all callers.
 
-What lives here: which resources there are, what is filled in and what is refused when objects are created and changed,
-how they are deleted, and the subresources. What may enter: api, store, schema, cluster.memory for rules that the
-simulator has, too. What must not happen: HTTP. Who calls it: web for clients, control for the controllers.
+What lives here: the resources, defaulting and validation on creation and change, deletion, and the
+subresources. What may enter: api, store, schema, cluster.memory for rules shared with the
+simulator. What must not happen: HTTP. Who calls it: web for clients, control for the controllers.
 """

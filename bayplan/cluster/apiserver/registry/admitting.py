@@ -1,7 +1,7 @@
-"""Admitting: the rules of the simulator's cluster, applied to whole objects.
+"""Admitting: apply the rules of the simulator's cluster to whole objects.
 
-An object is decoded into our type, which refuses what makes no sense for placement; the rules of
-`cluster.memory.admission` are asked; what they fill in is carried over to the object.
+An object is decoded into our type, which rejects what is invalid for placement; the rules of
+`cluster.memory.admission` run; the fields they set are carried over to the object.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ MAX_KEPT = 4096
 
 
 def kind_of(resource: Resource) -> Kind | None:
-    """Our type for the objects of the resource; None: it has no bearing on placement."""
+    """Our type for the objects of the resource; None: it does not affect placement."""
     kind = KINDS.get(resource.kind)
     return kind if kind is not None and kind.group == resource.group else None
 
 
 class Admitting:
-    """Admits new objects. Pods of one spec share the answer."""
+    """Admits new objects. Results are cached per pod spec."""
 
     def __init__(self, lister: Lister) -> None:
         self._admission = Admission(lister)
         self._changes: dict[tuple[PodSpec, PodSpec], list[Difference]] = {}
 
     def admit(self, resource: Resource, tree: Tree) -> Tree:
-        """The object with what it takes to place it; StatusError if it is refused."""
+        """The object with the fields needed for placement; raises StatusError if it is rejected."""
         kind = kind_of(resource)
         if kind is None:
             return tree
@@ -55,7 +55,7 @@ class Admitting:
         return {**tree, **carried}
 
     def check(self, resource: Resource, tree: Tree) -> None:
-        """Refuse an object that makes no sense; StatusError."""
+        """Reject an invalid object with StatusError."""
         kind = kind_of(resource)
         if kind is not None:
             decode(resource, kind, tree)
@@ -77,7 +77,7 @@ class Admitting:
         return tree
 
     def _differences(self, before: PodSpec, after: PodSpec) -> list[Difference]:
-        """The fields in which two specs differ, found once for all pods that have them."""
+        """The fields in which two specs differ, computed once for all pods that have them."""
         found = self._changes.get((before, after))
         if found is None:
             if len(self._changes) > MAX_KEPT:
@@ -95,7 +95,7 @@ def _plain(obj: Any) -> Tree:
 
 
 def decode(resource: Resource, kind: Kind, tree: Tree) -> Any:
-    """The object as our type; StatusError if it makes no sense."""
+    """The object as our type; raises StatusError if it is invalid."""
     name = str(tree["metadata"].get("name") or "")
     try:
         try:

@@ -1,7 +1,7 @@
-"""Carrying: what changed between two decoded forms of an object, done to the object itself.
+"""Carrying: apply the difference between two decoded forms of an object to the object itself.
 
-Our types leave out what does not bear on placement. So a rule that works on them does not write what comes out, but
-carries the difference it made over to the whole object.
+Our types omit fields that do not affect placement. So a rule that works on them does not write its
+result, but carries its difference over to the whole object.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any
 
 
 def carry_over(whole: Any, before: Any, after: Any) -> Any:
-    """`whole` with what differs between `before` and `after`; a changed copy, or `whole` itself.
+    """`whole` with the difference between `before` and `after` applied; a changed copy, or `whole` itself.
 
-    Lists of equal length are gone through element by element; what was added at the end is added at the end; any other
-    list is replaced.
+    Lists of equal length are handled item by item; appended items are appended; any other list is
+    replaced.
     """
     if before == after:
         return whole

@@ -1,7 +1,7 @@
-"""Defaults: what the API server fills in, as far as it has no bearing on placement.
+"""Defaults: the API server's defaults of fields that do not affect placement.
 
-What has, `cluster.memory.admission` fills in, for the simulator as well. Mirrors pkg/apis/{core,apps,batch,...}/v1/
-defaults.go. All functions change the tree they are given.
+The other defaults are in `cluster.memory.admission`, shared with the simulator. Mirrors
+pkg/apis/{core,apps,batch,...}/v1/ defaults.go. All functions modify the given tree.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MODED_VOLUMES = ("secret", "configMap", "projected", "downwardAPI")
 
 
 def child(tree: Tree, name: str) -> Tree:
-    """The object at `name`, made if it is not there."""
+    """The object at `name`, created if absent."""
     found = tree.get(name)
     if not isinstance(found, dict):
         found = tree[name] = {}
@@ -25,14 +25,14 @@ def child(tree: Tree, name: str) -> Tree:
 
 
 def fill(tree: Tree, **values: Any) -> None:
-    """Set what is not set."""
+    """Set a field that is not set."""
     for name, value in values.items():
         if tree.get(name) is None:
             tree[name] = value
 
 
 def default_pod_spec(spec: Tree) -> None:
-    """What every pod has."""
+    """Defaults of every pod."""
     fill(
         spec,
         restartPolicy="Always",
@@ -275,7 +275,7 @@ _DEFAULTS: dict[str, Callable[[Tree], None]] = {
 
 
 def apply_defaults(resource: str, tree: Tree) -> None:
-    """Fill in what objects of the resource have when nobody says otherwise."""
+    """Set the defaults of objects of the resource."""
     default = _DEFAULTS.get(resource)
     if default is not None:
         default(tree)

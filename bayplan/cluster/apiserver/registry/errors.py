@@ -1,4 +1,4 @@
-"""Errors: refusals in the form of Kubernetes, metav1.Status.
+"""Errors: errors in the form of Kubernetes, metav1.Status.
 
 Mirrors k8s.io/apimachinery/pkg/api/errors.
 """
@@ -13,7 +13,7 @@ from .resources import Resource
 
 
 class Cause(NamedTuple):
-    """One of the reasons of a refusal."""
+    """One cause of an error."""
 
     reason: str
     message: str
@@ -25,7 +25,7 @@ class Cause(NamedTuple):
 
 
 class StatusError(BayplanError):
-    """A refusal: its HTTP code, its reason in one word, its message, and what it is about."""
+    """An error: its HTTP code, its reason in one word, its message, and its object."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class StatusError(BayplanError):
             self.details["retryAfterSeconds"] = retry_after_s
 
     def as_status(self) -> dict[str, Any]:
-        """The refusal as clients get it."""
+        """The error as clients get it."""
         status = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -68,13 +68,13 @@ def _quoted(resource: Resource, name: str) -> str:
 
 
 def not_found(resource: Resource, name: str) -> StatusError:
-    """There is no such object."""
+    """The object does not exist."""
     message = f"{_quoted(resource, name)} not found"
     return StatusError(404, "NotFound", message, _about(resource, name))
 
 
 def no_such_path() -> StatusError:
-    """There is nothing at that path."""
+    """The path does not exist."""
     return StatusError(404, "NotFound", "the server could not find the requested resource")
 
 
@@ -85,7 +85,7 @@ def already_exists(resource: Resource, name: str) -> StatusError:
 
 
 def conflict(resource: Resource, name: str, problem: str) -> StatusError:
-    """It cannot be done to the object as it is."""
+    """The operation conflicts with the object's state."""
     message = f"Operation cannot be fulfilled on {_quoted(resource, name)}: {problem}"
     return StatusError(409, "Conflict", message, _about(resource, name))
 
@@ -99,19 +99,19 @@ def stale(resource: Resource, name: str) -> StatusError:
 def forbidden(
     resource: Resource, name: str, problem: str, causes: Sequence[Cause] = ()
 ) -> StatusError:
-    """It is not allowed, whoever asks."""
+    """The operation is forbidden for everyone."""
     message = f"{_quoted(resource, name)} is forbidden: {problem}"
     found = [cause.as_dict() for cause in causes]
     return StatusError(403, "Forbidden", message, _about(resource, name, causes=found))
 
 
 def bad_request(message: str) -> StatusError:
-    """The request makes no sense."""
+    """The request is malformed."""
     return StatusError(400, "BadRequest", message)
 
 
 def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> StatusError:
-    """The object makes no sense, at these fields."""
+    """The object is invalid, at these fields."""
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     found = [f"{cause.field}: {cause.message}" for cause in causes]
     listed = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
@@ -123,12 +123,12 @@ def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> StatusErr
 
 
 def gone(message: str) -> StatusError:
-    """What was asked for is no longer known."""
+    """The requested version has expired."""
     return StatusError(410, "Expired", message)
 
 
 def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
-    """The body is in a form that is not read."""
+    """The media type of the body is not supported."""
     message = (
         "the body of the request was in an unknown format - accepted media types include: "
         + ", ".join(accepted)
@@ -137,19 +137,19 @@ def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
 
 
 def not_acceptable(accepted: Sequence[str]) -> StatusError:
-    """The client takes no form that is served."""
+    """The client accepts no supported media type."""
     message = f"only the following media types are accepted: {', '.join(accepted)}"
     return StatusError(406, "NotAcceptable", message)
 
 
 def method_not_allowed() -> StatusError:
-    """That cannot be done there."""
+    """The method is not supported there."""
     message = "the server does not allow this method on the requested resource"
     return StatusError(405, "MethodNotAllowed", message)
 
 
 def too_many_requests(message: str, causes: Sequence[Cause], retry_after_s: int) -> StatusError:
-    """Not now; later."""
+    """The request may be retried later."""
     found = [cause.as_dict() for cause in causes]
     return StatusError(429, "TooManyRequests", message, {"causes": found}, retry_after_s)
 
@@ -167,7 +167,7 @@ def required(field: str, message: str = "") -> Cause:
 
 
 def invalid_value(field: str, value: Any, problem: str) -> Cause:
-    """A value cannot be."""
+    """A value is invalid."""
     shown = f'"{value}"' if isinstance(value, str) else value
     return Cause("FieldValueInvalid", f"Invalid value: {shown}: {problem}", field)
 
@@ -178,7 +178,7 @@ def forbidden_field(field: str, problem: str) -> Cause:
 
 
 def unsupported_value(field: str, value: str, choices: Sequence[str]) -> Cause:
-    """A value that is none of the choices."""
+    """A value is not one of the choices."""
     known = ", ".join(f'"{choice}"' for choice in choices)
     message = f'Unsupported value: "{value}": supported values: {known}'
     return Cause("FieldValueNotSupported", message, field)

@@ -1,7 +1,7 @@
 """Events: the two versions of an Event, which are one object.
 
-Kept as v1; events.k8s.io/v1 is made of it. Mirrors pkg/apis/core/v1/conversion.go, pkg/apis/events/v1 and, for what
-makes no sense in an event of the new version, pkg/apis/core/validation/events.go.
+Stored as v1; events.k8s.io/v1 is converted. Mirrors pkg/apis/core/v1/conversion.go,
+pkg/apis/events/v1 and, for validation of the new version, pkg/apis/core/validation/events.go.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def from_core(tree: Tree) -> Tree:
 
 
 def event_causes(tree: Mapping[str, Any]) -> Iterator[Cause]:
-    """Yield what is wrong with an event that came as events.k8s.io/v1; `tree` is in the words of v1."""
+    """Yield the faults of an event that came as events.k8s.io/v1; `tree` is in the form of v1."""
     if not tree.get("eventTime"):
         yield required("eventTime")
     for field in ("reportingComponent", "reportingInstance", "action", "reason"):

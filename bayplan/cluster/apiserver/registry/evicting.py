@@ -34,7 +34,8 @@ def evict(
     eviction: Mapping[str, Any],
     options: DeleteOptions,
 ) -> None:
-    """Delete the pod as an Eviction asks for; StatusError (429) when its budget does not allow it."""
+    """Delete the pod as an Eviction requests; raises StatusError (429) when its budget does not
+    allow it."""
     given = (eviction.get("metadata") or {}).get("name")
     if given != name:
         raise bad_request("name in URL does not match name in Eviction object")
@@ -52,7 +53,7 @@ def evict(
 
 
 def _ask_budget(registry: Registry, namespace: str, pod: Tree, dry_run: bool) -> None:
-    """Take one disruption off the budget of the pod, or refuse."""
+    """Take one disruption from the budget of the pod, or reject the eviction."""
     labels = pod["metadata"].get("labels") or {}
     found: list[PodDisruptionBudget] = [
         budget

@@ -1,4 +1,4 @@
-"""Pods: what the API server knows about pods alone: their quality of service, gates, conditions and binding.
+"""Pods: the API server's rules for pods alone: quality of service, gates, conditions and binding.
 
 Mirrors pkg/registry/core/pod/{strategy,storage/storage}.go and pkg/apis/core/helper/qos.
 """
@@ -38,7 +38,7 @@ def begin_status(tree: Tree, now: str) -> Tree:
 
 
 def qos_class(spec: Mapping[str, Any]) -> str:
-    """Guaranteed when all have limits for processor and memory and request as much, BestEffort when none says."""
+    """Guaranteed when all containers have equal cpu and memory limits and requests, BestEffort when none has any."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     given = [spec["resources"]] if spec.get("resources") else []
     parts = given or [container.get("resources") or {} for container in containers]
@@ -56,9 +56,9 @@ def qos_class(spec: Mapping[str, Any]) -> str:
 
 
 def be_patient(tree: Tree) -> None:
-    """Add the tolerations that every pod has, unless it says otherwise; at updates, too.
+    """Add the default tolerations, unless the pod overrides them; on updates, too.
 
-    Tolerations are replaced as a whole by those of a manifest that is applied once more.
+    Re-applying a manifest replaces its tolerations as a whole.
     """
     spec = tree.get("spec") or {}
     given = list(spec.get("tolerations") or ())
@@ -74,7 +74,7 @@ def be_patient(tree: Tree) -> None:
 
 
 def set_condition(status: Tree, condition: Mapping[str, Any], now: str) -> bool:
-    """Put the condition in the place of the one of its type; returns whether anything changed."""
+    """Replace the condition of the same type; return whether anything changed."""
     conditions = list(status.get("conditions") or ())
     for i, old in enumerate(conditions):
         if old.get("type") != condition["type"]:
@@ -91,7 +91,7 @@ def set_condition(status: Tree, condition: Mapping[str, Any], now: str) -> bool:
 
 
 def check_binding(binding: Mapping[str, Any], name: str) -> str:
-    """The name of the node that a Binding asks for; StatusError when it makes no sense."""
+    """The node name in a Binding; raises StatusError when it is invalid."""
     given = str((binding.get("metadata") or {}).get("name") or "")
     if given != name:
         raise bad_request("name in URL does not match name in Binding object")
@@ -106,7 +106,7 @@ def check_binding(binding: Mapping[str, Any], name: str) -> str:
 
 
 def bind(tree: Tree, binding: Mapping[str, Any], node_name: str, now: str) -> Tree:
-    """The pod on its node; StatusError when it must not be put there."""
+    """The pod on its node; raises StatusError when it must not be bound."""
     metadata, spec = tree["metadata"], tree["spec"]
     name, said = metadata["name"], binding.get("metadata") or {}
     check_preconditions(PODS, tree, said.get("uid"), said.get("resourceVersion"))
@@ -129,7 +129,7 @@ def bind(tree: Tree, binding: Mapping[str, Any], node_name: str, now: str) -> Tr
 def check_preconditions(
     resource: Resource, tree: Mapping[str, Any], uid: Any, resource_version: Any
 ) -> None:
-    """Refuse to touch another object than the one that was meant; each may be None or empty."""
+    """Check the preconditions of an operation; each may be None or empty."""
     metadata = tree["metadata"]
     if uid and uid != metadata["uid"]:
         problem = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
@@ -151,7 +151,7 @@ def _unbindable(name: str, problem: str) -> StatusError:
 
 
 def grace_of(tree: Mapping[str, Any], asked: int | None) -> int:
-    """How many seconds the pod has when it is deleted; 0: it goes at once."""
+    """The grace period of a deletion in seconds; 0: immediate."""
     spec, status = tree.get("spec") or {}, tree.get("status") or {}
     if not spec.get("nodeName") or status.get("phase") in FINISHED:
         return 0

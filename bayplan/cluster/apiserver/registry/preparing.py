@@ -1,4 +1,4 @@
-"""Preparing: what the server sets in objects that come in, and what of them it does not take.
+"""Preparing: set the server's fields of incoming objects, and reset those clients must not set.
 
 Mirrors the strategies of pkg/registry and rest.BeforeCreate/BeforeUpdate of k8s.io/apiserver.
 """
@@ -27,11 +27,11 @@ PROTECTED = {
     "persistentvolumeclaims": "kubernetes.io/pvc-protection",
     "persistentvolumes": "kubernetes.io/pv-protection",
 }
-"""The finalizers of what is not deleted while it is in use."""
+"""The finalizers of objects that are not deleted while in use."""
 
 
 def metadata_of(tree: Tree) -> Tree:
-    """The object's metadata; StatusError when it is none."""
+    """The object's metadata; raises StatusError when it is invalid."""
     metadata = tree.get("metadata")
     if metadata is None:
         metadata = tree["metadata"] = {}
@@ -41,7 +41,7 @@ def metadata_of(tree: Tree) -> Tree:
 
 
 def bare(tree: Tree) -> Tree:
-    """The object as it is stored: its metadata first, without its kind and version."""
+    """The object as stored: metadata first, without kind and version."""
     stored = {"metadata": tree["metadata"]}
     for key, value in tree.items():
         if key not in ("kind", "apiVersion", "metadata"):
@@ -50,12 +50,12 @@ def bare(tree: Tree) -> Tree:
 
 
 def random_suffix() -> str:
-    """Five letters by chance."""
+    """Five random letters."""
     return "".join(random.choices(ALPHABET, k=SUFFIX_LENGTH))
 
 
 def begin(resource: Resource, tree: Tree, namespace: str, now: str) -> None:
-    """Set what a new object gets from the server, and take away what it must not bring."""
+    """Set the server's fields of a new object, and remove those it must not have."""
     metadata = metadata_of(tree)
     for name in (*_SERVER_SET, "resourceVersion", "generation", "selfLink"):
         metadata.pop(name, None)
@@ -77,7 +77,7 @@ def begin(resource: Resource, tree: Tree, namespace: str, now: str) -> None:
 
 
 def complete(resource: Resource, tree: Tree, now: str) -> None:
-    """Set what follows from the rest of a new object."""
+    """Set the derived fields of a new object."""
     match resource.storage:
         case "pods":
             tree["status"] = pods.begin_status(tree, now)
@@ -93,7 +93,7 @@ def complete(resource: Resource, tree: Tree, now: str) -> None:
 
 
 def _select_own_pods(tree: Tree) -> None:
-    """A job picks its pods by its uid, unless it says otherwise."""
+    """Set the selector of a job by its uid, unless it has one."""
     spec, metadata = child(tree, "spec"), tree["metadata"]
     if spec.get("manualSelector"):
         return
@@ -105,7 +105,7 @@ def _select_own_pods(tree: Tree) -> None:
 
 
 def keep_server_set(tree: Tree, old: Mapping[str, Any]) -> None:
-    """Whatever the client says, keep what only the server sets."""
+    """Restore the fields that only the server sets."""
     metadata, before = metadata_of(tree), old["metadata"]
     metadata.pop("selfLink", None)
     for name in (*_SERVER_SET, "generation", "resourceVersion", "name", "namespace"):
@@ -116,7 +116,7 @@ def keep_server_set(tree: Tree, old: Mapping[str, Any]) -> None:
 
 
 def only_status(resource: Resource, tree: Tree, old: Tree) -> Tree:
-    """What an update of the status may change."""
+    """Restrict an update of the status to its fields."""
     metadata = dict(old["metadata"])
     if resource.storage in _METADATA_WITH_STATUS:
         for name in ("labels", "annotations"):
@@ -137,7 +137,7 @@ def _keep_observed(status: Tree, old: Mapping[str, Any]) -> None:
 
 
 def all_but_status(resource: Resource, tree: Tree, old: Tree) -> Tree:
-    """What an update of the object itself may change."""
+    """Restrict an update of the object to its fields."""
     if resource.storage == "namespaces":
         tree = {**tree, "spec": old.get("spec") or {}}
     elif resource.storage == "services":
@@ -154,7 +154,7 @@ def all_but_status(resource: Resource, tree: Tree, old: Tree) -> Tree:
 
 
 def count_generation(resource: Resource, tree: Tree, old: Mapping[str, Any]) -> None:
-    """The generation grows whenever something else than metadata and status changes."""
+    """Increment the generation when anything besides metadata and status changes."""
     if not resource.has_generation:
         return
     before = {key: old[key] for key in old if key not in _NOT_COUNTED}

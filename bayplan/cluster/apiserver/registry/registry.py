@@ -1,7 +1,7 @@
-"""Registry: create, change and delete objects, as the API server does it.
+"""Registry: create, change and delete objects, as the API server does.
 
-Mirrors k8s.io/apiserver/pkg/registry/generic/registry/store.go. Whoever calls it, a client over HTTP or a controller
-within the process, the same happens.
+Mirrors k8s.io/apiserver/pkg/registry/generic/registry/store.go. Clients over HTTP and controllers
+within the process use the same code.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from .validation import create_causes, status_causes, update_causes
 
 Tree = dict[str, Any]
 Edit = Callable[[Tree], Tree]
-"""Makes of an object, which it may change, what it shall be."""
+"""Returns the new state of an object, which it may modify."""
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 ORPHANING = frozenset({"jobs.batch", "replicationcontrollers"})
-"""Those whose pods stay when nobody says otherwise."""
+"""Kinds whose pods are orphaned by default."""
 KEPT_NAMESPACES = ("default", "kube-system", "kube-public")
 MADE_BY_PUT = frozenset(
     {"leases.coordination.k8s.io", "endpoints", "events", "limitranges", "resourcequotas"}
@@ -48,7 +48,7 @@ _NAMESPACES = BY_STORAGE["namespaces"]
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """How something is to be deleted."""
+    """Options of a deletion."""
 
     grace_s: int | None = None
     propagation: str = ""
@@ -58,7 +58,7 @@ class DeleteOptions:
 
 
 class Registry:
-    """All objects of the cluster, with the rules for changing them. `lister` has what admission looks up."""
+    """All objects of the cluster, with the rules for changing them. Admission reads from `lister`."""
 
     def __init__(self, store: Store, lister: Lister, clock: Clock | None = None) -> None:
         self.store = store
@@ -68,7 +68,7 @@ class Registry:
         self._second, self._text = datetime.min, ""
 
     def now(self, later_s: float = 0) -> str:
-        """The time, or some seconds later, as Kubernetes writes it."""
+        """The time, or some seconds later, in Kubernetes' format."""
         moment = self.clock.now()
         if later_s:
             moment += timedelta(seconds=later_s)
@@ -78,7 +78,7 @@ class Registry:
         return self._text
 
     def get(self, resource: Resource, namespace: str, name: str) -> Record:
-        """The object; StatusError if it is not there."""
+        """The object; raises StatusError if it does not exist."""
         record = self.store.get(resource.storage, (namespace, name))
         if record is None:
             raise not_found(resource, name)
@@ -89,7 +89,7 @@ class Registry:
     def create(
         self, resource: Resource, namespace: str, tree: Tree, dry_run: bool = False
     ) -> Record:
-        """Store a new object, with all that the server fills in."""
+        """Store a new object, with all server-side fields."""
         now = self.now()
         preparing.begin(resource, tree, namespace, now)
         apply_defaults(resource.storage, tree)
@@ -133,7 +133,7 @@ class Registry:
         subresource: str = "",
         dry_run: bool = False,
     ) -> Record:
-        """Put what `edit` makes of the object in its place; StatusError if it may not be."""
+        """Replace the object by the result of `edit`; raises StatusError if that is not allowed."""
         record = self.get(resource, namespace, name)
         old, tree = record.decode(), record.decode()
         head = {"kind": resource.kind, "apiVersion": resource.api_version}
@@ -159,14 +159,14 @@ class Registry:
         return self._replace(resource, record, tree, old, dry_run)
 
     def write(self, resource: Resource, record: Record, tree: Tree) -> Record:
-        """Put `tree` in the place of `record`, without any rule: for the server's own bookkeeping."""
+        """Replace `record` by `tree` without any rule: for the server's own bookkeeping."""
         old, tree = record.decode(), preparing.bare(tree)
         tree["metadata"] = dict(tree["metadata"])
         preparing.count_generation(resource, tree, old)
         return self._replace(resource, record, tree, old, False)
 
     def _check_identity(self, resource: Resource, tree: Tree, old: Tree) -> None:
-        """Refuse to write another object than the one that was read."""
+        """Check that the object is the one that was read."""
         metadata, before = preparing.metadata_of(tree), old["metadata"]
         name = before["name"]
         if tree.get("kind", resource.kind) != resource.kind:
@@ -188,7 +188,7 @@ class Registry:
         self, resource: Resource, record: Record, tree: Tree, old: Tree, dry_run: bool
     ) -> Record:
         if tree == old:
-            return record  # nothing new: no new version, nobody is told
+            return record  # no change: no new version, no event
         metadata = tree["metadata"]
         leaves = metadata.get("deletionTimestamp") and not metadata.get("finalizers")
         has_grace = metadata.get("deletionGracePeriodSeconds")
@@ -203,7 +203,7 @@ class Registry:
         return Record(key, tree["metadata"]["uid"], 0, data, tree["metadata"].get("labels"))
 
     def _holds(self, resource: Resource, tree: Tree) -> bool:
-        """Whether something else than finalizers of the metadata keeps the object."""
+        """Whether anything besides finalizers of the metadata keeps the object."""
         return resource.storage == "namespaces" and bool((tree.get("spec") or {}).get("finalizers"))
 
     # Deleting
@@ -211,7 +211,7 @@ class Registry:
     def delete(
         self, resource: Resource, namespace: str, name: str, options: DeleteOptions | None = None
     ) -> tuple[Record, bool]:
-        """Delete the object, or begin to; returns its last state and whether it is gone."""
+        """Delete the object, or start to; return its last state and whether it is gone."""
         options = options or DeleteOptions()
         record = self.get(resource, namespace, name)
         tree, old = record.decode(), record.decode()
@@ -234,7 +234,7 @@ class Registry:
         return record, False
 
     def _mark_deleted(self, resource: Resource, tree: Tree, grace_s: int) -> None:
-        """Say that the object is on its way out, and until when."""
+        """Mark the object as terminating, with its deadline."""
         metadata = tree["metadata"]
         if not metadata.get("deletionTimestamp") or grace_s < int(
             metadata.get("deletionGracePeriodSeconds") or 0
@@ -247,7 +247,7 @@ class Registry:
             tree["status"] = {**(tree.get("status") or {}), "phase": "Terminating"}
 
     def _set_finalizers(self, resource: Resource, metadata: Tree, propagation: str) -> None:
-        """Keep the object until its dependents are seen to, if that is asked for."""
+        """Keep the object until its dependents are deleted or orphaned, if requested."""
         others = [f for f in metadata.get("finalizers") or () if f not in (ORPHAN, FOREGROUND)]
         chosen = _PROPAGATION.get(propagation)
         if chosen is None:
@@ -266,7 +266,7 @@ class Registry:
     # Pods
 
     def bind(self, namespace: str, name: str, binding: Tree, dry_run: bool = False) -> None:
-        """Put a pod on the node that a Binding names."""
+        """Bind a pod to the node that a Binding names."""
         node_name = pods.check_binding(binding, name)
         record = self.get(pods.PODS, namespace, name)
         tree = pods.bind(record.decode(), binding, node_name, self.now())

@@ -1,4 +1,4 @@
-"""Resources: everything the API serves, by group, version and plural name."""
+"""Resources: all served resources, by group, version and plural name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STORED_VERBS = (
 
 @dataclass(frozen=True)
 class Resource:
-    """One kind of object as one version of the API serves it."""
+    """One kind of object in one version of the API."""
 
     group: str
     version: str
@@ -36,13 +36,13 @@ class Resource:
     has_generation: bool = False
     is_graceful: bool = False
     scale: str = ""
-    """Where the number of replicas is, for those that can be scaled."""
+    """Path of the number of replicas, for scalable resources."""
     fields: tuple[str, ...] = ()
-    """What field selectors may ask for, besides name and namespace."""
+    """Supported field selectors, besides name and namespace."""
     is_review: bool = False
-    """Whether it is a question that is answered and not kept."""
+    """Whether it is a review, answered and not stored."""
     stored_as: str = ""
-    """The resource in which the objects are kept, when it is another one."""
+    """The resource under which the objects are stored, when it is another one."""
     verbs: tuple[str, ...] = STORED_VERBS
 
     @property
@@ -51,16 +51,16 @@ class Resource:
 
     @property
     def name(self) -> str:
-        """As errors name it: `pods`, `deployments.apps`."""
+        """The name in errors: `pods`, `deployments.apps`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def storage(self) -> str:
-        """The name under which its objects are kept."""
+        """The name under which its objects are stored."""
         return self.stored_as or self.name
 
     def field_index(self, name: str) -> int:
-        """Where records have the field that selectors call `name`; another version may call it otherwise."""
+        """The path in stored records of the field that selectors call `name`; versions may differ."""
         if self.stored_as:
             name = _EVENT_NAMES.get(name, name)
             return BY_STORAGE[self.stored_as].fields.index(name)
@@ -72,7 +72,7 @@ class Resource:
 
     @property
     def head(self) -> bytes:
-        """How the JSON of an object begins, before its own fields."""
+        """The beginning of the JSON of an object, before its own fields."""
         return b'{"kind":"%s","apiVersion":"%s",' % (self.kind.encode(), self.api_version.encode())
 
 
@@ -300,7 +300,7 @@ BY_KIND: Mapping[tuple[str, str], Resource] = {
 
 
 def group_versions() -> dict[str, list[str]]:
-    """The versions of each group, the preferred one first; the core group is ""."""
+    """The versions of each group, preferred first; the core group is ""."""
     found: dict[str, list[str]] = {}
     for resource in RESOURCES:
         versions = found.setdefault(resource.group, [])
@@ -310,7 +310,7 @@ def group_versions() -> dict[str, list[str]]:
 
 
 def selectable_fields(storage: str, tree: Mapping[str, Any]) -> tuple[str, ...]:
-    """The values that field selectors may ask for, in the order of the resource's `fields`."""
+    """The values for field selectors, in the order of the resource's `fields`."""
     readers = _READERS.get(storage)
     return tuple([read(tree) for read in readers]) if readers else ()
 
@@ -319,7 +319,7 @@ Reader = Callable[[Mapping[str, Any]], str]
 
 
 def _reader(path: str) -> Reader:
-    """Reads the value at a path, as selectors compare it."""
+    """The value at a path, as selectors compare it."""
     if path in _SPECIAL:
         return _SPECIAL[path]
     steps, empty = path.split("."), _EMPTY.get(path, "")

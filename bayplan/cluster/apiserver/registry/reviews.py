@@ -1,6 +1,7 @@
-"""Reviews: questions about who somebody is and what he may do.
+"""Reviews: authentication and authorization reviews.
 
-There is one user, who may do everything: whoever has the token, or anybody when the server has none.
+There is a single user with all permissions: any client with the token, or any client when the
+server has none.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ USER = {"username": "bayplan-admin", "groups": ["system:masters", "system:authen
 
 
 def answer(resource: Resource, tree: Tree, token: str) -> Tree:
-    """The question with its answer as status."""
+    """The review with its result as status."""
     spec = tree.get("spec") or {}
     status: Tree
     match resource.kind:
@@ -32,6 +33,6 @@ def answer(resource: Resource, tree: Tree, token: str) -> Tree:
                 "incomplete": False,
             }
         case _:
-            is_nobody = token and spec.get("user") == "system:anonymous"
-            status = {"allowed": not is_nobody}
+            is_anonymous = token and spec.get("user") == "system:anonymous"
+            status = {"allowed": not is_anonymous}
     return {**tree, "metadata": tree.get("metadata") or {}, "status": status}

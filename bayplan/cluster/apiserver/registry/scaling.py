@@ -1,4 +1,4 @@
-"""Scaling: the number of replicas of a workload as an object of its own, autoscaling/v1 Scale.
+"""Scaling: the number of replicas of a workload as autoscaling/v1 Scale.
 
 Mirrors the ScaleREST of pkg/registry/apps.
 """
@@ -35,7 +35,7 @@ def scale_of(tree: Mapping[str, Any]) -> Tree:
 def update_scale(
     registry: Registry, resource: Resource, namespace: str, name: str, edit: Edit, dry_run: bool
 ) -> Tree:
-    """Set the number of replicas to what `edit` makes of the Scale; returns the new Scale."""
+    """Set the number of replicas to the result of `edit`; return the new Scale."""
 
     def scaled(tree: Tree) -> Tree:
         before = scale_of(tree)
@@ -59,7 +59,7 @@ def update_scale(
 
 
 def _selector_text(selector: Mapping[str, Any] | None) -> str:
-    """The selector as one writes it in a query."""
+    """The selector in query syntax."""
     if not selector:
         return ""
     if "matchLabels" not in selector and "matchExpressions" not in selector:

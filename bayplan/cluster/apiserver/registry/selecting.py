@@ -1,4 +1,4 @@
-"""Selecting: label selectors and field selectors as clients write them in a query.
+"""Selecting: label selectors and field selectors in query syntax.
 
 Mirrors k8s.io/apimachinery/pkg/labels/selector.go and pkg/fields/selector.go.
 """
@@ -36,7 +36,7 @@ class FieldTerm(NamedTuple):
 
 
 def parse_labels(text: str) -> list[Requirement]:
-    """The conditions of a label selector; StatusError (400) when it is none."""
+    """Parse a label selector; raises StatusError (400) when it is invalid."""
     found, place = [], 0
     while place < len(text.rstrip()):
         match = _TERM.match(text, place)
@@ -65,7 +65,7 @@ def _requirement(match: re.Match[str]) -> Requirement:
 
 
 def parse_fields(text: str) -> list[FieldTerm]:
-    """The conditions of a field selector; StatusError (400) when it is none."""
+    """Parse a field selector; raises StatusError (400) when it is invalid."""
     found = []
     for term in re.split(r"(?<!\\),", text):
         if not term:
@@ -79,7 +79,7 @@ def parse_fields(text: str) -> list[FieldTerm]:
 
 
 def make_matcher(resource: Resource, labels: str, fields: str) -> Matches | None:
-    """Whether an object is picked by both selectors; None: all are."""
+    """A function that tells whether both selectors match an object; None: all match."""
     requirements = parse_labels(labels)
     conditions = [_field_condition(resource, term, fields) for term in parse_fields(fields)]
     if not requirements and not conditions:

@@ -1,6 +1,7 @@
-"""Services: the addresses and ports that the API server gives them.
+"""Services: addresses and ports that the API server allocates.
 
-Mirrors pkg/registry/core/service: cluster addresses from 10.96.0.0/16, node ports from 30000 to 32767.
+Mirrors pkg/registry/core/service: cluster addresses from 10.96.0.0/16, node ports from 30000 to
+32767.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ HEADLESS = "None"
 
 
 def allocate(tree: Tree, others: Iterable[Mapping[str, Any]]) -> None:
-    """Give the service the addresses and node ports it lacks."""
+    """Allocate missing addresses and node ports."""
     spec = tree["spec"]
     if spec.get("type") == "ExternalName":
         return
@@ -36,7 +37,7 @@ def allocate(tree: Tree, others: Iterable[Mapping[str, Any]]) -> None:
 
 
 def keep_allocated(tree: Tree, old: Mapping[str, Any]) -> None:
-    """Let the service have what it was given, when the client does not say otherwise."""
+    """Keep the allocated values unless the client sets others."""
     spec, before = tree.get("spec") or {}, old.get("spec") or {}
     if spec.get("type", "ClusterIP") == "ExternalName" or before.get("type") == "ExternalName":
         return

@@ -1,7 +1,7 @@
-"""Validation: what makes no sense in an object, or must not change, as causes of a refusal.
+"""Validation: invalid fields and forbidden changes of an object, as causes of an error.
 
-Mirrors pkg/apis/*/validation, as far as it keeps a cluster sound. What bears on placement, `api.validate` judges; it is
-asked when the object is decoded.
+Mirrors pkg/apis/*/validation, as far as a consistent cluster needs it. Fields that affect placement
+are checked by `api.validate` when the object is decoded.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ RESTART_POLICIES = ("Always", "Never", "OnFailure")
 
 
 def metadata_causes(resource: Resource, metadata: Tree) -> Iterator[Cause]:
-    """Yield what is wrong with an object's name, labels, annotations and owners."""
+    """Yield the faults of an object's name, labels, annotations and owners."""
     name = str(metadata.get("name") or "")
     if not name:
         yield required("metadata.name", "name or generateName is required")
@@ -109,7 +109,7 @@ def _owner_causes(owners: Iterable[Tree]) -> Iterator[Cause]:
 
 
 def create_causes(resource: Resource, tree: Tree) -> Iterator[Cause]:
-    """Yield what is wrong with a new object."""
+    """Yield the faults of a new object."""
     yield from metadata_causes(resource, tree["metadata"])
     if resource.stored_as:
         yield from event_causes(tree)
@@ -119,7 +119,7 @@ def create_causes(resource: Resource, tree: Tree) -> Iterator[Cause]:
 
 
 def update_causes(resource: Resource, tree: Tree, old: Tree) -> Iterator[Cause]:
-    """Yield what is wrong with a changed object, or with the change."""
+    """Yield the faults of a changed object, or of the change."""
     yield from create_causes(resource, tree)
     for path in _IMMUTABLE.get(resource.storage, ()):
         before = _at(old, path)
@@ -131,7 +131,7 @@ def update_causes(resource: Resource, tree: Tree, old: Tree) -> Iterator[Cause]:
 
 
 def status_causes(resource: Resource, tree: Tree) -> Iterator[Cause]:
-    """Yield what is wrong with a status that a client wrote."""
+    """Yield the faults of a status that a client wrote."""
     status = tree.get("status") or {}
     is_claim = resource.storage == "resourceclaims.resource.k8s.io"
     if is_claim and status.get("reservedFor") and not status.get("allocation"):
@@ -140,12 +140,12 @@ def status_causes(resource: Resource, tree: Tree) -> Iterator[Cause]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values mean the same: clients with types leave out what is empty when they write back."""
+    """Whether two values are equal apart from empty fields, which typed clients omit."""
     return bool((_filled(one) or None) == (_filled(other) or None))
 
 
 def _filled(value: Any) -> Any:
-    """The value without what is empty in it."""
+    """The value without empty fields."""
     if isinstance(value, Mapping):
         fields = ((key, _filled(part)) for key, part in value.items())
         return {key: part for key, part in fields if part not in (None, [], {}, "")}
@@ -162,7 +162,7 @@ def _at(tree: Any, path: str) -> Any:
 
 
 def pod_spec_causes(spec: Tree, path: str) -> Iterator[Cause]:
-    """Yield what is wrong with the spec of a pod or of a template."""
+    """Yield the faults of the spec of a pod or of a template."""
     containers = spec.get("containers") or ()
     if not containers:
         yield required(f"{path}.containers")
@@ -214,7 +214,7 @@ def _resource_causes(resources: Tree, path: str) -> Iterator[Cause]:
         try:
             too_much = parse_quantity(wanted) > parse_quantity(limits[name])
         except ValueError:
-            continue  # the decoder says what is wrong with it
+            continue  # the decoder reports its fault
         if too_much:
             yield invalid_value(
                 f"{path}.requests",
@@ -261,7 +261,7 @@ def _check_pod_update(tree: Tree, old: Tree) -> Iterator[Cause]:
 
 
 def _fixed_part(spec: Tree, is_gated: bool) -> dict[str, Any]:
-    """What of a pod's spec must not change."""
+    """The immutable part of a pod's spec."""
     free = {
         "activeDeadlineSeconds",
         "tolerations",

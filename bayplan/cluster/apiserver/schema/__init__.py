@@ -1,8 +1,8 @@
-"""Schema: which fields the objects of Kubernetes have, and what follows from that.
+"""Schema: the fields of Kubernetes objects, and operations based on them.
 
-What lives here: the table of fields (`fields.txt`), the check of what clients send against it, the ways to patch an
-object, and the OpenAPI documents that clients ask for. What may enter: nothing of the house but errors. What must not
-happen: knowledge of stored objects or of HTTP. Who calls it: registry and web.
+What lives here: the table of fields (`fields.txt`), the check of client input against it, the patch
+types, and the OpenAPI documents. What may enter: nothing of the house but errors. What must not
+happen: dependence on stored objects or on HTTP. Who calls it: registry and web.
 """
 
 from .fields import FIELDS, Field, Fields, FieldType

@@ -1,7 +1,7 @@
-"""Apply: server-side apply, by which each manager owns the fields it sets.
+"""Apply: server-side apply, in which each manager owns the fields it sets.
 
-Mirrors sigs.k8s.io/structured-merge-diff: what is merged, what is taken away when its manager no longer says it, and
-who is in conflict with whom. Only managers that apply are kept in `managedFields`; one that updates owns nothing.
+Mirrors sigs.k8s.io/structured-merge-diff: merging, removal of fields that a manager no longer sets,
+and conflicts. Only managers that apply are kept in `managedFields`; one that updates owns nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .fields import FIELDS, Field, FieldType
 
 Object = dict[str, Any]
 Path = tuple[str, ...]
-"""Steps as in FieldsV1: `f:name`, `k:{"name":"web"}`, `v:"value"`; `.` is the thing itself."""
+"""Steps as in FieldsV1: `f:name`, `k:{"name":"web"}`, `v:"value"`; `.` is the value itself."""
 
 SELF = "."
 _NOT_OWNED = frozenset(
@@ -50,7 +50,7 @@ class ApplyConflictError(Exception):
 
 
 class Manager(NamedTuple):
-    """Who applies, with what version of the API, when."""
+    """The manager, its version of the API, and the time."""
 
     name: str
     api_version: str
@@ -61,7 +61,8 @@ class Manager(NamedTuple):
 def apply(
     live: Object, config: Object, type_name: str, manager: Manager, force: bool = False
 ) -> Object:
-    """`live` (empty: there is none yet) with what the manager says; ApplyConflictError unless it is forced."""
+    """`live` (empty: not yet created) with the manager's configuration applied; raises
+    ApplyConflictError unless forced."""
     kind = FieldType("struct", type_name)
     config = deepcopy(config)
     (config.get("metadata") or {}).pop("managedFields", None)
@@ -82,7 +83,7 @@ def apply(
         owned[i].discard(path)
     merged: Object = _merge(deepcopy(live), config, kind, None)
     kept = wanted.union(*others.values()) if others else wanted
-    # Whole elements first: without its key an element could not be found any more.
+    # Whole items first: without its key an item could no longer be found.
     before = owned.get(-1 if mine is None else mine, ())
     given_up = sorted(before, key=lambda path: (path[-1] != SELF, -len(path)))
     for path in given_up:
@@ -100,7 +101,7 @@ def _write_entries(
     manager: Manager,
     wanted: set[Path],
 ) -> None:
-    """Put down who owns what by now."""
+    """Record the owners of the fields."""
     written = []
     for i, entry in enumerate(entries):
         if i != mine and owned[i]:
@@ -116,7 +117,7 @@ def _write_entries(
     if manager.subresource:
         entry["subresource"] = manager.subresource
     if mine is not None and entries[mine].get("fieldsV1") == entry["fieldsV1"]:
-        entry["time"] = entries[mine].get("time")  # nothing new: the object stays as it is
+        entry["time"] = entries[mine].get("time")  # no change: the object stays as it is
     merged.setdefault("metadata", {})["managedFields"] = [*written, entry]
 
 
@@ -136,7 +137,7 @@ def _is_ignored(path: Path) -> bool:
 
 
 def _paths(value: Any, kind: FieldType | None, field: Field | None = None) -> Iterator[Path]:
-    """The paths of all that is said below, relative to here; the empty path is here itself."""
+    """The paths of all values below, relative to here; the empty path is here itself."""
     if value is None or (field is not None and field.is_atomic):
         yield ()
     elif isinstance(value, dict):
@@ -206,7 +207,7 @@ def _merge(live: Any, config: Any, kind: FieldType | None, field: Field | None) 
 
 
 def _locate(value: Any, step: str) -> Any:
-    """The key or index that a step leads to within `value`; None when it leads nowhere."""
+    """The key or index of a step within `value`; None when there is none."""
     if step.startswith("f:"):
         key = step[2:]
         return key if isinstance(value, dict) and key in value else None
@@ -273,7 +274,7 @@ def _read(tree: Mapping[str, Any]) -> Iterator[Path]:
 
 
 def _text(path: Path) -> str:
-    """The path as error messages have it: `.spec.replicas`."""
+    """The path as in error messages: `.spec.replicas`."""
     out = ""
     for step in path:
         if step.startswith("f:"):

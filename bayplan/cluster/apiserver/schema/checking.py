@@ -1,6 +1,7 @@
-"""Checking: what clients send, held against the table of fields.
+"""Checking: client input against the table of fields.
 
-A value of the wrong type is refused always, a field that nobody knows when the client asks for it (`fieldValidation`).
+A value of the wrong type is always rejected, an unknown field when the client requests it
+(`fieldValidation`).
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ _USUAL = {
     "quantity": str,
     "bool": bool,
 }
-"""Types that need no further look."""
+"""Types that need no further check."""
 _TEXTS = frozenset({"string", "bytes", "time", "microtime"})
 
 
 class WrongTypeError(Exception):
-    """A value is not of the type of its field; the text says which, as the API server would."""
+    """A value is not of the type of its field; the text is the API server's."""
 
 
 def unknown_fields(value: Any, type_name: str) -> list[str]:
-    """The paths of the fields that the type does not have; WrongTypeError when a value does not fit its field."""
+    """The paths of unknown fields; raises WrongTypeError when a value does not match its field."""
     unknown: list[str] = []
     if type_name in FIELDS and value is not None:
         _check_struct(value, type_name, "", type_name.rpartition(".")[2], unknown)
@@ -35,7 +36,7 @@ def unknown_fields(value: Any, type_name: str) -> list[str]:
 
 
 def _check(value: Any, kind: FieldType, path: str, owner: str, unknown: list[str]) -> None:
-    """Note the unknown fields at and below `path`; runs for every value of every object that comes in."""
+    """Record the unknown fields at and below `path`; runs for every value of every incoming object."""
     if value is None:
         return
     form = kind.form

@@ -5,7 +5,7 @@ scalar, another type, `[]` before the type of the elements of a list, or `{}` be
 Behind it may stand `!key` (a strategic merge patch merges the list by that key; without key: as a set), `^` (the patch
 says which keys are kept), `#keys` (server-side apply tells elements apart by these keys; without keys: as a set), `=`
 (server-side apply takes the value as a whole), and at the end the number of the field in protocol buffers, `@4`, with
-`?` when a value that is zero is told from one that is absent. `+2:type` is a message of its own there, while its fields
+`?` when a zero value differs from an absent one. `+2:type` is a message of its own there, while its fields
 are fields of the type itself in JSON.
 """
 
@@ -45,29 +45,29 @@ class Field(NamedTuple):
     type: FieldType
     is_required: bool = False
     merge_key: str | None = None
-    """By which a strategic merge patch merges the list; "": as a set; None: it replaces it."""
+    """Merge key of a strategic merge patch; "": as a set; None: the list is replaced."""
     retains_keys: bool = False
     list_keys: tuple[str, ...] | None = None
-    """By which server-side apply tells elements apart; (): as a set; None: the list is one value."""
+    """Keys of list items in server-side apply; (): as a set; None: the list is atomic."""
     is_atomic: bool = False
     number: int = 0
-    """In protocol buffers; 0: it has none."""
+    """Number in protocol buffers; 0: none."""
     is_pointer: bool = False
-    """Whether zero is told from absent."""
+    """Whether zero differs from absent."""
 
 
 NO_FIELDS: Mapping[str, Field] = {}
 
 
 class Fields:
-    """All types, by name; each line is read when it is first asked for."""
+    """All types, by name; each line is parsed on first use."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._lines = dict(line.split(" ", 1) for line in lines if " " in line)
         self._read: dict[str, Mapping[str, Field]] = {}
 
     def of(self, type_name: str) -> Mapping[str, Field]:
-        """The fields of a type; none if it is unknown, and so not looked into."""
+        """The fields of a type; empty if it is unknown, and so not checked."""
         found = self._read.get(type_name)
         if found is None:
             line = self._lines.get(type_name)
@@ -79,7 +79,7 @@ class Fields:
         return found
 
     def inlined(self, type_name: str) -> dict[int, str]:
-        """The messages whose fields are those of the type in JSON, by their number in protocol buffers."""
+        """The messages whose fields are inlined in JSON, by their number in protocol buffers."""
         found = {}
         for token in self._lines.get(type_name, "").split():
             match = _INLINE.fullmatch(token)

@@ -1,6 +1,6 @@
 """JSON patch and JSON merge patch: RFC 6902 and RFC 7386.
 
-Both return a changed copy and leave the object alone.
+Both return a changed copy and do not modify the object.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class PatchError(Exception):
-    """A patch that has no meaning; `is_conflict` when a `test` in it failed or its target is not there."""
+    """An invalid patch; `is_conflict` when a `test` in it failed or its target does not exist."""
 
     def __init__(self, message: str, is_unprocessable: bool = False) -> None:
         super().__init__(message)
@@ -19,7 +19,7 @@ class PatchError(Exception):
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """`target` changed as a JSON merge patch says: null removes, objects are merged, the rest is replaced."""
+    """Apply a JSON merge patch to `target`: null removes, objects are merged, the rest is replaced."""
     if not isinstance(patch, Mapping):
         return patch
     merged = dict(target) if isinstance(target, Mapping) else {}
@@ -32,7 +32,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def json_patch(target: Any, operations: Any) -> Any:
-    """`target` after all operations of a JSON patch, or PatchError."""
+    """`target` after all operations of a JSON patch; raises PatchError."""
     if not isinstance(operations, list):
         raise PatchError("expected a list of operations")
     document = deepcopy(target)
@@ -144,7 +144,7 @@ def _put(document: Any, steps: list[str], value: Any) -> Any:
 
 
 def _key(parent: Any, step: str, may_be_new: bool) -> Any:
-    """The key or index that a step means within `parent`."""
+    """The key or index of a step within `parent`."""
     if isinstance(parent, dict):
         return step
     if not isinstance(parent, list):

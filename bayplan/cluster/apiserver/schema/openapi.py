@@ -1,7 +1,7 @@
-"""OpenAPI: the documents from which clients learn what fields objects have and what requests may say.
+"""OpenAPI: documents that describe the fields of objects and the parameters of requests.
 
-kubectl asks for them before it applies (whether the server checks fields itself) and to explain. Made of the table of
-fields; descriptions are not served.
+kubectl reads them before it applies (whether the server checks fields itself) and to explain. Built
+from the table of fields; descriptions are not served.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PATCHES = (
 
 
 class Served(NamedTuple):
-    """A kind that is served, as far as the documents speak of it."""
+    """A served kind, with the properties used in the documents."""
 
     group: str
     version: str
@@ -53,7 +53,7 @@ class Served(NamedTuple):
 
     @property
     def root(self) -> str:
-        """The path of the version, as the index of documents has it."""
+        """The path of the version in the index of documents."""
         return f"apis/{self.group}/{self.version}" if self.group else f"api/{self.version}"
 
 
@@ -66,7 +66,7 @@ def full_name(type_name: str) -> str:
 
 
 def document_v2(served: Iterable[Served]) -> Tree:
-    """The one document of OpenAPI v2, with everything that is served."""
+    """The OpenAPI v2 document of all served kinds."""
     served = list(served)
     return {
         "swagger": "2.0",
@@ -77,7 +77,7 @@ def document_v2(served: Iterable[Served]) -> Tree:
 
 
 def document_v3(served: Iterable[Served]) -> Tree:
-    """The document of OpenAPI v3 of one version of one group."""
+    """The OpenAPI v3 document of one version of one group."""
     served = list(served)
     return {
         "openapi": "3.0.0",
@@ -185,7 +185,7 @@ def _type(kind: FieldType, prefix: str) -> Tree:
 
 
 def _paths(served: Iterable[Served], is_v3: bool) -> Tree:
-    """The requests that write, which is what clients look for."""
+    """The write requests, which clients search for."""
     paths: Tree = {}
     for one in served:
         where = "/namespaces/{namespace}" if one.is_namespaced else ""

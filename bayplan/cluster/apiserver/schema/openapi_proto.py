@@ -1,6 +1,6 @@
-"""OpenAPI as protocol buffers: the form in which clients read the document of OpenAPI v2.
+"""OpenAPI as protocol buffers: the form in which clients read the OpenAPI v2 document.
 
-Mirrors OpenAPIv2.proto of github.com/google/gnostic: the numbers of the fields that our document has.
+Mirrors OpenAPIv2.proto of github.com/google/gnostic: the field numbers used by our document.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 Tree = Mapping[str, Any]
 MIME = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 RETURNED_MIME = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-"""How the answer is labelled: a media type must not have an @, though clients ask with one."""
+"""Content type of the response: a media type must not have an @, though clients request one."""
 
 
 def encode_v2(document: Tree) -> bytes:

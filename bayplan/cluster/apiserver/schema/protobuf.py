@@ -1,7 +1,7 @@
-"""Protobuf: objects that clients send as protocol buffers.
+"""Protobuf: decode objects sent as protocol buffers.
 
-Newer kubectl, and clients in Go, send them so; answers are JSON, which they take as well. Mirrors
-k8s.io/apimachinery/pkg/runtime/serializer/protobuf and generated.proto of k8s.io/api.
+Newer kubectl, and clients in Go, send this form; responses are JSON, which they accept as well.
+Mirrors k8s.io/apimachinery/pkg/runtime/serializer/protobuf and generated.proto of k8s.io/api.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ Tree = dict[str, Any]
 
 
 class ProtobufError(Exception):
-    """The bytes are no object."""
+    """The bytes are not a valid object."""
 
 
 class _Message(NamedTuple):
-    """How to read a message: its fields, and the messages within it whose fields are its own in JSON."""
+    """How to decode a message: its fields, and the embedded messages that are inlined in JSON."""
 
     fields: dict[int, Field]
     inlined: dict[int, str]
 
 
 def decode_object(data: bytes) -> Tree:
-    """The object, with its kind and version; ProtobufError when it is none."""
+    """The object, with its kind and version; raises ProtobufError when it is invalid."""
     if not data.startswith(MAGIC):
         raise ProtobufError("expected the bytes to begin with k8s")
     api_version = kind = ""
@@ -95,7 +95,7 @@ def _struct(data: memoryview, type_name: str) -> Tree:
 def _entry(data: memoryview, kind: FieldType) -> tuple[str, Any]:
     parts: dict[int, Any] = dict(_walk(data))
     key = bytes(parts.get(1, b"")).decode()
-    if kind.form == "list":  # a list within a map is a message of its own
+    if kind.form == "list":  # a list within a map is a separate message
         assert kind.item is not None
         return key, [_value(value, kind.item) for _, value in _walk(parts.get(2, memoryview(b"")))]
     default: Any = 0 if kind.name in ("int32", "int64", "bool") else memoryview(b"")
@@ -148,7 +148,7 @@ def _text_at(data: memoryview, wanted: int) -> str:
 
 
 def _walk(data: Any) -> Iterator[tuple[int, Any]]:
-    """The fields of a message: their numbers, and what they hold."""
+    """The fields of a message: numbers and values."""
     view, place = memoryview(data), 0
     while place < len(view):
         tag, place = _varint(view, place)

@@ -1,7 +1,8 @@
-"""Strategic merge patch: a merge patch that knows which lists are merged by which key.
+"""Strategic merge patch: a merge patch that merges lists by key.
 
-Mirrors k8s.io/apimachinery/pkg/util/strategicpatch: `$patch: delete|replace|merge`, `$deleteFromPrimitiveList/x`,
-`$setElementOrder/x`, `$retainKeys`. What the table of fields does not know is merged as a plain merge patch does.
+Mirrors k8s.io/apimachinery/pkg/util/strategicpatch: `$patch: delete|replace|merge`,
+`$deleteFromPrimitiveList/x`, `$setElementOrder/x`, `$retainKeys`. Fields missing from the table of
+fields are merged as in a plain merge patch.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Object = dict[str, Any]
 
 
 def strategic_merge(target: Object, patch: Any, type_name: str) -> Object:
-    """`target`, of the type, changed as the patch says; it is left alone itself."""
+    """Apply the patch to `target`, of the type; returns a copy."""
     if not isinstance(patch, Mapping):
         raise PatchError("expected the patch to be an object")
     return _merge_map(target, patch, type_name)
@@ -56,7 +57,7 @@ def _merge_map(target: Any, patch: Mapping[str, Any], type_name: str) -> Object:
 
 
 def _only_order(merged: Object, patch: Mapping[str, Any], fields: Mapping[str, Field]) -> None:
-    """Sort lists of which the patch gives only the order."""
+    """Sort lists for which the patch gives only the order."""
     for key, order in patch.items():
         name = key.removeprefix(ORDER)
         if key.startswith(ORDER) and name not in patch and isinstance(merged.get(name), list):
@@ -78,7 +79,7 @@ def _merge_value(target: Any, value: Any, field: Field | None, order: Any) -> An
 
 
 def _merge_list(items: list[Any], changes: list[Any], field: Field) -> list[Any]:
-    """The elements with the changes of those that have the same key."""
+    """The items with the changes of those that have the same key."""
     key = field.merge_key
     assert key
     item_type = field.type.item.name if field.type.item else ""
@@ -105,7 +106,7 @@ def _merge_list(items: list[Any], changes: list[Any], field: Field) -> list[Any]
 
 
 def _ordered(items: list[Any], order: Any, key: str) -> list[Any]:
-    """The elements in the order that the patch asks for; those it does not name stay behind their neighbour."""
+    """The items in the order of the patch; those it does not name stay behind their neighbour."""
     if not isinstance(order, list) or not order:
         return items
     wanted = [entry.get(key) if isinstance(entry, Mapping) else entry for entry in order]
@@ -118,7 +119,7 @@ def _ordered(items: list[Any], order: Any, key: str) -> list[Any]:
 
 
 def _struct_of(field: Field | None) -> str:
-    """The type whose fields a map has; "" when its keys are free."""
+    """The type of the fields of a map; "" when its keys are free."""
     kind: FieldType | None = field.type if field is not None else None
     return kind.name if kind is not None and kind.form == "struct" else ""
 

@@ -1,7 +1,7 @@
-"""Journal: where changes are put before they are acknowledged.
+"""Journal: durable storage of changes before they are acknowledged.
 
-On disk it is an SQLite file: all changes that came while one commit was under way go into the next (group commit), and
-a commit is on the disk when it returns (`synchronous=FULL`).
+On disk it is an SQLite file: all changes that arrive during one commit go into the next (group
+commit), and a commit is on the disk when it returns (`synchronous=FULL`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SCHEMA_VERSION = 1
 
 
 class Entry(NamedTuple):
-    """One change: the object as it is now, or None when it went."""
+    """One change: the object's new state, or None for a deletion."""
 
     resource: str
     key: Key
@@ -30,31 +30,31 @@ class Entry(NamedTuple):
 
 
 class StorageError(BayplanError):
-    """The disk failed: what was not acknowledged is lost."""
+    """The disk failed: unacknowledged changes are lost."""
 
 
 class Journal(Protocol):
-    """Keeps what it is told, and says when it is safe."""
+    """Stores changes, and reports when they are durable."""
 
     def load(self) -> tuple[int, Iterator[Entry]]:
-        """The last resource version, and everything that is there."""
+        """The last resource version, and all objects."""
 
     def append(self, entry: Entry) -> None:
-        """Keep a change; whoever listens is told when it is safe."""
+        """Store a change; listeners are notified when it is durable."""
 
     def listen(self, on_safe: Callable[[int], None]) -> None:
-        """Tell `on_safe` the resource version up to which everything is safe, whenever that grows."""
+        """Call `on_safe` with the resource version up to which everything is durable, whenever that grows."""
 
     @property
     def failure(self) -> StorageError | None:
-        """Why nothing can be kept any more; None while all is well."""
+        """Why nothing can be stored any more; None while it works."""
 
     async def close(self) -> None:
-        """Bring what is left to safety and let go of the file."""
+        """Flush the rest and close the file."""
 
 
 class MemoryJournal:
-    """Keeps nothing: everything is as safe as it will ever be at once."""
+    """Stores nothing: every change counts as durable at once."""
 
     failure: StorageError | None = None
 
@@ -75,7 +75,7 @@ class MemoryJournal:
 
 
 class SqliteJournal:
-    """Keeps everything in `folder`, which is made if it is not there. Raises InputError if that cannot be.
+    """Stores everything in `folder`, which is created if missing. Raises InputError if that fails.
 
     One process at a time: the file stays locked while the journal is open.
     """
@@ -138,7 +138,7 @@ class SqliteJournal:
         self._database.close()
 
     def _begin(self) -> None:
-        """Write everything that is pending, in the journal's own thread."""
+        """Write all pending changes, in the journal's own thread."""
         batch, self._pending = self._pending, []
         loop = asyncio.get_running_loop()
         self._commit = loop.run_in_executor(self._thread, self._write, batch)
@@ -150,7 +150,7 @@ class SqliteJournal:
         if error is not None:
             self.failure = StorageError(f"{self._path}: expected to write; got {error}")
         elif self._pending:
-            self._begin()  # before anybody is told: the disk shall not wait
+            self._begin()  # before the callbacks, so that the disk does not wait for them
         self._on_safe(batch[-1].resource_version)
 
     def _write(self, batch: list[Entry]) -> None:

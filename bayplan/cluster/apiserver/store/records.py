@@ -1,4 +1,5 @@
-"""Records: one version of one object, encoded once, with what lists and watches ask about it."""
+"""Records: one version of one object, encoded once, with the fields that lists and watches select
+on."""
 
 from __future__ import annotations
 
@@ -8,13 +9,13 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 Key: TypeAlias = tuple[str, str]
-"""Namespace and name; the namespace of objects of the whole cluster is empty."""
+"""Namespace and name; cluster-scoped objects have an empty namespace."""
 
 NO_LABELS: Mapping[str, str] = {}
 
 
 class Record:
-    """An object as it was at one resource version. Never changed; a change makes another record."""
+    """An object at one resource version. Immutable; a change makes another record."""
 
     __slots__ = ("_labels", "data", "fields", "key", "owners", "resource_version", "uid")
 
@@ -35,7 +36,7 @@ class Record:
         """The object as JSON, without its kind and apiVersion: `{"metadata":...`."""
         self._labels = labels
         self.fields = fields
-        """What field selectors may ask for, in the order of the resource's selectable fields."""
+        """Values for field selectors, in the order of the resource's selectable fields."""
         self.owners = owners
         """The uids of the objects that own this one."""
 
@@ -44,15 +45,15 @@ class Record:
         return self._labels or NO_LABELS
 
     def decode(self) -> dict[str, Any]:
-        """The object as a tree of its own, to be changed at will."""
+        """The object as a new tree, which may be modified."""
         tree: dict[str, Any] = msgspec.json.decode(self.data)
         return tree
 
 
 class Change(NamedTuple):
-    """One record took the place of another; None: there was none, or there is none any more.
+    """A replacement of one record by another; None: absent before, or deleted.
 
-    Of an object that went, `data` is its last state, at the resource version of its going.
+    For a deleted object, `data` is its last state, at the resource version of the deletion.
     """
 
     resource: str
@@ -60,4 +61,4 @@ class Change(NamedTuple):
     old: Record | None
     new: Record | None
     last: Record
-    """What events show: the new record, or the last state of one that went."""
+    """The record shown in events: the new one, or the last state of a deleted object."""

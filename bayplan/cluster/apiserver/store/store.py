@@ -1,8 +1,8 @@
-"""Store: all objects, one counter of resource versions, and who is told of changes.
+"""Store: all objects, the counter of resource versions, and change notification.
 
-A change is made at once in memory, and in the journal in the same order. Followers within the process are told at once;
-watchers, and whoever waits for an answer, only when the journal has it safe. So nothing that anybody outside has seen
-is lost.
+A change is made at once in memory, and in the journal in the same order. Followers within the
+process are notified at once; watchers, and clients that wait for a response, only when the change
+is durable. So no change that was visible outside can be lost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .records import Change, Key, Record
 from .watching import ADDED, Event, Happening, Matches, Watcher, at_version, happening
 
 HISTORY = 32_768
-"""How many changes of a resource are remembered for watchers that come back."""
+"""Number of changes of a resource kept for resuming watchers."""
 
 _ENCODER = msgspec.json.Encoder()
 LAST = "\U0010ffff"
@@ -30,7 +30,7 @@ FieldsOf = Callable[[str, Mapping[str, Any]], tuple[str, ...]]
 
 
 class TooOldError(Exception):
-    """The resource version is older than what is remembered."""
+    """The resource version is older than the history."""
 
     def __init__(self, asked: int, oldest: int) -> None:
         super().__init__(f"too old resource version: {asked} ({oldest})")
@@ -60,7 +60,7 @@ class Shelf:
         self._has_gaps = True
 
     def keys(self) -> list[Key]:
-        """All keys, sorted; put in order when they are asked for, not with each change."""
+        """All keys, sorted on demand."""
         if self._has_gaps:
             present = dict.fromkeys((*self._keys, *self._added))
             self._keys, self._added = [key for key in present if key in self.records], []
@@ -79,7 +79,8 @@ class Shelf:
 
 
 class Store:
-    """The objects of a cluster by resource and key. `fields_of` gives what field selectors may ask for."""
+    """The objects of a cluster by resource and key. `fields_of` gives the values for field
+    selectors."""
 
     def __init__(
         self, journal: Journal | None = None, fields_of: FieldsOf = lambda resource, tree: ()
@@ -97,7 +98,7 @@ class Store:
         self._first = self.resource_version
         self._safe_version = self.resource_version
         for entry in entries:
-            assert entry.data is not None, "a journal holds what is there"
+            assert entry.data is not None, "a journal holds only existing objects"
             self._load(entry.resource, entry.key, entry.data)
         self._journal.listen(self._on_safe)
 
@@ -109,7 +110,7 @@ class Store:
         return None if shelf is None else shelf.records.get(key)
 
     def list(self, resource: str, namespace: str = "") -> Sequence[Record]:
-        """The objects in the order of namespace and name; of one namespace, or of all ("")."""
+        """The objects ordered by namespace and name; of one namespace, or of all ("")."""
         shelf = self._shelves.get(resource)
         if shelf is None:
             return []
@@ -120,7 +121,7 @@ class Store:
         return [records[key] for key in keys]
 
     def count(self, resource: str) -> int:
-        """How many objects of the resource there are."""
+        """The number of objects of the resource."""
         shelf = self._shelves.get(resource)
         return 0 if shelf is None else len(shelf.records)
 
@@ -129,17 +130,18 @@ class Store:
         return self._by_uid.get(uid)
 
     def owned_by(self, uid: str) -> Sequence[tuple[str, Key]]:
-        """The objects that name the one with that uid as their owner."""
+        """The objects that have the one with that uid as owner."""
         return tuple(self._owned.get(uid, ()))
 
     def resources(self) -> Iterable[str]:
-        """The resources of which objects are, or were, there."""
+        """The resources of current and deleted objects."""
         return tuple(self._shelves)
 
     # Writing
 
     def put(self, resource: str, key: Key, tree: dict[str, Any]) -> Record:
-        """Store the object, new or in the place of the one with its key; `tree` gets its resource version."""
+        """Store the object, new or replacing the one with its key; sets the resource version in
+        `tree`."""
         version = self._next_version()
         tree["metadata"]["resourceVersion"] = str(version)
         record = self._make(resource, key, tree, version)
@@ -153,7 +155,7 @@ class Store:
         return record
 
     def remove(self, resource: str, key: Key) -> Record:
-        """Take an object away; returns its last state."""
+        """Delete an object; return its last state."""
         shelf = self._shelves[resource]
         old = shelf.records[key]
         version = self._next_version()
@@ -164,7 +166,7 @@ class Store:
         return last
 
     async def safe(self) -> None:
-        """Wait until everything up to now is safe; raises StorageError when it never will be."""
+        """Wait until all changes so far are durable; raises StorageError when they cannot be."""
         if self._journal.failure is not None:
             raise self._journal.failure
         if self._safe_version >= self.resource_version:
@@ -174,7 +176,7 @@ class Store:
         await waiter
 
     async def close(self) -> None:
-        """End all watches and let go of the journal."""
+        """End all watches and close the journal."""
         for watchers in self._watchers.values():
             for watcher in watchers:
                 watcher.close()
@@ -183,15 +185,15 @@ class Store:
     # Following and watching
 
     def follow(self, follower: Follower) -> None:
-        """Tell `follower` of every change within the change; it must not write then."""
+        """Notify `follower` of every change synchronously; it must not write then."""
         self._followers.append(follower)
 
     def watch(
         self, resource: str, namespace: str, matches: Matches | None, since: int | None
     ) -> Watcher:
-        """Watch from a resource version on; None: from now on, beginning with what is there.
+        """Watch from a resource version on; None: from now on, after the existing objects.
 
-        Raises TooOldError when the changes since then are not remembered.
+        Raises TooOldError when the history does not reach back to that version.
         """
         watcher = Watcher(resource, namespace, matches)
         if since is None:
@@ -208,16 +210,16 @@ class Store:
         return watcher
 
     def unwatch(self, watcher: Watcher) -> None:
-        """Tell the watcher nothing more."""
+        """Remove the watcher."""
         self._watchers[watcher.resource].remove(watcher)
 
     @property
     def safe_version(self) -> int:
-        """The resource version up to which everything is safe, and watchers have been told."""
+        """The resource version up to which changes are durable, and watchers were notified."""
         return self._safe_version
 
     def _safe_records(self, resource: str, namespace: str) -> Iterable[Record]:
-        """The objects as they were at the safe version; changes after it are yet to be told."""
+        """The objects at the durable version; later changes are still to be delivered."""
         before: dict[Key, Record | None] = {}
         for change in self._unpublished:
             if change.resource == resource:
@@ -237,7 +239,7 @@ class Store:
             follower(change)
 
     def _on_safe(self, version: int) -> None:
-        """Tell those who waited for it."""
+        """Notify the watchers and waiting clients."""
         failure = self._journal.failure
         if failure is None:
             self._safe_version = version
@@ -307,7 +309,7 @@ class Store:
 
 
 def _after(history: deque[Happening], version: int) -> Iterable[Happening]:
-    """The part of the history that came after `version`."""
+    """The part of the history after `version`."""
     later = []
     for happened in reversed(history):
         if happened.change.resource_version <= version:

@@ -1,6 +1,7 @@
-"""Watching: events for those who watch, each encoded once for all of them.
+"""Watching: events for watchers, each encoded once for all of them.
 
-A watcher that does not keep up is cut off; its client comes back and lists again, as with a real API server.
+A watcher that does not keep up is disconnected; its client reconnects and lists again, as with a
+real API server.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Matches = Callable[[Record], bool]
 
 
 class Event:
-    """What happened to one object, as somebody sees it; its bytes are kept for the next who asks."""
+    """An event of one object; its bytes are cached for all watchers."""
 
     __slots__ = ("encoded", "record", "type")
 
@@ -29,7 +30,7 @@ class Event:
         self.encoded: dict[bytes, bytes] = {}
 
     def encode(self, head: bytes) -> bytes:
-        """The event as a line of JSON; `head` is what stands before the object's own fields."""
+        """The event as a line of JSON; `head` precedes the object's own fields."""
         line = self.encoded.get(head)
         if line is None:
             data = self.record.data
@@ -39,7 +40,7 @@ class Event:
 
 
 class Happening(NamedTuple):
-    """A change, and the event that most watchers see of it."""
+    """A change, and the event that most watchers get for it."""
 
     change: Change
     event: Event
@@ -55,9 +56,9 @@ def happening(change: Change) -> Happening:
 
 
 class Watcher:
-    """Somebody who watches the objects of one resource, in one namespace or all, that match.
+    """A watcher of one resource, in one namespace or all, with a selector.
 
-    `matches` None: all do.
+    `matches` None: all objects match.
     """
 
     def __init__(self, resource: str, namespace: str, matches: Matches | None) -> None:
@@ -69,7 +70,7 @@ class Watcher:
         self.is_cut_off = False
 
     def offer(self, happened: Happening) -> None:
-        """Keep the event, if it concerns the watcher."""
+        """Queue the event, if it matches the watcher."""
         change = happened.change
         if self.namespace and change.last.key[0] != self.namespace:
             return
@@ -83,12 +84,12 @@ class Watcher:
         self._wake.set()
 
     def add(self, event: Event) -> None:
-        """Keep an event that is about the past."""
+        """Queue an event from the history."""
         self._events.append(event)
         self._wake.set()
 
     def _seen(self, happened: Happening) -> Event | None:
-        """What the watcher sees: objects that begin or cease to match come and go."""
+        """The watcher's event: objects that start or stop matching are added and deleted."""
         assert self._matches is not None
         old, new = happened.change.old, happened.change.new
         before = old is not None and self._matches(old)
@@ -106,14 +107,14 @@ class Watcher:
         return None
 
     def take(self) -> list[Event]:
-        """The events that are there, in order."""
+        """The queued events, in order."""
         events = list(self._events)
         self._events.clear()
         self._wake.clear()
         return events
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for events, at most so long; False when there are none."""
+        """Wait for events, up to a timeout; False when there are none."""
         if self._events or self.is_cut_off:
             return True
         try:
@@ -124,13 +125,13 @@ class Watcher:
         return True
 
     def close(self) -> None:
-        """Let whoever waits go on; the server is ending."""
+        """Wake the waiting task; the server is stopping."""
         self.is_cut_off = True
         self._wake.set()
 
 
 def at_version(record: Record, resource_version: int) -> Record:
-    """The record with another resource version, as the last state of an object that went."""
+    """The record with another resource version, as the last state of a deleted object."""
     old = b'"resourceVersion":"%d"' % record.resource_version
     new = b'"resourceVersion":"%d"' % resource_version
     return Record(

@@ -1,4 +1,4 @@
-"""Answers: objects on the wire, in the form and the version that the client asked for."""
+"""Answers: objects on the wire, in the requested form and version."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ _ENCODER = msgspec.json.Encoder()
 def respond(
     data: bytes, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.Response:
-    """An answer with JSON in it."""
+    """A response with JSON bytes."""
     return web.Response(
         body=data, status=status, content_type=JSON, headers={**HEADERS, **(headers or {})}
     )
 
 
 def respond_tree(tree: Any, status: int = 200) -> web.Response:
-    """An answer with a tree in it."""
+    """A response with a tree as JSON."""
     return respond(_ENCODER.encode(tree), status)
 
 
 def respond_error(error: StatusError) -> web.Response:
-    """A refusal."""
+    """An error response."""
     headers = {"Retry-After": str(error.retry_after_s)} if error.retry_after_s is not None else None
     return respond(_ENCODER.encode(error.as_status()), error.code, headers)
 
 
 def success(code: int, details: Mapping[str, Any] | None = None) -> web.Response:
-    """What is said when there is nothing else to say."""
+    """The Status of a success without an object."""
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     more = {"details": details} if details else {"code": code}
     return respond_tree({**status, **more}, code)
 
 
 class View:
-    """How a client sees the objects of a resource."""
+    """The client's view of a resource's objects."""
 
     def __init__(
         self, resource: Resource, form: str, clock: Clock, include_object: str = "Metadata"
@@ -58,7 +58,7 @@ class View:
         self._clock = clock
         self._include_object = include_object
         self.is_plain = not form and not resource.stored_as
-        """Whether what is stored is what is served."""
+        """Whether the stored form is the served form."""
 
     def object(self, record: Record) -> bytes:
         """One object."""
@@ -111,5 +111,5 @@ class View:
 
 
 def partial(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata of an object alone."""
+    """Only the metadata of an object."""
     return {"kind": PARTIAL, "apiVersion": "meta.k8s.io/v1", "metadata": tree["metadata"]}

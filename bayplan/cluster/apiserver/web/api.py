@@ -1,6 +1,7 @@
-"""Api: one request in, one answer out.
+"""Api: one request in, one response out.
 
-Reading is answered here; writing goes to `writing`. An answer is sent only when everything it tells of is safe.
+Reads are handled here; writes go to `writing`. A response is sent only when everything in it is
+durable.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class Api:
-    """The API of one cluster. With a `token`, whoever does not show it is refused, except for probes."""
+    """The API of one cluster. With a `token`, requests without it are rejected, except for probes."""
 
     def __init__(self, registry: Registry, clock: Clock, token: str = "") -> None:
         self._registry = registry
@@ -40,7 +41,7 @@ class Api:
         self._writing = Writing(registry, token)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request; whatever goes wrong is told in Kubernetes' form."""
+        """Handle a request; errors are returned in Kubernetes' form."""
         try:
             return await self._answer(request)
         except StatusError as error:

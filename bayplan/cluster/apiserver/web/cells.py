@@ -1,7 +1,7 @@
-"""Cells: what `kubectl get` shows of an object, kind by kind.
+"""Cells: the columns of `kubectl get`, kind by kind.
 
-Mirrors pkg/printers/internalversion/printers.go. Each function returns the cells of one row, in the order of the
-columns of its table.
+Mirrors pkg/printers/internalversion/printers.go. Each function returns the cells of one row, in the
+order of the columns of its table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 def duration(seconds: float) -> str:
-    """A duration as people say it: 90s, 5m30s, 3h20m, 2d5h, 400d, 3y10d."""
+    """A duration in kubectl's form: 90s, 5m30s, 3h20m, 2d5h, 400d, 3y10d."""
     whole = int(seconds)
     if whole < 0:
         return "0s"
@@ -54,7 +54,7 @@ def _two(seconds: int, large: int, large_name: str, small: int, small_name: str)
 
 
 def since(text: str | None, now: datetime) -> str:
-    """How long ago that was."""
+    """The time since then."""
     if not text:
         return UNKNOWN
     return duration((now - datetime.fromisoformat(text)).total_seconds())
@@ -125,7 +125,7 @@ def pod(tree: Tree, now: datetime) -> Row:
 
 
 def pod_reason(tree: Tree) -> str:
-    """The one word for how a pod is."""
+    """The STATUS column of a pod."""
     status = tree.get("status") or {}
     reason = status.get("reason") or status.get("phase") or "Pending"
     for condition in status.get("conditions") or ():

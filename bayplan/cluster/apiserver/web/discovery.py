@@ -1,7 +1,7 @@
-"""Discovery: which groups, versions and resources there are, as clients ask before anything else.
+"""Discovery: the served groups, versions and resources, which clients request first.
 
-Serves the old form, one document per version, and the aggregated one (APIGroupDiscoveryList). Mirrors
-k8s.io/apiserver/pkg/endpoints/discovery.
+Serves the old form, one document per version, and the aggregated one (APIGroupDiscoveryList).
+Mirrors k8s.io/apiserver/pkg/endpoints/discovery.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ VERSION = {
 
 
 def answer_discovery(path: str, accept: str, address: str) -> web.Response | None:
-    """The answer to a question about what there is; None when the path asks for something else."""
+    """The response to a discovery request; None when the path is another one."""
     steps = [step for step in path.split("/") if step]
     match steps:
         case ["version"]:
@@ -62,7 +62,7 @@ def answer_discovery(path: str, accept: str, address: str) -> web.Response | Non
 
 
 def _aggregated_version(accept: str) -> str:
-    """The version of the aggregated form that the client prefers over the old form, if it does."""
+    """The version of the aggregated form that the client prefers over the old form, if any."""
     for part in accept.split(","):
         media, *parameters = (piece.strip() for piece in part.split(";"))
         given = dict(piece.partition("=")[::2] for piece in parameters)

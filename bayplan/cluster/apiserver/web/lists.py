@@ -1,7 +1,7 @@
 """Lists: many objects at once or page by page.
 
-A list in pages is one list: what is on the later pages is as it was when the first was read. Records never change, so
-to keep a list is to keep references.
+A paged list is consistent: later pages show the state at the first page. Records are immutable, so
+keeping a list means keeping references.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ KEPT_S = 300.0
 
 
 class Page(NamedTuple):
-    """Some objects, and what the list says about itself."""
+    """Some objects, and the metadata of the list."""
 
     records: Sequence[Record]
     metadata: dict[str, Any]
 
 
 class _Rest(NamedTuple):
-    """What is left of a list."""
+    """The rest of a paged list."""
 
     resource: str
     records: Sequence[Record]
@@ -42,7 +42,7 @@ class _Rest(NamedTuple):
 
 
 class Lists:
-    """Reads lists from the store, and keeps the rest of those that are read in pages."""
+    """Reads lists from the store, and keeps the rest of paged lists."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -50,7 +50,7 @@ class Lists:
         self._rests: OrderedDict[str, _Rest] = OrderedDict()
 
     def read(self, resource: Resource, namespace: str, options: Options) -> Page:
-        """The list, or the next page of it; StatusError when it cannot be had."""
+        """The list, or its next page; raises StatusError when that is impossible."""
         if options.continue_token:
             return self._go_on(resource, options)
         self._check_version(options)
@@ -104,14 +104,14 @@ class Lists:
 
 
 def too_large(asked: int, current: int) -> StatusError:
-    """The client knows of changes that have not happened."""
+    """The error for a resource version from the future."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     message = f"Too large resource version: {asked}, current: {current}"
     return StatusError(504, "Timeout", message, {"causes": [cause]}, retry_after_s=1)
 
 
 def check_initial_events(resource: Resource, options: Options) -> None:
-    """Refuse to begin a watch with a list unless the client says what it expects of it."""
+    """Reject sendInitialEvents without resourceVersionMatch."""
     if options.sends_initial and options.version_match != "NotOlderThan":
         problem = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
         raise invalid(resource, "", [forbidden_field("resourceVersionMatch", problem)])

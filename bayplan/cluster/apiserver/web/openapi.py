@@ -1,4 +1,4 @@
-"""OpenAPI: the documents over HTTP, each made when it is first asked for."""
+"""OpenAPI: the documents over HTTP, each built on first use."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def answer_openapi(path: str, accept: str) -> web.Response:
 
 @cache
 def _index() -> dict[str, dict[str, str]]:
-    """Where the document of each version is; the hash makes clients keep what they have."""
+    """The index of documents; the hash lets clients cache them."""
     index = {}
     for root in dict.fromkeys(one.root for one in _served()):
         mark = blake2b(_v3(root), digest_size=16).hexdigest().upper()

@@ -1,4 +1,4 @@
-"""Requests: what a client asks for, read from path, query, headers and body."""
+"""Requests: parse path, query, headers and body of a request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Tree = dict[str, Any]
 
 
 class Target(NamedTuple):
-    """What the path names: a resource, maybe within a namespace, maybe one object and a part of it."""
+    """The path: a resource, possibly with a namespace, an object and a subresource."""
 
     resource: Resource
     namespace: str = ""
@@ -33,7 +33,7 @@ class Target(NamedTuple):
 
 
 def parse_target(path: str) -> Target:
-    """Read the path of a request for objects; StatusError (404) when there is nothing there."""
+    """Parse the path of a request for objects; raises StatusError (404) when it does not exist."""
     steps = path.strip("/").split("/")
     if steps[0] == "api" and len(steps) > 2:
         group, version, rest = "", steps[1], steps[2:]
@@ -62,7 +62,7 @@ def _is_about_namespace(rest: list[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the query says about how to answer."""
+    """The options in the query."""
 
     labels: str = ""
     fields: str = ""
@@ -85,7 +85,7 @@ NO_OPTIONS = Options()
 
 
 def parse_options(query: Mapping[str, str]) -> Options:
-    """Read the query; StatusError (400) for what has no meaning."""
+    """Parse the query; raises StatusError (400) when it is invalid."""
     if not query:
         return NO_OPTIONS
     dry_run = query.get("dryRun", "")
@@ -119,9 +119,9 @@ def _number(query: Mapping[str, str], name: str) -> int:
 
 
 def wanted_form(accept: str) -> str:
-    """Which form of the answer the client prefers: "", Table or PartialObjectMetadata(List).
+    """The form of the response that the client prefers: "", Table or PartialObjectMetadata(List).
 
-    StatusError (406) when it takes nothing that is served.
+    Raises StatusError (406) when it accepts no supported form.
     """
     if not accept or (accept.startswith(JSON) and ";" not in accept):
         return ""
@@ -137,7 +137,7 @@ def wanted_form(accept: str) -> str:
 
 
 async def read_body(request: web.BaseRequest) -> Tree:
-    """The object that was sent; StatusError when it is none."""
+    """The object in the body; raises StatusError when it is invalid."""
     kind = request.content_type
     if kind not in (*_BODIES, "application/octet-stream", "text/plain"):
         raise unsupported_media_type(_BODIES)
@@ -151,7 +151,7 @@ async def read_body(request: web.BaseRequest) -> Tree:
 
 
 def parse_json(data: bytes) -> Any:
-    """The value that JSON stands for; StatusError (400) when it is malformed."""
+    """Decode JSON; raises StatusError (400) when it is malformed."""
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError as error:
@@ -159,7 +159,7 @@ def parse_json(data: bytes) -> Any:
 
 
 def parse_protobuf(data: bytes) -> Tree:
-    """The object that protocol buffers stand for; StatusError (400) when they are malformed."""
+    """Decode protocol buffers; raises StatusError (400) when they are malformed."""
     try:
         return decode_object(data)
     except (ProtobufError, UnicodeDecodeError, msgspec.DecodeError) as error:
@@ -167,7 +167,7 @@ def parse_protobuf(data: bytes) -> Tree:
 
 
 def parse_yaml(data: bytes) -> Any:
-    """The value that YAML, or JSON, stands for; StatusError (400) when it is malformed."""
+    """Decode YAML, or JSON; raises StatusError (400) when it is malformed."""
     if data[:1] == b"{":
         return parse_json(data)
     try:
@@ -178,7 +178,7 @@ def parse_yaml(data: bytes) -> Any:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML as JSON would have it: dates stay text."""
+    """YAML with JSON's types: dates stay text."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -188,7 +188,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def parse_delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteOptions:
-    """How to delete, from the body or, where that is silent, from the query."""
+    """The deletion options, from the body or else from the query."""
     conditions = body.get("preconditions") or {}
     grace = body.get("gracePeriodSeconds")
     if grace is None and query.get("gracePeriodSeconds"):

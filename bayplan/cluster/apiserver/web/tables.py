@@ -1,7 +1,7 @@
 """Tables: objects in rows of cells, as `kubectl get` prints them.
 
-Mirrors pkg/printers/internalversion/printers.go: the columns of each kind, and which of them are shown only when asked
-for (`-o wide`).
+Mirrors pkg/printers/internalversion/printers.go: the columns of each kind, and which of them are
+wide (`-o wide`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Tree = Mapping[str, Any]
 
 
 class Columns(NamedTuple):
-    """The headings, those after `wide` shown only when asked for, and how the cells of an object are made."""
+    """The headings, those after `wide` for `-o wide` only, and the function that makes the cells of an object."""
 
     names: tuple[str, ...]
     cells: Callable[[Tree, datetime], Sequence[Any]]
@@ -157,7 +157,7 @@ TABLES: Mapping[str, Columns] = {
 def make_table(
     resource: Resource, records: Sequence[Record], now: datetime, include_object: str
 ) -> dict[str, Any]:
-    """The table of the objects; each row has the object's metadata, all of it or nothing beside its cells."""
+    """The table of the objects; each row has the object, its metadata or nothing besides its cells."""
     columns = TABLES.get(resource.storage, PLAIN)
     rows = []
     for record in records:

@@ -1,7 +1,7 @@
-"""Watches: changes on the wire, one line of JSON each, for as long as the client listens.
+"""Watches: changes on the wire, one line of JSON each, until the client disconnects.
 
-Mirrors k8s.io/apiserver/pkg/endpoints/handlers/watch.go: bookmarks, the end of initial events, and the error event for
-a resource version that is too old.
+Mirrors k8s.io/apiserver/pkg/endpoints/handlers/watch.go: bookmarks, the end of initial events, and
+the error event for a resource version that is too old.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Watches:
     async def serve(
         self, request: web.BaseRequest, target: Target, options: Options, view: View
     ) -> web.StreamResponse:
-        """Send events until the client goes, time is up or the client does not keep up."""
+        """Send events until the client disconnects, the timeout ends or the client does not keep up."""
         check_initial_events(target.resource, options)
         fields = options.fields
         if target.name:
@@ -56,20 +56,20 @@ class Watches:
             await response.prepare(request)
             await _Stream(response, watcher, view).run(options, self._store)
         except ConnectionError:
-            pass  # the client went
+            pass  # the client disconnected
         finally:
             self._store.unwatch(watcher)
         return response
 
     def _since(self, options: Options) -> int | None:
-        """The version after which events are sent; None: begin with what is there."""
+        """The version after which events are sent; None: start with the existing objects."""
         text = options.resource_version
         if options.sends_initial or text in ("", "0"):
             return None
         if not text.isdecimal():
             raise bad_request(f'Invalid value: "{text}": resourceVersion: expected a number')
         if int(text) > self._store.resource_version:
-            # It comes from before a restart without data: the client must list again.
+            # It is from before a restart without data: the client must list again.
             return -1
         return int(text)
 
@@ -84,11 +84,11 @@ class _Stream:
         self._has_sent_columns = False
 
     async def run(self, options: Options, store: Store) -> None:
-        """Send until it is over. A bookmark says up to where everything was sent."""
+        """Send until the watch ends. A bookmark has the version up to which everything was sent."""
         timeout_s = options.timeout_s
         if timeout_s is None:
             timeout_s = MIN_TIMEOUT_S * (1 + random.random())
-        loop = asyncio.get_running_loop()  # connections live by real time
+        loop = asyncio.get_running_loop()  # connections use real time
         now = loop.time()
         end, bookmark_at = now + timeout_s, now + BOOKMARK_EVERY_S
         if options.sends_initial:

@@ -1,4 +1,4 @@
-"""Writing: requests that create, change and delete, taken from the wire to the registry."""
+"""Writing: requests that create, change and delete, passed to the registry."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ RETURNED = frozenset(
         "storageclasses.storage.k8s.io",
     }
 )
-"""Of which the last state is returned when they are deleted, instead of a word that they are."""
+"""Resources whose deletion returns the last state instead of a Status."""
 
 
 class Writing:
-    """Answers requests that write."""
+    """Handles write requests."""
 
     def __init__(self, registry: Registry, token: str = "") -> None:
         self._registry = registry
@@ -69,7 +69,7 @@ class Writing:
     async def create(
         self, request: web.BaseRequest, target: Target, options: Options, view: View
     ) -> web.Response:
-        """POST: a new object, or a question, or the binding or eviction of a pod."""
+        """POST: a new object, a review, or the binding or eviction of a pod."""
         body = await read_body(request)
         resource = target.resource
         if target.name:
@@ -107,7 +107,7 @@ class Writing:
     async def update(
         self, request: web.BaseRequest, target: Target, options: Options, view: View
     ) -> web.Response:
-        """PUT: an object in the place of the one that is there."""
+        """PUT: replace an object."""
         body = await read_body(request)
         resource = target.resource
         if target.subresource == "scale":
@@ -128,7 +128,7 @@ class Writing:
     async def patch(
         self, request: web.BaseRequest, target: Target, options: Options, view: View
     ) -> web.Response:
-        """PATCH: a change to the object that is there."""
+        """PATCH: change an object."""
         kind, data = request.content_type, await request.read()
         if kind not in PATCHES:
             raise unsupported_media_type(PATCHES)
@@ -154,7 +154,7 @@ class Writing:
         return respond(view.object(record), 200, warnings)
 
     def _apply(self, target: Target, config: Any, options: Options, view: View) -> web.Response:
-        """Server-side apply; makes the object if it is not there."""
+        """Server-side apply; creates the object if it does not exist."""
         resource = target.resource
         if not isinstance(config, dict):
             raise bad_request("the body of the request is not an object")
@@ -211,7 +211,7 @@ class Writing:
     async def delete(
         self, request: web.BaseRequest, target: Target, options: Options, view: View
     ) -> web.Response:
-        """DELETE: one object, or all that the selectors pick."""
+        """DELETE: one object, or all that the selectors match."""
         body = await read_body(request) if request.can_read_body else {}
         check_types(body, "meta.v1.DeleteOptions")
         deletion = parse_delete_options(body, request.query)
@@ -245,7 +245,8 @@ class Writing:
 
 
 def check_fields(resource: Resource, tree: Tree, mode: str) -> dict[str, str]:
-    """Refuse values of the wrong type, and unknown fields when asked to; returns warnings as headers."""
+    """Reject values of the wrong type, and unknown fields when requested; return warnings as
+    headers."""
     try:
         unknown = unknown_fields(tree, resource.schema)
     except WrongTypeError as error:
@@ -268,7 +269,7 @@ def check_fields(resource: Resource, tree: Tree, mode: str) -> dict[str, str]:
 
 
 def check_types(tree: Tree, schema: str) -> None:
-    """Refuse values of the wrong type; StatusError (400)."""
+    """Reject values of the wrong type; raises StatusError (400)."""
     try:
         unknown_fields(tree, schema)
     except WrongTypeError as error:
@@ -276,7 +277,7 @@ def check_types(tree: Tree, schema: str) -> None:
 
 
 def _check_head(resource: Resource, tree: Tree) -> None:
-    """Refuse an object of another kind or version than the path names."""
+    """Reject an object of another kind or version than the path."""
     kind, version = tree.get("kind"), tree.get("apiVersion")
     if kind not in (None, resource.kind):
         raise bad_request(
@@ -290,7 +291,7 @@ def _check_head(resource: Resource, tree: Tree) -> None:
 
 
 def _namespace_of(target: Target, tree: Mapping[str, Any]) -> str:
-    """The namespace of the path, which an object must not contradict."""
+    """The namespace of the path, which an object must match."""
     given = (tree.get("metadata") or {}).get("namespace")
     if not target.resource.is_namespaced:
         return ""
@@ -306,7 +307,7 @@ def _namespace_of(target: Target, tree: Mapping[str, Any]) -> str:
 
 
 def _check_same_object(resource: Resource, patched: Tree, tree: Tree) -> None:
-    """A patch may name the uid, so that it changes no other object of that name."""
+    """Check the uid that a patch may name."""
     metadata, before = patched.get("metadata") or {}, tree.get("metadata") or {}
     uid = metadata.get("uid")
     if uid and uid != before.get("uid"):
@@ -315,7 +316,7 @@ def _check_same_object(resource: Resource, patched: Tree, tree: Tree) -> None:
 
 
 def _through_version(resource: Resource, edit: Edit) -> Edit:
-    """An edit of the object as the resource's version shows it."""
+    """An edit of the object in the resource's version."""
     if not resource.stored_as:
         return edit
     return lambda tree: to_core(edit(from_core(tree)))

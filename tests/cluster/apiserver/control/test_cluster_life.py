@@ -1,4 +1,4 @@
-"""What goes on in a cluster: garbage, namespaces, nodes, volumes, and what is there after a restart."""
+"""Controllers: garbage, namespaces, nodes, volumes, and the state after a restart."""
 
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def owned(name: str, owner: dict[str, Any]) -> dict[str, Any]:
         pytest.param("Orphan", ["child", "grandchild"], id="not at all"),
     ],
 )
-def test_what_belongs_to_what_went(api: ServerInThread, policy: str, left: list[str]) -> None:
+def test_dependents_of_a_deleted_object(api: ServerInThread, policy: str, left: list[str]) -> None:
     boss = api.make(MAPS, config_map_tree("boss"))
     child = api.make(MAPS, owned("child", boss))
     api.make(MAPS, owned("grandchild", child))
@@ -51,7 +51,7 @@ def test_what_belongs_to_what_went(api: ServerInThread, policy: str, left: list[
         assert "ownerReferences" not in api.get(f"{MAPS}/child").tree["metadata"]
 
 
-def test_foreground_waits_for_those_who_hold_out(api: ServerInThread) -> None:
+def test_foreground_deletion_waits_for_finalizers_of_dependents(api: ServerInThread) -> None:
     boss = api.make(MAPS, config_map_tree("boss"))
     child = owned("child", boss)
     child["metadata"]["finalizers"] = ["example.com/hold"]
@@ -67,7 +67,7 @@ def test_foreground_waits_for_those_who_hold_out(api: ServerInThread) -> None:
     assert api.get(MAPS).names == []
 
 
-def test_an_owner_that_never_was(api: ServerInThread) -> None:
+def test_an_owner_that_never_existed(api: ServerInThread) -> None:
     api.make(MAPS, owned("child", {"metadata": {"name": "x", "uid": "never"}}))
 
     api.settle()
@@ -75,7 +75,7 @@ def test_an_owner_that_never_was(api: ServerInThread) -> None:
     assert api.get(MAPS).names == []
 
 
-def test_orphans_are_taken_on_by_a_new_owner(api: ServerInThread) -> None:
+def test_orphans_are_adopted_by_a_new_owner(api: ServerInThread) -> None:
     api.make(SETS, workload_tree("ReplicaSet", "web", 2))
     api.settle()
     before = api.get(PODS).names
@@ -92,7 +92,7 @@ def test_orphans_are_taken_on_by_a_new_owner(api: ServerInThread) -> None:
     assert owners == [uid, uid]
 
 
-def test_a_new_deployment_takes_on_the_replica_set_of_the_old(api: ServerInThread) -> None:
+def test_a_new_deployment_adopts_the_replica_set_of_the_old(api: ServerInThread) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
     api.make(path, workload_tree("Deployment", "web", 2))
     api.settle()
@@ -123,7 +123,7 @@ def test_finalizers_keep_an_object(api: ServerInThread) -> None:
     assert api.get(f"{MAPS}/a").status == 404
 
 
-def test_a_namespace_takes_its_contents_along(api: ServerInThread) -> None:
+def test_a_deleted_namespace_deletes_its_contents(api: ServerInThread) -> None:
     api.make("/api/v1/namespaces", {"metadata": {"name": "x"}})
     api.make("/api/v1/nodes", node_tree("a"))
     inside = "/api/v1/namespaces/x"
@@ -166,7 +166,7 @@ def test_a_cordoned_node_has_a_taint(api: ServerInThread) -> None:
     assert "taints" not in api.get("/api/v1/nodes/a").tree["spec"]
 
 
-def test_a_node_that_does_not_say_how_it_is_is_ready(api: ServerInThread) -> None:
+def test_a_node_without_conditions_is_ready(api: ServerInThread) -> None:
     api.make("/api/v1/nodes", {"metadata": {"name": "a"}})
     api.settle()
 
@@ -174,7 +174,7 @@ def test_a_node_that_does_not_say_how_it_is_is_ready(api: ServerInThread) -> Non
     assert (condition["type"], condition["status"]) == ("Ready", "True")
 
 
-def test_the_pods_of_a_node_go_with_it(api: ServerInThread) -> None:
+def test_the_pods_of_a_deleted_node_are_deleted(api: ServerInThread) -> None:
     api.make("/api/v1/nodes", node_tree("a"), node_tree("b"))
     api.make(PODS, pod_tree("one", nodeName="a"), pod_tree("two", nodeName="b"))
     api.settle()
@@ -185,7 +185,7 @@ def test_the_pods_of_a_node_go_with_it(api: ServerInThread) -> None:
     assert api.get(PODS).names == ["two"]
 
 
-def test_a_taint_drives_pods_away_when_their_patience_ends(api: ServerInThread) -> None:
+def test_a_no_execute_taint_evicts_pods_after_their_toleration_seconds(api: ServerInThread) -> None:
     patient = {"key": "bad", "operator": "Exists", "effect": "NoExecute"}
     api.make("/api/v1/nodes", node_tree("a"))
     api.make(
@@ -215,7 +215,7 @@ def claim_tree(name: str, storage_class: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-def test_a_volume_is_made_when_a_node_was_selected(api: ServerInThread) -> None:
+def test_a_volume_is_provisioned_when_a_node_was_selected(api: ServerInThread) -> None:
     api.make("/api/v1/nodes", node_tree("a"))
     api.make(
         CLASSES,
@@ -262,7 +262,7 @@ def test_a_claim_in_use_stays_until_its_pod_is_gone(api: ServerInThread) -> None
     assert api.get(VOLUMES).names == [], "its volume was made for it, and goes with it"
 
 
-def test_a_server_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
+def test_a_restarted_server_continues_from_the_last_version(tmp_path: Path) -> None:
     with api_server(tmp_path) as api:
         api.make("/api/v1/nodes", node_tree("a"))
         api.make(SETS, workload_tree("ReplicaSet", "web", 2))
@@ -292,7 +292,7 @@ def test_without_kubelets_pods_stay_as_they_are() -> None:
         assert api.get(f"{PODS}/web").tree["status"]["phase"] == "Pending"
 
 
-def test_events_go_after_an_hour(api: ServerInThread) -> None:
+def test_events_expire_after_an_hour(api: ServerInThread) -> None:
     events = "/api/v1/namespaces/default/events"
     api.make(events, {"metadata": {"name": "old"}, "involvedObject": {"name": "x"}})
     api.advance(1800)

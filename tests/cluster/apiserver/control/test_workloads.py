@@ -1,4 +1,4 @@
-"""Workloads: pods are made whole, statuses tell of them, rollouts replace them."""
+"""Workloads: complete pods, statuses and rollouts."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def template(image: str = "app:1", **more: Any) -> dict[str, Any]:
 
 
 def bind_all(api: ServerInThread) -> None:
-    """Play scheduler: everything goes to node a, unless it is tied to another."""
+    """A trivial scheduler: binds all pods to node a, unless they require another."""
     for pod in api.get(f"{PODS}?fieldSelector=spec.nodeName%3D").tree["items"]:
         affinity = pod["spec"].get("affinity", {}).get("nodeAffinity")
         node = "a"
@@ -34,7 +34,7 @@ def world(api: ServerInThread) -> ServerInThread:
     return api
 
 
-def test_a_deployment_gets_its_pods_with_all_that_the_template_says(world: ServerInThread) -> None:
+def test_a_deployment_gets_its_pods_with_all_fields_of_the_template(world: ServerInThread) -> None:
     world.make(f"{APPS}/deployments", workload_tree("Deployment", "web", 2, template=template()))
     world.settle()
     bind_all(world)
@@ -52,7 +52,7 @@ def test_a_deployment_gets_its_pods_with_all_that_the_template_says(world: Serve
     assert conditions == {"Available": "True", "Progressing": "True"}
 
 
-def test_a_change_that_placement_does_not_see_is_rolled_out_too(world: ServerInThread) -> None:
+def test_a_change_irrelevant_to_placement_is_rolled_out_too(world: ServerInThread) -> None:
     path = f"{APPS}/deployments/web"
     world.make(f"{APPS}/deployments", workload_tree("Deployment", "web", 2, template=template()))
     world.settle()
@@ -70,7 +70,7 @@ def test_a_change_that_placement_does_not_see_is_rolled_out_too(world: ServerInT
     assert notes["deployment.kubernetes.io/revision"] == "2"
 
 
-def test_going_back_is_a_new_revision_of_the_old_replica_set(world: ServerInThread) -> None:
+def test_a_rollback_is_a_new_revision_of_the_old_replica_set(world: ServerInThread) -> None:
     path = f"{APPS}/deployments/web"
     world.make(f"{APPS}/deployments", workload_tree("Deployment", "web", 1, template=template()))
     world.settle()
@@ -182,7 +182,7 @@ def test_a_daemon_set_is_on_every_node(world: ServerInThread) -> None:
     assert status["updatedNumberScheduled"] == 3
 
 
-def test_a_job_runs_its_pods_to_their_end(world: ServerInThread) -> None:
+def test_a_job_runs_its_pods_to_completion(world: ServerInThread) -> None:
     pod = template(restartPolicy="Never")
     pod["metadata"] = {"annotations": {"bayplan.dev/duration": "5s"}}
     world.make(
@@ -215,7 +215,7 @@ def test_a_job_runs_its_pods_to_their_end(world: ServerInThread) -> None:
         pytest.param(
             {"selector": {"matchLabels": {"app": "x"}}},
             "spec.template.metadata.labels",
-            id="a selector that does not pick its own pods",
+            id="a selector that does not match its own pods",
         ),
         pytest.param({"replicas": -1}, "spec.replicas", id="a negative number"),
         pytest.param(
@@ -225,7 +225,7 @@ def test_a_job_runs_its_pods_to_their_end(world: ServerInThread) -> None:
         ),
     ],
 )
-def test_workloads_that_make_no_sense(world: ServerInThread, change: Any, field: str) -> None:
+def test_invalid_workloads(world: ServerInThread, change: Any, field: str) -> None:
     answer = world.post(f"{APPS}/deployments", workload_tree("Deployment", "web", **change))
 
     assert answer.status == 422
@@ -249,7 +249,7 @@ def test_a_selector_cannot_be_changed(world: ServerInThread) -> None:
     assert answer.tree["details"]["causes"][0]["field"] == "spec.selector"
 
 
-def test_pods_that_are_refused_are_told_of_and_tried_again(world: ServerInThread) -> None:
+def test_rejected_pods_are_reported_and_retried(world: ServerInThread) -> None:
     pod = template(priorityClassName="later")
     pod["metadata"]["labels"] = {"app": "bad"}
     world.make(f"{APPS}/replicasets", workload_tree("ReplicaSet", "bad", 1, template=pod))

@@ -1,4 +1,4 @@
-"""Carrying: what a rule did to our form of an object, done to the whole object."""
+"""Carrying: a rule's changes of our form of an object, applied to the whole object."""
 
 from typing import Any
 
@@ -54,10 +54,10 @@ TREES = st.dictionaries(
 
 
 @given(TREES, TREES)
-def test_on_its_own_form_it_gives_what_the_rule_made(before: Any, after: Any) -> None:
+def test_on_the_decoded_form_it_gives_the_result_of_the_rule(before: Any, after: Any) -> None:
     assert carry_over(before, before, after) == after
 
 
 @given(TREES, TREES, st.dictionaries(st.sampled_from("xyz"), st.integers()))
-def test_what_our_form_does_not_have_stays(before: Any, after: Any, others: Any) -> None:
+def test_fields_missing_from_our_form_stay(before: Any, after: Any, others: Any) -> None:
     assert carry_over({**before, **others}, before, after) == {**after, **others}

@@ -1,4 +1,4 @@
-"""Selecting: label and field selectors as clients write them."""
+"""Selecting: label and field selectors in query syntax."""
 
 import pytest
 

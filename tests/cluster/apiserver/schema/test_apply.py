@@ -1,4 +1,4 @@
-"""Server-side apply: who owns which field, and what becomes of it."""
+"""Server-side apply: ownership of fields."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def pod(*containers: dict[str, Any]) -> dict[str, Any]:
     return {"spec": {"containers": list(containers)}}
 
 
-def test_what_a_manager_no_longer_says_is_taken_away() -> None:
+def test_fields_a_manager_no_longer_sets_are_removed() -> None:
     first = apply({}, config(replicas=2, paused=True), TYPE, ONE)
 
     second = apply(first, config(replicas=2), TYPE, ONE)
@@ -28,7 +28,7 @@ def test_what_a_manager_no_longer_says_is_taken_away() -> None:
     assert second["spec"] == {"replicas": 2}
 
 
-def test_what_another_manager_says_stays() -> None:
+def test_fields_of_another_manager_stay() -> None:
     both = apply(
         apply({}, config(replicas=2, paused=True), TYPE, ONE), config(paused=True), TYPE, TWO
     )
@@ -38,7 +38,7 @@ def test_what_another_manager_says_stays() -> None:
     assert left["spec"] == {"replicas": 2, "paused": True}
 
 
-def test_another_value_for_a_field_of_somebody_else_is_a_conflict() -> None:
+def test_another_value_for_a_field_of_another_manager_is_a_conflict() -> None:
     live = apply({}, config(replicas=2), TYPE, ONE)
 
     with pytest.raises(ApplyConflictError) as caught:
@@ -47,7 +47,7 @@ def test_another_value_for_a_field_of_somebody_else_is_a_conflict() -> None:
     assert caught.value.conflicts == [("one", ".spec.replicas")]
 
 
-def test_by_force_the_field_changes_hands() -> None:
+def test_force_changes_the_owner_of_a_field() -> None:
     live = apply(
         apply({}, config(replicas=2), TYPE, ONE), config(replicas=3), TYPE, TWO, force=True
     )
@@ -57,7 +57,7 @@ def test_by_force_the_field_changes_hands() -> None:
     assert apply(live, config(), TYPE, ONE)["spec"] == {"replicas": 3}
 
 
-def test_elements_of_a_list_belong_to_those_who_name_them() -> None:
+def test_items_of_a_list_belong_to_the_managers_that_set_them() -> None:
     main, side = {"name": "main", "image": "a"}, {"name": "side", "image": "b"}
     live = apply({}, config(template=pod(main)), TYPE, ONE)
     live = apply(live, config(template=pod(side)), TYPE, TWO)
@@ -78,7 +78,7 @@ def test_conflict_names_the_element() -> None:
     assert caught.value.conflicts == [("one", path)]
 
 
-def test_saying_the_same_again_changes_nothing() -> None:
+def test_applying_twice_changes_nothing() -> None:
     live = apply({}, config(replicas=2, template=pod({"name": "m", "image": "a"})), TYPE, ONE)
     later = ONE._replace(time="2027-01-01T00:00:00Z")
 
@@ -87,7 +87,7 @@ def test_saying_the_same_again_changes_nothing() -> None:
     assert again == live
 
 
-def test_atomic_values_are_taken_as_a_whole() -> None:
+def test_atomic_values_are_replaced_as_a_whole() -> None:
     live = apply({}, config(selector={"matchLabels": {"a": "1"}}), TYPE, ONE)
 
     live = apply(live, config(selector={"matchLabels": {"b": "1"}}), TYPE, ONE)

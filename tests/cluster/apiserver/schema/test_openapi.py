@@ -1,4 +1,4 @@
-"""OpenAPI: the documents are whole, and kubectl finds in them what it looks for."""
+"""OpenAPI: the documents are complete and usable by kubectl."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,7 +28,7 @@ def test_every_resource_is_in_the_table_of_fields() -> None:
     assert [r.schema for r in RESOURCES if r.schema not in FIELDS] == []
 
 
-def test_every_type_that_a_field_has_is_in_the_table() -> None:
+def test_every_type_of_a_field_is_in_the_table() -> None:
     document = document_v2(_served())
     known = {f"#/definitions/{name}" for name in document["definitions"]}
 
@@ -36,14 +36,14 @@ def test_every_type_that_a_field_has_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("root", sorted({one.root for one in _served()}))
-def test_documents_of_versions_stand_alone(root: str) -> None:
+def test_documents_of_versions_are_self_contained(root: str) -> None:
     document = document_v3(one for one in _served() if one.root == root)
     known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
 
     assert set(references(document)) <= known
 
 
-def test_a_patch_says_that_fields_can_be_checked() -> None:
+def test_patch_has_the_field_validation_parameter() -> None:
     document = document_v3(one for one in _served() if one.root == "apis/apps/v1")
 
     patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
@@ -52,7 +52,7 @@ def test_a_patch_says_that_fields_can_be_checked() -> None:
     assert {"dryRun", "fieldValidation"} <= {p["name"] for p in patch["parameters"]}
 
 
-def test_lists_say_how_they_are_merged() -> None:
+def test_lists_have_their_merge_strategy() -> None:
     pod = document_v2(_served())["definitions"]["io.k8s.api.core.v1.PodSpec"]
 
     containers = pod["properties"]["containers"]

@@ -1,4 +1,4 @@
-"""Protobuf: objects as Go clients send them, written down by hand."""
+"""Protobuf: objects as Go clients send them, encoded by hand."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ METADATA = _message(1, _text(1, "web") + _message(11, _text(1, "app") + _text(2,
         pytest.param(
             sent("v1", "Namespace", METADATA + _message(2, b"")),
             {"metadata": {"name": "web", "labels": {"app": "web"}}},
-            id="labels, and an empty spec that says nothing",
+            id="labels, and an empty spec",
         ),
         pytest.param(
             sent("apps/v1", "Deployment", _message(2, number(1, 0))),
@@ -42,7 +42,7 @@ METADATA = _message(1, _text(1, "web") + _message(11, _text(1, "app") + _text(2,
                 "v1", "Pod", _message(2, _message(1, _text(1, "v") + _message(2, _message(2, b""))))
             ),
             {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}},
-            id="the source of a volume lies beside its name",
+            id="the source of a volume is inlined",
         ),
         pytest.param(
             sent("v1", "DeleteOptions", number(1, 5) + _message(2, _text(1, "some-uid"))),

@@ -1,4 +1,4 @@
-"""Store: resource versions, what watchers are told, and what survives."""
+"""Store: resource versions, watch events, and durability."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def put(store: Store, name: str, namespace: str = "default", **more: Any) -> int
 
 
 class LateJournal(MemoryJournal):
-    """A journal that is told by the test when things are safe."""
+    """A journal whose durability is controlled by the test."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ def test_lists_hold_what_was_put_and_not_removed(steps: list[tuple[str, str, str
             assert found == sorted(key for key in expected if key[0] == wanted)
 
 
-def test_owners_are_known() -> None:
+def test_objects_are_found_by_owner() -> None:
     store = Store()
     put(store, "a", ownerReferences=[{"uid": "boss"}])
 
@@ -92,7 +92,7 @@ async def types(store: Store, since: int | None, matches: Any = None) -> list[tu
     return [(event.type, event.record.key[1]) for event in watcher.take()]
 
 
-def test_a_watch_begins_where_it_is_asked_to() -> None:
+def test_a_watch_begins_at_the_given_version() -> None:
     async def run() -> None:
         store = Store()
         put(store, "a")
@@ -107,7 +107,7 @@ def test_a_watch_begins_where_it_is_asked_to() -> None:
     asyncio.run(run())
 
 
-def test_a_watch_with_a_selector_sees_objects_come_and_go() -> None:
+def test_a_watch_with_a_selector_adds_and_deletes_objects() -> None:
     async def run() -> None:
         store = Store()
         put(store, "a", labels={"on": "no"})
@@ -127,7 +127,7 @@ def test_a_watch_with_a_selector_sees_objects_come_and_go() -> None:
     asyncio.run(run())
 
 
-def test_what_is_not_remembered_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_older_than_the_history_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "HISTORY", 3)
 
     async def run() -> None:
@@ -142,7 +142,7 @@ def test_what_is_not_remembered_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     asyncio.run(run())
 
 
-def test_nobody_outside_is_told_before_it_is_safe() -> None:
+def test_watchers_see_only_durable_changes() -> None:
     async def run() -> None:
         journal = LateJournal()
         store = Store(journal)
@@ -166,7 +166,7 @@ def test_nobody_outside_is_told_before_it_is_safe() -> None:
     asyncio.run(run())
 
 
-def test_a_watch_that_begins_between_change_and_safety_misses_nothing() -> None:
+def test_a_watch_that_begins_before_a_change_is_durable_misses_nothing() -> None:
     async def run() -> None:
         journal = LateJournal()
         store = Store(journal)
@@ -194,8 +194,8 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_whoever_lists_and_then_watches_knows_what_is_there(steps: list[tuple[str, str]]) -> None:
-    """However changes, their safety and the beginnings of watches fall together."""
+def test_list_and_watch_give_the_current_objects(steps: list[tuple[str, str]]) -> None:
+    """For any interleaving of changes, their durability and the start of watches."""
 
     async def run() -> None:
         journal = LateJournal()
@@ -232,7 +232,7 @@ def test_whoever_lists_and_then_watches_knows_what_is_there(steps: list[tuple[st
     asyncio.run(run())
 
 
-def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_all_objects_survive_a_restart(tmp_path: Path) -> None:
     async def fill() -> None:
         store = Store(SqliteJournal(tmp_path))
         for name in "abc":
@@ -258,7 +258,7 @@ def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
     asyncio.run(look())
 
 
-def test_a_folder_is_used_by_one_at_a_time(tmp_path: Path) -> None:
+def test_a_folder_is_used_by_one_process_at_a_time(tmp_path: Path) -> None:
     async def run() -> None:
         store = Store(SqliteJournal(tmp_path))
         with pytest.raises(InputError, match="expected a database to write"):
@@ -268,14 +268,14 @@ def test_a_folder_is_used_by_one_at_a_time(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_reported(tmp_path: Path) -> None:
     (tmp_path / "bayplan.db").write_text("no database at all, but long enough to look at" * 30)
 
     with pytest.raises(InputError, match=r"bayplan\.db: expected a database"):
         SqliteJournal(tmp_path)
 
 
-def test_whoever_waits_is_told_when_the_disk_fails(tmp_path: Path) -> None:
+def test_waiting_clients_get_an_error_when_the_disk_fails(tmp_path: Path) -> None:
     async def run() -> None:
         journal = SqliteJournal(tmp_path)
         store = Store(journal)

@@ -1,4 +1,4 @@
-"""Discovery: what there is, in the old form and in the new one."""
+"""Discovery: groups, versions and resources, in the old and the aggregated form."""
 
 from bayplan.testing.api_server import ServerInThread, api_server
 
@@ -34,7 +34,7 @@ def test_the_aggregated_form(api: ServerInThread) -> None:
     assert scale["responseKind"] == {"group": "autoscaling", "version": "v1", "kind": "Scale"}
 
 
-def test_both_forms_know_the_same(api: ServerInThread) -> None:
+def test_both_forms_have_the_same_content(api: ServerInThread) -> None:
     old = {
         (group["name"], resource["name"])
         for group in api.get("/apis").tree["groups"]
@@ -69,7 +69,7 @@ def test_openapi(api: ServerInThread) -> None:
     assert api.get("/openapi/v3/apis/none/v1").status == 404
 
 
-def test_whoever_has_no_token_is_refused() -> None:
+def test_requests_without_a_token_are_rejected() -> None:
     with api_server(token="secret") as api:
         assert api.get("/api/v1/pods").tree["reason"] == "Unauthorized"
         assert api.get("/api/v1/pods", Authorization="Bearer wrong").status == 401

@@ -9,7 +9,7 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 PARTIAL = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
 
 
-def test_a_list_says_what_it_is_and_its_items_do_not(api: ServerInThread) -> None:
+def test_a_list_has_a_kind_and_its_items_have_none(api: ServerInThread) -> None:
     made = api.make(MAPS, config_map_tree("b"), config_map_tree("a"))
 
     tree = api.get(MAPS).tree
@@ -39,11 +39,11 @@ def test_selectors(api: ServerInThread, query: str, names: list[str]) -> None:
 @pytest.mark.parametrize(
     "query", ["labelSelector=a+b", "fieldSelector=spec.x%3D1", "limit=many", "resourceVersion=x"]
 )
-def test_queries_that_have_no_meaning(api: ServerInThread, query: str) -> None:
+def test_invalid_queries(api: ServerInThread, query: str) -> None:
     assert api.get(f"{MAPS}?{query}").status == 400
 
 
-def test_pages_are_one_list(api: ServerInThread) -> None:
+def test_pages_are_consistent(api: ServerInThread) -> None:
     api.make(MAPS, *(config_map_tree(name) for name in "abcde"))
 
     first = api.get(f"{MAPS}?limit=2").tree
@@ -59,7 +59,7 @@ def test_pages_are_one_list(api: ServerInThread) -> None:
     assert len({page["metadata"]["resourceVersion"] for page in pages}) == 1
 
 
-def test_a_list_that_was_left_for_too_long_is_gone(api: ServerInThread) -> None:
+def test_a_continue_token_expires(api: ServerInThread) -> None:
     api.make(MAPS, *(config_map_tree(name) for name in "abc"))
     token = api.get(f"{MAPS}?limit=1").tree["metadata"]["continue"]
     api.advance(301)
@@ -70,7 +70,7 @@ def test_a_list_that_was_left_for_too_long_is_gone(api: ServerInThread) -> None:
     assert api.get(f"{MAPS}?continue=nonsense").status == 400
 
 
-def test_versions_that_have_not_come_yet(api: ServerInThread) -> None:
+def test_versions_from_the_future(api: ServerInThread) -> None:
     answer = api.get(f"{MAPS}?resourceVersion=99999&resourceVersionMatch=NotOlderThan")
 
     assert answer.status == 504
@@ -106,7 +106,7 @@ def test_every_kind_has_a_table(api: ServerInThread) -> None:
         assert all(len(row["cells"]) == width for row in table["rows"])
 
 
-def test_metadata_alone(api: ServerInThread) -> None:
+def test_metadata_only(api: ServerInThread) -> None:
     api.make(MAPS, config_map_tree("a", x="1"))
 
     tree = api.get(MAPS, Accept=PARTIAL).tree

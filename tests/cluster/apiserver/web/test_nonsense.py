@@ -1,4 +1,4 @@
-"""Nonsense: whatever clients send, the server refuses it in Kubernetes' form and goes on."""
+"""Invalid input: the server rejects anything clients send in Kubernetes' form and continues."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -38,7 +38,7 @@ def api() -> Iterator[ServerInThread]:
 
 
 def paths(tree: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to every place in a tree."""
+    """The path to every place in a tree."""
     keys = tree if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else ()
     for key in keys:
         yield (*above, key)
@@ -110,5 +110,5 @@ def test_patches(api: ServerInThread, url: str, kind: str, patch: Any) -> None:
 
 @given(TREES)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_ways_to_delete(api: ServerInThread, options: Any) -> None:
+def test_delete_options(api: ServerInThread, options: Any) -> None:
     assert api.delete(f"{PODS}/web?dryRun=All", options).status != 500

@@ -1,4 +1,4 @@
-"""Objects over HTTP: create, read, update, and the refusals in Kubernetes' form."""
+"""Objects over HTTP: create, read, update, and errors in Kubernetes' form."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from bayplan.testing.api_server import PODS, ServerInThread, config_map_tree, po
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-def test_what_the_server_sets(api: ServerInThread) -> None:
+def test_fields_that_the_server_sets(api: ServerInThread) -> None:
     pod = api.make(PODS, pod_tree("web"))
 
     metadata = pod["metadata"]
@@ -80,7 +80,7 @@ def test_generate_name(api: ServerInThread) -> None:
         ),
     ],
 )
-def test_create_refuses(
+def test_create_rejects(
     api: ServerInThread, change: Any, path: str, code: int, reason: str, field: str | None
 ) -> None:
     tree = pod_tree("web")
@@ -128,9 +128,7 @@ def test_create_refuses(
         pytest.param({"containers": "none"}, 400, None, id="text for a list"),
     ],
 )
-def test_pods_that_make_no_sense(
-    api: ServerInThread, spec: Any, code: int, field: str | None
-) -> None:
+def test_invalid_pods(api: ServerInThread, spec: Any, code: int, field: str | None) -> None:
     answer = api.post(PODS, pod_tree("web", **spec))
 
     assert answer.status == code, answer.tree
@@ -138,7 +136,7 @@ def test_pods_that_make_no_sense(
         assert field in [cause["field"] for cause in answer.tree["details"]["causes"]]
 
 
-def test_a_name_is_taken_once(api: ServerInThread) -> None:
+def test_a_duplicate_name_is_rejected(api: ServerInThread) -> None:
     api.make(PODS, pod_tree("web"))
 
     answer = api.post(PODS, pod_tree("web"))
@@ -200,7 +198,7 @@ def test_an_update_that_changes_nothing_keeps_the_version(api: ServerInThread) -
         pytest.param({"name": "b"}, 400, id="another name than the path"),
     ],
 )
-def test_update_refuses(api: ServerInThread, change: Any, code: int) -> None:
+def test_update_rejects(api: ServerInThread, change: Any, code: int) -> None:
     first = api.make(MAPS, config_map_tree("a"))
 
     answer = api.put(f"{MAPS}/a", {**first, "metadata": {**first["metadata"], **change}})
@@ -208,12 +206,12 @@ def test_update_refuses(api: ServerInThread, change: Any, code: int) -> None:
     assert answer.status == code
 
 
-def test_update_of_what_is_not_there(api: ServerInThread) -> None:
+def test_update_of_a_missing_object(api: ServerInThread) -> None:
     assert api.put(f"{MAPS}/none", config_map_tree("none")).status == 404
     assert api.get(f"{MAPS}/none").tree["message"] == 'configmaps "none" not found'
 
 
-def test_spec_and_status_are_written_apart(api: ServerInThread) -> None:
+def test_spec_and_status_are_written_separately(api: ServerInThread) -> None:
     pod = api.make(PODS, pod_tree("web"))
     pod["status"]["phase"] = "Failed"
     pod["metadata"]["labels"] = {"a": "b"}
@@ -239,7 +237,7 @@ def test_spec_and_status_are_written_apart(api: ServerInThread) -> None:
         pytest.param({"tolerations": []}, 422, id="tolerations may not go"),
     ],
 )
-def test_most_of_a_pods_spec_is_fixed(api: ServerInThread, change: Any, code: int) -> None:
+def test_most_of_a_pods_spec_is_immutable(api: ServerInThread, change: Any, code: int) -> None:
     own = [{"key": "gpu", "operator": "Exists"}]
     pod = api.make(PODS, pod_tree("web", tolerations=own))
 
@@ -254,8 +252,8 @@ def test_generation_counts_changes_of_the_spec(api: ServerInThread) -> None:
     assert [t["metadata"]["generation"] for t in (pod, labelled, changed)] == [1, 1, 2]
 
 
-def test_what_is_empty_may_be_left_out_when_an_object_is_written_back(api: ServerInThread) -> None:
-    """As clients with types do, kube-scheduler among them, when they add a finalizer to a claim."""
+def test_empty_fields_may_be_omitted_in_an_update(api: ServerInThread) -> None:
+    """As typed clients do, kube-scheduler among them, when they add a finalizer to a claim."""
     path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
     exactly = {"deviceClassName": "gpu", "selectors": []}
     requests = [{"name": "gpu", "exactly": exactly}]
@@ -272,7 +270,7 @@ def test_what_is_empty_may_be_left_out_when_an_object_is_written_back(api: Serve
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_dry_run_leaves_everything_as_it_is(api: ServerInThread, method: str) -> None:
+def test_dry_run_changes_nothing(api: ServerInThread, method: str) -> None:
     api.make(MAPS, config_map_tree("a", x="1"))
     before = api.get(MAPS).tree
     name = "b" if method == "POST" else "a"
@@ -298,7 +296,7 @@ def test_dry_run_leaves_everything_as_it_is(api: ServerInThread, method: str) ->
         pytest.param("application/vnd.kubernetes.protobuf", b"x", 400, id="malformed protobuf"),
     ],
 )
-def test_bodies_that_cannot_be_read(api: ServerInThread, kind: str, body: bytes, code: int) -> None:
+def test_malformed_bodies(api: ServerInThread, kind: str, body: bytes, code: int) -> None:
     answer = api.request("POST", MAPS, body, kind)
 
     assert answer.status == code
@@ -323,15 +321,13 @@ def test_yaml_is_read_as_json_would_be(api: ServerInThread) -> None:
         pytest.param("GET", "/apis/example.com/v1/things", 404, id="no such group"),
     ],
 )
-def test_requests_that_have_no_meaning(
-    api: ServerInThread, method: str, path: str, code: int
-) -> None:
+def test_invalid_requests(api: ServerInThread, method: str, path: str, code: int) -> None:
     answer = api.request(method, path, {} if method != "GET" else None)
 
     assert (answer.status, answer.tree["kind"]) == (code, "Status")
 
 
-def test_leases_are_made_by_put(api: ServerInThread) -> None:
+def test_leases_are_created_by_put(api: ServerInThread) -> None:
     path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/me"
     lease = {"metadata": {"name": "me"}, "spec": {"holderIdentity": "a"}}
 
@@ -339,7 +335,7 @@ def test_leases_are_made_by_put(api: ServerInThread) -> None:
     assert api.put(path, {**lease, "spec": {"holderIdentity": "b"}}).status == 200
 
 
-def test_events_are_one_thing_in_two_versions(api: ServerInThread) -> None:
+def test_events_are_one_object_in_two_versions(api: ServerInThread) -> None:
     new, old = (
         "/apis/events.k8s.io/v1/namespaces/default/events",
         "/api/v1/namespaces/default/events",
@@ -393,7 +389,7 @@ def test_reviews_are_answered(api: ServerInThread) -> None:
     assert token.tree["status"]["authenticated"] is True
 
 
-def test_a_manifest_with_tolerations_can_be_applied_once_more(api: ServerInThread) -> None:
+def test_a_manifest_with_tolerations_can_be_applied_again(api: ServerInThread) -> None:
     given = [{"key": "gpu", "operator": "Exists"}]
     api.make(PODS, pod_tree("a", tolerations=given))
 

@@ -49,7 +49,7 @@ def test_patch(api: ServerInThread, kind: str, body: Any, expected: dict[str, st
         pytest.param("apply", {"data": {}}, 422, "Invalid", id="apply without a manager"),
     ],
 )
-def test_patch_refuses(api: ServerInThread, kind: str, body: Any, code: int, reason: str) -> None:
+def test_patch_rejects(api: ServerInThread, kind: str, body: Any, code: int, reason: str) -> None:
     api.make(MAPS, config_map_tree("a", x="1"))
 
     answer = api.patch(f"{MAPS}/a", body, kind)
@@ -57,7 +57,7 @@ def test_patch_refuses(api: ServerInThread, kind: str, body: Any, code: int, rea
     assert (answer.status, answer.tree["reason"]) == (code, reason)
 
 
-def test_an_unknown_kind_of_patch(api: ServerInThread) -> None:
+def test_an_unknown_patch_type(api: ServerInThread) -> None:
     api.make(MAPS, config_map_tree("a"))
 
     answer = api.request("PATCH", f"{MAPS}/a", {}, "application/json")
@@ -65,7 +65,7 @@ def test_an_unknown_kind_of_patch(api: ServerInThread) -> None:
     assert (answer.status, answer.tree["reason"]) == (415, "UnsupportedMediaType")
 
 
-def test_apply_makes_and_changes(api: ServerInThread) -> None:
+def test_apply_creates_and_changes(api: ServerInThread) -> None:
     path = f"{MAPS}/a?fieldManager=me"
 
     made = api.patch(path, config_map_tree("a", x="1", y="2"), "apply")

@@ -1,4 +1,4 @@
-"""Pods over HTTP: binding, eviction, and how they are deleted."""
+"""Pods over HTTP: binding, eviction and deletion."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def test_binding_sets_node_and_condition(api: ServerInThread) -> None:
     assert (condition["type"], condition["status"]) == ("PodScheduled", "True")
 
 
-def test_binding_ends_the_nomination(api: ServerInThread) -> None:
+def test_binding_clears_the_nomination(api: ServerInThread) -> None:
     api.make(PODS, pod_tree("web"))
     api.patch(f"{PODS}/web/status", {"status": {"nominatedNodeName": "b"}})
 
@@ -71,7 +71,7 @@ def test_binding_ends_the_nomination(api: ServerInThread) -> None:
         ),
     ],
 )
-def test_binding_refuses(
+def test_binding_rejects(
     api: ServerInThread, spec: Any, binding: Any, code: int, words: str
 ) -> None:
     api.make(PODS, pod_tree("web", **spec))
@@ -82,7 +82,7 @@ def test_binding_refuses(
     assert words in answer.tree["message"]
 
 
-def test_binding_what_is_leaving_or_not_there(api: ServerInThread) -> None:
+def test_binding_a_terminating_or_missing_pod(api: ServerInThread) -> None:
     tree = pod_tree("web")
     tree["metadata"]["finalizers"] = ["example.com/hold"]
     api.make(PODS, tree)
@@ -94,7 +94,7 @@ def test_binding_what_is_leaving_or_not_there(api: ServerInThread) -> None:
     assert api.post(f"{PODS}/none/binding", bind_tree("none", "a")).status == 404
 
 
-def test_the_other_way_to_bind(api: ServerInThread) -> None:
+def test_binding_through_the_bindings_resource(api: ServerInThread) -> None:
     api.make(PODS, pod_tree("web"))
 
     answer = api.post("/api/v1/namespaces/default/bindings", bind_tree("web", "a"))
@@ -113,7 +113,7 @@ def test_a_bound_pod_runs(api: ServerInThread) -> None:
     assert ready["status"] == "True"
 
 
-def test_a_pod_without_node_goes_at_once(api: ServerInThread) -> None:
+def test_a_pod_without_node_is_deleted_at_once(api: ServerInThread) -> None:
     api.make(PODS, pod_tree("web"))
 
     answer = api.delete(f"{PODS}/web")
@@ -174,7 +174,7 @@ def test_deleting_with_preconditions(api: ServerInThread, conditions: Any, code:
     assert answer.status == code
 
 
-def test_a_finished_pod_goes_at_once(api: ServerInThread) -> None:
+def test_a_finished_pod_is_deleted_at_once(api: ServerInThread) -> None:
     bound(api)
     api.patch(f"{PODS}/web/status", {"status": {"phase": "Succeeded"}})
 
@@ -183,7 +183,7 @@ def test_a_finished_pod_goes_at_once(api: ServerInThread) -> None:
     assert api.get(f"{PODS}/web").status == 404
 
 
-def test_pods_end_when_they_say_so(api: ServerInThread) -> None:
+def test_pods_end_after_their_duration(api: ServerInThread) -> None:
     tree = pod_tree("web", nodeName="a", restartPolicy="Never")
     tree["metadata"]["annotations"] = {"bayplan.dev/duration": "10s"}
     api.make("/api/v1/nodes", node_tree("a"))
@@ -244,7 +244,7 @@ def test_eviction_without_budget_deletes(api: ServerInThread) -> None:
     assert reasons["DisruptionTarget"] == "EvictionByEvictionAPI"
 
 
-def test_a_budget_allows_so_many_evictions(api: ServerInThread) -> None:
+def test_a_budget_limits_evictions(api: ServerInThread) -> None:
     labelled(api, "a1", "a2", "a3")
     api.make(BUDGETS, budget(minAvailable=2))
     api.settle()
@@ -278,7 +278,7 @@ def test_disruptions_allowed(api: ServerInThread, spec: Any, allowed: int) -> No
     assert api.get(f"{BUDGETS}/b").tree["status"]["disruptionsAllowed"] == allowed
 
 
-def test_pods_that_wait_may_be_evicted_whatever_the_budget(api: ServerInThread) -> None:
+def test_pending_pods_may_be_evicted_regardless_of_the_budget(api: ServerInThread) -> None:
     tree = pod_tree("web")
     tree["metadata"]["labels"] = {"app": "x"}
     api.make(PODS, tree)
@@ -290,7 +290,7 @@ def test_pods_that_wait_may_be_evicted_whatever_the_budget(api: ServerInThread) 
     assert api.post(f"{PODS}/web/eviction", eviction("other")).status == 400
 
 
-def test_gated_pods_say_so(api: ServerInThread) -> None:
+def test_gated_pods_have_the_condition(api: ServerInThread) -> None:
     pod = api.make(PODS, pod_tree("web", schedulingGates=[{"name": "g"}]))
 
     opened = api.patch(f"{PODS}/web", {"spec": {"schedulingGates": None}})
@@ -303,7 +303,7 @@ def test_gated_pods_say_so(api: ServerInThread) -> None:
 @pytest.mark.parametrize(
     ("resources", "expected"),
     [
-        pytest.param({}, "BestEffort", id="says nothing"),
+        pytest.param({}, "BestEffort", id="no requests and limits"),
         pytest.param({"requests": {"cpu": "1"}}, "Burstable", id="requests something"),
         pytest.param(
             {"limits": {"cpu": "1", "memory": "1Gi"}}, "Guaranteed", id="limits become requests"

@@ -1,4 +1,4 @@
-"""Watches over HTTP: where they begin, what they tell, how they end."""
+"""Watches over HTTP: start, events and end."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def version(api: ServerInThread) -> str:
     return found
 
 
-def test_a_watch_from_a_version_tells_what_came_after(api: ServerInThread) -> None:
+def test_a_watch_from_a_version_has_the_later_events(api: ServerInThread) -> None:
     api.make(MAPS, config_map_tree("a"))
     start = version(api)
     api.make(MAPS, config_map_tree("b"))
@@ -25,7 +25,7 @@ def test_a_watch_from_a_version_tells_what_came_after(api: ServerInThread) -> No
         assert stream.seen(3) == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
 
 
-def test_a_watch_without_version_begins_with_what_is_there(api: ServerInThread) -> None:
+def test_a_watch_without_version_begins_with_the_existing_objects(api: ServerInThread) -> None:
     api.make(MAPS, config_map_tree("a"), config_map_tree("b"))
 
     with api.watch(MAPS) as stream:
@@ -41,7 +41,7 @@ def test_events_hold_whole_objects(api: ServerInThread) -> None:
         assert stream.take(1) == [{"type": "ADDED", "object": made}]
 
 
-def test_an_object_that_went_has_the_version_of_its_going(api: ServerInThread) -> None:
+def test_a_deleted_object_has_the_version_of_its_deletion(api: ServerInThread) -> None:
     api.make(MAPS, config_map_tree("a", x="1"))
     start = version(api)
 
@@ -53,7 +53,7 @@ def test_an_object_that_went_has_the_version_of_its_going(api: ServerInThread) -
     assert gone["data"] == {"x": "1"}
 
 
-def test_selectors_make_objects_come_and_go(api: ServerInThread) -> None:
+def test_selectors_add_and_delete_objects(api: ServerInThread) -> None:
     api.make(MAPS, config_map_tree("a"))
 
     with api.watch(f"{MAPS}?labelSelector=on&resourceVersion={version(api)}") as stream:
@@ -73,7 +73,7 @@ def test_one_object_by_its_name(api: ServerInThread) -> None:
         assert stream.seen(2) == [("ADDED", "b"), ("MODIFIED", "b")]
 
 
-def test_namespaces_are_apart(api: ServerInThread) -> None:
+def test_namespaces_are_separate(api: ServerInThread) -> None:
     with api.watch(MAPS) as stream:
         api.make("/api/v1/namespaces/kube-system/configmaps", config_map_tree("other"))
         api.make(MAPS, config_map_tree("mine"))
@@ -81,7 +81,7 @@ def test_namespaces_are_apart(api: ServerInThread) -> None:
         assert stream.seen(1) == [("ADDED", "mine")]
 
 
-def test_too_old_a_version_is_told_in_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expired_version_is_an_error_event(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "HISTORY", 2)
     with api_server() as api:
         api.make(MAPS, *(config_map_tree(name) for name in "abcde"))
@@ -95,12 +95,12 @@ def test_too_old_a_version_is_told_in_the_stream(monkeypatch: pytest.MonkeyPatch
             assert stream.ends()
 
 
-def test_a_version_of_another_life_makes_the_client_list_again(api: ServerInThread) -> None:
+def test_a_version_from_before_a_restart_makes_the_client_list_again(api: ServerInThread) -> None:
     with api.watch(f"{MAPS}?resourceVersion=987654") as stream:
         assert stream.take(1)[0]["object"]["code"] == 410
 
 
-def test_it_ends_when_its_time_is_over(api: ServerInThread) -> None:
+def test_a_watch_ends_at_its_timeout(api: ServerInThread) -> None:
     with api.watch(f"{MAPS}?timeoutSeconds=1") as stream:
         assert stream.ends()
 
@@ -119,12 +119,12 @@ def test_initial_events_end_with_a_bookmark(api: ServerInThread) -> None:
     assert bookmark["object"]["kind"] == "ConfigMap"
 
 
-def test_initial_events_must_be_asked_for_properly(api: ServerInThread) -> None:
+def test_initial_events_need_resource_version_match(api: ServerInThread) -> None:
     with api.watch(f"{MAPS}?sendInitialEvents=true") as stream:
         assert stream.status == 422
 
 
-def test_a_watch_in_rows(api: ServerInThread) -> None:
+def test_a_watch_as_table(api: ServerInThread) -> None:
     api.make(MAPS, config_map_tree("a"), config_map_tree("b"))
 
     with api.watch(MAPS, Accept="application/json;as=Table;v=v1;g=meta.k8s.io") as stream:
