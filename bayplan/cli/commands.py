@@ -5,13 +5,15 @@ A command's module is imported when the command is used: help, completion and th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
@@ -93,7 +95,7 @@ class CommandApp(typer.Typer):
             | settings
         )
 
-    def command(self, name: str | None = None, **settings: Any) -> Any:
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Function], Function]:
         """Register a command."""
         return super().command(name, **{"cls": PlainCommand, **settings})
 

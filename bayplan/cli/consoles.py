@@ -1,6 +1,6 @@
 """Consoles: standard output and standard error as rich sees them.
 
-Colours come on a terminal only, and not when NO_COLOR is set; rich looks after that.
+rich uses colours on a terminal only, and not when NO_COLOR is set.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def written_to_stdout(console: Console) -> Iterator[None]:
 
 
 def _console(stderr: bool) -> Console:
-    from rich.console import Console  # most of the time of a --help, if it was needed there
+    from rich.console import Console  # a --help does not need it
 
     stream = sys.stderr if stderr else sys.stdout
     free = not stream.isatty() and "COLUMNS" not in os.environ

@@ -1,4 +1,4 @@
-"""Electing: the options of `bayplan run` about the lease, and who competes for it."""
+"""Electing: the options of `bayplan run` about the lease, and the elector they describe."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _times(election: LeaderElection) -> ElectionTimes:
 def make_elector(
     connection: Connection, config: SchedulerConfiguration, clock: Clock
 ) -> LeaderElector:
-    """Who competes for the lease that the configuration names."""
+    """The elector for the lease that the configuration names."""
     from ..cluster.kube.leader import LeaderElector, LeaseLock, make_identity
 
     election = config.leader_election

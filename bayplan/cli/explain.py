@@ -93,7 +93,8 @@ def explain_command(
     A pod with a node is judged as if it were pending. Without -f the cluster is the one that kubectl talks to. Nothing
     is changed.
 
-    SCORE is the total of the plugins' weighted scores, from 0 to 100 times the weight each.
+    In the table of scores, TOTAL is the sum of the plugins' scores, each of them multiplied by its weight (×2), and ★
+    marks the node that wins.
 
     Exit status: 0 when the pod has a node or would get one, 1 when not, 2 when the input is wrong.
 

@@ -1,4 +1,4 @@
-"""Progress: a bar on a terminal for work that takes long enough to wonder about."""
+"""Progress: a bar on a terminal for work that takes more than half a second."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class Recorder:
     async def record(
         self, connection: Connection, told: asyncio.Event, seconds: float | None = None
     ) -> None:
-        """Record until told to end, or for so long; ApiError when the cluster cannot be read."""
+        """Record until `told` is set, or for `seconds`; ApiError when the cluster cannot be read."""
         from ..cluster.kube.following import Follower
 
         loop = asyncio.get_running_loop()

@@ -204,5 +204,5 @@ async def schedule(driver: KubeDriver, elector: LeaderElector | None) -> int:
     driver.lead()
     await driver.unless_it_fails(elector.hold())
     driver.follow()
-    log.error("the lease is lost: ending, so that a new process begins anew")
+    log.error("the lease is lost: exiting, so that a new process starts with fresh state")
     return LOST_LEASE

@@ -121,7 +121,7 @@ async def start_serving(
 
 
 def _page(driver: KubeDriver) -> list[web.RouteDef]:
-    """The live page, for those whom the server lets pass."""
+    """The live page; the server checks who may read it."""
     from ..answers import ClusterView
     from ..web.live import PageSource, anyone, page_routes
 

@@ -45,7 +45,7 @@ class TraceWriter:
         self.is_stdout = stream is sys.stdout
 
     def make_room(self, longest_name: int) -> None:
-        """Leave so much room for names."""
+        """Make the column of names at least this wide."""
         self._width = min(max(self._width, longest_name), WIDEST)
 
     def __call__(self, entry: TraceEntry) -> None:

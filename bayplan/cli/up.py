@@ -230,7 +230,7 @@ def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path | None) 
 
 
 def is_ours(path: Path) -> bool:
-    """Whether nothing is lost when the kubeconfig is written there: there is none, or none but ours."""
+    """Whether the file may be overwritten: it does not exist, or `bayplan up` wrote it."""
     import yaml
 
     from ..cluster.apiserver import make_kubeconfig
