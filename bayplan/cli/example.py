@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -41,13 +42,14 @@ def example(
     """
     texts = {name: read_example(name) for name in FILES}
     _write(folder, texts, force)
-    cluster = f"-f {folder / 'cluster.yaml'} -f {folder / 'workload.yaml'}"
     print(f"Wrote {', '.join(FILES)} to {folder}. Try:")
+    path = {name: shlex.quote(str(folder / name)) for name in FILES}
+    cluster = f"-f {path['cluster.yaml']} -f {path['workload.yaml']}"
     print(f"  bayplan simulate {cluster}")
     print(f"  bayplan explain pod/edge-proxy {cluster}")
     print(f"  bayplan what-if drain worker-a1 {cluster}")
-    print(f"  bayplan simulate {cluster} --plugins {folder / 'prefer_zone.py'} --explain")
-    print(f"  bayplan compare {cluster} --config {folder / 'most-allocated.yaml'}")
+    print(f"  bayplan simulate {cluster} --plugins {path['prefer_zone.py']} --explain")
+    print(f"  bayplan compare {cluster} --config {path['most-allocated.yaml']}")
 
 
 def read_example(name: str) -> str:

@@ -29,7 +29,7 @@ def test_the_files_are_those_of_the_repository(tmp_path: Path) -> None:
 
 def test_the_commands_that_it_names_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    lines = run("example", "demo").stdout.splitlines()
+    lines = run("example", "my demo").stdout.splitlines()
     commands = [line.strip() for line in lines if line.startswith("  ")]
 
     assert len(commands) == 5
