@@ -6,9 +6,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 BASE := $(VENV)/.installed-base
 STAMP := $(VENV)/.installed
-# Modules are compiled when they are first imported: most of what is installed never is.
+# pip compiles on one core and includes the tests of packages, so we compile; where PYTHONDONTWRITEBYTECODE is set,
+# modules that are not compiled here would be compiled at every start.
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --no-compile -c constraints.txt
+COMPILE := $(BIN)/python -m compileall -q -j 0 -x '/(tests|pip|setuptools)/' $(VENV)/lib
 PYTEST_ARGS ?= -n auto --dist loadfile
 CASES ?= $(wildcard ../shared/conformance) tests/conformance/cases
 HISTORIES ?= 2000
@@ -37,11 +39,13 @@ $(BASE): $(VENV)/.python pyproject.toml constraints.txt
 	@$(INSTALL) hatchling
 	@echo "Installing Bayplan and what it needs to run"
 	@$(INSTALL) --no-build-isolation -e .
+	@$(COMPILE) || true
 	@touch $@
 
 $(STAMP): $(BASE)
 	@echo "Installing the extras and the tools for tests"
 	@$(INSTALL) --no-build-isolation -e '.[dev,dra]'
+	@$(COMPILE) || true
 	@touch $@
 
 FORCE:
