@@ -36,9 +36,9 @@ def root(
     context: ContextOption = None,
     namespace: NamespaceOption = None,
 ) -> None:
-    """Ask Kubernetes' scheduling rules about the cluster that kubectl talks to. Nothing is changed there.
+    """Ask Kubernetes' scheduling rules about the cluster that kubectl talks to. Only `run` changes the cluster.
 
-    These options may also stand after the command.
+    The options may also follow the command; -n only where a command takes the name of a pod or workload.
 
     Example: kubectl bayplan explain pod/web-7
     """
