@@ -1,11 +1,16 @@
-# Everything runs in .venv, which is made on first use and again when
-# pyproject.toml or constraints.txt change.
+# Everything runs in .venv. It is made on first use and brought up to date when pyproject.toml or
+# constraints.txt change: `make run` installs what running needs, the other targets the rest on top.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BASE := $(VENV)/.installed-base
 STAMP := $(VENV)/.installed
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# pip compiles on one core and includes the tests of packages, so we compile; where PYTHONDONTWRITEBYTECODE is set,
+# modules that are not compiled here would be compiled at every start.
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --no-compile -c constraints.txt
+COMPILE := $(BIN)/python -m compileall -q -j 0 -x '/(tests|pip|setuptools)/' $(VENV)/lib
 PYTEST_ARGS ?= -n auto --dist loadfile
 CASES ?= $(wildcard ../shared/conformance) tests/conformance/cases
 HISTORIES ?= 2000
@@ -14,23 +19,41 @@ ARGS ?=
 .DEFAULT_GOAL := help
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: help run test test-page lint types unit life e2e conformance counterfactuals bench bench-apiserver format clean
+.PHONY: FORCE help run test test-page lint types unit life e2e conformance counterfactuals bench bench-apiserver format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-$(STAMP): pyproject.toml constraints.txt
+# The environment is made anew when another PYTHON is asked for than the one it was made with.
+$(VENV)/.python: FORCE
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Makefile: PYTHON: expected Python 3.11 or newer; got $(PYTHON) ($$($(PYTHON) --version 2>&1 | head -n 1)). Try: make PYTHON=python3.11" >&2; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@# The build backend is installed first so that it is pinned like everything else.
-	$(PIP) install -c constraints.txt hatchling
-	$(PIP) install -c constraints.txt --no-build-isolation -e '.[dev,dra]'
+	@wanted=$$($(PYTHON) --version); \
+	if ! test -x $(BIN)/python || { test "$(origin PYTHON)" != file && test "$$($(BIN)/python --version)" != "$$wanted"; }; then \
+	  echo "Making an environment in $(VENV) with $$wanted"; \
+	  $(PYTHON) -m venv --clear $(VENV) && touch $@; \
+	elif ! test -e $@; then touch $@; fi
+
+$(BASE): $(VENV)/.python pyproject.toml constraints.txt
+	@echo "Installing the build backend, pinned like everything else"
+	@$(INSTALL) hatchling
+	@echo "Installing Bayplan and what it needs to run"
+	@$(INSTALL) --no-build-isolation -e .
+	@$(COMPILE) || true
 	@touch $@
 
-run: $(STAMP) ## Schedule the example workload on the example cluster
+$(STAMP): $(BASE)
+	@echo "Installing the extras and the tools for tests"
+	@$(INSTALL) --no-build-isolation -e '.[dev,dra]'
+	@$(COMPILE) || true
+	@touch $@
+
+FORCE:
+
+run: $(BASE) ## Schedule the example workload on the example cluster
 	@# simulate ends with 1 when pods stay pending, which the example shows on purpose
 	@$(BIN)/bayplan simulate -f examples/cluster.yaml -f examples/workload.yaml || [ $$? -eq 1 ]
+	@echo "The command is $(BIN)/bayplan. Try: $(BIN)/bayplan --help"
 
 test: lint types unit ## Lint, check types, run the tests
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
-
-from rich.console import Console
+from typing import TYPE_CHECKING, Protocol
 
 from ..api.own_documents import API_VERSION
 from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
 from .options import AnswerForm
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class Answer(Protocol):

@@ -5,33 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from ..errors import InputError
-from ..sim.bench import (
-    GROWTH_NODES,
-    Change,
-    ClockName,
-    EventRun,
-    LoadRun,
-    PodRun,
-    Request,
-    Run,
-    compare,
-    find_growth,
-    read_report,
-    read_suite,
-    run_request,
-    write_file,
-    write_report,
-)
-from ..sim.bench.growth_svg import draw_growth
 from .consoles import stderr_console, stdout_console, written_to_stdout
 from .failures import reports_failures
-from .render_bench import change_table, event_table, growth_table, load_table, pod_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..sim.bench import Change, ClockName, Request, Run
 
 WORSE = 1
 """The exit status when something got slower, or is slower than its file asks for."""
@@ -42,6 +27,8 @@ IDLE_FROM = 0.9
 
 def complete_workload(incomplete: str) -> list[tuple[str, str]]:
     """Workloads for shell completion."""
+    from ..sim.bench import read_suite
+
     known = read_suite(None).summaries.items()
     return [entry for entry in known if entry[0].startswith(incomplete)]
 
@@ -53,7 +40,8 @@ def bench(
         typer.Option(
             "--workload",
             "-w",
-            help="Workload to run, may be repeated; --list names them. Default: all.",
+            metavar="NAME",
+            help="Workload to run; --list names them. May be given several times. Default: all.",
             autocompletion=complete_workload,
         ),
     ] = None,
@@ -62,50 +50,93 @@ def bench(
         typer.Option(
             "--nodes",
             "-n",
+            metavar="NUMBER",
             min=1,
-            help="Number of nodes, may be repeated. Default: the workload's.",
+            help="Number of nodes. May be given several times. Default: the workload's.",
         ),
     ] = None,
     pods: Annotated[
         int | None,
-        typer.Option("--pods", "-p", min=1, help="Number of pods. Default: the workload's."),
+        typer.Option(
+            "--pods",
+            "-p",
+            metavar="NUMBER",
+            min=1,
+            help="Number of pods. Default: the workload's.",
+        ),
     ] = None,
     growth: Annotated[
         bool, typer.Option("--growth", help="Run at 1,000, 5,000 and 15,000 nodes.")
     ] = False,
     repeat: Annotated[
-        int, typer.Option("--repeat", "-r", min=1, help="Run each so often and take the best.")
+        int,
+        typer.Option(
+            "--repeat",
+            "-r",
+            metavar="NUMBER",
+            min=1,
+            help="Run each workload this number of times, and take the best.",
+        ),
     ] = 1,
     cpu: Annotated[
         bool,
-        typer.Option("--cpu", help="Count the time of the processor, for a machine that is busy."),
+        typer.Option(
+            "--cpu", help="Measure CPU time instead of wall-clock time, for a busy machine."
+        ),
     ] = False,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="Take the workloads from this file.")
+        Path | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Take the workloads from this file."),
     ] = None,
-    list_only: Annotated[bool, typer.Option("--list", help="List the workloads and end.")] = False,
+    list_only: Annotated[bool, typer.Option("--list", help="List the workloads and exit.")] = False,
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Also write what was measured to this file.")
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Also write the results to this file."),
     ] = None,
     from_file: Annotated[
         Path | None,
-        typer.Option("--from", help="Run nothing; take what was measured from this file."),
+        typer.Option(
+            "--from", metavar="FILE", help="Run nothing; take the results from this file."
+        ),
     ] = None,
     compare_file: Annotated[
         Path | None,
-        typer.Option("--compare", help="Name what is slower than in this file; then end with 1."),
+        typer.Option(
+            "--compare",
+            metavar="FILE",
+            help="Name what is slower than in this file of results; exit status 1 if something is.",
+        ),
     ] = None,
     threshold: Annotated[
-        float, typer.Option(min=0, help="Percent from which --compare calls it slower.")
+        float,
+        typer.Option(
+            metavar="PERCENT", min=0, help="From how many percent --compare calls a result slower."
+        ),
     ] = 10.0,
     svg_file: Annotated[
-        Path | None, typer.Option("--svg", help="Draw how costs grow with nodes into this file.")
+        Path | None,
+        typer.Option(
+            "--svg", metavar="FILE", help="Draw how the costs grow with the nodes, to this file."
+        ),
     ] = None,
 ) -> None:
-    """Measure pods per second and memory, every node judged for every pod.
+    """Measure pods per second and memory; every node is filtered and scored for every pod.
 
-    Example: bayplan bench --workload basic --nodes 5000 --pods 10000 --json bench.json
+    Exit status: 0, 1 when a result is slower than --compare or the workload's threshold allows, 2 when the input is
+    wrong.
+
+    Example: bayplan bench --workload basic --nodes 5000 --pods 10000
     """
+    from ..sim.bench import (
+        GROWTH_NODES,
+        compare,
+        find_growth,
+        read_report,
+        read_suite,
+        write_file,
+        write_report,
+    )
+
     for option, path in (("--json", json_file), ("--svg", svg_file)):
         _need_folder(option, path)
     if growth and nodes:
@@ -128,6 +159,8 @@ def bench(
     if json_file is not None:
         write_report(json_file, runs)
     if svg_file is not None:
+        from ..sim.bench.growth_svg import draw_growth
+
         write_file(svg_file, draw_growth(find_growth(runs)).encode())
     if _name_worse(runs, changes):
         raise typer.Exit(WORSE)
@@ -139,6 +172,8 @@ def _need_folder(option: str, path: Path | None) -> None:
 
 
 def _run_all(requests: Sequence[Request], repeat: int) -> list[Run]:
+    from ..sim.bench import run_request
+
     console = stderr_console()
     runs: list[Run] = []
     for number, request in enumerate(requests, 1):
@@ -156,6 +191,9 @@ def _said(console: Console, text: str) -> AbstractContextManager[None]:
 
 
 def _print(runs: Sequence[Run], changes: Sequence[Change]) -> None:
+    from ..sim.bench import EventRun, LoadRun, PodRun, find_growth
+    from .render_bench import change_table, event_table, growth_table, load_table, pod_table
+
     console = stdout_console()
     tables = [
         pod_table([run for run in runs if isinstance(run, PodRun)]),
@@ -172,7 +210,9 @@ def _print(runs: Sequence[Run], changes: Sequence[Change]) -> None:
 
 
 def _warn_if_busy(runs: Sequence[Run]) -> None:
-    """Say of which runs the times are too long, because others used the machine."""
+    """Name the runs whose times are too long because other processes used the machine."""
+    from ..sim.bench import PodRun
+
     timed = (run for run in runs if isinstance(run, PodRun) and run.clock == "wall")
     for run in (run for run in timed if run.cpu_share < IDLE_FROM):
         stderr_console().print(
@@ -183,6 +223,8 @@ def _warn_if_busy(runs: Sequence[Run]) -> None:
 
 def _name_worse(runs: Sequence[Run], changes: Sequence[Change]) -> bool:
     """Say on standard error what is worse than it was, or than it should be."""
+    from ..sim.bench import PodRun
+
     console = stderr_console()
     worse = False
     for change in changes:

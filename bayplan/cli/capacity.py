@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from ..answers.capacity import DEFAULT_LIMIT, find_capacity
-from ..answers.pod_kinds import read_pod_kinds
 from .answering import print_answer
 from .options import PENDING, AllOption, AnswerForm, AnswerOption, Question, takes_question
 from .progress import progress_bar
-from .render_capacity import render_capacity
+
+DEFAULT_LIMIT = 100_000
+"""As in `bayplan.answers.capacity`, which is not imported for a --help."""
 
 
 @takes_question
@@ -30,23 +30,29 @@ def capacity(
         list[str] | None,
         typer.Option(
             metavar="NAME|KEY=VALUE",
-            help="Keep to the nodes of this name, or with this label. May be given several times.",
+            help="Use only the node of this name, or the nodes with this label. May be given several times.",
             show_default=False,
         ),
     ] = None,
     limit: Annotated[
-        int, typer.Option(metavar="NUMBER", min=1, help="Stop at so many pods.")
+        int, typer.Option(metavar="NUMBER", min=1, help="Stop at this number of pods.")
     ] = DEFAULT_LIMIT,
     output: AnswerOption = AnswerForm.TABLE,
     everything: AllOption = False,
 ) -> None:
     """Say how many more pods fit, where they go, and what runs out first.
 
-    Copies are placed by the scheduler, one after the other, until one does not fit; they push nobody out. Nothing is
-    changed. Ends with 0, with 1 when not even one fits, with 2 when the input is wrong.
+    The scheduler places copies, one after the other, until one does not fit; they preempt no pods. Without -f the
+    cluster is the one that kubectl talks to. Nothing is changed.
+
+    Exit status: 0, 1 when not even one pod fits, 2 when the input is wrong.
 
     Example: bayplan capacity -f cluster.yaml --pod web.yaml --pod worker.yaml:3
     """
+    from ..answers.capacity import find_capacity
+    from ..answers.pod_kinds import read_pod_kinds
+    from .render_capacity import render_capacity
+
     kinds = read_pod_kinds(pod)
     with progress_bar("placing") as on_pods:
         answer = find_capacity(

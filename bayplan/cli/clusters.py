@@ -1,11 +1,30 @@
-"""Clusters: the options that say which live cluster is meant."""
+"""Clusters: the options that say which live cluster is meant, and what holds when none of them is given."""
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDefaults:
+    """What holds when a command is given no option of its own."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    namespace: str | None = None
+    is_kubectl_plugin: bool = False
+    """Names without a namespace are in that of the kubeconfig's context, as for kubectl."""
+
+
+CLUSTER_DEFAULTS: ContextVar[ClusterDefaults] = ContextVar(
+    "CLUSTER_DEFAULTS",
+    default=ClusterDefaults(),  # noqa: B039  # it is frozen
+)
 
 KubeconfigOption = Annotated[
     Path | None,
@@ -20,7 +39,7 @@ ContextOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Which context of the kubeconfig. Default: its current one.",
+        help="Context of the kubeconfig to use. Default: its current context.",
         show_default=False,
     ),
 ]
@@ -28,7 +47,8 @@ LiveKubeconfigOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Ask about a live cluster, reading only. With -f: as if the files were applied to it.",
+        help="Ask about the cluster of this kubeconfig, reading only. With -f: as if the files were applied to it. "
+        "Default without -f: the cluster that kubectl would talk to.",
         show_default=False,
     ),
 ]
@@ -36,7 +56,34 @@ LiveContextOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Which context of the kubeconfig; without --kubeconfig, of the usual one.",
+        help="Ask about the cluster of this context of the kubeconfig. Default: its current context.",
         show_default=False,
     ),
 ]
+NamespaceOption = Annotated[
+    str | None,
+    typer.Option(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        help="Namespace of what is named without one.",
+        show_default=False,
+    ),
+]
+
+
+def chosen_cluster(kubeconfig: Path | None, context: str | None) -> tuple[Path | None, str | None]:
+    """The kubeconfig and the context that options name; those in front of the command hold for all."""
+    defaults = CLUSTER_DEFAULTS.get()
+    return kubeconfig or defaults.kubeconfig, context or defaults.context
+
+
+def with_namespace(target: str, namespace: str | None) -> str:
+    """`pod/web-7` as `pod/shop/web-7`; targets with a namespace of their own, or of other kinds, as they are."""
+    from ..answers.finding import POD_WORDS, WORKLOAD_WORDS
+
+    kind, *rest = target.split("/")
+    is_namespaced = kind.lower() in POD_WORDS or kind.lower() in WORKLOAD_WORDS
+    if not namespace or not is_namespaced or len(rest) != 1:
+        return target
+    return f"{kind}/{namespace}/{rest[0]}"

@@ -5,29 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..answers.compare import Comparison
-from ..answers.compare import compare as compare_schedulers
-from ..answers.settings import Settings
 from ..errors import InputError
 from .answering import print_answer
 from .clusters import LiveContextOption, LiveKubeconfigOption
-from .config import FeatureGatesOption, PluginFilesOption
+from .config_options import FeatureGatesOption, PluginFilesOption, SeedOption, read_settings
 from .failures import reports_failures
-from .options import (
-    AllOption,
-    AnswerForm,
-    AnswerOption,
-    FilenameOption,
-    SeedOption,
-    read_cluster,
-    read_settings,
-)
+from .options import AllOption, AnswerForm, AnswerOption, FilenameOption, read_cluster
 from .progress import progress_bar
-from .render_compare import render_comparison
+
+if TYPE_CHECKING:
+    from ..answers.compare import Comparison
+    from ..answers.settings import Settings
 
 DEFAULT = "default"
 
@@ -41,8 +33,8 @@ def compare(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="A KubeSchedulerConfiguration or Policy file. May be given several times; with one, it is compared "
-            "with what holds without a file.",
+            help="A KubeSchedulerConfiguration or Policy file. May be given several times; a single one is "
+            "compared with the default configuration.",
             show_default=False,
         ),
     ] = None,
@@ -52,7 +44,9 @@ def compare(
     seeds: Annotated[
         int,
         typer.Option(
-            metavar="NUMBER", min=1, help="Run each so often, with other lots: mean and deviation."
+            metavar="NUMBER",
+            min=1,
+            help="Run each configuration with this number of seeds, and show mean and deviation.",
         ),
     ] = 1,
     output: AnswerOption = AnswerForm.TABLE,
@@ -60,11 +54,17 @@ def compare(
 ) -> None:
     """Place the same pods under several configurations, and show what is better where.
 
-    Spread is the standard deviation of the nodes' utilisation; fragmentation the share of free room that a typical pod
-    cannot use because it lies in pieces. Ends with 0, or with 2 when the input is wrong.
+    Spread is the standard deviation of the nodes' utilisation; fragmentation is the share of free capacity that a
+    typical pod cannot use because no single node has enough of it. Without -f the cluster is the one that kubectl
+    talks to.
 
-    Example: bayplan compare -f cluster.yaml -f workload.yaml --config a.yaml --config b.yaml --seeds 5
+    Exit status: 0, or 2 when the input is wrong.
+
+    Example: bayplan compare -f cluster.yaml --config a.yaml --config b.yaml
     """
+    from ..answers.compare import compare as compare_schedulers
+    from .render_compare import render_comparison
+
     schedulers = _schedulers(config or [], feature_gates, plugins, seed)
     manifests = read_cluster(filename, kubeconfig, context).manifests
     with progress_bar("scheduling") as on_runs:

@@ -6,40 +6,32 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from ..api.own_documents import API_VERSION
-from ..config import (
-    POINT_NAMES,
-    PROVIDERS,
-    ExpandedPlugins,
-    Reading,
-    convert_config,
-    default_config,
-    encode_args,
-    encode_config,
-    extender_order,
-    load_reading,
-    parse_feature_gates,
-    parse_reading,
-    provider_reading,
-    with_ignored_resources,
-)
-from ..config.files import API_VERSION as CURRENT_VERSION
 from ..errors import ConfigError
-from ..scheduler import effective_plugins
+from .commands import CommandApp
+from .config_options import (
+    FeatureGatesOption,
+    PluginFilesOption,
+    ProviderOption,
+    read_configuration,
+    read_file,
+    source_name,
+)
 from .consoles import stderr_console, stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
 from .failures import BAD_INPUT, print_error, reports_failures
-from .render import new_table
 
-STDIN = Path("-")
-app = typer.Typer(
+if TYPE_CHECKING:
+    from ..config import ExpandedPlugins, Reading
+
+app = CommandApp(
     name="config",
     no_args_is_help=True,
-    help="Look at configuration files, check them, and bring old ones up to date.",
+    help="Show configuration files, check them, and convert old ones.",
     epilog="Example: bayplan config show --config scheduler.yaml",
 )
 
@@ -53,41 +45,6 @@ class ConfigOutput(StrEnum):
 
 
 FORMS = ", ".join(ConfigOutput)
-
-
-def complete_providers(incomplete: str) -> list[str]:
-    """The algorithm providers whose names begin like that."""
-    return [name for name in PROVIDERS if name.startswith(incomplete)]
-
-
-FeatureGatesOption = Annotated[
-    str,
-    typer.Option(
-        "--feature-gates",
-        metavar="A=true,B=false",
-        help="Feature gates to switch on or off.",
-        show_default=False,
-    ),
-]
-PluginFilesOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--plugins",
-        metavar="FILE",
-        help="Python file with plugins of your own. May be given several times.",
-        show_default=False,
-    ),
-]
-ProviderOption = Annotated[
-    str | None,
-    typer.Option(
-        "--algorithm-provider",
-        metavar="NAME",
-        help=f"Instead of a file, an algorithm provider of v1.20: {' or '.join(PROVIDERS)}.",
-        autocompletion=complete_providers,
-        show_default=False,
-    ),
-]
 
 
 class Effective(NamedTuple):
@@ -105,7 +62,7 @@ def show(
         typer.Option(
             metavar="FILE",
             help="A KubeSchedulerConfiguration, Policy or ConfigMap; - is standard input. "
-            "Default: what holds without a file.",
+            "Default: the default configuration.",
             allow_dash=True,
             show_default=False,
         ),
@@ -120,7 +77,7 @@ def show(
 ) -> None:
     """Show the effective configuration: every default, and every plugin in order with its weight.
 
-    Ends with 0, or with 2 when the configuration is wrong.
+    Exit status: 0, or 2 when the configuration is wrong.
 
     Example: bayplan config show --config scheduler.yaml -o yaml
     """
@@ -141,8 +98,8 @@ def check(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE...",
-            help="Configurations of any generation; - is standard input.",
+            metavar="FILE",
+            help="Configuration of any version; - is standard input.",
             allow_dash=True,
             show_default=False,
         ),
@@ -152,21 +109,23 @@ def check(
 ) -> None:
     """Name all problems of configuration files, each with its path and what was expected.
 
-    Ends with 0 when all files are good, with 2 when one is not.
+    Exit status: 0 when all files are good, 2 when one is not.
 
     Example: bayplan config check scheduler.yaml old-policy.json
     """
+    from ..config import parse_feature_gates
+
     gates = parse_feature_gates(feature_gates)
     faulty = False
     for path in files:
         try:
-            _expand(path, _read(path, gates), plugins)
+            _expand(path, read_file(path, gates), plugins)
         except ConfigError as error:
             faulty = True
             sys.stdout.flush()
             print_error(str(error))
         else:
-            print(f"{_source(path)}: good")
+            print(f"{source_name(path)}: good")
     if faulty:
         raise typer.Exit(BAD_INPUT)
 
@@ -177,8 +136,8 @@ def convert(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]",
-            help="A configuration of any generation; - is standard input.",
+            metavar="FILE",
+            help="Configuration of any version; - is standard input.",
             allow_dash=True,
             show_default=False,
         ),
@@ -189,11 +148,14 @@ def convert(
 ) -> None:
     """Write a configuration in the current format, kubescheduler.config.k8s.io/v1, as YAML.
 
-    Notes on standard error tell what has no equivalent. Ends with 0, or with 2 when the file is
-    wrong.
+    Notes on standard error name settings without an equivalent.
+
+    Exit status: 0, or 2 when the file is wrong.
 
     Example: bayplan config convert old-policy.json > scheduler.yaml
     """
+    from ..config import convert_config
+
     if file is None and algorithm_provider is None:
         raise ConfigError("expected a FILE or --algorithm-provider; got neither")
     reading, expanded = _effective(file, algorithm_provider, feature_gates, plugins)
@@ -204,6 +166,14 @@ def convert(
 
 def effective_document(effective: Effective) -> dict[str, Any]:
     """The configuration with its defaults, and what each profile makes of it, as plain data."""
+    from ..config import (
+        POINT_NAMES,
+        encode_args,
+        encode_config,
+        extender_order,
+        with_ignored_resources,
+    )
+
     config = with_ignored_resources(effective.reading.config)
     return {
         "apiVersion": API_VERSION,
@@ -235,37 +205,20 @@ def effective_document(effective: Effective) -> dict[str, Any]:
 def _effective(
     config: Path | None, provider: str | None, feature_gates: str, plugins: list[Path] | None
 ) -> Effective:
-    """What a file, a provider or, with neither, the default gives, and the plugins that run."""
+    """The configuration in a file, of a provider or, with neither, the default, and the plugins that run."""
+    from ..config import parse_feature_gates
+
     reading = read_configuration(config, provider, parse_feature_gates(feature_gates))
     return Effective(reading, _expand(config, reading, plugins))
-
-
-def read_configuration(
-    config: Path | None, provider: str | None, gates: dict[str, bool]
-) -> Reading:
-    """What a file, a provider or, with neither, the default gives."""
-    if config is not None and provider is not None:
-        raise ConfigError("expected a file or --algorithm-provider; got both")
-    if provider is not None:
-        return provider_reading(provider, gates)
-    if config is not None:
-        return _read(config, gates)
-    if gates:
-        head = {"apiVersion": CURRENT_VERSION, "kind": "KubeSchedulerConfiguration"}
-        return parse_reading(head, "default", gates)
-    return Reading(default_config(), CURRENT_VERSION)
-
-
-def _read(path: Path, gates: dict[str, bool]) -> Reading:
-    if path == STDIN:
-        return parse_reading(sys.stdin.buffer.read(), _source(path), gates)
-    return load_reading(path, gates)
 
 
 def _expand(
     path: Path | None, reading: Reading, plugins: list[Path] | None
 ) -> tuple[ExpandedPlugins, ...]:
     """The plugins of each profile; an error names the file."""
+    from ..config import with_ignored_resources
+    from ..scheduler import effective_plugins
+
     try:
         with_ignored_resources(reading.config)
         return effective_plugins(reading.config, [str(plugin) for plugin in plugins or ()])
@@ -273,11 +226,7 @@ def _expand(
         if path is None:
             raise
         lines = str(error).splitlines()
-        raise ConfigError("\n".join(f"{_source(path)}: {line}" for line in lines)) from error
-
-
-def _source(path: Path) -> str:
-    return "standard input" if path == STDIN else str(path)
+        raise ConfigError("\n".join(f"{source_name(path)}: {line}" for line in lines)) from error
 
 
 def _print_tables(effective: Effective) -> None:
@@ -299,6 +248,8 @@ def _print_tables(effective: Effective) -> None:
 
 
 def _settings_table(configuration: dict[str, Any]) -> Any:
+    from .render import new_table
+
     table = new_table()
     table.add_column("SETTING")
     table.add_column("VALUE", overflow="fold")
@@ -309,6 +260,8 @@ def _settings_table(configuration: dict[str, Any]) -> Any:
 
 
 def _plugins_table(plugins: dict[str, Any]) -> Any:
+    from .render import new_table
+
     table = new_table()
     for title in ("POINT", "PLUGIN", "WEIGHT"):
         table.add_column(title)
@@ -319,6 +272,8 @@ def _plugins_table(plugins: dict[str, Any]) -> Any:
 
 
 def _args_table(plugin_config: dict[str, Any]) -> Any:
+    from .render import new_table
+
     table = new_table()
     for title in ("PLUGIN", "ARGUMENT", "VALUE"):
         table.add_column(title, overflow="fold")

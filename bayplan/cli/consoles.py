@@ -1,6 +1,6 @@
 """Consoles: standard output and standard error as rich sees them.
 
-Colours come on a terminal only, and not when NO_COLOR is set; rich looks after that.
+rich uses colours on a terminal only, and not when NO_COLOR is set.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
 
 PIPE_WIDTH = 1000
 """Without a terminal nothing is cut to fit."""
@@ -44,6 +46,8 @@ def written_to_stdout(console: Console) -> Iterator[None]:
 
 
 def _console(stderr: bool) -> Console:
+    from rich.console import Console  # a --help does not need it
+
     stream = sys.stderr if stderr else sys.stdout
     free = not stream.isatty() and "COLUMNS" not in os.environ
     return Console(stderr=stderr, highlight=False, width=PIPE_WIDTH if free else None)

@@ -1,20 +1,19 @@
-"""Electing: the options of `bayplan run` about the lease, and who competes for it."""
+"""Electing: the options of `bayplan run` about the lease, and the elector they describe."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec.structs import replace
 
 from ..api.durations import EXPECTED, parse_duration
-from ..config import LeaderElection, SchedulerConfiguration
 from ..errors import InputError
 
 if TYPE_CHECKING:
     from ..clock import Clock
     from ..cluster.kube.connection import Connection
     from ..cluster.kube.leader import ElectionTimes, LeaderElector
+    from ..config import LeaderElection, SchedulerConfiguration
 
 AS_CONFIGURED = "Default: as the configuration says."
 
@@ -42,10 +41,14 @@ LeaderElectOption = Annotated[
     ),
 ]
 LeaseDurationOption = Annotated[str | None, _duration("How long a lease lasts.")]
-RenewDeadlineOption = Annotated[str | None, _duration("How long to try to renew it.")]
-RetryPeriodOption = Annotated[str | None, _duration("How long to wait between tries.")]
-ResourceNameOption = Annotated[str | None, _name("The lease.")]
-ResourceNamespaceOption = Annotated[str | None, _name("The namespace of the lease.")]
+RenewDeadlineOption = Annotated[
+    str | None, _duration("How long the leader tries to renew the lease.")
+]
+RetryPeriodOption = Annotated[
+    str | None, _duration("How long to wait between tries to get or renew the lease.")
+]
+ResourceNameOption = Annotated[str | None, _name("Name of the lease.")]
+ResourceNamespaceOption = Annotated[str | None, _name("Namespace of the lease.")]
 
 
 def with_election(
@@ -55,6 +58,8 @@ def with_election(
 
     `given` are the values of --leader-elect-*, with _ for -; None for those that were not given.
     """
+    from msgspec.structs import replace
+
     changes: dict[str, object] = {} if leader_elect is None else {"leader_elect": leader_elect}
     for name, text in given.items():
         if text is None:
@@ -87,7 +92,7 @@ def _times(election: LeaderElection) -> ElectionTimes:
 def make_elector(
     connection: Connection, config: SchedulerConfiguration, clock: Clock
 ) -> LeaderElector:
-    """Who competes for the lease that the configuration names."""
+    """The elector for the lease that the configuration names."""
     from ..cluster.kube.leader import LeaderElector, LeaseLock, make_identity
 
     election = config.leader_election

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
-from ..answers import NEAREST, ClusterView, PodExplanation, PodRef, Verdict, explain, find_pods
 from ..api.own_documents import API_VERSION
 from ..errors import InputError
-from .clusters import LiveContextOption, LiveKubeconfigOption
-from .config import FeatureGatesOption, PluginFilesOption, ProviderOption
+from .clusters import LiveContextOption, LiveKubeconfigOption, NamespaceOption, with_namespace
+from .config_options import (
+    ConfigOption,
+    FeatureGatesOption,
+    PluginFilesOption,
+    ProviderOption,
+    read_settings,
+)
 from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
 from .failures import reports_failures
-from .options import ConfigOption, FilenameOption, read_cluster, read_settings
-from .render_account import render_account
+from .options import FilenameOption, read_cluster
 
+if TYPE_CHECKING:
+    from ..answers import ClusterView, PodExplanation, PodRef
+
+NEAREST = 5
+"""As in `bayplan.answers`, which is not imported for a --help."""
 NO_NODE = 1
 
 
@@ -48,17 +56,12 @@ def explain_command(
     filename: FilenameOption = None,
     kubeconfig: LiveKubeconfigOption = None,
     context: LiveContextOption = None,
-    namespace: Annotated[
-        str | None,
-        typer.Option(
-            "-n", "--namespace", metavar="NAME", help="Namespace of the pod.", show_default=False
-        ),
-    ] = None,
+    namespace: NamespaceOption = None,
     node: Annotated[
         list[str] | None,
         typer.Option(
             "--node",
-            metavar="NAME",
+            metavar="NODE",
             help="Only this node. May be given several times.",
             show_default=False,
         ),
@@ -72,7 +75,7 @@ def explain_command(
         typer.Option(
             metavar="NUMBER",
             min=0,
-            help="For how many nodes to find out what would have to change.",
+            help="For how many nodes to search for changes that would let the pod run.",
         ),
     ] = NEAREST,
     everything: Annotated[
@@ -83,31 +86,39 @@ def explain_command(
     feature_gates: FeatureGatesOption = "",
     plugins: PluginFilesOption = None,
 ) -> None:
-    """Say why a pod is pending, or why it is where it is: who refuses which node, and who scores it how.
+    """Say why a pod is pending, or why it is where it is: the nodes' refusals and their scores.
 
-    For a pod that fits nowhere it says what would let it run on the nearest nodes, for one that has a
-    node what would let the next best one win. All of that is found by judging the pod again with the
-    changes made. A pod that waits is judged as the scheduler would judge it now, one that has a node as
-    if it waited. Nothing is changed.
+    For a pod that fits nowhere, the answer names changes that would let it run on the nearest nodes; for a pod with a
+    node, changes that would let the second-best node win. Each change is checked by running the plugins again with it.
+    A pod with a node is judged as if it were pending. Without -f the cluster is the one that kubectl talks to. Nothing
+    is changed.
 
-    Ends with 0 when the pod has a node or would get one, 1 when not, 2 when the input is wrong.
+    In the table of scores, TOTAL is the sum of the plugins' scores, each of them multiplied by its weight (×2), and ★
+    marks the node that wins.
+
+    Exit status: 0 when the pod has a node or would get one, 1 when not, 2 when the input is wrong.
 
     Example: bayplan explain pod/web-7 -f cluster.yaml
     """
+    from ..answers import Verdict, explain, find_pods
+
     settings = read_settings(config, algorithm_provider, feature_gates, plugins, seed=None)
-    manifests = read_cluster(filename, kubeconfig, context).manifests
+    reading = read_cluster(filename, kubeconfig, context)
+    manifests = reading.manifests
     view = settings.view_of_manifests(manifests.objects, manifests.place_of)
     nodes = _known_nodes(view, node or [])
-    accounts = [explain(view, found, nodes, nearest) for found in find_pods(view, pod, namespace)]
+    kind_and_name = pod if "/" in pod else f"pod/{pod}"
+    target = pod if namespace else with_namespace(kind_and_name, reading.namespace)
+    accounts = [
+        explain(view, found, nodes, nearest) for found in find_pods(view, target, namespace)
+    ]
     for account in accounts:
         if nodes:
             account.keep_nodes(nodes)
     _print(accounts, output, everything)
-    if any(a.verdict in WITHOUT_NODE for a in accounts):
+    without_node = {Verdict.UNSCHEDULABLE, Verdict.GATED, Verdict.ERROR}
+    if any(account.verdict in without_node for account in accounts):
         raise typer.Exit(NO_NODE)
-
-
-WITHOUT_NODE = frozenset({Verdict.UNSCHEDULABLE, Verdict.GATED, Verdict.ERROR})
 
 
 def _known_nodes(view: ClusterView, names: Sequence[str]) -> list[str]:
@@ -130,6 +141,8 @@ def _print(accounts: Sequence[PodExplanation], output: ExplainOutput, everything
         show = print_json_document if is_json else print_yaml_document
         show(documents[0] if len(documents) == 1 else document)
         return
+    from .render_account import render_account
+
     console = stdout_console()
     wide = output is ExplainOutput.WIDE
     with written_to_stdout(console):
@@ -140,7 +153,7 @@ def _print(accounts: Sequence[PodExplanation], output: ExplainOutput, everything
 
 
 def _alike(accounts: Sequence[PodExplanation]) -> list[tuple[PodExplanation, list[PodRef]]]:
-    """The accounts that differ, each with the other pods of which the same holds."""
+    """The accounts that differ, each with the other pods that have the same."""
     known: dict[bytes, tuple[PodExplanation, list[PodRef]]] = {}
     for account in accounts:
         key = _gist(account)
@@ -152,11 +165,14 @@ def _alike(accounts: Sequence[PodExplanation]) -> list[tuple[PodExplanation, lis
 
 
 def _gist(account: PodExplanation) -> bytes:
-    """What is said, whichever pod it is said of; changes name the pod, so their words stand for them."""
+    """The explanation without the pod's name; changes name the pod, so they are represented by their goals."""
+    import msgspec
+
+    from ..answers import PodRef
+
     ways = account.runner_up.ways if account.runner_up is not None else []
     words = [[one.node, [step.goal for step in one.steps]] for one in account.counterfactuals]
-    bare = msgspec.structs.replace(account, pod=NOBODY, counterfactuals=[], runner_up=None)
+    bare = msgspec.structs.replace(
+        account, pod=PodRef(namespace="", name=""), counterfactuals=[], runner_up=None
+    )
     return msgspec.msgpack.encode([bare, words, [way.goal for way in ways]])
-
-
-NOBODY = PodRef(namespace="", name="")

@@ -1,19 +1,22 @@
-"""Html: the page about a run, for those who asked for one."""
+"""Html: the page about a run, if one was asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..answers import ClusterView
-from ..answers.settings import Settings
-from ..sim import Simulation, SimulationReport
 from .targets import WholeFile, whole_target
+
+if TYPE_CHECKING:
+    from ..answers import ClusterView
+    from ..answers.settings import Settings
+    from ..sim import Simulation, SimulationReport
 
 
 class NoPage:
-    """Nobody asked: nothing is followed and nothing written."""
+    """No page was asked for: nothing is followed and nothing written."""
 
     def follow(self, simulation: Simulation, settings: Settings) -> None:
         """The run, of a scheduler with these settings, is about to begin."""
@@ -29,7 +32,7 @@ class Page(NoPage):
         self._file = file
 
     def follow(self, simulation: Simulation, settings: Settings) -> None:
-        from ..web import History  # whoever wants no page need not wait for it
+        from ..web import History
 
         self._history = History(simulation.clock)
         self._history.scheduler = simulation.scheduler

@@ -6,12 +6,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ..observe import SchedulerMetrics
 from .targets import STDOUT, whole_target
 
-WriteMetrics: TypeAlias = Callable[[SchedulerMetrics], None]
+if TYPE_CHECKING:
+    from ..observe import SchedulerMetrics
+
+WriteMetrics: TypeAlias = "Callable[[SchedulerMetrics], None]"
 
 
 @contextmanager

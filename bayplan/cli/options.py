@@ -1,4 +1,4 @@
-"""Options: what every command takes that asks a scheduler about manifests.
+"""Options: what every command takes that asks a scheduler about a cluster.
 
 A command that is wrapped in `takes_question` gets these options, and is called with what they come to.
 """
@@ -7,26 +7,33 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
 
 import typer
 
-from ..answers.settings import Settings
-from ..api.pod import Pod
-from ..cluster.live import read_live
-from ..config import parse_feature_gates
 from ..errors import InputError
-from ..sim import Manifests, lay_over, manifests_of, read_manifests
-from .clusters import LiveContextOption, LiveKubeconfigOption
-from .config import FeatureGatesOption, PluginFilesOption, ProviderOption, read_configuration
+from .clusters import CLUSTER_DEFAULTS, LiveContextOption, LiveKubeconfigOption, chosen_cluster
+from .config_options import (
+    ConfigOption,
+    FeatureGatesOption,
+    PluginFilesOption,
+    ProviderOption,
+    SeedOption,
+    read_settings,
+)
 from .consoles import stderr_console
 from .failures import reports_failures
 from .progress import progress_bar
+
+if TYPE_CHECKING:
+    from ..answers.settings import Settings
+    from ..api.pod import Pod
+    from ..cluster.live import LiveObjects
+    from ..sim import Manifests
 
 PENDING = 1
 """The exit status when pods wait."""
@@ -39,22 +46,8 @@ FilenameOption = Annotated[
         help="File or folder with manifests, YAML or JSON, also gzipped; - is standard input. "
         "May be given several times.",
         allow_dash=True,
-        metavar="PATH",
-        show_default=False,
-    ),
-]
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option(
         metavar="FILE",
-        help="A KubeSchedulerConfiguration or Policy file of any generation.",
         show_default=False,
-    ),
-]
-SeedOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="NUMBER", help="Draws lots between equally good nodes.", show_default=False
     ),
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="Show all pods and nodes, however many.")]
@@ -85,6 +78,8 @@ class Question:
     settings: Settings
     sources: Sequence[str] = ()
     """Where the cluster was read."""
+    namespace: str | None = None
+    """Where names without a namespace are to be found; None: anywhere."""
 
 
 Own = ParamSpec("Own")
@@ -116,20 +111,7 @@ def read_question(
     """Read everything that the options name."""
     settings = read_settings(config, algorithm_provider, feature_gates, plugins, seed)
     reading = read_cluster(filename, kubeconfig, context)
-    return Question(reading.manifests, settings, reading.sources)
-
-
-def read_settings(
-    config: Path | None,
-    algorithm_provider: str | None,
-    feature_gates: str,
-    plugins: Sequence[Path] | None,
-    seed: int | None,
-) -> Settings:
-    """The scheduler that the options describe."""
-    gates = parse_feature_gates(feature_gates)
-    reading = read_configuration(config, algorithm_provider, gates)
-    return Settings(reading.config, gates, tuple(str(path) for path in plugins or ()), seed)
+    return Question(reading.manifests, settings, reading.sources, reading.namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +120,8 @@ class ClusterReading:
 
     manifests: Manifests
     sources: Sequence[str]
+    namespace: str | None = None
+    """Where names without a namespace are to be found; None: anywhere."""
 
 
 def read_cluster(
@@ -145,24 +129,44 @@ def read_cluster(
 ) -> ClusterReading:
     """The objects in files, of a live cluster, or of one to which the files are applied.
 
-    Shows a bar while they are read, and a note about those that are of no use.
+    Without files and options the cluster is the one that kubectl would talk to. Shows a bar while objects are read;
+    notes on standard error say which cluster was asked, and which objects are not used.
     """
-    is_live = kubeconfig is not None or context is not None
-    if not paths and not is_live:
-        wanted = "manifests (-f PATH) or a live cluster (--kubeconfig FILE or --context NAME)"
-        raise InputError(f"expected {wanted}; got neither")
+    from ..sim import Manifests, lay_over, manifests_of
+
+    kubeconfig, context = chosen_cluster(kubeconfig, context)
+    is_live = kubeconfig is not None or context is not None or not paths
     files = _read_files(paths) if paths else Manifests()
     sources = [str(path) for path in paths or ()]
     if not is_live:
-        return ClusterReading(files, sources)
-    with progress_bar("reading the cluster") as on_kind:
-        live = read_live(kubeconfig, context, on_kind=on_kind)
+        return ClusterReading(files, sources, CLUSTER_DEFAULTS.get().namespace)
+    live = _read_live(kubeconfig, context)
     manifests, present = lay_over(manifests_of(live.objects, live.server), files)
     _note_present(present)
-    return ClusterReading(manifests, [live.server, *sources])
+    return ClusterReading(manifests, [live.server, *sources], _default_namespace(live))
+
+
+def _read_live(kubeconfig: Path | None, context: str | None) -> LiveObjects:
+    from ..cluster.live import is_cluster_configured, read_live
+
+    if kubeconfig is None and not is_cluster_configured():
+        known = "--kubeconfig FILE, KUBECONFIG or ~/.kube/config"
+        raise InputError(f"expected manifests (-f FILE) or a cluster ({known}); got neither")
+    with progress_bar("reading the cluster") as on_kind:
+        live = read_live(kubeconfig, context, on_kind=on_kind)
+    name = f"context {live.context}" if live.context else "service account"
+    _note(f"asked the cluster at {live.server} ({name})")
+    return live
+
+
+def _default_namespace(live: LiveObjects) -> str | None:
+    defaults = CLUSTER_DEFAULTS.get()
+    return defaults.namespace or (live.namespace if defaults.is_kubectl_plugin else None)
 
 
 def _read_files(paths: Sequence[Path]) -> Manifests:
+    from ..sim import read_manifests
+
     with progress_bar("reading") as on_bytes:
         manifests = read_manifests(paths, on_bytes)
     _note_unused(manifests.unused)
@@ -178,16 +182,16 @@ SHARED = {parameter.name: parameter for parameter in _parameters(read_question)}
 
 
 def _show_options(command: Callable[..., None], parameters: list[inspect.Parameter]) -> None:
-    """Let `command` look as if it had these parameters, for whoever makes options of them."""
+    """Give `command` the signature with these parameters, of which typer makes options."""
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in parameters}
 
 
-def _note_unused(unused: Counter[str]) -> None:
-    """Say on standard error which objects were of no use."""
+def _note_unused(unused: Mapping[str, int]) -> None:
+    """Say on standard error which objects were not used."""
     if unused:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(unused.items()))
-        total = unused.total()
+        total = sum(unused.values())
         objects = "1 object has" if total == 1 else f"{total:,} objects have"
         _note(f"{objects} no bearing on scheduling: {kinds}")
 

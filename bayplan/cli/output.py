@@ -5,17 +5,25 @@ The shape of JSON and YAML is that of `bayplan.sim.documents`.
 
 from __future__ import annotations
 
-from ..sim import SimulationReport, to_document
+from typing import TYPE_CHECKING
+
 from .documents import print_json_document, print_yaml_document
+
+if TYPE_CHECKING:
+    from ..sim import SimulationReport
 
 
 def print_json(report: SimulationReport) -> None:
     """Print the report as JSON."""
+    from ..sim import to_document
+
     print_json_document(to_document(report))
 
 
 def print_yaml(report: SimulationReport) -> None:
     """Print the report as YAML."""
+    from ..sim import to_document
+
     print_yaml_document(to_document(report))
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
 from ..api.own_documents import API_VERSION
-from ..scheduler import PluginDescription, describe_plugins
 from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
 from .failures import reports_failures
-from .render import new_table
+
+if TYPE_CHECKING:
+    from ..scheduler import PluginDescription
 
 
 class PluginsOutput(StrEnum):
@@ -48,13 +48,15 @@ def plugins(
         ),
     ] = None,
 ) -> None:
-    """List every plugin: extension points, arguments with defaults, and where it comes from.
+    """List every plugin: extension points, arguments with defaults, and its origin.
 
-    Plugins of installed packages are among them. A plugin without DEFAULT runs only where a
-    configuration enables it.
+    Plugins of installed packages are listed, too. A plugin without "yes" under DEFAULT runs only if a configuration
+    enables it. WEIGHT is empty for plugins that do not score.
 
     Example: bayplan plugins -o wide
     """
+    from ..scheduler import describe_plugins
+
     described = describe_plugins([str(path) for path in plugin_files or ()])
     match output:
         case PluginsOutput.JSON:
@@ -87,6 +89,10 @@ def _document(described: tuple[PluginDescription, ...]) -> dict[str, Any]:
 
 
 def _print_table(described: tuple[PluginDescription, ...], *, wide: bool) -> None:
+    import msgspec
+
+    from .render import new_table
+
     console = stdout_console()
     table = new_table()
     for title in ("NAME", "DEFAULT", "WEIGHT", "EXTENSION POINTS", "FROM"):

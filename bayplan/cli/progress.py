@@ -1,14 +1,16 @@
-"""Progress: a bar on a terminal for work that takes long enough to wonder about."""
+"""Progress: a bar on a terminal for work that takes more than half a second."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from typing import TYPE_CHECKING
 
 from .consoles import stderr_console
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 PATIENCE_S = 0.5
 INTERVAL_S = 0.1
@@ -29,13 +31,23 @@ class ProgressBar:
             return
         self._due = now + INTERVAL_S
         if self._bar is None:
-            columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-            self._bar = Progress(
-                *columns, TimeRemainingColumn(), console=self._console, transient=True
-            )
-            self._task = self._bar.add_task(self._label, total=total)
-            self._bar.start()
+            self._bar, self._task = self._show(total)
         self._bar.update(self._task, completed=done, total=total)
+
+    def _show(self, total: int) -> tuple[Progress, TaskID]:
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+        bar = Progress(*columns, TimeRemainingColumn(), console=self._console, transient=True)
+        task = bar.add_task(self._label, total=total)
+        bar.start()
+        return bar, task
 
     def close(self) -> None:
         """Take the bar off the screen."""

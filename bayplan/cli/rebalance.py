@@ -6,30 +6,40 @@ from typing import Annotated
 
 import typer
 
-from ..answers.rebalance import Objective, plan_rebalance
-from ..answers.rebalance.planning import DEFAULT_MOVES
+from ..errors import InputError
 from .answering import print_answer
 from .options import AllOption, AnswerForm, AnswerOption, Question, takes_question
 from .progress import progress_bar
-from .render_rebalance import render_plan
 
-OBJECTIVES = ", ".join(Objective)
+OBJECTIVES = ("spread", "pack", "cost", "constraints")
+DEFAULT_MOVES = 20
+"""As in `bayplan.answers.rebalance`, which is not imported for a --help."""
+
+
+def complete_objective(incomplete: str) -> list[str]:
+    """The objectives whose names begin like that."""
+    return [name for name in OBJECTIVES if name.startswith(incomplete)]
 
 
 @takes_question
 def rebalance(
     question: Question,
     objective: Annotated[
-        Objective, typer.Option(metavar="WHAT", help=f"What is to become better: {OBJECTIVES}.")
-    ] = Objective.SPREAD,
+        str,
+        typer.Option(
+            metavar="OBJECTIVE",
+            help=f"What to improve: {', '.join(OBJECTIVES)}.",
+            autocompletion=complete_objective,
+        ),
+    ] = OBJECTIVES[0],
     max_moves: Annotated[
-        int, typer.Option(metavar="NUMBER", min=1, help="At most so many moves.")
+        int, typer.Option(metavar="NUMBER", min=1, help="Plan at most this number of moves.")
     ] = DEFAULT_MOVES,
     by_eviction: Annotated[
         bool,
         typer.Option(
             "--by-eviction",
-            help="Only moves that evicting the pod brings about: the scheduler is sure to choose that node.",
+            help="Only moves that an eviction leads to: the scheduler will choose that node for the new pod.",
         ),
     ] = False,
     output: AnswerOption = AnswerForm.TABLE,
@@ -37,19 +47,24 @@ def rebalance(
 ) -> None:
     """Plan moves of pods that improve the cluster most, and print the plan; nothing is moved.
 
-    spread evens out the nodes' use of cpu and memory, pack empties nodes, cost empties those that cost most,
-    constraints moves pods whose nodes would refuse them today. Each landing place is checked by the filters, as if the
-    pod was deleted and came anew; disruption budgets are kept. Daemons, static and critical pods, pods without an owner
-    and pods with device claims stay.
+    spread evens out the nodes' use of cpu and memory, pack empties nodes, cost empties the nodes that cost most,
+    constraints moves pods whose nodes would refuse them today. The filters check each target node as if the pod were
+    deleted and created again; disruption budgets are kept. Pods of DaemonSets, static and critical pods, pods without
+    an owner and pods with device claims are not moved. Without -f the cluster is the one that kubectl talks to.
 
-    Ends with 0, or with 2 when the input is wrong.
+    Exit status: 0, or 2 when the input is wrong.
 
     Example: bayplan rebalance -f cluster.yaml --objective pack --max-moves 10
     """
+    from ..answers.rebalance import Objective, plan_rebalance
+    from .render_rebalance import render_plan
+
+    if objective not in OBJECTIVES:
+        raise InputError(f'--objective: expected {", ".join(OBJECTIVES)}; got "{objective}"')
     with progress_bar("planning") as on_moves:
         plan = plan_rebalance(
             question.manifests.objects,
-            objective,
+            Objective(objective),
             question.settings,
             max_moves=max_moves,
             by_eviction=by_eviction,

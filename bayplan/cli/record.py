@@ -12,22 +12,18 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..api.clipping import KEPT_ANNOTATIONS, clipped_tree
 from ..api.durations import EXPECTED, parse_duration
 from ..clock import Clock, SystemClock
-from ..cluster.live import connected, need_packages
 from ..errors import InputError
-from ..observe.logs import set_up_logging
-from ..sim.recording import ADDED, DELETED, RecordingWriter
-from .clusters import ContextOption, KubeconfigOption
+from .clusters import ContextOption, KubeconfigOption, chosen_cluster
 from .consoles import stderr_console
 from .failures import reports_failures
-from .render import count
 from .snapshot import AnnotationsOption
 
 if TYPE_CHECKING:
     from ..cluster.kube.connection import Connection
     from ..cluster.kube.reflector import Batch
+    from ..sim.recording import RecordingWriter
 
 FLUSH_S = 1.0
 """How much is lost at most when the recording is killed."""
@@ -57,13 +53,19 @@ def record(
     ] = None,
     annotation: AnnotationsOption = None,
 ) -> None:
-    """Write down what a live cluster looks like, and then whatever happens in it, with the time.
+    """Record the objects of a live cluster, and then each change with its time.
 
-    Reads only, and keeps what bears on placement and nothing else, as `bayplan snapshot` does. The file is JSON lines,
-    gzipped. When the cluster cannot be reached for a while, what changed meanwhile is recorded when it is back.
+    Reads only, and leaves out the same fields as `bayplan snapshot`. The file is JSON lines, gzipped. When the cluster
+    cannot be reached for a while, what changed meanwhile is recorded when it is back.
 
-    Example: bayplan record --for 1h > run.jsonl.gz && bayplan replay run.jsonl.gz
+    Example: bayplan record --for 1h > run.jsonl.gz
     """
+    from ..api.clipping import KEPT_ANNOTATIONS
+    from ..cluster.live import connected, need_packages
+    from ..observe.logs import set_up_logging
+    from .render import count
+
+    kubeconfig, context = chosen_cluster(kubeconfig, context)
     need_packages()
     seconds = _parse_duration(duration)
     set_up_logging()
@@ -115,7 +117,7 @@ class Recorder:
     async def record(
         self, connection: Connection, told: asyncio.Event, seconds: float | None = None
     ) -> None:
-        """Record until told to end, or for so long; ApiError when the cluster cannot be read."""
+        """Record until `told` is set, or for `seconds`; ApiError when the cluster cannot be read."""
         from ..cluster.kube.following import Follower
 
         loop = asyncio.get_running_loop()
@@ -148,6 +150,8 @@ class Recorder:
 
     def take(self, batch: Batch) -> None:
         """Something was read."""
+        from ..sim.recording import DELETED
+
         at_s = self._clock.monotonic() - self._started_s
         for type, obj in batch:
             if self._writer is not None:
@@ -160,6 +164,10 @@ class Recorder:
 
     def _begin(self) -> None:
         """All that is there is known: write it down."""
+        from ..api.clipping import clipped_tree
+        from ..sim.recording import ADDED, RecordingWriter
+        from .render import count
+
         self._started_s = self._clock.monotonic()
         self._writer = RecordingWriter(self._open_stream(), self._clock.now())
         for obj in self._present.values():
@@ -172,6 +180,8 @@ class Recorder:
 
     def _write(self) -> None:
         """Write down what was noted. Not when it is read: a full disk must not look like a lost connection."""
+        from ..api.clipping import clipped_tree
+
         assert self._writer is not None
         noted, self._noted = self._noted, []
         for at_s, type, obj in noted:

@@ -138,7 +138,7 @@ def _margin(choice: Choice) -> str:
 
 
 def _refused_table(groups: list[RefusedNodes], everything: bool) -> Table:
-    """Who refuses which nodes; a node that several refuse has a line for each of them."""
+    """Which plugins refuse which nodes; a node that several refuse has a line for each of them."""
     table = new_table()
     table.add_column("REFUSED", justify="right")
     for heading in ("BY", "REASON", "NODES"):

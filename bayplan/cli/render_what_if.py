@@ -1,4 +1,4 @@
-"""Render what-if: who moves where, who waits and why, who is pushed out, which budgets are overdrawn."""
+"""Render what-if: which pods move, wait or are preempted, and why, and which budgets are exceeded."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def render_what_if(console: Console, answer: WhatIf, everything: bool = False) -
 
 
 def summary(answer: WhatIf) -> Text:
-    """`5 moved, 1 placed, 2 wait that did not before; pending 3 → 4`."""
+    """`5 moved, 1 placed, 2 newly pending; pending 3 → 4`."""
     said = answer.summary()
     parts = [
         f"{said[name]:,} {text}"
         for name, text in (
             ("moved", "moved"),
-            ("madeAnew", "made anew where they were"),
+            ("madeAnew", "created again on the same node"),
             ("placed", "placed"),
-            ("newlyPending", "wait that did not before"),
+            ("newlyPending", "newly pending"),
             ("lost", "lost"),
             ("deleted", "deleted"),
             ("preempted", "preempted"),
@@ -91,7 +91,7 @@ def _budget_table(answer: WhatIf) -> Table:
 
 
 def _render_search(console: Console, search: NodeSearch) -> None:
-    """Print how many nodes it takes, and whom none can help."""
+    """Print how many nodes it takes, and which pods fit on none of them."""
     if search.nodes is None:
         text, style = f"no number of nodes like {search.like} helps", "bold yellow"
     elif search.nodes == 0:

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from ..cluster.live import need_packages
-from ..config import SchedulerConfiguration, parse_feature_gates
-from ..observe.logs import set_up_logging
-from .config import FeatureGatesOption, PluginFilesOption, read_configuration
+from .clusters import ContextOption, chosen_cluster
+from .config_options import (
+    ConfigOption,
+    FeatureGatesOption,
+    PluginFilesOption,
+    read_configuration,
+)
 from .electing import (
     LeaderElectOption,
     LeaseDurationOption,
@@ -41,6 +44,7 @@ from .serving import (
 
 if TYPE_CHECKING:
     from ..cluster.kube.leader import LeaderElector
+    from ..config import SchedulerConfiguration
     from ..scheduler.kube_driver import DriverOptions, KubeDriver
     from ..web.server import WebServer
 
@@ -60,22 +64,8 @@ def run(
             show_default=False,
         ),
     ] = None,
-    context: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Which context of the kubeconfig. Default: its current one.",
-            show_default=False,
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="A KubeSchedulerConfiguration or Policy file of any generation.",
-            show_default=False,
-        ),
-    ] = None,
+    context: ContextOption = None,
+    config: ConfigOption = None,
     plugins: PluginFilesOption = None,
     feature_gates: FeatureGatesOption = "",
     leader_elect: LeaderElectOption = None,
@@ -95,21 +85,27 @@ def run(
             "-v",
             "--verbose",
             count=True,
-            help="Log more; twice for everything.",
+            help="Log more; -vv logs everything.",
             show_default=False,
         ),
     ] = 0,
 ) -> None:
     """Schedule the pods of a real cluster, as its default scheduler or beside it.
 
-    Takes care of the pods whose spec.schedulerName is that of a profile. SIGTERM and Ctrl-C end it when what is
-    under way is done. Ends with 0 then, with 1 when the lease was lost, with 2 when the input is wrong or the API
-    server cannot be reached or does not allow what is needed.
+    Schedules the pods whose spec.schedulerName is that of a profile. On SIGTERM or Ctrl-C it finishes the bindings
+    under way and exits.
+
+    Exit status: 0 then, 1 when the lease was lost, 2 when the input is wrong or the API server cannot be reached or
+    does not allow what is needed.
 
     Example: bayplan run --kubeconfig ~/.kube/config --config scheduler.yaml
     """
+    from ..cluster.live import need_packages
+
     need_packages()
     from ..cluster.kube.patience import make_loop
+    from ..config import parse_feature_gates
+    from ..observe.logs import set_up_logging
     from ..scheduler.kube_driver import DriverOptions
 
     set_up_logging(verbose + 1)
@@ -131,6 +127,7 @@ def run(
         resource_namespace=leader_elect_resource_namespace,
     )
     options = DriverOptions(plugins=[str(path) for path in plugins or ()], feature_gates=gates)
+    kubeconfig, context = chosen_cluster(kubeconfig, context)
     source = kubeconfig or settings.client_connection.kubeconfig or None
     place = ClusterPlace(source, context)
     with asyncio.Runner(loop_factory=make_loop) as runner:
@@ -207,5 +204,5 @@ async def schedule(driver: KubeDriver, elector: LeaderElector | None) -> int:
     driver.lead()
     await driver.unless_it_fails(elector.hold())
     driver.follow()
-    log.error("the lease is lost: ending, so that a new process begins anew")
+    log.error("the lease is lost: exiting, so that a new process starts with fresh state")
     return LOST_LEASE

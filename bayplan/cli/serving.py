@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..config import encode_config
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -32,8 +31,8 @@ BindAddressOption = Annotated[
     str,
     typer.Option(
         metavar="ADDRESS",
-        help="Where probes, metrics, the configuration and the page are served. Beyond the loopback, "
-        "tokens are asked for and checked with the API server.",
+        help="Address that serves probes, metrics, the configuration and the page. Except on the loopback, "
+        "clients need a token, which the API server checks.",
     ),
 ]
 SecurePortOption = Annotated[
@@ -44,7 +43,7 @@ CertFileOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Certificate for HTTPS, PEM. Default: one made on the spot.",
+        help="Certificate for HTTPS, PEM. Default: a new self-signed one.",
         show_default=False,
     ),
 ]
@@ -56,7 +55,7 @@ AllowPathsOption = Annotated[
     str,
     typer.Option(
         metavar="PATHS",
-        help="Paths that need no token, separated by commas; a * at the end stands for the rest.",
+        help="Paths that need no token, separated by commas; a * at the end matches the rest.",
     ),
 ]
 
@@ -122,7 +121,7 @@ async def start_serving(
 
 
 def _page(driver: KubeDriver) -> list[web.RouteDef]:
-    """The live page, for those whom the server lets pass."""
+    """The live page; the server checks who may read it."""
     from ..answers import ClusterView
     from ..web.live import PageSource, anyone, page_routes
 
@@ -151,6 +150,7 @@ def _page(driver: KubeDriver) -> list[web.RouteDef]:
 def _routes(
     driver: KubeDriver, elector: LeaderElector | None, is_ending: Callable[[], bool]
 ) -> list[web.RouteDef]:
+    from ..config import encode_config
     from ..web.health import HealthCheck, named_check
     from ..web.scheduler_routes import scheduler_routes
 

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from ..api.durations import EXPECTED, parse_duration
 from ..errors import InputError
-from ..sim import Simulation, SimulationReport
+from .commands import CommandApp, PlainCommand
 from .consoles import stdout_console, written_to_stdout
 from .html import html_to
 from .metrics import metrics_to
 from .options import PENDING, AllOption, Question, takes_question
 from .output import print_json, print_names, print_yaml
 from .progress import progress_bar
-from .render import render_report
-from .render_explain import render_explanations
 from .targets import STDOUT
 from .trace import TraceWriter, trace_to
+
+if TYPE_CHECKING:
+    from ..sim import Simulation, SimulationReport
+
+app = CommandApp()
 
 
 class Output(StrEnum):
@@ -37,7 +39,7 @@ class Output(StrEnum):
 FORMS = ", ".join(Output)
 
 
-class SimulateCommand(TyperCommand):
+class SimulateCommand(PlainCommand):
     """Lets `--trace` stand alone: then the trace goes to standard output."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -50,6 +52,7 @@ class SimulateCommand(TyperCommand):
         return super().parse_args(ctx, spelled)
 
 
+@app.command(cls=SimulateCommand)
 @takes_question
 def simulate(
     question: Question,
@@ -58,15 +61,14 @@ def simulate(
         typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
     ] = Output.TABLE,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show for each pod what every plugin said.")
+        bool, typer.Option("--explain", help="Show for each pod what every plugin answered.")
     ] = False,
     everything: AllOption = False,
     until: Annotated[
         str | None,
         typer.Option(
             metavar="DURATION",
-            help="Stop when so much time has passed in the cluster, such as 90s or 2h. "
-            "Default: when nothing changes any more.",
+            help="Stop after this time in the cluster, such as 90s or 2h. Default: when nothing changes any more.",
             show_default=False,
         ),
     ] = None,
@@ -74,7 +76,7 @@ def simulate(
         str | None,
         typer.Option(
             metavar="[FILE]",
-            help="Write each thing that happens, and when, to a file, or before the result.",
+            help="Write each event with its time to a file, or, without FILE, before the result.",
             show_default=False,
         ),
     ] = None,
@@ -91,19 +93,22 @@ def simulate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write a page about the run to a file: one file, which opens in a browser without a network.",
+            help="Write a page about the run to a file, which opens in a browser without a network.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Place pods on a cluster that is described by manifests, and show where they go.
+    """Place pods on a cluster that manifests describe, and show where they go.
 
-    Pods with spec.nodeName are running already; all others are scheduled in queue order.
-    Deployments and other workloads become their pods. The files may be what
-    "kubectl get nodes,pods -A -o yaml" prints. Time passes in no time: a Timeline among them
-    says what comes, changes and goes when.
+    Pods with spec.nodeName run already; all others are scheduled in queue order. Deployments and other workloads become
+    their pods. The files may be what "kubectl get nodes,pods -A -o yaml" prints, and may contain a Timeline of changes.
+    Time is simulated. Without -f the cluster is the one that kubectl talks to; nothing is written to it.
 
-    Ends with 0 when every pod found a node, 1 when some did not, 2 when the input is wrong.
+    In the table of nodes, 50→77% is the share of the allocatable amount that pods request, before and after the run,
+    and - means that the node has none of the resource. In the table of pods, the SCORE - means that only one node was
+    feasible.
+
+    Exit status: 0 when every pod has a node, 1 when some are pending, 2 when the input is wrong.
 
     Example: bayplan simulate -f cluster.yaml -f workload.yaml --explain
     """
@@ -135,7 +140,7 @@ def _parse_until(text: str | None) -> float | None:
 def _run(
     simulation: Simulation, writer: TraceWriter | None, until_s: float | None
 ) -> SimulationReport:
-    """Run it, with a bar that shows how far it is, unless the trace on the screen does."""
+    """Run it, with a progress bar unless the trace goes to the screen."""
     if writer is not None:
         names = (len(pod.key) for pod in simulation.cluster.list("Pod"))
         writer.make_room(max(names, default=0))
@@ -155,6 +160,9 @@ def print_report(report: SimulationReport, output: Output, explain: bool, everyt
         case Output.NAME:
             print_names(report)
         case _:
+            from .render import render_report
+            from .render_explain import render_explanations
+
             console = stdout_console()
             wide = output is Output.WIDE
             everything = everything or wide or not console.is_terminal

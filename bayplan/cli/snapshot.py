@@ -8,12 +8,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
-from ..api.clipping import KEPT_ANNOTATIONS, clipped_tree
-from ..cluster.live import read_live
-from .clusters import ContextOption, KubeconfigOption
+from .clusters import ContextOption, KubeconfigOption, chosen_cluster
 from .consoles import stderr_console
 from .documents import format_yaml_document
 from .failures import reports_failures
@@ -53,7 +50,7 @@ def snapshot(
             "-n",
             "--namespace",
             metavar="NAME",
-            help="Only what is in this namespace, and what is in none.",
+            help="Only objects in this namespace, and objects without one.",
             show_default=False,
         ),
     ] = "",
@@ -73,13 +70,17 @@ def snapshot(
     ] = None,
     annotation: AnnotationsOption = None,
 ) -> None:
-    """Write down what a live cluster looks like to a scheduler, for simulate, explain and the others.
+    """Write the objects of a live cluster that matter for scheduling to a file, for the other commands.
 
-    Reads only. Holds what bears on placement and nothing else: no environment, commands or arguments, no secrets or
-    config maps, no managed fields, and of the annotations only those that Kubernetes' own placement reads.
+    Reads only. The file has no environment variables, commands or arguments, no secrets or config maps, no managed
+    fields, and only the annotations that Kubernetes' own scheduling reads.
 
     Example: bayplan snapshot > cluster.yaml && bayplan simulate -f cluster.yaml
     """
+    from ..api.clipping import KEPT_ANNOTATIONS, clipped_tree
+    from ..cluster.live import read_live
+
+    kubeconfig, context = chosen_cluster(kubeconfig, context)
     with progress_bar("reading the cluster") as on_kind:
         objects = read_live(kubeconfig, context, namespace, on_kind).objects
     kept = KEPT_ANNOTATIONS | frozenset(annotation or ())
@@ -103,6 +104,8 @@ def yaml_pieces(trees: Iterable[Tree]) -> Iterator[str]:
 
 def json_pieces(trees: Iterable[Tree]) -> Iterator[str]:
     """A List with an object per line."""
+    import msgspec
+
     yield '{"apiVersion": "v1", "kind": "List", "items": ['
     joint = "\n"
     for tree in trees:

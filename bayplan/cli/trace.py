@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
-import msgspec
-from rich.console import Console
-from rich.text import Text
-
-from ..sim import TraceEntry
 from .consoles import stdout_console
 from .targets import STDOUT, open_target
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..sim import TraceEntry
 
 NARROWEST, WIDEST = 20, 60
 WHAT_WIDTH = len("terminating")
@@ -45,7 +45,7 @@ class TraceWriter:
         self.is_stdout = stream is sys.stdout
 
     def make_room(self, longest_name: int) -> None:
-        """Leave so much room for names."""
+        """Make the column of names at least this wide."""
         self._width = min(max(self._width, longest_name), WIDEST)
 
     def __call__(self, entry: TraceEntry) -> None:
@@ -54,6 +54,8 @@ class TraceWriter:
         if self._as_json:
             self._stream.write(json_line(entry))
         elif self._console is not None:
+            from rich.text import Text
+
             style = STYLES.get(entry.what, "")
             self._console.print(Text(text_line(entry, self._width), style=style), soft_wrap=True)
         else:
@@ -84,6 +86,8 @@ def text_line(entry: TraceEntry, width: int) -> str:
 
 def json_line(entry: TraceEntry) -> str:
     """The entry as one line of JSON."""
+    import msgspec
+
     document = {
         "time": round(entry.time_s, 6),
         "what": entry.what,

@@ -13,23 +13,16 @@ from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import yaml
 
-from ..answers.settings import DEFAULT_SETTINGS, Settings
-from ..cluster.certificates import make_certificate
-from ..config import default_config
 from ..errors import InputError
-from ..scheduler import Scheduler
-from ..scheduler.loop_driver import LoopDriver
-from ..sim.sources import find_files, open_source
-from ..sim.yaml_tree import YamlError, iter_trees
-from .config import FeatureGatesOption, PluginFilesOption
+from .config_options import ConfigOption, FeatureGatesOption, PluginFilesOption, read_settings
 from .consoles import stderr_console
 from .failures import reports_failures
-from .options import ConfigOption, read_settings
 
 if TYPE_CHECKING:
+    from ..answers.settings import Settings
     from ..cluster.apiserver import ApiServer
+    from ..scheduler import Scheduler
     from ..web.live import PageSource
 
 DEFAULT_NODES = 3
@@ -47,7 +40,7 @@ def up(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Where the cluster is kept between runs. Default: in memory only.",
+            help="Folder that keeps the cluster between runs. Default: in memory only.",
             show_default=False,
         ),
     ] = None,
@@ -74,7 +67,7 @@ def up(
         typer.Option(
             "-f",
             "--filename",
-            metavar="PATH",
+            metavar="FILE",
             help="File or folder with manifests to begin with. May be given several times.",
             allow_dash=True,
             show_default=False,
@@ -102,9 +95,11 @@ def up(
         ),
     ] = 0,
 ) -> None:
-    """Run a cluster on this machine: an API server, controllers, a scheduler, nodes that only pretend.
+    """Run a cluster on this machine: an API server, controllers, a scheduler, and simulated nodes.
 
-    Ends with 0 when told to, with 2 when the input is wrong.
+    Prints the line that points kubectl to it. Ctrl-C ends it.
+
+    Exit status: 0, or 2 when the input is wrong.
 
     Example: bayplan up --nodes 5 --plugins my_policy.py
     """
@@ -112,7 +107,9 @@ def up(
         raise InputError(
             "aiohttp: expected it to be installed; got nothing. Try: pip install 'bayplan[kube]'"
         )
+    from ..answers.settings import DEFAULT_SETTINGS
     from ..cluster.apiserver import ApiServer
+    from ..cluster.certificates import make_certificate
     from ..web.page_server import PageServer
 
     settings = read_settings(config, None, feature_gates, plugins, None) if scheduler else None
@@ -140,7 +137,7 @@ def up(
                 await shown.stop()
             await server.stop()
 
-    gc.set_threshold(100_000, 20, 20)  # what there is lives long: looking through it is in vain
+    gc.set_threshold(100_000, 20, 20)  # the objects live long: collecting finds nothing
     asyncio.run(run())
 
 
@@ -148,6 +145,9 @@ def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler |
     """Let a scheduler work beside the controllers; None without settings."""
     if settings is None:
         return None
+    from ..config import default_config
+    from ..scheduler.loop_driver import LoopDriver
+
     plane = server.plane
     driver = LoopDriver(
         settings.config or default_config(),
@@ -180,6 +180,8 @@ def page_source(server: ApiServer, scheduler: Scheduler | None, settings: Settin
 def load(server: ApiServer, paths: list[Path], nodes: int | None) -> None:
     """Put the manifests and the nodes into the cluster, unless they are there."""
     from ..cluster.apiserver import make_nodes
+    from ..sim.sources import find_files, open_source
+    from ..sim.yaml_tree import YamlError, iter_trees
 
     for file in find_files(paths):
         source = open_source(file)
@@ -206,6 +208,8 @@ def load(server: ApiServer, paths: list[Path], nodes: int | None) -> None:
 
 def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path | None) -> Path:
     """Write the kubeconfig, for its owner only, and return where it is."""
+    import yaml
+
     from ..cluster.apiserver import make_kubeconfig
 
     if path is None:
@@ -226,7 +230,9 @@ def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path | None) 
 
 
 def is_ours(path: Path) -> bool:
-    """Whether nothing is lost when the kubeconfig is written there: there is none, or none but ours."""
+    """Whether the file may be overwritten: it does not exist, or `bayplan up` wrote it."""
+    import yaml
+
     from ..cluster.apiserver import make_kubeconfig
 
     try:

@@ -4,43 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..answers.what_if import (
-    AddNodes,
-    AddTaint,
-    ClusterChange,
-    Cordon,
-    Delete,
-    Drain,
-    RemoveTaint,
-    Resize,
-    Scale,
-    State,
-    Uncordon,
-    WhatIf,
-    ask_what_if,
-    fit_with_nodes,
-    parse_resources,
-    read_change_file,
-)
 from ..errors import InputError
 from .answering import print_answer
+from .clusters import NamespaceOption, with_namespace
+from .commands import CommandApp
 from .options import PENDING, AllOption, AnswerForm, AnswerOption, Question, takes_question
 from .progress import progress_bar
-from .render_what_if import render_what_if
 
-app = typer.Typer(
+if TYPE_CHECKING:
+    from ..answers.what_if import ClusterChange, WhatIf
+
+app = CommandApp(
     name="what-if",
     no_args_is_help=True,
-    help="Say what would follow from a change: who moves where, who waits, who is pushed out. Nothing is changed.",
+    help="Say what a change would lead to: which pods move, wait or are preempted. Nothing is changed.",
     epilog="Example: bayplan what-if drain node-3 node-4 -f cluster.yaml",
 )
 
 NodesArgument = Annotated[
-    list[str], typer.Argument(metavar="NODE...", help="Names of nodes.", show_default=False)
+    list[str], typer.Argument(metavar="NODE", help="Names of nodes.", show_default=False)
 ]
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Name of a node.")]
 
@@ -53,46 +39,53 @@ def drain(
     force: Annotated[
         bool,
         typer.Option(
-            "--force", help="Evict pods without an owner, too, as if somebody made them anew."
+            "--force",
+            help="Also evict pods without an owner, and assume that they are created again.",
         ),
     ] = False,
     output: AnswerOption = AnswerForm.TABLE,
     everything: AllOption = False,
 ) -> None:
-    """Cordon nodes and evict their pods, as kubectl drain does; daemons and static pods stay.
+    """Cordon nodes and evict their pods, as kubectl drain does; pods of DaemonSets and static pods stay.
 
-    Ends with 0, with 1 when pods wait that did not before, or are lost, with 2 when the input is wrong.
+    Exit status: 0, 1 when pods are pending that were not before, or are lost, 2 when the input is wrong.
 
     Example: bayplan what-if drain node-3 node-4 -f cluster.yaml
     """
+    from ..answers.what_if import Drain
+
     _answer(question, [Drain(tuple(nodes), force)], output, everything)
 
 
-@app.command("add-nodes", short_help="Add nodes like one that is there.")
+@app.command("add-nodes", short_help="Add copies of an existing node.")
 @takes_question
 def add_nodes(
     question: Question,
     number: Annotated[
-        int | None, typer.Argument(metavar="NUMBER", min=0, help="How many nodes; 1 if not said.")
+        int | None, typer.Argument(metavar="NUMBER", min=0, help="How many nodes. Default: 1.")
     ] = None,
     like: Annotated[
         str,
-        typer.Option(metavar="NODE", help="The node that they are to be like.", show_default=False),
+        typer.Option(metavar="NODE", help="Existing node to copy.", show_default=False),
     ] = "",
     until_fits: Annotated[
         bool,
-        typer.Option("--until-fits", help="Find out how many it takes until all pods fit."),
+        typer.Option(
+            "--until-fits", help="Find the smallest number of nodes with which all pods fit."
+        ),
     ] = False,
     output: AnswerOption = AnswerForm.TABLE,
     everything: AllOption = False,
 ) -> None:
-    """Add nodes like one that is there: its size, labels and taints.
+    """Add copies of an existing node: its size, labels and taints.
 
-    Ends with 0, with 1 when pods wait that did not before (with --until-fits: when some fit on no such node), with 2
+    Exit status: 0, 1 when pods are pending that were not before (with --until-fits: when some fit on no such node), 2
     when the input is wrong.
 
-    Example: bayplan what-if add-nodes --like node-1 --until-fits -f cluster.yaml
+    Example: bayplan what-if add-nodes 2 --like node-1 -f cluster.yaml
     """
+    from ..answers.what_if import AddNodes, fit_with_nodes
+
     if not like:
         raise InputError("add-nodes: expected --like with the name of a node; got none")
     if not until_fits:
@@ -119,10 +112,12 @@ def cordon(
     output: AnswerOption = AnswerForm.TABLE,
     everything: AllOption = False,
 ) -> None:
-    """Let nodes take no more pods; those that run there stay.
+    """Mark nodes as unschedulable; the pods that run there stay.
 
     Example: bayplan what-if cordon node-3 -f cluster.yaml
     """
+    from ..answers.what_if import Cordon
+
     _answer(question, [Cordon(tuple(nodes))], output, everything)
 
 
@@ -134,10 +129,12 @@ def uncordon(
     output: AnswerOption = AnswerForm.TABLE,
     everything: AllOption = False,
 ) -> None:
-    """Let nodes take pods again.
+    """Mark nodes as schedulable again.
 
     Example: bayplan what-if uncordon node-3 -f cluster.yaml
     """
+    from ..answers.what_if import Uncordon
+
     _answer(question, [Uncordon(tuple(nodes))], output, everything)
 
 
@@ -148,17 +145,17 @@ def add_taint(
     node: NodeArgument,
     taints: Annotated[
         list[str],
-        typer.Argument(
-            metavar="TAINT...", help="key=value:Effect or key:Effect.", show_default=False
-        ),
+        typer.Argument(metavar="TAINT", help="key=value:Effect or key:Effect.", show_default=False),
     ],
     output: AnswerOption = AnswerForm.TABLE,
     everything: AllOption = False,
 ) -> None:
-    """Put taints on a node; NoExecute drives away the pods that do not tolerate it.
+    """Put taints on a node; NoExecute evicts the pods that do not tolerate it.
 
-    Example: bayplan what-if add-taint node-1 maintenance=soon:NoExecute -f cluster.yaml
+    Example: bayplan what-if add-taint node-1 gpu=yes:NoExecute -f cluster.yaml
     """
+    from ..answers.what_if import AddTaint
+
     _answer(question, [AddTaint(node, tuple(taints))], output, everything)
 
 
@@ -170,20 +167,22 @@ def remove_taint(
     taints: Annotated[
         list[str],
         typer.Argument(
-            metavar="TAINT...", help="key, key:Effect or key=value:Effect.", show_default=False
+            metavar="TAINT", help="key, key:Effect or key=value:Effect.", show_default=False
         ),
     ],
     output: AnswerOption = AnswerForm.TABLE,
     everything: AllOption = False,
 ) -> None:
-    """Take taints off a node.
+    """Remove taints from a node.
 
     Example: bayplan what-if remove-taint node-1 example.com/gpu -f cluster.yaml
     """
+    from ..answers.what_if import RemoveTaint
+
     _answer(question, [RemoveTaint(node, tuple(taints))], output, everything)
 
 
-@app.command(short_help="Change what a node offers, or what pods ask for.")
+@app.command(short_help="Change the allocatable amounts of a node, or the requests of pods.")
 @takes_question
 def resize(
     question: Question,
@@ -193,18 +192,28 @@ def resize(
     ],
     resources: Annotated[
         list[str],
-        typer.Argument(metavar="RESOURCE=AMOUNT...", help="Such as cpu=8.", show_default=False),
+        typer.Argument(
+            metavar="RESOURCE=AMOUNT", help="New amount, such as cpu=8.", show_default=False
+        ),
     ],
+    namespace: NamespaceOption = None,
     output: AnswerOption = AnswerForm.TABLE,
     everything: AllOption = False,
 ) -> None:
-    """Let a node offer, or a pod or the pods of a workload ask for, other amounts.
+    """Change the allocatable amounts of a node, or the requests of a pod or of a workload's pods.
 
-    Pods on a node that becomes too small stay; pods that are resized are made anew.
+    Pods on a node that becomes too small stay; pods whose requests change are created again.
 
     Example: bayplan what-if resize node-1 cpu=8 memory=32Gi -f cluster.yaml
     """
-    _answer(question, [Resize(target, parse_resources(resources))], output, everything)
+    from ..answers.what_if import Resize, parse_resources
+
+    _answer(
+        question,
+        [Resize(_found(question, namespace, target), parse_resources(resources))],
+        output,
+        everything,
+    )
 
 
 @app.command()
@@ -215,14 +224,17 @@ def scale(
         str, typer.Argument(metavar="KIND/NAME", help="A workload, such as deployment/web.")
     ],
     replicas: Annotated[int, typer.Argument(metavar="NUMBER", min=0, help="How many pods.")],
+    namespace: NamespaceOption = None,
     output: AnswerOption = AnswerForm.TABLE,
     everything: AllOption = False,
 ) -> None:
-    """Let a workload want another number of pods.
+    """Change the number of a workload's pods.
 
-    Example: bayplan what-if scale deployment/shop/web 10 -f cluster.yaml
+    Example: bayplan what-if scale deployment/web 10 -n shop -f cluster.yaml
     """
-    _answer(question, [Scale(workload, replicas)], output, everything)
+    from ..answers.what_if import Scale
+
+    _answer(question, [Scale(_found(question, namespace, workload), replicas)], output, everything)
 
 
 @app.command()
@@ -231,16 +243,24 @@ def delete(
     question: Question,
     objects: Annotated[
         list[str],
-        typer.Argument(metavar="KIND/NAME...", help="Objects of any kind.", show_default=False),
+        typer.Argument(metavar="KIND/NAME", help="Objects of any kind.", show_default=False),
     ],
+    namespace: NamespaceOption = None,
     output: AnswerOption = AnswerForm.TABLE,
     everything: AllOption = False,
 ) -> None:
-    """Delete objects; the pods of a node go with it.
+    """Delete objects; the pods of a node are deleted with it.
 
     Example: bayplan what-if delete pod/shop/web-1 node/node-3 -f cluster.yaml
     """
-    _answer(question, [Delete(tuple(objects))], output, everything)
+    from ..answers.what_if import Delete
+
+    _answer(
+        question,
+        [Delete(tuple(_found(question, namespace, each) for each in objects))],
+        output,
+        everything,
+    )
 
 
 @app.command(short_help="Make the changes in a file, in order.")
@@ -256,17 +276,21 @@ def apply(
     output: AnswerOption = AnswerForm.TABLE,
     everything: AllOption = False,
 ) -> None:
-    """Make the changes in a file, in order: all of the above, objects to add, and patches.
+    """Make the changes in a file, in order: those of the other commands, new objects, and patches.
 
     Example: bayplan what-if apply changes.yaml -f cluster.yaml
     """
+    from ..answers.what_if import read_change_file
+
     _answer(question, read_change_file(file), output, everything)
 
 
 def _answer(
     question: Question, changes: Sequence[ClusterChange], form: AnswerForm, everything: bool
 ) -> None:
-    """Ask, print, and end with 1 when somebody is worse off."""
+    """Ask, print, and end with 1 when pods are worse off."""
+    from ..answers.what_if import ask_what_if
+
     manifests = question.manifests
     with progress_bar("scheduling") as on_pods:
         answer = ask_what_if(
@@ -281,7 +305,14 @@ def _answer(
         raise typer.Exit(PENDING)
 
 
+def _found(question: Question, namespace: str | None, target: str) -> str:
+    """The target, in the namespace that was given for it."""
+    return with_namespace(target, namespace or question.namespace)
+
+
 def _print(answer: WhatIf, form: AnswerForm, everything: bool) -> None:
+    from .render_what_if import render_what_if
+
     print_answer(
         answer,
         "WhatIf",
@@ -293,6 +324,8 @@ def _print(answer: WhatIf, form: AnswerForm, everything: bool) -> None:
 
 def _names(answer: WhatIf) -> list[str]:
     """`pod/<namespace>/<name> node/<node>` per pod that is not as it was; `-` stands for no node."""
+    from ..answers.what_if import State
+
     lines = []
     for change in answer.pods:
         is_running = change.now.state is State.RUNNING

@@ -32,6 +32,17 @@ class LiveObjects:
     server: str
     """The address of the API server."""
     objects: list[Any]
+    context: str = ""
+    """The name of the kubeconfig's context; empty for the service account of a pod."""
+    namespace: str = "default"
+    """The namespace that kubectl uses when none is given."""
+
+
+def is_cluster_configured() -> bool:
+    """Whether kubectl would find a cluster to talk to, if no option named one."""
+    from .kube import credentials
+
+    return credentials.is_cluster_configured()
 
 
 def need_packages() -> None:
@@ -76,7 +87,8 @@ def read_live(
 
         async with connected(kubeconfig, context) as connection:
             objects = await read_snapshot(connection, namespace, on_kind)
-            return LiveObjects(connection.server, objects)
+            known = connection.credentials
+            return LiveObjects(connection.server, objects, known.context, known.namespace)
 
     return _run(read())
 

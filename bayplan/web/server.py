@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import logging
 import os
@@ -61,8 +62,9 @@ class WebServer:
             await site.start()
         except OSError as error:
             await self.stop()
-            # asyncio wraps the system's message; an unknown host name has a negative number.
-            number = error.errno or 0
+            # asyncio wraps the system's message. An unknown host name has a negative number; an address that this
+            # machine does not have has no number at all, since Python 3.13.
+            number = errno.EADDRNOTAVAIL if error.errno is None else error.errno
             problem = os.strerror(number) if number > 0 else error.strerror or str(error)
             where = f"[{self._host}]" if ":" in self._host else self._host
             raise InputError(

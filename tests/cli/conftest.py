@@ -16,6 +16,14 @@ def free_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
+@pytest.fixture(autouse=True)
+def no_cluster(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No kubeconfig is found: not that of the person who runs the tests, nor that of a pod."""
+    monkeypatch.setenv("HOME", str(tmp_path_factory.getbasetemp()))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def api() -> Iterator[ServerInThread]:
     """A server whose pods do not run, without nodes."""

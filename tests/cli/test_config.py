@@ -8,7 +8,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from bayplan.cli.config import complete_providers
+from bayplan.cli.config_options import complete_providers
 from bayplan.cli.main import app
 
 GROUP = "kubescheduler.config.k8s.io"

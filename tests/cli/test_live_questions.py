@@ -66,6 +66,11 @@ def ask(*args: str | Path) -> Result:
     return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
+def asked(api: ServerInThread) -> str:
+    """The note that says which cluster was asked."""
+    return f"note: asked the cluster at {api.server.url} (context bayplan)\n"
+
+
 QUESTIONS = [
     pytest.param(["explain", "shop/web-0"], id="explain, of no pod"),
     pytest.param(["explain", "deployment/shop/web"], id="explain"),
@@ -101,10 +106,47 @@ def test_the_answer_is_that_of_the_snapshot_and_nothing_is_written(
     answer = ask(*question, *form, "--kubeconfig", kubeconfig)
 
     assert (answer.exit_code, answer.stdout) == (expected.exit_code, expected.stdout)
-    assert answer.stderr == expected.stderr
+    assert answer.stderr == asked(api) + expected.stderr
     assert {method for method, _ in WatchedApi.requests} == {"GET"}
     assert len(WatchedApi.requests) > 20
     assert api.within(lambda server: server.store.safe_version) == before
+
+
+@pytest.mark.parametrize("question", [["rebalance"], ["capacity", "--pod", "pod.yaml"]])
+@pytest.mark.parametrize("is_default", [False, True], ids=["KUBECONFIG", "~/.kube/config"])
+def test_without_files_the_cluster_is_that_of_kubectl(
+    question: list[str],
+    is_default: bool,
+    api: ServerInThread,
+    kubeconfig: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pod.yaml").write_text(json.dumps(pod_tree("more")))
+    if is_default:
+        monkeypatch.setenv("HOME", str(tmp_path))
+        (tmp_path / ".kube").mkdir()
+        kubeconfig.rename(tmp_path / ".kube" / "config")
+    else:
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+
+    answer = ask(*question, "-o", "json")
+
+    assert answer.exit_code == 0, answer.output
+    assert answer.stderr == asked(api)
+    assert len(WatchedApi.requests) > 20
+
+
+def test_files_alone_ask_no_cluster(
+    kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+
+    answer = ask("rebalance", "-f", EXAMPLES / "cluster.yaml")
+
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    assert WatchedApi.requests == []
 
 
 def test_the_example_is_placed_as_from_files(kubeconfig: Path) -> None:
@@ -166,16 +208,16 @@ def test_neither_files_nor_a_cluster(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("pod.yaml").write_text(json.dumps(pod_tree("more")))
-    Path("config.yaml").write_text("kind: KubeSchedulerConfiguration\n")
+    config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    Path("config.yaml").write_text(json.dumps(config))
 
     answer = ask(*question)
 
     assert answer.exit_code == 2
-    if question[0] != "compare":
-        assert answer.stderr == (
-            "error: expected manifests (-f PATH) or a live cluster (--kubeconfig FILE or --context NAME); "
-            "got neither\n"
-        )
+    assert answer.stderr == (
+        "error: expected manifests (-f FILE) or a cluster (--kubeconfig FILE, KUBECONFIG or ~/.kube/config); "
+        "got neither\n"
+    )
 
 
 def test_what_may_not_be_read_is_named_with_its_verb(kubeconfig: Path) -> None:

@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 REFRESH_S = 60.0
 """How long a token is used before its file or plugin is read again."""
 DEFAULT_KUBECONFIG = Path("~/.kube/config")
+DEFAULT_NAMESPACE = "default"
+POD_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+def is_cluster_configured() -> bool:
+    """Whether kubectl would find a cluster to talk to, if no option named one."""
+    return bool(
+        os.environ.get("KUBECONFIG")
+        or DEFAULT_KUBECONFIG.expanduser().exists()
+        or os.environ.get("KUBERNETES_SERVICE_HOST")
+    )
 
 
 class Credentials:
@@ -43,6 +54,27 @@ class Credentials:
         self.proxy = configuration.proxy or _proxy_for(self.server)
         self.ssl_context = _make_ssl_context(configuration, source)
         self._cert_file = configuration.cert_file
+
+    @property
+    def context(self) -> str:
+        """The name of the kubeconfig's context; empty for a service account."""
+        return str(self._context().get("name") or "")
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that kubectl uses when none is given."""
+        if self._loader is None:
+            try:
+                return POD_NAMESPACE_FILE.read_text().strip() or DEFAULT_NAMESPACE
+            except OSError:
+                return DEFAULT_NAMESPACE
+        details = self._context().get("context")
+        found = details.get("namespace") if isinstance(details, dict) else None
+        return str(found or DEFAULT_NAMESPACE)
+
+    def _context(self) -> dict[str, Any]:
+        found = self._loader.current_context if self._loader is not None else None
+        return found if isinstance(found, dict) else {}
 
     @property
     def authorization(self) -> str | None:

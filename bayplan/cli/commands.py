@@ -1,0 +1,142 @@
+"""Commands: the table of all commands, and how one is loaded.
+
+A command's module is imported when the command is used: help, completion and the version need none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any, NamedTuple, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+
+
+class CommandEntry(NamedTuple):
+    """One command: the module of this package and the name in it, and what the list of commands says."""
+
+    module: str
+    attribute: str
+    summary: str
+
+
+COMMANDS: Mapping[str, CommandEntry] = {
+    "simulate": CommandEntry("simulate", "app", "Place pods on a cluster, and show where they go."),
+    "explain": CommandEntry(
+        "explain", "explain_command", "Say why a pod is pending, or why it is where it is."
+    ),
+    "what-if": CommandEntry("what_if", "app", "Say what a change to a cluster would lead to."),
+    "capacity": CommandEntry(
+        "capacity", "capacity", "Say how many more pods fit, and what runs out first."
+    ),
+    "compare": CommandEntry(
+        "compare", "compare", "Place the same pods under several configurations."
+    ),
+    "rebalance": CommandEntry(
+        "rebalance", "rebalance", "Plan the moves of pods that improve a cluster most."
+    ),
+    "example": CommandEntry("example", "example", "Write example files to try the commands with."),
+    "snapshot": CommandEntry("snapshot", "snapshot", "Write a live cluster to a file."),
+    "record": CommandEntry("record", "record", "Record the changes of a live cluster to a file."),
+    "replay": CommandEntry("replay", "replay", "Schedule the pods of a recording again."),
+    "trace": CommandEntry("import_trace", "app", "Convert traces of real clusters to manifests."),
+    "up": CommandEntry("up", "up", "Run a cluster on this machine, for kubectl."),
+    "run": CommandEntry("run", "run", "Schedule the pods of a real cluster."),
+    "config": CommandEntry("config", "app", "Show, check and convert configuration files."),
+    "plugins": CommandEntry("plugins", "plugins", "List every plugin and its extension points."),
+    "bench": CommandEntry("bench", "bench", "Measure pods per second and memory."),
+}
+
+
+class PlainCommand(TyperCommand):
+    """A command whose help names arguments as kubectl does: `NODE...`, and `[FILE]` for one that may be left out."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The words after the name of the command."""
+        return ["[OPTIONS]", *(_usage(argument) for argument in self._arguments())]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and the options, without the names of Python types."""
+        arguments = [(_shown(each), getattr(each, "help", "") or "") for each in self._arguments()]
+        if arguments:
+            with formatter.section("Arguments"):
+                formatter.write_dl(arguments)
+        options = [param for param in self.get_params(ctx) if param.param_type_name == "option"]
+        records = [param.get_help_record(ctx) for param in options]
+        with formatter.section("Options"):
+            formatter.write_dl([record for record in records if record is not None])
+
+    def _arguments(self) -> list[Any]:
+        return [param for param in self.params if param.param_type_name == "argument"]
+
+
+def _shown(argument: Any) -> str:
+    name = argument.metavar or argument.name.upper()
+    return name if argument.nargs == 1 else f"{name}..."
+
+
+def _usage(argument: Any) -> str:
+    return _shown(argument) if argument.required else f"[{_shown(argument)}]"
+
+
+class CommandApp(typer.Typer):
+    """A group of commands, or a single one, with plain help."""
+
+    def __init__(self, **settings: Any) -> None:
+        # Tables of rich cut long options short where a terminal is narrow.
+        super().__init__(
+            **{"add_completion": False, "rich_markup_mode": None, "context_settings": HELP_OPTIONS}
+            | settings
+        )
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Function], Function]:
+        """Register a command."""
+        return super().command(name, **{"cls": PlainCommand, **settings})
+
+
+class LazyCommand(TyperCommand):
+    """Stands in the list of commands for one that is not loaded; the context it makes is that of the real one."""
+
+    def __init__(self, name: str, entry: CommandEntry) -> None:
+        super().__init__(name, short_help=entry.summary, rich_markup_mode=None)
+        self._entry = entry
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Load the command, and let it read its arguments."""
+        return self.load().make_context(*args, **extra)
+
+    def load(self) -> Any:
+        """The real command."""
+        found = getattr(import_module(f".{self._entry.module}", __package__), self._entry.attribute)
+        if not isinstance(found, typer.Typer):
+            app = CommandApp()
+            app.command(self.name)(found)
+            found = app
+        command = get_command(found)
+        command.name, command.short_help = self.name, self._entry.summary
+        return command
+
+
+class LazyGroup(TyperGroup):
+    """The group of all commands in the table."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {name: LazyCommand(name, entry) for name, entry in COMMANDS.items()}
+
+
+def walk_commands(
+    command: Any, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command and group, loaded, with the words that lead to it."""
+    if isinstance(command, LazyCommand):
+        command = command.load()
+    yield path, command
+    for name, each in getattr(command, "commands", {}).items():
+        yield from walk_commands(each, (*path, name))

@@ -1,0 +1,123 @@
+"""Start-up: help, version and completion import none of the packages that only work needs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bayplan.answers import NEAREST
+from bayplan.answers.capacity import DEFAULT_LIMIT
+from bayplan.answers.rebalance import Objective
+from bayplan.answers.rebalance.planning import DEFAULT_MOVES
+from bayplan.cli import capacity, config_options, explain, rebalance
+from bayplan.cli.commands import COMMANDS
+from bayplan.config import PROVIDERS
+
+HEAVY = {
+    "aiohttp",
+    "asyncio",
+    "bayplan.answers",
+    "bayplan.config",
+    "bayplan.plugins",
+    "bayplan.scheduler",
+    "bayplan.sim",
+    "kubernetes_asyncio",
+    "matplotlib",
+    "msgspec",
+    "numpy",
+    "pandas",
+    "rich",
+    "yaml",
+}
+MAY_USE_ASYNCIO = {"record", "run", "up"}
+COUNT = """
+import atexit, sys
+atexit.register(lambda: print("MODULES", *sys.modules))
+from bayplan.cli.main import main
+main()
+"""
+
+
+def imported(*arguments: str, **variables: str) -> tuple[set[str], str]:
+    """The modules that the command imports, and what it prints."""
+    command = [sys.executable, "-c", COUNT, *arguments]
+    result = subprocess.run(
+        command, env=os.environ | variables, capture_output=True, text=True, timeout=60
+    )
+    printed, _, modules = result.stdout.rpartition("MODULES ")
+    return set(modules.split()), printed
+
+
+def complete(words: str, count: int) -> tuple[set[str], str]:
+    """What a completion of the last word imports and prints."""
+    return imported(_BAYPLAN_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(count))
+
+
+def test_the_version_imports_nothing_heavy() -> None:
+    modules, printed = imported("--version")
+
+    assert printed.startswith("bayplan ")
+    assert modules & HEAVY == set()
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    modules, printed = imported("--help")
+
+    assert "Commands:" in printed
+    assert modules & HEAVY == set()
+    commands = {f"bayplan.cli.{entry.module}" for entry in COMMANDS.values()}
+    assert modules & commands == set()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_imports_nothing_heavy(name: str) -> None:
+    modules, printed = imported(name, "--help")
+
+    assert f"Usage: bayplan {name} " in printed
+    allowed = {"asyncio"} if name in MAY_USE_ASYNCIO else set()
+    assert modules & HEAVY == allowed
+    others = {f"bayplan.cli.{e.module}" for word, e in COMMANDS.items() if word != name}
+    assert modules & others <= {"bayplan.cli.snapshot"}  # record shares an option with it
+
+
+@pytest.mark.parametrize(
+    ("words", "count", "expected"),
+    [
+        pytest.param("bayplan sim", 1, "simulate", id="a command"),
+        pytest.param("bayplan what-if dr", 2, "drain", id="a command of a group"),
+        pytest.param("bayplan explain --nod", 2, "--node", id="an option"),
+        pytest.param("bayplan simulate -o js", 3, "json", id="a choice"),
+        pytest.param("bayplan rebalance --objective pa", 3, "pack", id="an objective"),
+    ],
+)
+def test_a_completion_imports_nothing_heavy(words: str, count: int, expected: str) -> None:
+    modules, printed = complete(words, count)
+
+    assert printed.split() == [expected]
+    assert modules & HEAVY == set()
+
+
+def test_python_runs_the_package(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bayplan", "--version"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("bayplan ")
+
+
+def test_a_word_that_is_no_command_is_answered_with_those_near_it() -> None:
+    command = [sys.executable, "-m", "bayplan", "explian"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    assert result.returncode == 2
+    assert "explain" in result.stderr
+
+
+def test_what_help_says_without_importing_the_library_is_what_the_library_has() -> None:
+    assert tuple(PROVIDERS) == config_options.PROVIDER_NAMES
+    assert tuple(Objective) == rebalance.OBJECTIVES
+    assert rebalance.DEFAULT_MOVES == DEFAULT_MOVES
+    assert capacity.DEFAULT_LIMIT == DEFAULT_LIMIT
+    assert explain.NEAREST == NEAREST
