@@ -89,12 +89,23 @@ bench: $(STAMP) ## Measure speed (ARGS=...)
 bench-apiserver: $(STAMP) ## Measure speed on a real API server; needs KUBEBUILDER_ASSETS (ARGS=...)
 	$(BIN)/python -m bayplan.testing.live.bench_cli $(ARGS)
 
+.PHONY: docs
+DOCS_STAMP := $(VENV)/.installed-docs
+
+$(DOCS_STAMP): $(STAMP)
+	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[docs]'
+	@touch $@
+
+docs: $(DOCS_STAMP) ## Build the documentation into site/ and check its links
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@$(BIN)/python docs/_site/check_site.py site
+
 format: $(STAMP) ## Rewrite the source in house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean: ## Remove the environment, caches and builds
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: dist lint-github actionlint

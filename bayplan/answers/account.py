@@ -1,6 +1,6 @@
 """Account: the explanation of one pod's scheduling result as plain data.
 
-The shape is that of `bayplan explain -o json`, described in docs/explain.md; fields are added,
+The shape is that of `bayplan explain -o json`, described in docs/output.md; fields are added,
 never removed.
 """
 

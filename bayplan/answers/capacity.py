@@ -107,7 +107,7 @@ class Capacity:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as docs/answers.md describes it."""
+        """Plain data, as docs/output.md describes it."""
         return {
             "fits": self.fits,
             "rounds": self.rounds,

@@ -115,7 +115,7 @@ class Comparison:
         return frame.pivot_table("mean", "metric", "scheduler", sort=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as docs/answers.md describes it."""
+        """Plain data, as docs/output.md describes it."""
         return {
             "seeds": list(self.seeds),
             "typicalPod": dict(self.typical),

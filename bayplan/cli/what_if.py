@@ -270,7 +270,7 @@ def apply(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="Changes, as docs/answers.md describes them.", allow_dash=True
+            metavar="FILE", help="Changes, as docs/what-if.md describes them.", allow_dash=True
         ),
     ],
     output: AnswerOption = AnswerForm.TABLE,

@@ -76,7 +76,7 @@ class RebalancePlan:
         return make_frame(move.to_dict() for move in self.moves)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as docs/answers.md describes it."""
+        """Plain data, as docs/output.md describes it."""
         return {
             "objective": self.objective.value,
             "before": round(self.before, 6),

@@ -172,7 +172,7 @@ class WhatIf:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as docs/answers.md describes it."""
+        """Plain data, as docs/output.md describes it."""
         document: dict[str, Any] = {
             "changes": list(self.changes),
             "summary": self.summary(),

@@ -1,7 +1,7 @@
 """Change file: several changes in one file, including those the command line has no options for.
 
 A document of kind WhatIf (bayplan.dev/v1) has a list of changes, each with one keyword and its
-arguments; they are made in order. docs/answers.md describes them.
+arguments; they are made in order. docs/what-if.md describes them.
 """
 
 from __future__ import annotations
