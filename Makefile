@@ -92,8 +92,9 @@ bench-apiserver: $(STAMP) ## Measure speed on a real API server; needs KUBEBUILD
 .PHONY: docs
 DOCS_STAMP := $(VENV)/.installed-docs
 
-$(DOCS_STAMP): $(STAMP)
-	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[docs]'
+$(DOCS_STAMP): $(BASE)
+	@echo "Installing what builds the documentation"
+	@$(INSTALL) --no-build-isolation -e '.[docs]'
 	@touch $@
 
 docs: $(DOCS_STAMP) ## Build the documentation into site/ and check its links

@@ -5,7 +5,6 @@ A block of a page is checked when it has a `$ ` prompt (the commands are run, wh
 """
 
 import importlib
-import importlib.util
 import os
 import re
 import shlex
@@ -86,28 +85,9 @@ def is_in(shown: list[str], printed: list[str]) -> str | None:
     return None
 
 
-HAS_EXAMPLE = importlib.util.find_spec("bayplan.cli.example") is not None
-EXAMPLE = {
-    "cluster.yaml": "cluster.yaml",
-    "workload.yaml": "workload.yaml",
-    "prefer_zone.py": "prefer_zone.py",
-    "most-allocated.yaml": "compare/most-allocated.yaml",
-}
-
-
-def write_example(folder: Path) -> str:
-    """What `bayplan example` does; goes when the command is there."""
-    folder.mkdir(exist_ok=True)
-    for name, source in EXAMPLE.items():
-        (folder / name).write_bytes((ROOT / "examples" / source).read_bytes())
-    return f"Wrote {', '.join(EXAMPLE)} to {folder}. Try:\n"
-
-
 def run(command: str, folder: Path) -> str:
     """Runs a command as the reader would and returns what it prints; 1 is how `bayplan` says "pending"."""
     words = shlex.split(command)
-    if words[:2] == ["bayplan", "example"] and not HAS_EXAMPLE:
-        return write_example(Path(words[2]))
     if words[0] == "bayplan":
         result = CliRunner().invoke(app, words[1:])
         assert result.exit_code in (0, 1), result.output

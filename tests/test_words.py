@@ -43,15 +43,13 @@ FOUND = re.compile(rf"(?<![\w-])({'|'.join(WORDS)})(?![\w-])", re.IGNORECASE)
 # Folders and documents that are still to be rewritten. Entries are only ever removed.
 NOT_YET = (
     "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "README.md",
     "bayplan/cli",
     "bayplan/framework",
     "bayplan/plugins",
     "bayplan/runtime",
     "bayplan/scheduler",
     "bayplan/table",
-    "docs",
+    "docs/performance.md",
     "tests/cli",
     "tests/conformance",
     "tests/framework",
@@ -105,7 +103,9 @@ def is_excluded(path: Path) -> bool:
     return path == Path(__file__) or any(inside.is_relative_to(entry) for entry in NOT_YET)
 
 
-@pytest.mark.parametrize("place", ["bayplan", "tests", "examples", "deploy", "pyproject.toml"])
+@pytest.mark.parametrize(
+    "place", ["bayplan", "tests", "examples", "deploy", "docs", "pyproject.toml"]
+)
 def test_clean_folders_stay_clean(place: str) -> None:
     found = [
         finding
