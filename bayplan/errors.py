@@ -30,6 +30,10 @@ class PluginError(BayplanError):
     """A plugin cannot be used, or failed."""
 
 
+class EngineDisagreementError(BayplanError):
+    """The engine and the reference decide differently: a bug, found where both are computed."""
+
+
 class ExtenderError(BayplanError):
     """An extender failed, or gave an invalid answer."""
 

@@ -13,7 +13,7 @@ from ..api.pod import Pod
 from ..framework import SUCCESS, Code, CycleState, Status, Verdict
 from ..framework.row_statuses import RowStatuses
 from ..runtime import Filtering, PluginRunError, PreFiltered
-from ..runtime.kept import judge_rows
+from ..runtime.asking import judge_rows
 from ..table import ALL, Bools, Ints, NodeTable
 from .cluster_view import ClusterView
 

@@ -35,7 +35,10 @@ def plugins(
     output: Annotated[
         PluginsOutput,
         typer.Option(
-            "-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}. Wide adds the args."
+            "-o",
+            "--output",
+            metavar="FORM",
+            help=f"How to print it: {FORMS}. Wide adds JUDGED and the args.",
         ),
     ] = PluginsOutput.TABLE,
     plugin_files: Annotated[
@@ -47,17 +50,29 @@ def plugins(
             show_default=False,
         ),
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="List only the plugins that this scheduler configuration runs.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """List every plugin: extension points, arguments with defaults, and its origin.
 
     Plugins of installed packages are listed, too. A plugin without "yes" under DEFAULT runs only if a configuration
-    enables it. WEIGHT is empty for plugins that do not score.
+    enables it. WEIGHT is empty for plugins that do not score. With -o wide, JUDGED says which nodes a plugin is asked
+    about, and WOULD BE FASTER what a plugin of your own could declare or implement.
 
     Example: bayplan plugins -o wide
     """
+    from ..config import load_config
     from ..scheduler import describe_plugins
 
-    described = describe_plugins([str(path) for path in plugin_files or ()])
+    settings = None if config is None else load_config(config)
+    described = describe_plugins([str(path) for path in plugin_files or ()], settings)
     match output:
         case PluginsOutput.JSON:
             print_json_document(_document(described))
@@ -82,6 +97,8 @@ def _document(described: tuple[PluginDescription, ...]) -> dict[str, Any]:
                 "default": plugin.is_default,
                 "weight": plugin.weight if "score" in plugin.points else None,
                 "args": plugin.args,
+                "judged": plugin.judging.how,
+                "advice": plugin.judging.advice,
             }
             for plugin in described
         ],
@@ -98,12 +115,14 @@ def _print_table(described: tuple[PluginDescription, ...], *, wide: bool) -> Non
     for title in ("NAME", "DEFAULT", "WEIGHT", "EXTENSION POINTS", "FROM"):
         table.add_column(title, overflow="fold")
     if wide:
-        table.add_column("ARGS", overflow="fold")
+        for title in ("JUDGED", "WOULD BE FASTER", "ARGS"):
+            table.add_column(title, overflow="fold")
     for plugin in described:
         weight = str(plugin.weight) if plugin.is_default and "score" in plugin.points else ""
         row = [plugin.name, "yes" if plugin.is_default else "", weight, " ".join(plugin.points)]
         row.append(plugin.source)
         if wide:
+            row += [plugin.judging.how, "" if plugin.source == "in-tree" else plugin.judging.advice]
             row.append("" if plugin.args is None else msgspec.json.encode(plugin.args).decode())
         table.add_row(*row)
     with written_to_stdout(console):

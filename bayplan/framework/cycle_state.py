@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from ..observe import SchedulerMetrics
 from ..observe.times import NEVER
+from ..table import Ints
 
 PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
 
@@ -23,7 +24,15 @@ class StateData(Protocol):
 class CycleState:
     """A key-value store for one attempt, and which plugins have nothing to say in it."""
 
-    __slots__ = ("_values", "sampled_by", "skip_filter", "skip_score", "times", "unreached")
+    __slots__ = (
+        "_values",
+        "row_counts",
+        "sampled_by",
+        "skip_filter",
+        "skip_score",
+        "times",
+        "unreached",
+    )
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
@@ -31,13 +40,15 @@ class CycleState:
         self.skip_score: set[str] = set()
         self.unreached: frozenset[str] = frozenset()
         """The plugins whose PreFilter had no turn, because one before them refused the pod for good."""
+        self.row_counts: Ints | None = None
+        """For PreScore: how many feasible nodes each of its rows stands for; None: itself only."""
         self.times = NEVER.copy()
         """When the attempt was where; for metrics."""
         self.sampled_by: SchedulerMetrics | None = None
         """In a few attempts each plugin is timed; None in all others."""
 
     def read(self, key: str) -> Any:
-        """The value under `key`; KeyError `not found` when nobody wrote it. PODS_TO_ACTIVATE is always there."""
+        """The value under `key`; KeyError `not found` when it was not written. PODS_TO_ACTIVATE is always there."""
         try:
             return self._values[key]
         except KeyError:
@@ -54,6 +65,13 @@ class CycleState:
 
     def delete(self, key: str) -> None:
         self._values.pop(key, None)
+
+    def clear(self) -> None:
+        """Forget what plugins wrote, and which of them were skipped."""
+        self._values.clear()
+        self.skip_filter.clear()
+        self.skip_score.clear()
+        self.row_counts = None
 
     def clone(self) -> CycleState:
         """A copy for a what-if: values that can clone themselves are copied, the skip sets are shared."""

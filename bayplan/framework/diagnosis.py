@@ -43,7 +43,7 @@ class Diagnosis:
     kept: RowStatuses | None = None
     alone: dict[int, Status] = field(default_factory=dict)
     inside: Ints | None = None
-    """The rows that PreFilter left, when it narrowed them: `outside` is made of them when somebody asks."""
+    """The rows that PreFilter left, when it narrowed them: `outside` is computed from them on demand."""
     outside: Bools | None = None
     absent: Status = NOT_LOOKED_AT
     refused_all: bool = False

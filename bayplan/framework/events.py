@@ -95,8 +95,8 @@ class ClusterEvent:
     def matches(self, incoming: ClusterEvent) -> bool:
         """Whether `incoming` is one of the events that this pattern asks for.
 
-        It is when it says the same or something more specific. `Update` as a whole is what an update
-        is called that is none of the specific ones, so a pattern for a specific one must not match it;
+        It is when it says the same or something more specific. An update that is not one of the
+        specific ones is called `Update`, so a pattern for a specific one must not match it;
         upstream reads that off the size of the number, and so do we.
         """
         if not _covers(self.resource, incoming.resource) or incoming.action > self.action:
@@ -152,7 +152,7 @@ Asked = TypeVar("Asked", bound=Callable[..., Any])
 
 
 def by_spec(asked: Asked) -> Asked:
-    """Mark a hint or a doubt whose answer depends on the waiting pod's spec alone: pods of one spec share it.
+    """Mark a hint or doubt whose answer depends on the waiting pod's spec alone: pods of one spec share it.
 
     It may still look at what else sets a pod apart: whether the event is about the pod itself, its nomination, and
     what its status says it was given. Pods of which there is something to say are asked for one by one.
@@ -162,7 +162,7 @@ def by_spec(asked: Asked) -> Asked:
 
 
 def goes_by_spec(asked: Callable[..., Any] | None) -> bool:
-    """Whether a hint or a doubt is marked so; that there is none goes for every pod."""
+    """Whether a hint or doubt is marked so, or absent."""
     return asked is None or getattr(asked, BY_SPEC, False)
 
 
@@ -173,37 +173,37 @@ BY_SPEC = "_goes_by_spec"
 class EventWithHint:
     """An event a plugin waits for; without a hint every such event is worth a new attempt.
 
-    `hint` is kube-scheduler's. Where it says Queue and we know better, `in_vain` says so: it must be certain, as the
-    pod is then left waiting.
+    `hint` is kube-scheduler's. Where it says Queue and a new attempt is certain to fail, `still_unschedulable`
+    returns True, and the pod is left waiting.
     """
 
     event: ClusterEvent
     hint: HintFunction | None = None
-    in_vain: Doubt | None = None
+    still_unschedulable: Doubt | None = None
 
     @property
     def answer(self) -> HintFunction | None:
-        """What the queue asks: the hint, and then whether it would be in vain; None for always."""
-        hint, in_vain = self.hint, self.in_vain
-        if in_vain is None:
+        """What the queue calls: the hint, then `still_unschedulable`; None: always queue."""
+        hint, still_unschedulable = self.hint, self.still_unschedulable
+        if still_unschedulable is None:
             return hint
 
         def ask(pod: Pod, old: Any, new: Any) -> Hint:
             if hint is not None and hint(pod, old, new) is Hint.SKIP:
                 return Hint.SKIP
-            return Hint.SKIP if in_vain(pod, old, new) else Hint.QUEUE
+            return Hint.SKIP if still_unschedulable(pod, old, new) else Hint.QUEUE
 
-        return by_spec(ask) if goes_by_spec(hint) and goes_by_spec(in_vain) else ask
+        return by_spec(ask) if goes_by_spec(hint) and goes_by_spec(still_unschedulable) else ask
 
 
 def wait_for(
     resource: str,
     action: ActionType,
     hint: HintFunction | None = None,
-    in_vain: Doubt | None = None,
+    still_unschedulable: Doubt | None = None,
 ) -> EventWithHint:
     """What a plugin lists in `events_to_register`: an event, and whether it is worth a new attempt."""
-    return EventWithHint(ClusterEvent(resource, action), hint, in_vain)
+    return EventWithHint(ClusterEvent(resource, action), hint, still_unschedulable)
 
 
 def typed(kind: type[T], obj: Any) -> T | None:
@@ -260,7 +260,7 @@ NODE_DELETE = ClusterEvent(NODE, ActionType.Delete)
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(WILDCARD, ActionType.All, "UnschedulableTimeout")
 """A pod was left waiting for too long: it is tried again whatever the hints say."""
 FORCE_ACTIVATE = ClusterEvent(WILDCARD, ActionType.All, "ForceActivate")
-"""Somebody asked for a pod to be tried now."""
+"""A pod is to be tried now, on request."""
 
 # Moves within the queue that no cluster event caused; known by their label alone.
 SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"

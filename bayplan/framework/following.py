@@ -1,6 +1,6 @@
-"""Following: which objects of a lister changed, so that whoever keeps something about them need not look at all.
+"""Following: which objects of a lister changed, so that an index over them need not be rebuilt.
 
-A plugin that keeps an index over thousands of volumes cannot read them all again because one claim was bound.
+A plugin that keeps an index over thousands of volumes must not read them all again because one claim was bound.
 """
 
 from __future__ import annotations

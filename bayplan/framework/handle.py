@@ -20,7 +20,8 @@ from .cycle_state import CycleState
 from .status import Status
 
 if TYPE_CHECKING:
-    from .interface import Demands, FilterPlugin, Victims
+    from ..amounts import FitRule
+    from .interface import FilterPlugin, Victims
 
 
 Object = TypeVar("Object", bound=KubeObject)
@@ -63,7 +64,7 @@ class Client(Protocol):
     def update(self, obj: Object) -> Object | Awaitable[Object]:
         """Write a changed object (a volume or a claim) and return it as stored; may be `async def`.
 
-        Raises ConflictError when the object was changed by somebody else since it was read, NotFoundError when it
+        Raises ConflictError when the object was changed by another client since it was read, NotFoundError when it
         is gone. Our objects leave out what does not bear on placement: over a network, send only what differs.
         """
 
@@ -92,6 +93,9 @@ class PodEvent(Struct, frozen=True, gc=False):
 class Nominator(Protocol):
     """Which pods are promised a place on which node."""
 
+    def __bool__(self) -> bool:
+        """Whether a pod is nominated to some node."""
+
     @property
     def version(self) -> int:
         """Changes whenever a nomination does."""
@@ -115,13 +119,13 @@ class Nominator(Protocol):
 class FilterRunner(Protocol):
     """The profile's filters, for plugins that ask what would happen if."""
 
-    def demands(self, state: CycleState, pod: Pod) -> Demands | None:
-        """What `pod` needs free on a node, when no filter looks at the pods of a node in another way."""
+    def demands(self, state: CycleState, pod: Pod) -> FitRule | None:
+        """What `pod` needs free on a node, when no filter uses the pods of a node in another way."""
 
     def beside_room(
         self, state: CycleState, pod: Pod
-    ) -> tuple[Demands, Sequence[FilterPlugin]] | None:
-        """What `pod` needs free on a node, and the filters that look at pods in another way, if they say at which."""
+    ) -> tuple[FitRule, Sequence[FilterPlugin]] | None:
+        """What `pod` needs free on a node, and the filters that use pods in another way, if they declare which."""
 
     def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:
         """Judge one node, where `room` is what the filter says that adds up."""
@@ -192,10 +196,10 @@ class PreBinding(Protocol):
 
 
 class PreemptionExtenders(Protocol):
-    """The web services that have a say in whom a pod may push out."""
+    """The extenders that take part in preemption."""
 
     def have_a_say(self, pod: Pod) -> bool:
-        """Whether one of them wants to be asked about `pod`."""
+        """Whether one of them is interested in `pod`."""
 
     def choose_victims(self, pod: Pod, candidates: Mapping[str, Victims]) -> Mapping[str, Victims]:
         """What they leave of the candidates, by node name; ExtenderError when one fails that must not."""
@@ -231,9 +235,12 @@ class EmptyLister:
 
 
 class NoNominations:
-    """Nobody is nominated."""
+    """A nominator without nominations."""
 
     version = 0
+
+    def __bool__(self) -> bool:
+        return False
 
     def changed_since(self, version: int) -> Iterable[str] | None:
         return ()
@@ -301,7 +308,7 @@ class Handle:
     pre_binding: PreBinding | None = None
     executor: Executor | None = None
     run_blocking: RunBlocking = run_here
-    """Does work that may block where it holds nobody up; the answer is then to be awaited."""
+    """Runs work that may block outside the scheduler's thread; the result is to be awaited."""
     activate: Callable[[Iterable[Pod]], None] = lambda pods: None
     """Bring waiting pods back to the active queue at once."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

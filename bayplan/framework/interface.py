@@ -12,10 +12,11 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cmp_to_key
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
+from ..amounts.rules import FitRule, ScoreRule
 from ..api.pod import Pod, PodSpec
 from ..table import FIRST_ROW, Ints, NodeInfo, NodeTable, Rows, RowValues
 from .cycle_state import CycleState
@@ -33,16 +34,16 @@ class Scope(Enum):
 
     CLUSTER = "cluster"
     """Anything: judged in full for every pod."""
+    GROUPS = "groups of nodes"
+    """Counts of pods on groups of nodes: one node of each group is judged, see `Plugin.row_groups`."""
     NODE_ROW = "node row"
     """The node and the pods on it (specs, labels, annotations; not their status): judged again on changed rows."""
     NODE_OBJECT = "node object"
     """The node alone, not its pods: judged again only on nodes that changed."""
 
 
-CLUSTER, NODE_ROW, NODE_OBJECT = Scope.CLUSTER, Scope.NODE_ROW, Scope.NODE_OBJECT
-
-RowFilter: TypeAlias = Callable[[int], bool]
-RowScore: TypeAlias = Callable[[int], int]
+CLUSTER, GROUPS = Scope.CLUSTER, Scope.GROUPS
+NODE_ROW, NODE_OBJECT = Scope.NODE_ROW, Scope.NODE_OBJECT
 
 
 class Plugin:
@@ -59,54 +60,34 @@ class Plugin:
         plugin.handle = handle
         return plugin
 
-    def pod_key(self, pod: Pod) -> Hashable:
-        """What of the pod a NODE_ROW or NODE_OBJECT verdict depends on; pods with equal keys share it."""
-        labels, annotations = frozenset(pod.labels.items()), frozenset(pod.annotations.items())
-        return pod.spec, pod.namespace, labels, annotations
+    def spec_key(self, spec: PodSpec) -> Hashable | None:
+        """What of the pod's spec an answer depends on: pods with equal keys share it. Not asked for CLUSTER.
 
-    key_is_spec: ClassVar[bool] = False
-    """`pod_key` depends on `pod.spec` alone (given that the pod names no node): it is then asked once per spec."""
-
-    by_amounts: ClassVar[bool] = False
-    """For NODE_ROW: of a row only its amounts count (`NodeTable.amounts_at`); rows of equal amounts share answers."""
+        By default None: the answer may depend on the whole pod, its labels, namespace, owners and annotations included.
+        For GROUPS, labels, namespace and owners always count, too.
+        """
+        return None
 
     def cluster_key(self, table: NodeTable) -> Hashable:
         """What beyond the row a NODE_ROW or NODE_OBJECT answer depends on; when it changes, all rows are stale."""
         return None
 
-    reads_pin: ClassVar[bool] = True
-    """Whether what the plugin says may depend on the node that the pod's required node affinity names (`PodSpec.pin`),
-    by more than that no other will do. Where no plugin looks at it, the pods of a DaemonSet are judged as one kind.
-    """
+    def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | None:
+        """For GROUPS: the columns by which the plugin tells nodes apart for pods of the class of `pod`.
+
+        Nodes with equal values get equal answers from Filter and Score, and `normalize` goes by which scores there are,
+        not by how many. No column: the plugin has nothing to say about such pods, neither in Filter nor in Score. None:
+        it reads more than columns. Asked again when a node, an object of the lister, a namespace or the affinity
+        terms of pods on nodes change; the values of a row change only with the row.
+        """
+        return None
 
     def commits_for(self, spec: PodSpec) -> bool:
-        """Whether Reserve, Permit or PreBind of the plugin may have something to do for pods of this spec."""
-        return True
+        """Whether Reserve, Permit or PreBind of the plugin may have something to do for pods of this spec.
 
-    def concerns(self, pod: Pod, table: NodeTable) -> bool:
-        """Whether the plugin may have something to say about pods of the class of `pod`, as things stand.
-
-        Asked of CLUSTER plugins, once per class until `concern_key` changes: when none of them is concerned, and all
-        others look at rows only, the best node is known without asking anybody (`runtime/leaders.py`).
+        Asked once for all pods of a DaemonSet, whose specs differ in the node that they name.
         """
         return True
-
-    def concern_key(self, table: NodeTable) -> Hashable:
-        """What `concerns` depends on besides the class of the pod."""
-        return None
-
-    follows_scene: ClassVar[bool] = False
-    """`concern_key` and `cluster_key` change only when an object of the lister does, a node, a namespace, the images
-    on nodes, or the affinity terms that pods on nodes carry: they are then not asked for every pod."""
-
-    def row_marks(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | None:
-        """For CLUSTER: what of a row the answers about pods of the class of `pod` depend on; None: on more than that.
-
-        Rows of equal marks get equal answers, and `normalize` goes by which scores there are, not by how many: then one
-        row of each look is asked about instead of all of them (`runtime/survey.py`). The marks of a row change only
-        with the row. Asked again when `concern_key` or a node changes.
-        """
-        return None
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         """The events that may make a pod this plugin refused schedulable; by default any."""
@@ -197,43 +178,18 @@ class FilterPlugin(Plugin):
         """
         return True
 
-    def row_filter(self, pod: Pod, table: NodeTable) -> RowFilter | None:
-        """For NODE_ROW: a quick way to say, row by row, whether a pod with the key of `pod` fits; None: there is none.
-
-        It is asked about every row that changed, so it must be cheap; it looks at `table` as it is then.
-        """
+    def fit_rule(self, pod: Pod) -> FitRule | None:
+        """For NODE_ROW: the rule on amounts that is all the filter does with such pods; None: it does more."""
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class Demands:
-    """What must be free on a node, by resource, and the reason to give where it is not."""
-
-    amounts: dict[str, int]
-    reasons: dict[str, str]
-    plugin: str = ""
-    """Who says so; whoever runs the plugin fills it in."""
-
-
-class AdditiveFilter(FilterPlugin):
-    """A filter that only adds up: a pod fits when, for each resource, its demand is free on the node.
-
-    What is free is the node's allocatable less what its pods use; `pods` stands for the number of pods. Whoever asks
-    "what if these pods were not there" can then work it out for all nodes at once.
-    """
-
-    @abstractmethod
-    def demands(self, pod: Pod) -> Demands:
-        """What `pod` needs free."""
 
 
 @dataclass(slots=True)
 class Preemption:
-    """The account of a search for pods to push out, by node name. `complete` it before reading what is on each node."""
+    """The account of a search for pods to preempt, by node name. `complete` it before reading what is on each node."""
 
     candidates: dict[str, Victims] = field(default_factory=dict)
     rejected: dict[str, Status] = field(default_factory=dict)
-    """Nodes where pushing out every pod of lower priority would not have helped."""
+    """Nodes where preempting every pod of lower priority would not have helped."""
     reasons: Counter[str] = field(default_factory=Counter)
     """On how many nodes each reason stood in the way."""
     complete: Callable[[], None] = lambda: None
@@ -245,7 +201,7 @@ class Preemption:
 
 @dataclass(slots=True)
 class Victims:
-    """The pods to push out of one node, the most important first."""
+    """The pods to preempt on one node, the most important first."""
 
     node_name: str
     pods: list[Pod]
@@ -253,7 +209,7 @@ class Victims:
 
     @property
     def evicted(self) -> list[Pod]:
-        """Those that are not on their way out already."""
+        """Those that are not terminating already."""
         return [pod for pod in self.pods if not pod.is_terminating]
 
 
@@ -274,26 +230,16 @@ class PostFilterPlugin(Plugin):
     ) -> tuple[PostFilterResult, Status]:
         """SUCCESS: the pod is nominated and will fit once room is made."""
 
-    def settles_hopeless(self, spec: PodSpec) -> bool:
-        """Whether all pods of this spec that every node refuses for good are told the same, and nothing else is done.
-
-        What they are told may depend on the number of nodes. It is then asked once: see `Diagnosis.is_hopeless`.
-        """
-        return False
-
 
 class PreScorePlugin(Plugin):
     """Prepares Score, once the feasible nodes are known."""
 
     @abstractmethod
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
-        """SKIP: Score of this plugin has nothing to say about `pod`. `rows` are the feasible nodes."""
+        """SKIP: Score of this plugin has nothing to say about `pod`. `rows` are the feasible nodes.
 
-    def pre_score_alike(
-        self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints, sizes: Ints
-    ) -> Status:
-        """The same for a plugin with `row_marks`: each of `rows` stands for `sizes` feasible nodes of its look."""
-        return self.pre_score(state, pod, table, rows)
+        For GROUPS, `rows` are one of each group, and `state.row_counts` says how many nodes each of them stands for.
+        """
 
     def pre_score_spec(self, spec: PodSpec) -> Status | None:
         """SKIP or SUCCESS when `pre_score` says so for every pod of this spec, whatever the cluster; else None."""
@@ -312,16 +258,12 @@ class ScorePlugin(Plugin):
         """Score one node."""
         return int(self.score_rows(state, pod, node.as_table(), FIRST_ROW)[0])
 
-    def row_score(self, pod: Pod, table: NodeTable) -> RowScore | None:
-        """For NODE_ROW: a quick way to score, row by row, a pod with the key of `pod`; None: there is none."""
+    def score_rule(self, pod: Pod) -> ScoreRule | None:
+        """For NODE_ROW: the rule on amounts that is all the plugin scores such pods by; None: it does more."""
         return None
 
     normalizes_by_bounds: ClassVar[bool] = False
     """`normalize` makes of a score what the score, the lowest and the highest one say, and nothing else."""
-
-    def score_spec(self, spec: PodSpec) -> int | None:
-        """The raw score of every node for all pods of this spec, whatever the cluster; None: it depends."""
-        return None
 
     def normalize(self, scores: Ints) -> Ints:
         """Bring the raw scores of all feasible nodes into MIN_SCORE..MAX_SCORE."""
@@ -386,7 +328,7 @@ class BindPlugin(Plugin):
 
 
 class PostBindPlugin(Plugin):
-    """Is told about bound pods."""
+    """Is called for bound pods."""
 
     @abstractmethod
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
@@ -412,12 +354,11 @@ EXTENSION_POINTS: dict[str, type[Plugin]] = {
 __all__ = [
     "CLUSTER",
     "EXTENSION_POINTS",
+    "GROUPS",
     "NODE_OBJECT",
     "NODE_ROW",
     "SKIP",
-    "AdditiveFilter",
     "BindPlugin",
-    "Demands",
     "FilterPlugin",
     "PermitPlugin",
     "Plugin",
@@ -434,8 +375,6 @@ __all__ = [
     "QueueSortPlugin",
     "QueuedPod",
     "ReservePlugin",
-    "RowFilter",
-    "RowScore",
     "Scope",
     "ScorePlugin",
     "Victims",

@@ -1,4 +1,4 @@
-"""PluginArgs: a plugin's arguments as the type it wants, whoever made them."""
+"""PluginArgs: a plugin's arguments as a type of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 def typed_args(kind: type[T], args: Any) -> T:
-    """`args` as `kind`: itself, its defaults for None, or what a file says; InputError if it cannot be."""
+    """`args` as `kind`: itself, its defaults for None, or converted from a mapping; InputError if it is invalid."""
     if isinstance(args, kind):
         return args
     try:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..amounts import POD_COUNT
 from ..api.pod import Pod
 from ..table import Bools, Ints, NodeTable
 from .handle import Nominator
 
-POD_COUNT = "pods"
 MOST_PRIORITIES = 64
 
 
@@ -51,7 +51,8 @@ class Reserved:
 
     def usage(self, resource: str) -> Ints:
         """int64 per row: what they use of `resource`; of `pods`, each of them one."""
-        return self._usage.get(resource, self._usage[POD_COUNT] * 0)
+        found = self._usage.get(resource)
+        return self._usage[POD_COUNT] * 0 if found is None else found
 
     @property
     def rows(self) -> Ints:

@@ -1,13 +1,13 @@
 """RowStatuses: a status for every row, each distinct one stored once and counted.
 
-Thousands of nodes refuse a pod for a handful of reasons. Whoever follows the table changes a row here and there; the
-message about all of them is then a sum over the distinct statuses, not over the nodes.
+Thousands of nodes refuse a pod for a handful of reasons. The message
+about all of them is a sum over the distinct statuses, not over the nodes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,19 +54,21 @@ class RowStatuses:
         self._rejectors: tuple[frozenset[str], frozenset[str]] | None = None
         self._fit_error = (-1, "")
 
+    @classmethod
+    def of(cls, statuses: list[Status], said: NDArray[np.int32]) -> RowStatuses:
+        """Made of `statuses`, the first of which is SUCCESS, and int32 per row: a position among them."""
+        made = cls()
+        made.statuses, made.said = statuses, said
+        made._numbers = {status: number for number, status in enumerate(statuses)}
+        made._recount()
+        return made
+
     def clear(self, size: int) -> None:
         """SUCCESS on each of `size` rows."""
         self.said = np.zeros(size, dtype=np.int32)
         self.statuses, self._numbers = [SUCCESS], {SUCCESS: 0}
         self._codes = np.zeros(1, dtype=np.int8)
         self._recount()
-
-    def grow(self, size: int) -> None:
-        """Have a status, SUCCESS, for rows that are new."""
-        if len(self.said) < size:
-            grown = np.zeros(size, dtype=np.int32)
-            grown[: len(self.said)] = self.said
-            self.said = grown
 
     def at(self, row: int) -> Status:
         """The status of one row."""
@@ -93,21 +95,6 @@ class RowStatuses:
             positions = np.flatnonzero(verdict.codes)
             if len(positions):
                 self.said[judged[positions]] = self._numbers_of(verdict, positions, plugin)
-        self._recount()
-
-    def overlay(
-        self, other: RowStatuses, rows: Ints, choose: Callable[[Status, Status], Status]
-    ) -> None:
-        """On those of `rows` that `other` refuses: what `choose` takes of its status and this one's."""
-        rows = rows[other.said[rows] != 0]
-        pairs = other.said[rows].astype(np.int64) * len(self.statuses) + self.said[rows]
-        distinct, inverse = np.unique(pairs, return_inverse=True)
-        size = len(self.statuses)
-        chosen = [
-            self._number(choose(other.statuses[theirs], self.statuses[ours]))
-            for theirs, ours in (divmod(pair, size) for pair in distinct.tolist())
-        ]
-        self.said[rows] = np.array(chosen, dtype=np.int32)[inverse]
         self._recount()
 
     def codes(self) -> NDArray[np.int8]:

@@ -56,6 +56,7 @@ class SchedulerMetrics:
         self._add_pods()
         self._add_plugins()
         self._add_preemption()
+        self._add_engine()
         self._add_queue()
         self._add_events()
         self._add_devices()
@@ -208,6 +209,14 @@ class SchedulerMetrics:
                 ("operation",),
             )
         )
+
+    def _add_engine(self) -> None:
+        self.engine_failures = self.add(
+            CounterFamily(
+                "bayplan_engine_failures_total",
+                "Attempts in which a plugin failed in the engine, so that the reference decided.",
+            )
+        ).labels()
 
     def _add_preemption(self) -> None:
         self.preemption_attempts = self.add(

@@ -136,7 +136,7 @@ class Coscheduling(
         if is_deleted and self._waiting and self._can_still_make_it(group, pod):
             return
         self._give_up(group, f"pod {pod.name} of group {group[2]} lost its node")
-        if has_waited and not is_deleted:  # in vain; an error, however, says nothing about room
+        if has_waited and not is_deleted:  # without success; an error says nothing about room
             self._did_not_fit[group] = self._situation(group, leaving=pod)
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from ..api.pod import Pod
+from ..api.pod import Pod, PodSpec
 from ..framework import MAX_SCORE, NODE_OBJECT, CycleState, ScorePlugin
 from ..table import Ints, NodeTable, Rows
 
@@ -21,11 +21,8 @@ class ImageLocality(ScorePlugin):
 
     name = "ImageLocality"
     scope = NODE_OBJECT
-    key_is_spec = True
-    follows_scene = True
 
-    def pod_key(self, pod: Pod) -> Hashable:
-        spec = pod.spec
+    def spec_key(self, spec: PodSpec) -> Hashable:
         return spec.images, len(spec.init_containers or ()) + len(spec.containers or ())
 
     def cluster_key(self, table: NodeTable) -> Hashable:

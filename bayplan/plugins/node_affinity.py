@@ -55,9 +55,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Filters by the required terms, scores by the weights of the preferred ones."""
 
     name = "NodeAffinity"
-    reads_pin = False
     scope = NODE_OBJECT
-    key_is_spec = True
     normalizes_by_bounds = True
 
     def __init__(self, added_affinity: Affinity | None = None) -> None:
@@ -70,8 +68,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         plugin.handle = handle
         return plugin
 
-    def pod_key(self, pod: Pod) -> Hashable:
-        spec = pod.spec
+    def spec_key(self, spec: PodSpec) -> Hashable:
         selector = frozenset(spec.node_selector.items()) if spec.node_selector else None
         return selector, spec.affinity.node_affinity if spec.affinity else None
 

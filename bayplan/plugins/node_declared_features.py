@@ -40,12 +40,10 @@ RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     name = "NodeDeclaredFeatures"
-    reads_pin = False
     scope = NODE_OBJECT
-    key_is_spec = True
 
-    def pod_key(self, pod: Pod) -> Hashable:
-        return required_features(pod)
+    def spec_key(self, spec: PodSpec) -> Hashable:
+        return features_of(spec)
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         return SUCCESS if required_features(pod) else SKIP

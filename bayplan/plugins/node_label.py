@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..api.pod import Pod
+from ..api.pod import Pod, PodSpec
 from ..config.plugin_args import NodeLabelArgs
 from ..errors import InputError
 from ..framework import (
@@ -29,11 +29,10 @@ REASON = "node(s) didn't have the requested labels"
 
 
 class NodeLabel(FilterPlugin, ScorePlugin):
-    """Looks at which labels a node has, whatever their values; the pod makes no difference."""
+    """Filters and scores by which labels a node has, with any value; the pod makes no difference."""
 
     name = "NodeLabel"
     scope = NODE_OBJECT
-    key_is_spec = True
 
     def __init__(self, wanted: NodeLabelArgs | None = None) -> None:
         self._wanted = wanted or NodeLabelArgs()
@@ -48,8 +47,8 @@ class NodeLabel(FilterPlugin, ScorePlugin):
         plugin.handle = handle
         return plugin
 
-    def pod_key(self, pod: Pod) -> Hashable:
-        return None
+    def spec_key(self, spec: PodSpec) -> Hashable:
+        return ()
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)

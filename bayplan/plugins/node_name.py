@@ -5,7 +5,7 @@ Mirrors pkg/scheduler/framework/plugins/nodename/node_name.go.
 
 from collections.abc import Hashable, Sequence
 
-from ..api.pod import Pod
+from ..api.pod import Pod, PodSpec
 from ..framework import (
     NODE_OBJECT,
     SUCCESS,
@@ -25,12 +25,10 @@ REFUSED = unresolvable(REASON)
 
 class NodeName(FilterPlugin):
     name = "NodeName"
-    reads_pin = False
     scope = NODE_OBJECT
-    key_is_spec = True
 
-    def pod_key(self, pod: Pod) -> Hashable:
-        return pod.node_name
+    def spec_key(self, spec: PodSpec) -> Hashable:
+        return ()  # answers are kept for pods that name no node
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (wait_for(NODE, ActionType.Add),)

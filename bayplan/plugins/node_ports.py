@@ -36,12 +36,10 @@ REASON = "node(s) didn't have free ports for the requested pod ports"
 
 class NodePorts(PreFilterPlugin, FilterPlugin):
     name = "NodePorts"
-    reads_pin = False
     scope = NODE_ROW
-    key_is_spec = True
 
-    def pod_key(self, pod: Pod) -> Hashable:
-        return pod.spec.host_ports
+    def spec_key(self, spec: PodSpec) -> Hashable:
+        return spec.host_ports
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         return SUCCESS if pod.spec.host_ports else SKIP

@@ -5,7 +5,7 @@ Mirrors pkg/scheduler/framework/plugins/nodepreferavoidpods/node_prefer_avoid_po
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ class Controller(NamedTuple):
 class NodePreferAvoidPods(ScorePlugin):
     """All or nothing: 0 where the pod's controller is to be avoided, MAX_SCORE elsewhere.
 
-    Few nodes carry the annotation. It is read when a node changes; a pod looks its controller up.
+    Few nodes carry the annotation. It is read when a node changes; for a pod its controller is looked up.
     """
 
     name = "NodePreferAvoidPods"
@@ -42,9 +42,6 @@ class NodePreferAvoidPods(ScorePlugin):
         self._version = 0
         self._avoided: dict[int, frozenset[Controller]] = {}
         self._rows_of: dict[Controller, set[int]] = {}
-
-    def pod_key(self, pod: Pod) -> Hashable:
-        return controller_of(pod)
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         scores = np.full(len(table), MAX_SCORE, dtype=np.int64)
@@ -90,7 +87,7 @@ def controller_of(pod: Pod) -> Controller | None:
 
 
 def avoided_on(annotations: Mapping[str, str]) -> frozenset[Controller]:
-    """The controllers that a node with these annotations wants to be spared."""
+    """The controllers that the annotations of a node name."""
     text = annotations.get(ANNOTATION)
     return _parse(text) if text else frozenset()
 

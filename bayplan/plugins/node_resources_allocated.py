@@ -42,15 +42,14 @@ class AllocationScorer(ScorePlugin):
     """A weighted mean, over resources, of points from 0 to 100."""
 
     scope = NODE_ROW
-    key_is_spec = True
 
     def __init__(self, weights: Mapping[str, int]) -> None:
         if not weights:
             raise InputError("resources not found")
         self._weights = dict(weights)
 
-    def pod_key(self, pod: Pod) -> Hashable:
-        return pod.spec
+    def spec_key(self, spec: PodSpec) -> Hashable:
+        return spec
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         wanted = incoming_requests(pod.spec)

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from ..api.node import Node
-from ..api.pod import Pod
+from ..api.pod import Pod, PodSpec
 from ..api.taints import Taint, tolerated
 from ..framework import (
     NODE_OBJECT,
@@ -39,12 +39,10 @@ CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 class NodeUnschedulable(FilterPlugin):
     name = "NodeUnschedulable"
-    reads_pin = False
     scope = NODE_OBJECT
-    key_is_spec = True
 
-    def pod_key(self, pod: Pod) -> Hashable:
-        return tolerated(CORDON, pod.tolerations)
+    def spec_key(self, spec: PodSpec) -> Hashable:
+        return tolerated(CORDON, spec.tolerations or ())
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (

@@ -52,9 +52,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     """
 
     name = "TaintToleration"
-    reads_pin = False
     scope = NODE_OBJECT
-    key_is_spec = True
     normalizes_by_bounds = True
 
     def __init__(self, comparison_operators: bool = False) -> None:
@@ -66,8 +64,8 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         plugin.handle = handle
         return plugin
 
-    def pod_key(self, pod: Pod) -> Hashable:
-        return pod.tolerations
+    def spec_key(self, spec: PodSpec) -> Hashable:
+        return spec.tolerations or ()
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (

@@ -67,13 +67,12 @@ class OnePodClaims:
 
 
 class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin):
-    """A claim for one pod is judged for the cluster as a whole: pushing out its holder helps wherever that is.
+    """A claim for one pod is judged for the cluster as a whole: preempting its holder helps on any node.
 
     Which rows have which disk is in the table.
     """
 
     name = "VolumeRestrictions"
-    reads_pin = False
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (

@@ -1,7 +1,7 @@
 """VolumeZone: a pod runs in the zone its volumes are in.
 
 Mirrors pkg/scheduler/framework/plugins/volumezone/volume_zone.go. The zones of a volume are labels of it; a volume
-that is provisioned today also says so in its node affinity, which VolumeBinding looks at.
+that is provisioned today also has them in its node affinity, which VolumeBinding reads.
 """
 
 from collections.abc import Sequence
@@ -53,10 +53,9 @@ Topology = tuple[str, frozenset[str]]
 
 
 class VolumeZone(PreFilterPlugin, FilterPlugin):
-    """Looks at claims that the pod names and that have a volume; those made for the pod are left alone."""
+    """Reads claims that the pod names and that have a volume; those made for the pod are ignored."""
 
     name = "VolumeZone"
-    reads_pin = False
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         changes = ActionType.Add | ActionType.Update

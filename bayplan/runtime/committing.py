@@ -57,9 +57,9 @@ class CommitPlan:
         self.permits = [plugin for plugin in permits if plugin.commits_for(spec)]
         self.pre_binds = [plugin for plugin in pre_binds if plugin.commits_for(spec)]
         self.is_idle = not (self.reserves or self.permits or self.pre_binds)
-        """Nobody has: the pod can be bound at once."""
+        """No plugin has work: the pod can be bound at once."""
         self.idle_points = Tally()
-        """Counts pods, for the extension points at which nobody has anything to do."""
+        """Counts pods, for the extension points without work."""
 
 
 class Committing:
@@ -89,13 +89,10 @@ class Committing:
         if run_blocking is not run_here:
             self._blocking.update(p for p in pre_binds if _may_block(p, p.pre_bind))
             self._blocking.update(p for p in binds if _may_block(p, p.bind))
-        every: list[Plugin] = [*reserves, *permits, *pre_binds]
-        self._reads_pin = any(plugin.reads_pin for plugin in every)
 
     def plan(self, spec: PodSpec) -> CommitPlan:
         """Who has something to do for pods of `spec`."""
-        if not self._reads_pin:
-            spec = spec.unpinned or spec
+        spec = spec.unpinned or spec
         plan = self._plans.get(spec)
         if plan is None:
             if len(self._plans) >= MAX_PLANS:
@@ -110,7 +107,7 @@ class Committing:
         return plan
 
     def _tally_of(self, points: tuple[str, ...]) -> Tally:
-        """One counter for extension points at which nobody has anything to do; there are few combinations."""
+        """One counter for extension points without work; there are few combinations."""
         if points not in self._tallies:
             self._tallies[points] = self._metrics.idle(points)
         return self._tallies[points]

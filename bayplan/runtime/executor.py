@@ -1,4 +1,4 @@
-"""Executor: where the slow half of a pod's road runs, beside the scheduling of the next pods.
+"""Executor: runs the slow half of a pod's path, beside the scheduling of the next pods.
 
 A driver with threads or an event loop brings its own. The one here runs plain code at once, and asyncio code on a loop
 whose time is the scheduler's clock: in a simulation `asyncio.sleep(30)` takes thirty virtual seconds and no real one.

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..amounts import POD_COUNT, FitRule, shortage_at
 from ..api.pod import Pod
 from ..framework import (
     NODE_OBJECT,
     SUCCESS,
-    AdditiveFilter,
-    Code,
     CycleState,
-    Demands,
     FilterPlugin,
     Nominator,
     Plugin,
@@ -24,14 +22,13 @@ from ..framework import (
     PreFilterPlugin,
     Status,
 )
-from ..framework.reserved import POD_COUNT
+from ..framework.fitting import fit_status
 from ..table import NodeInfo
 from ..table.what_if import WhatIf
-from .demands import DemandsOf
+from .asking import ask_filter, ask_hook, has_own
 from .failing import failed
-from .kept import FILTERING, has_own
 
-NO_DEMANDS = Demands({}, {})
+NO_DEMANDS = FitRule({}, {})
 
 
 class NodeJudge:
@@ -47,11 +44,9 @@ class NodeJudge:
         self.pre_filters = tuple(pre_filters)
         self.filters = tuple(filters)
         self._nominator = nominator
-        self._check_all = check_all
+        self.check_all = check_all
         self._looking = [p for p in self.filters if p.scope is not NODE_OBJECT]
-        self._additive: dict[FilterPlugin, DemandsOf] = {
-            p: DemandsOf(p) for p in self.filters if isinstance(p, AdditiveFilter)
-        }
+        self._additive = [p for p in self.filters if has_own(p, FilterPlugin, "fit_rule")]
         self._position = {plugin.name: i for i, plugin in enumerate(self.filters)}
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
@@ -60,94 +55,62 @@ class NodeJudge:
         for plugin in self.filters:
             if plugin.name in state.skip_filter:
                 continue
-            try:
-                status = plugin.filter_node(state, pod, node)
-            except Exception as error:
-                raise failed(FILTERING, plugin, error) from error
-            if status.is_rejected:
+            status = ask_filter(plugin, state, pod, node)
+            if not status.is_success:
                 merged = merged.merged(status.by(plugin.name))
-                if not self._check_all:
+                if not self.check_all:
                     break
-            elif not status.is_success:
-                raise failed(FILTERING, plugin, status)
         return merged
 
-    def filter_node_again(
-        self, state: CycleState, pod: Pod, node: NodeInfo, before: Status
-    ) -> Status:
-        """Judge a node of which only the pods changed since the one filter that looks at pods said `before`.
-
-        All filters before that one accept the node, as they did then.
-        """
-        plugin = self.filters[self._position[before.plugin]]
-        try:
-            status = plugin.filter_node(state, pod, node)
-        except Exception as error:
-            raise failed(FILTERING, plugin, error) from error
-        return status.by(plugin.name) if status.is_rejected else self.filter_node(state, pod, node)
-
-    def demands(self, state: CycleState, pod: Pod) -> Demands | None:
-        """What `pod` needs free on a node, when no filter looks at the pods of a node in another way."""
+    def demands(self, state: CycleState, pod: Pod) -> FitRule | None:
+        """What `pod` needs free on a node, when no filter uses the pods of a node in another way."""
         skip = state.skip_filter
         looking = [plugin for plugin in self._looking if plugin.name not in skip]
         if not looking:
             return NO_DEMANDS
         adding = looking[0]
         if len(looking) > 1 or adding not in self._additive:
-            return None  # one that adds up is enough to know; two might count the same thing
-        return self._additive[adding].get(pod)
+            return None  # one rule is enough to decide by; two might count the same thing
+        return ask_hook(adding, adding.fit_rule, pod)
 
     def beside_room(
         self, state: CycleState, pod: Pod
-    ) -> tuple[Demands, Sequence[FilterPlugin]] | None:
-        """What `pod` needs free on a node, and the filters that look at pods in another way, if they say at which."""
+    ) -> tuple[FitRule, Sequence[FilterPlugin]] | None:
+        """What `pod` needs free on a node, and the filters that use pods in another way, if they declare which."""
         skip = state.skip_filter
         looking = [plugin for plugin in self._looking if plugin.name not in skip]
         adding = [plugin for plugin in looking if plugin in self._additive]
         others = [plugin for plugin in looking if plugin not in self._additive]
-        if self._check_all or len(adding) != 1:
+        if self.check_all or len(adding) != 1:
             return None
         if not all(has_own(plugin, FilterPlugin, "looks_at") for plugin in others):
             return None
-        return self._additive[adding[0]].get(pod), others
+        rule = ask_hook(adding[0], adding[0].fit_rule, pod)
+        return None if rule is None else (rule, others)
 
     def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:
         """Judge one node, where `room` is what the filter says that adds up."""
         for plugin in self.filters:
             if plugin.name in state.skip_filter:
                 continue
-            try:
-                adds_up = plugin in self._additive
-                status = room if adds_up else plugin.filter_node(state, pod, node)
-            except Exception as error:
-                raise failed(FILTERING, plugin, error) from error
-            if status.is_rejected:
-                return status.by(plugin.name)
+            adds_up = plugin in self._additive
+            status = room if adds_up else ask_filter(plugin, state, pod, node)
             if not status.is_success:
-                raise failed(FILTERING, plugin, status)
+                return status.by(plugin.name)
         return SUCCESS
 
     def _only_adds_up(self, state: CycleState, pod: Pod) -> bool:
         """Whether adding up is all that filters do with the pods of a node."""
-        return not self._check_all and self.demands(state, pod) is not None
+        return not self.check_all and self.demands(state, pod) is not None
 
-    def _crowded(self, node: NodeInfo, demands: Demands, rivals: Sequence[Pod]) -> Status:
+    def _crowded(self, node: NodeInfo, rule: FitRule, rivals: Sequence[Pod]) -> Status:
         """Whether the nominated pods leave room on the node, by adding up."""
-        reasons, code = [], Code.Unschedulable
-        requested, allocatable = node.requested, node.allocatable
-        for resource, wanted in demands.amounts.items():
-            if resource == POD_COUNT:
-                taken = len(node.table.pods[node.row]) + len(rivals)
-            else:
-                taken = requested.get(resource, 0)
-                for rival in rivals:
-                    taken += rival.usage.get(resource, 0)
-            capacity = allocatable.get(resource, 0)
-            if wanted > capacity - taken:
-                reasons.append(demands.reasons[resource])
-                if wanted > capacity and resource != POD_COUNT:
-                    code = Code.UnschedulableAndUnresolvable
-        return Status(code, tuple(reasons), demands.plugin) if reasons else SUCCESS
+        more = {POD_COUNT: len(rivals)}
+        for rival in rivals:
+            for resource, amount in rival.usage.items():
+                if resource != POD_COUNT:
+                    more[resource] = more.get(resource, 0) + amount
+        return fit_status(rule, shortage_at(node.table, node.row, rule, more))
 
     def filter_with_nominated(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         """Judge one node, possibly a what-if, with and without the pods nominated to it."""
@@ -166,7 +129,7 @@ class NodeJudge:
 
         When all that filters do with pods is to add up, only the room is judged.
         """
-        demands = None if self._check_all else self.demands(state, pod)
+        demands = None if self.check_all else self.demands(state, pod)
         if demands is not None:
             return self._crowded(node, demands, rivals)
         beside = self.beside_room(state, pod)
@@ -229,5 +192,5 @@ class NodeJudge:
 def _look_at(
     filters: Sequence[FilterPlugin], state: CycleState, pod: Pod, others: Sequence[Pod]
 ) -> bool:
-    """Whether one of the filters cares about one of the other pods."""
+    """Whether an answer of one of the filters can depend on one of the other pods."""
     return any(f.looks_at(state, pod, other) for other in others for f in filters)

@@ -33,8 +33,6 @@ from ..framework import (
 from .committing import Committing
 from .failing import failed
 from .filtering import Filtering
-from .leaders import Leaders
-from .pins import Pins
 from .registry import Registry
 from .scoring import Scoring
 from .timing import Evaluations
@@ -45,8 +43,8 @@ P = TypeVar("P")
 class ProfileRuntime:
     """Runs the extension points of one profile.
 
-    `filtering`, `scoring` and `committing` hold the three stretches of a pod's road; `percentage` is the share of
-    nodes to look at (None: all of them); `check_all` has every filter say what it thinks of a node.
+    `filtering`, `scoring` and `committing` are the three parts of a pod's path; `percentage` is the share of nodes to
+    judge (None: all of them); with `check_all` every filter judges a node, also after a refusal.
     """
 
     def __init__(
@@ -87,13 +85,6 @@ class ProfileRuntime:
         self.score_evaluations = Evaluations(
             self.metrics, {"PreScore": self.scoring.pre_scores, "Score": scorers}
         )
-        self.leaders = Leaders(
-            self.filtering.pre_filters,
-            self.filtering.filters,
-            self.scoring.pre_scores,
-            self.scoring.scores,
-        )
-        self.pins = Pins(self.filtering.pre_filters, self.filtering.filters)
         self.committing = Committing(
             self._at("reserve", ReservePlugin),
             self._at("permit", PermitPlugin),

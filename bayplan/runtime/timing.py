@@ -1,4 +1,4 @@
-"""Timing: how long each plugin takes, in attempts that are sampled, and which plugins had a say in an attempt.
+"""Timing: how long each plugin takes, in attempts that are sampled, and which plugins ran in an attempt.
 
 Mirrors the run...Plugin functions of pkg/scheduler/framework/runtime/framework.go and instrumented_plugins.go.
 """
@@ -44,7 +44,7 @@ def _status_of(answer: Any) -> str:
 
 
 class Evaluations:
-    """Counts the attempts in which plugins had a say, at some extension points with the same plugins skipped."""
+    """Counts the attempts in which plugins ran at some extension points, by the set of plugins skipped."""
 
     def __init__(self, metrics: ProfileMetrics, points: Mapping[str, Iterable[Plugin]]) -> None:
         self._metrics = metrics
@@ -54,13 +54,13 @@ class Evaluations:
         self._tallies: dict[frozenset[str], Tally] = {}
 
     def count(self, skipped: Collection[str]) -> None:
-        """Everybody but the `skipped` had a say."""
+        """Count an attempt in which all plugins but the `skipped` ran."""
         key = frozenset(skipped)
         tally = self._tallies.get(key)
         if tally is None:
-            heard = {
+            ran = {
                 point: [name for name in names if name not in key]
                 for point, names in self._points.items()
             }
-            tally = self._tallies[key] = self._metrics.evaluations(heard)
+            tally = self._tallies[key] = self._metrics.evaluations(ran)
         tally.count += 1

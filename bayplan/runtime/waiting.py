@@ -15,7 +15,7 @@ Decided = Callable[[Status], None]
 
 
 class WaitingPod:
-    """One pod with its chosen node. The first decision counts; `decided` is told once."""
+    """One pod with its chosen node. The first decision counts; `decided` is called once."""
 
     def __init__(
         self, pod: Pod, timeouts_s: Mapping[str, float], timers: Timers, decided: Decided

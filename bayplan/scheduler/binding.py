@@ -1,4 +1,4 @@
-"""Binding: the second half of a pod's road, beside the scheduling of the next pods.
+"""Binding: the second half of a pod's path, beside the scheduling of the next pods.
 
 Mirrors bindingCycle and handleBindingCycleError of pkg/scheduler/schedule_one.go.
 """

@@ -59,7 +59,7 @@ def build_scheduler(
     """A scheduler with one runtime per profile, all sharing one cache and one queue.
 
     Plugins handed over as classes or files run in every profile, unless the configuration names them somewhere.
-    `bound_by_extender` is told about pods that an extender has bound: a cluster that no extender can write to needs it.
+    `bound_by_extender` is called for pods that an extender has bound: a cluster that no extender can write to needs it.
     """
     config = with_ignored_resources(config)
     clock = clock or SystemClock()

@@ -21,6 +21,7 @@ from ..config import (
     encode_struct,
     expand_plugins,
 )
+from ..engine import Judging, describe_judging
 from ..errors import ConfigError
 from ..framework import Plugin
 from ..plugins.registry import IN_TREE
@@ -44,13 +45,24 @@ class PluginDescription:
     is_default: bool
     weight: int
     args: dict[str, Any] | None
+    judging: Judging
+    """How the engine comes to its answers, and what would make that faster."""
 
 
-def describe_plugins(plugin_files: Iterable[str] = ()) -> tuple[PluginDescription, ...]:
-    """All plugins a configuration can name, in the order in which they were registered."""
+def describe_plugins(
+    plugin_files: Iterable[str] = (), config: SchedulerConfiguration | None = None
+) -> tuple[PluginDescription, ...]:
+    """All plugins a configuration can name, in the order in which they were registered; those of `config`, if given."""
+    plugin_files = list(plugin_files)
     registry = make_registry(plugin_files)
     weights = {ref.name: ref.weight for ref in DEFAULT_PLUGINS.multi_point.enabled}
-    return tuple(_describe(name, registry, weights) for name in registry)
+    names = list(registry)
+    if config is not None:
+        profiles = effective_plugins(config, plugin_files)
+        used = {ref.name for points in profiles for refs in points.values() for ref in refs}
+        used |= {name for name in names if registry.source(name) in plugin_files}  # as in a run
+        names = [name for name in names if name in used]
+    return tuple(_describe(name, registry, weights) for name in names)
 
 
 def effective_plugins(
@@ -104,6 +116,7 @@ def _describe(name: str, registry: Registry, weights: dict[str, int]) -> PluginD
         is_default=name in weights,
         weight=weights.get(name, 0) or 1,
         args=None if args_type is None else encode_struct(args_type(), keep_empty=True),
+        judging=describe_judging(plugin),
     )
 
 

@@ -1,4 +1,4 @@
-"""Collector: how often Python looks for garbage while pods are scheduled.
+"""Collector: how often Python collects garbage while pods are scheduled.
 
 Whatever a pod leaves behind is kept (the pod on its node, its event, its counts) or freed at once, by reference count:
 cycles are rare. By default Python goes through the young objects after every 700 new ones, and again and again through

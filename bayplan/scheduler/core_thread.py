@@ -30,7 +30,7 @@ PATIENCE_S = 0.002
 """How long what comes in may wait for more."""
 
 CATCH_UP_TURNS = 5
-"""How many turns it takes at most until an answer was handed through coroutines to whoever waits for it."""
+"""Turns of the loop after which an answer has passed through all coroutines that wait for it."""
 CATCH_UP_S = 5.0
 MAX_THREADS = 64
 """How many plugins may block at the same time."""
@@ -41,7 +41,7 @@ Item = Any
 
 
 class CoreThread:
-    """Runs a scheduler for the event loop that it was made on. `failed` is told, on any thread, if it cannot go on."""
+    """Runs a scheduler for the event loop it was made on. `failed` is called, on any thread, if it cannot go on."""
 
     def __init__(self, clock: Clock, failed: Callable[[BaseException], None]) -> None:
         self._clock = clock
@@ -84,7 +84,7 @@ class CoreThread:
                 value = work()
             except Exception as error:
                 problem = error
-            with suppress(RuntimeError):  # whoever asked has gone
+            with suppress(RuntimeError):  # the caller's loop is closed
                 caller.call_soon_threadsafe(reply, value, problem)
 
         self.inbox.put(do)

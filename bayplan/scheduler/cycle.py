@@ -1,4 +1,4 @@
-"""Cycle: the way of one pod, from the queue to its node. Read this first.
+"""Cycle: the path of one pod, from the queue to its node. Read this first.
 
 Mirrors ScheduleOne, schedulingCycle, schedulePod and prepareForBindingCycle of pkg/scheduler/schedule_one.go.
 """
@@ -14,6 +14,7 @@ import numpy as np
 
 from ..api.pod import Pod
 from ..cache import CacheError
+from ..engine import Decision, Engine
 from ..errors import ApiError, ExtenderError
 from ..framework import (
     PODS_TO_ACTIVATE,
@@ -29,10 +30,20 @@ from ..framework import (
 )
 from ..framework.events import ASSIGNED_POD_DELETE
 from ..observe import ERROR, UNSCHEDULABLE
-from ..observe.times import DECIDED, ENDED, PRE_SCORED, PRE_SCORING, SCORED, STARTED
+from ..observe.times import (
+    DECIDED,
+    ENDED,
+    FILTERED,
+    PRE_FILTERED,
+    PRE_SCORED,
+    PRE_SCORING,
+    SCORED,
+    STARTED,
+)
 from ..queue import QueuedPodInfo
 from ..runtime import PluginRunError, ProfileRuntime
 from ..table import Bools, Ints
+from .agreement import check_feasible, check_refusals, check_totals
 from .attempt import Attempt, Explanation, Outcome
 from .binding import Binding, BindingTools
 from .event_handlers import EventHandlers
@@ -59,7 +70,10 @@ class Scheduler(EventHandlers):
         super().__init__(parts)
         self._explain = explain
         self._extenders = parts.extenders
-        self._may_be_led = not explain and parts.extenders is None
+        self._may_use_engine = parts.extenders is None
+        self._engines = {
+            name: Engine(profile, parts.cache.table) for name, profile in parts.profiles.items()
+        }
         self._finder = NodeFinder(parts.cache.table, parts.cache.snapshot, parts.extenders)
         self._failure = FailureHandler(parts.queue, parts.cluster, parts.cluster)
         self._binding = BindingTools(
@@ -80,10 +94,10 @@ class Scheduler(EventHandlers):
 
     @property
     def has_extenders(self) -> bool:
-        """Whether others are asked about nodes, too."""
+        """Whether the configuration has extenders."""
         return self._extenders is not None
 
-    # The road
+    # The path of a pod
 
     def schedule_one(self) -> Attempt | None:
         """Take the next pod from the queue and try to place it; None when no pod is ready."""
@@ -123,7 +137,7 @@ class Scheduler(EventHandlers):
     def judge(self, pod: Pod) -> Attempt:
         """Where `pod` would go as things stand, up to the choice of a node: nothing is assumed or reserved.
 
-        When no node fits, PostFilter makes room through the cluster; whoever only asks brings one that does nothing.
+        When no node fits, PostFilter makes room through the cluster; to ask only, use a cluster that ignores writes.
         """
         profile, state = self.profiles[pod.scheduler_name], CycleState()
         state.times[STARTED] = perf_counter()
@@ -142,65 +156,70 @@ class Scheduler(EventHandlers):
         """Find the nodes that fit, and choose one; or try to make room."""
         self.cache.snapshot.update()
         table, pod = self.cache.table, attempt.pod
-        was_refused = profile.filtering.was_refused(pod)  # it likely is again
-        if self._may_be_led and not was_refused and self._is_led(profile, attempt):
-            return
         if table.node_count == 0:
             attempt.fail(unresolvable(NO_NODES), nominated_node_name="")
             return
+        attempt.evaluated_nodes = table.node_count
+        decision = self._decide(profile, state, pod) if self._may_use_engine else None
+        if decision is not None and not self._explain:
+            self._take(profile, state, attempt, decision)
+            return
+        if decision is not None:  # it is shown beside the reference, which runs all plugins
+            state.clear()
         if self.metrics.is_sampled():
             state.sampled_by = self.metrics
         search = self._finder.find(profile, state, pod, everything=self._explain)
         if self._explain:
             attempt.explanation = explain_search(search, state, table)
         attempt.feasible_nodes = table.count(search.rows)
-        attempt.evaluated_nodes = table.node_count
+        if decision is not None:
+            check_feasible(decision, table.numbers(search.rows), pod, table)
+            if not attempt.feasible_nodes:
+                check_refusals(decision, search.diagnosis, pod, table)
         if attempt.feasible_nodes == 0:
             self._make_room(profile, state, attempt, search.diagnosis)
             return
-        row = self._choose(profile, state, attempt, search)
+        row = self._choose(profile, state, attempt, search, decision)
         attempt.node_name = table.names[row]
 
-    def _is_led(self, profile: ProfileRuntime, attempt: Attempt) -> bool:
-        """Whether the best node was known without asking anybody; the attempt then says which one it is."""
-        pod, table = attempt.pod, self.cache.table
-        if profile.percentage is not None:
-            return False  # some nodes are enough
-        if pod.status.nominated_node_name or self.queue.nominator:
-            return False  # room is kept for some
-        if pod.spec.pin:
-            return self._is_pinned(profile, attempt)
-        standing = profile.leaders.find(pod, table)
-        if standing is None or not standing.feasible:
-            return False
-        leaders = standing.leaders
-        if len(leaders.rows) == 1:
-            row: int | None = next(iter(leaders.rows))
-        else:
-            row = self.ties.choose_row(leaders, table)
-        if row is None:
-            return False
-        attempt.node_name = table.names[row]
-        attempt.feasible_nodes = standing.feasible
-        attempt.evaluated_nodes = table.node_count
-        if standing.feasible > 1:
-            attempt.score = standing.best
-        return True
+    def _decide(self, profile: ProfileRuntime, state: CycleState, pod: Pod) -> Decision | None:
+        """The engine's decision; None: the reference decides."""
+        try:
+            return self._engines[profile.name].decide(state, pod)
+        except PluginRunError:
+            # Plugins with cached answers are called for all nodes, also those that another one refuses. The reference
+            # calls them in kube-scheduler's order, and reports the error if it occurs there, too.
+            self.metrics.engine_failures.count += 1
+            state.clear()
+            return None
 
-    def _is_pinned(self, profile: ProfileRuntime, attempt: Attempt) -> bool:
-        """Whether the pod fits on the one node that it names; the attempt then says so."""
-        table = self.cache.table
-        row = profile.pins.find(attempt.pod, table)
-        if row is None:
-            return False
-        self._finder.pass_one()
+    def _take(
+        self, profile: ProfileRuntime, state: CycleState, attempt: Attempt, decision: Decision
+    ) -> None:
+        """Go by a decision of the engine."""
+        table, best = self.cache.table, decision.best
+        attempt.feasible_nodes = best.feasible
+        if not best.feasible:
+            now = perf_counter()
+            state.times[PRE_FILTERED] = state.times[FILTERED] = now
+            profile.filter_evaluations.count(state.skip_filter)
+            diagnosis = Diagnosis(table, node_count=table.node_count, kept=decision.refusals)
+            self._make_room(profile, state, attempt, diagnosis)
+            return
+        if attempt.pod.spec.pin:
+            self._finder.pass_one()
+        row = self.ties.choose_best(decision.totals, best, table, self._finder)
         attempt.node_name = table.names[row]
-        attempt.feasible_nodes = 1
-        attempt.evaluated_nodes = table.node_count
-        return True
+        if best.feasible > 1:
+            attempt.score = best.total
 
     def _choose(
-        self, profile: ProfileRuntime, state: CycleState, attempt: Attempt, search: Search
+        self,
+        profile: ProfileRuntime,
+        state: CycleState,
+        attempt: Attempt,
+        search: Search,
+        decision: Decision | None,
     ) -> int:
         """The row of the best feasible node. A single one, or the nominated one, is taken unscored."""
         table, pod, rows, times = self.cache.table, attempt.pod, search.rows, state.times
@@ -216,13 +235,12 @@ class Scheduler(EventHandlers):
             times[PRE_SCORING] = perf_counter()
             profile.scoring.run_pre_scores(state, pod, table, rows)
         times[PRE_SCORED] = perf_counter()
-        nodes, is_scored = search.bare_nodes(table), None
-        if nodes is None:
-            totals = profile.scoring.run_scores(state, pod, table, rows)
-        else:
-            totals = profile.scoring.run_scores_of(nodes, state, pod, table, rows)
+        is_scored = None
+        totals = profile.scoring.run_scores(state, pod, table, rows, search.bare_nodes(table))
         times[SCORED] = perf_counter()
         profile.score_evaluations.count(state.skip_score)
+        if decision is not None:
+            check_totals(decision, table.numbers(rows), totals, pod, table)
         if self._extenders is not None:
             totals, is_scored = self._ask_for_scores(profile, attempt, search, totals)
         winner = select_host(totals, table.numbers(rows), table, search, self.ties, is_scored)
@@ -424,7 +442,7 @@ class Scheduler(EventHandlers):
         times = state.times
         times[ENDED] = perf_counter()
         if math.isnan(times[DECIDED]):
-            times[DECIDED] = times[ENDED]  # somebody failed on the way
+            times[DECIDED] = times[ENDED]  # a step before the decision failed
         is_refused = attempt.outcome is Outcome.UNSCHEDULABLE
         profile.metrics.failed(times, UNSCHEDULABLE if is_refused else ERROR)
 

@@ -217,7 +217,7 @@ class EventHandlers:
 def _waits_for_new_pods(profile: ProfileRuntime) -> bool:
     """Whether a plugin may hold pods back until others have come, as those for gangs do.
 
-    Without one nobody is told about pods that have no node yet: they cannot make room for anyone.
+    Without one, events of pods that have no node yet are ignored: they cannot make room.
     """
     return any(
         wanted.event.matches(UNSCHEDULABLE_POD_ADD)

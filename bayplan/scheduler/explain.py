@@ -1,4 +1,4 @@
-"""Explain: the whole account of an attempt, by node name. Made only when somebody asks."""
+"""Explain: the whole account of an attempt, by node name. Made on request only."""
 
 from __future__ import annotations
 

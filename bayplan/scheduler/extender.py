@@ -68,7 +68,7 @@ class Filtered:
 
 
 class Extender:
-    """Asks one extender. Every method raises ExtenderError when it fails or its answer makes no sense."""
+    """Asks one extender. Every method raises ExtenderError when it fails or its answer is invalid."""
 
     def __init__(self, config: ExtenderConfig, transport: ExtenderTransport) -> None:
         self.config = config
@@ -88,7 +88,7 @@ class Extender:
         return self.config.ignorable
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether it wants to be asked about `pod`: it manages a resource of one of its containers, or none at all."""
+        """Whether it is interested in `pod`: it manages a resource of one of its containers, or none at all."""
         if not self._managed:
             return True
         for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
@@ -170,7 +170,7 @@ class Extender:
             raise ExtenderError(problem)
 
     def _about(self, pod: Pod, nodes: Sequence[Node]) -> Tree:
-        """What is sent about a pod and nodes: names only for an extender that knows the nodes."""
+        """What is sent about a pod and nodes: names only for an extender that caches nodes."""
         if self.config.node_cache_capable:
             names = [node.name for node in nodes]
             return {"Pod": to_dict(pod), "Nodes": None, "NodeNames": names}

@@ -1,4 +1,4 @@
-"""Extenders: all extenders of a configuration, at each step of a pod's road where they have a say.
+"""Extenders: all extenders of a configuration, at each step where they take part.
 
 Mirrors findNodesThatPassExtenders, prioritizeNodes and extendersBinding of pkg/scheduler/schedule_one.go, callExtenders
 of pkg/scheduler/framework/preemption/preemption.go and buildExtenders of pkg/scheduler/scheduler.go.
@@ -97,7 +97,7 @@ class Extenders:
             are_bare = are_bare or not answer.by_name
         dropped = np.setdiff1d(rows, left)
         for row in dropped.tolist():
-            # Whoever is left out without a word counts as not looked at: preemption keeps off.
+            # A node left out without a reason counts as not judged, so preemption skips it.
             diagnosis.alone.setdefault(row, diagnosis.absent)
         return RowsLeft(left, are_bare)
 

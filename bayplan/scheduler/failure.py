@@ -33,7 +33,7 @@ class FailureHandler:
         if current is None or current.node_name:
             self._queue.done(
                 queued.pod.uid
-            )  # gone, or somebody else placed it: nothing to try again
+            )  # deleted, or placed by another scheduler: nothing to retry
         elif current.uid != queued.pod.uid:
             self._queue.done(queued.pod.uid)
             return
@@ -77,13 +77,13 @@ def shortened(note: str) -> str:
 
 
 def scheduled_event(pod: Pod) -> PodEvent:
-    """What people are told when the pod is on its node."""
+    """The event for a pod that was bound."""
     note = f"Successfully assigned {pod.namespace}/{pod.name} to {pod.node_name}"
     return PodEvent(pod, "Normal", "Scheduled", "Binding", note, pod.scheduler_name)
 
 
 def skip_event(pod: Pod) -> PodEvent:
-    """What people are told when the pod's turn comes while it is being deleted."""
+    """The event for a pod that is being deleted when it is popped."""
     return PodEvent(
         regarding=pod,
         type="Warning",

@@ -15,7 +15,7 @@ import numpy as np
 from ..api.pod import Pod
 from ..cache import Snapshot
 from ..errors import ExtenderError
-from ..framework import SUCCESS, CycleState, Diagnosis, NodeInfo, unresolvable
+from ..framework import CycleState, Diagnosis, NodeInfo, unresolvable
 from ..framework.events import EXTENDER
 from ..observe.times import FILTERED, PRE_FILTERED, STARTED
 from ..runtime import PluginRunError, PreFiltered, ProfileRuntime
@@ -30,8 +30,6 @@ MIN_PERCENTAGE = 5
 
 
 NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
-NOT_NARROWED = PreFiltered(SUCCESS, None, set())
-"""PreFilter let the pod pass, and every node may do."""
 
 
 @dataclass(slots=True)
@@ -51,7 +49,7 @@ class Search:
 
     @property
     def order(self) -> Ints:
-        """Rows in the order in which they were looked at."""
+        """Rows in search order."""
         return np.concatenate((self.nodes[self.start :], self.nodes[: self.start]))
 
     def found(self, table: NodeTable) -> Ints:
@@ -78,7 +76,7 @@ def num_feasible_nodes_to_find(percentage: int, nodes: int) -> int:
 
 
 class NodeFinder:
-    """Looks for feasible nodes; remembers where the last search stopped, so that all get their turn."""
+    """Finds feasible nodes; each search starts where the last one stopped, so that all nodes get their turn."""
 
     def __init__(
         self, table: NodeTable, snapshot: Snapshot, extenders: Extenders | None = None
@@ -87,6 +85,16 @@ class NodeFinder:
         self._snapshot = snapshot
         self._extenders = extenders
         self._next_start = 0
+
+    @property
+    def order(self) -> Ints:
+        """Rows in the order of the next search."""
+        nodes, start = self._snapshot.order, self._next_start
+        return np.concatenate((nodes[start:], nodes[:start]))
+
+    def pass_one(self) -> None:
+        """Advance the start of the next search by one node, as if a search had judged one."""
+        self._next_start = (self._next_start + 1) % max(self._table.node_count, 1)
 
     def find(
         self, profile: ProfileRuntime, state: CycleState, pod: Pod, everything: bool = False
@@ -97,8 +105,6 @@ class NodeFinder:
         """
         table, times = self._table, state.times
         diagnosis = Diagnosis(table, node_count=table.node_count)
-        if not everything and self._is_refused_again(profile, state, pod, diagnosis):
-            return Search(NO_ROWS, diagnosis, NOT_NARROWED)
         pre = profile.filtering.run_pre_filters(state, pod, table)
         times[PRE_FILTERED] = perf_counter()
         diagnosis.unschedulable_plugins |= pre.narrowed_by
@@ -123,33 +129,6 @@ class NodeFinder:
                 profile.filtering.diagnose(state, pod, table, rows, diagnosis)
         return search
 
-    def _is_refused_again(
-        self, profile: ProfileRuntime, state: CycleState, pod: Pod, diagnosis: Diagnosis
-    ) -> bool:
-        """Whether the pod is refused as the last one of its spec was, which is known without PreFilter."""
-        filtering, times = profile.filtering, state.times
-        if (
-            not filtering.was_refused(pod)
-            or pod.status.nominated_node_name
-            or state.sampled_by is not None
-        ):
-            return False
-        skips = filtering.known_skips(pod, self._table)
-        if skips is None:
-            return False
-        state.skip_filter.update(skips)
-        times[PRE_FILTERED] = perf_counter()
-        if not filtering.refuse_again(state, pod, self._table, ALL, diagnosis):
-            state.skip_filter.clear()  # PreFilter says it all once more
-            return False
-        times[FILTERED] = perf_counter()
-        profile.filter_evaluations.count(state.skip_filter)
-        return True
-
-    def pass_one(self) -> None:
-        """One node was looked at, and no search was needed for that: the next one begins where it would have."""
-        self._next_start = (self._next_start + 1) % max(self._table.node_count, 1)
-
     def _ask_extenders(self, extenders: Extenders, pod: Pod, search: Search) -> None:
         """Leave of the feasible rows what the extenders leave, in the order in which they give them."""
         found = search.found(self._table)
@@ -172,12 +151,10 @@ class NodeFinder:
         table, diagnosis = self._table, search.diagnosis
         search.nodes, search.start = self._snapshot.order, self._next_start
         filtering = profile.filtering
-        found: Rows = NO_ROWS
-        if everything or not filtering.refuse_again(state, pod, table, rows, diagnosis):
-            found = filtering.run_filters(state, pod, table, rows)
-            found = filtering.filter_nominated(state, pod, table, found, diagnosis)
-            if everything or table.count(found) == 0:
-                filtering.diagnose(state, pod, table, rows, diagnosis)
+        found = filtering.run_filters(state, pod, table, rows)
+        found = filtering.filter_nominated(state, pod, table, found, diagnosis)
+        if everything or table.count(found) == 0:
+            filtering.diagnose(state, pod, table, rows, diagnosis)
         processed = table.node_count if isinstance(rows, slice) else len(rows)
         if profile.percentage is not None:
             enough = num_feasible_nodes_to_find(profile.percentage, processed)
@@ -230,7 +207,7 @@ class NodeFinder:
 
 
 def rows_to_look_at(pre: PreFiltered, diagnosis: Diagnosis, table: NodeTable) -> Rows:
-    """The rows that PreFilter left; `diagnosis` is told of the others."""
+    """The rows that PreFilter left; the others are noted in `diagnosis`."""
     if pre.node_names is None:
         return ALL
     nodes, row_of = table.nodes, table.row_of

@@ -205,9 +205,9 @@ class KubeDriver:
         )
 
     def _note(self, attempt: Attempt) -> None:
-        """Say how an attempt ended: failures always, the rest to whoever wants to know everything.
+        """Say how an attempt ended: failures always, the rest at debug level.
 
-        That the API server is away is said once, by those who watch, and not about each pod.
+        That the API server is unreachable is logged once, by the watches, not for each pod.
         """
         is_problem = attempt.outcome is Outcome.ERROR and not self.connection.is_away
         level = logging.WARNING if is_problem else logging.DEBUG
@@ -223,7 +223,7 @@ class KubeDriver:
         self._begin(self._reflect(reflector))
 
     async def _reflect(self, reflector: Reflector) -> None:
-        """Run a reflector; if it may not look, that is told together with what others may not."""
+        """Run a reflector; missing permissions are reported together with those of others."""
         try:
             await reflector.run()
         except ApiError as error:

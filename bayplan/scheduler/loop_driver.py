@@ -68,7 +68,7 @@ class LoopExecutor:
 
 
 class LoopDriver:
-    """Schedules the pods of `cluster`. Whoever owns the loop calls `run`, at least whenever `wake` was called."""
+    """Schedules the pods of `cluster`. The owner of the loop calls `run`, at least whenever `wake` was called."""
 
     def __init__(
         self,

@@ -30,11 +30,11 @@ Observer = Callable[[str, Pod, str], None]
 
 
 def unobserved(what: str, pod: Pod, details: str) -> None:
-    """Nobody watches."""
+    """An observer that does nothing."""
 
 
 def unheard(attempt: Attempt) -> None:
-    """Nobody wants to know how an attempt ended."""
+    """An `ended` that does nothing."""
 
 
 @dataclass(slots=True)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Set
 from typing import Protocol
 
 import numpy as np
 
+from ..amounts.kernel import Best, nth_best
 from ..table import Bools, Ints, NodeTable
 
 
@@ -20,17 +20,6 @@ class Ordered(Protocol):
 
     @property
     def order(self) -> Ints: ...
-
-
-class Tied(Protocol):
-    """Rows that are equally good."""
-
-    @property
-    def rows(self) -> Set[int]:
-        """The rows, in any order."""
-
-    def in_order(self) -> list[int]:
-        """The rows, ascending."""
 
 
 class TieBreak(ABC):
@@ -47,9 +36,13 @@ class TieBreak(ABC):
         """The same for nodes that an extender scored."""
         return self.choose(tied, rows, table, search)
 
-    def choose_row(self, tied: Tied, table: NodeTable) -> int | None:
-        """The row that `choose` would take of the rows `tied`; None when that takes more than the rows."""
-        return None
+    def choose_best(self, totals: Ints, best: Best, table: NodeTable, search: Ordered) -> int:
+        """The row that wins by `totals`, int64 per row, negative where the pod does not fit."""
+        if best.ties == 1:
+            return best.row
+        rows = np.flatnonzero(totals >= 0)
+        tied = np.flatnonzero(totals[rows] == totals[best.row])
+        return int(rows[self.choose(tied, rows, table, search)])
 
 
 class RandomTies(TieBreak):
@@ -74,11 +67,14 @@ class RandomTies(TieBreak):
             pass
         return int(tied[int(among.searchsorted(row))])
 
-    def choose_row(self, tied: Tied, table: NodeTable) -> int:
-        rows, size = tied.rows, len(table)
-        if _are_few(len(rows), size):
-            return tied.in_order()[int(self._draw() * len(rows))]
-        while (row := int(self._draw() * size)) not in rows:
+    def choose_best(self, totals: Ints, best: Best, table: NodeTable, search: Ordered) -> int:
+        if best.ties == 1:
+            return best.row
+        size, highest = len(table), totals.item(best.row)
+        if _are_few(best.ties, size):
+            return nth_best(totals, highest, int(self._draw() * best.ties))
+        total_at = totals.item
+        while total_at(row := int(self._draw() * size)) != highest:
             pass
         return row
 
@@ -129,9 +125,6 @@ class FirstByName(TieBreak):
 
     def choose(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
         return int(tied[np.argmin(self._ranks(table)[rows[tied]])])
-
-    def choose_row(self, tied: Tied, table: NodeTable) -> int:
-        return min(tied.rows, key=table.names.__getitem__)
 
     def _ranks(self, table: NodeTable) -> Ints:
         """int64 per row: its place by name."""

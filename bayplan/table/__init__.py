@@ -8,10 +8,9 @@ Called by: `cache` (the only writer), plugins and `runtime` (readers).
 from .carried import CarriedTerm, CarriedTerms, TermKind, term_selects
 from .changes import ChangeLog
 from .columns import ALL, FIRST_ROW, Bools, Column, Ints, ResourceColumns, Rows, RowValues, Size
-from .followed import FollowedColumn
 from .images import ImageStates
 from .labels import ABSENT, LabelColumn, LabelColumns
-from .node_table import Floats, NodeInfo, NodeTable
+from .node_table import NodeInfo, NodeTable
 from .sets import SetColumn
 from .terms import DomainCounts, PodTerm, TermCounts, marks_of_domains, sum_by_domain
 
@@ -25,8 +24,6 @@ __all__ = [
     "ChangeLog",
     "Column",
     "DomainCounts",
-    "Floats",
-    "FollowedColumn",
     "ImageStates",
     "Ints",
     "LabelColumn",

@@ -82,7 +82,7 @@ class ImageStates:
         for image in new:
             for name in image.names or ():
                 after.setdefault(name, image.size_bytes)
-        # A node that alone has an image reports it anew whenever it changes, and so may change its size.
+        # A node that alone has an image reports it again whenever it changes, and so may change its size.
         resized = {
             name: after[name]
             for name in before & after.keys()

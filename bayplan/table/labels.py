@@ -1,4 +1,4 @@
-"""LabelColumns: node labels, dictionary-encoded, one column per key that somebody asked about.
+"""LabelColumns: node labels, dictionary-encoded, one column per key in use.
 
 The code of a row's value is also the row's domain in topology spread and pod affinity.
 """
@@ -130,7 +130,7 @@ class LabelColumns:
         self._columns: dict[str, LabelColumn] = {}
 
     def column(self, key: str) -> LabelColumn:
-        """The column of `key`, built from the nodes when nobody asked before."""
+        """The column of `key`, built from the nodes on first use."""
         column = self._columns.get(key)
         if column is None:
             column = self._columns[key] = LabelColumn(key, self._size)

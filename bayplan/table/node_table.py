@@ -6,20 +6,17 @@ also be there before its node, holding the pods that name it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from itertools import count
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..api.node import Node
 from ..api.pod import Pod
 from ..api.taints import Taint
 from .carried import CarriedTerms
 from .changes import ChangeLog
-from .columns import ALL, Bools, Column, Ints, LateColumn, ResourceColumns, Rows, Size
-from .followed import FollowedColumn
+from .columns import ALL, Bools, Column, Ints, ResourceColumns, Rows, Size
 from .images import ImageStates
 from .labels import LabelColumns
 from .one_row import (
@@ -34,14 +31,6 @@ from .priorities import PriorityColumns
 from .sets import SetColumn
 from .terms import TermCounts
 from .volumes import VolumeUse
-
-MAX_AMOUNTS = 65_536
-
-
-MAX_OFFERED = 2**53 // 128
-"""Amounts below this are exact in float64, and so are a hundred times as much."""
-
-Floats = NDArray[np.float64]
 
 
 class NodeTable:
@@ -63,9 +52,6 @@ class NodeTable:
         self.node_changes = ChangeLog()
         self.start_changes = ChangeLog()
 
-        self.amounts: list[int | None] = []
-        self._amount_ids: dict[Hashable, int] = {}
-        self._next_amounts = count()
         self.allocatable = ResourceColumns(self.size)
         self.requested = ResourceColumns(self.size)
         self.scoring_usage = ResourceColumns(self.size)
@@ -80,11 +66,9 @@ class NodeTable:
         self.carried = CarriedTerms(self.size)
         self.live_column = Column(self.size, np.bool_, False)
         self.unschedulable_column = Column(self.size, np.bool_, False)
-        self.pod_count_column = LateColumn(self.size, lambda row: len(self.pods[row]))
+        self.pod_count_column = Column(self.size)
         self.max_pods_column = Column(self.size)
         self._live_rows: tuple[int, Rows] = (-1, ALL)
-        self._offered: tuple[int, dict[str, Floats | None]] = (-1, {})
-        self._followed: dict[Hashable, FollowedColumn] = {}
         self.node_count = 0
         """How many nodes the cluster has."""
 
@@ -131,59 +115,6 @@ class NodeTable:
         """The row numbers `rows` stands for."""
         return np.arange(len(self), dtype=np.int64)[rows]
 
-    def amounts_at(self, row: int) -> int:
-        """A number for what the node offers, what its pods use and how many there are: equal where all of these are.
-
-        `amounts` has it once it was asked for, and None before.
-        """
-        known = self.amounts[row]
-        if known is None:
-            key = (
-                tuple(self.allocatable.rows[row].items()),
-                tuple(self.requested.rows[row].items()),
-                tuple(self.scoring_usage.rows[row].items()),
-                len(self.pods[row]),
-            )
-            known = self._amount_ids.get(key)
-            if known is None:
-                if len(self._amount_ids) >= MAX_AMOUNTS:
-                    self._amount_ids.clear()
-                known = self._amount_ids[key] = next(self._next_amounts)
-            self.amounts[row] = known
-        return known
-
-    def offered(self, resource: str, rows: Rows) -> Floats | None:
-        """float64 per row of `rows`: what the node offers of a resource, to divide by.
-
-        None when some node offers nothing of it, or MAX_OFFERED and more: then it takes integers and masks.
-        """
-        if isinstance(rows, slice) and not isinstance(self.live_rows, slice):
-            return None  # rows without a node
-        version, known = self._offered
-        if version != self.node_changes.version:
-            known = {}
-            self._offered = (self.node_changes.version, known)
-        if resource not in known:
-            amounts = self.allocatable[resource]
-            among = amounts[self.live]
-            fits = len(among) > 0 and among.min() > 0 and among.max() < MAX_OFFERED
-            known[resource] = amounts.astype(np.float64) if fits else None
-        offered = known[resource]
-        return None if offered is None else offered[rows]
-
-    def followed(
-        self, key: Hashable, of_rows: Callable[[Rows], Ints], of_row: Callable[[int], int]
-    ) -> Ints:
-        """int64 per row: what `of_rows` makes of all rows, kept under `key` and followed as rows change.
-
-        `of_row` gives the same for one row. What depends on the pod has no place here.
-        """
-        column = self._followed.get(key)
-        if column is None:
-            column = FollowedColumn(self.size, self.row_changes, of_rows, of_row)
-            self._followed[key] = column
-        return column.view
-
     def nodes_at(self, rows: Rows) -> Iterator[NodeInfo]:
         """A view of each node in `rows`."""
         return (NodeInfo(self, int(row)) for row in self.numbers(rows))
@@ -216,13 +147,11 @@ class RowFork(NodeTable):
         self.size = Size(rows=1, capacity=1)
         self.nodes, self.names = [source.nodes[row]], [source.names[row]]
         self.pods = [dict(source.pods[row])]
-        self.amounts, self._amount_ids, self._next_amounts = [None], {}, count()
         self.row_of = {source.names[row]: 0}
         self.namespaces, self.namespaces_version = source.namespaces, source.namespaces_version
         self.row_changes, self.node_changes = ChangeLog(), ChangeLog()
         self.start_changes = ChangeLog()
         self._live_rows = (0, ALL)
-        self._offered, self._followed = (-1, {}), {}
         self.node_count = source.node_count  # the cluster keeps its size
 
     def __getattr__(self, name: str) -> Any:
@@ -302,17 +231,17 @@ class NodeInfo:
     @property
     def allocatable(self) -> Mapping[str, int]:
         """What the node offers: cpu in millicores, every other resource in its own unit."""
-        return self.table.allocatable.rows[self.row]
+        return self.table.allocatable.at(self.row)
 
     @property
     def requested(self) -> Mapping[str, int]:
         """What the pods on the node ask for."""
-        return self.table.requested.rows[self.row]
+        return self.table.requested.at(self.row)
 
     @property
     def scoring_usage(self) -> Mapping[str, int]:
         """`requested`, where pods that do not say how much cpu or memory they need count for a little."""
-        return self.table.scoring_usage.rows[self.row]
+        return self.table.scoring_usage.at(self.row)
 
     @property
     def pods(self) -> list[Pod]:

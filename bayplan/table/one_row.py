@@ -8,64 +8,57 @@ import numpy as np
 
 from ..api.pod import Pod
 from .carried import CarriedTerms
-from .columns import Ints, LateColumn, ResourceColumns, Size
+from .columns import Column, Ints, ResourceColumns, Size
 from .priorities import PriorityColumns
 from .terms import TermCounts
 
 
 class OneRowResources(ResourceColumns):
-    """Amounts of one row; an array is made when somebody asks for one."""
+    """Amounts of one row as a dict; an array is made when one is asked for."""
 
-    __slots__ = ("_names",)
+    __slots__ = ("_amounts", "_names")
 
     def __init__(self, source: ResourceColumns, row: int) -> None:
         self._names = source
-        self.rows = [source.rows[row]]
+        self._amounts = source.at(row)
 
     def __getitem__(self, resource: str) -> Ints:
-        amounts = np.array([self.rows[0].get(resource, 0)], dtype=np.int64)
+        amounts = np.array([self._amounts.get(resource, 0)], dtype=np.int64)
         amounts.flags.writeable = False
         return amounts
 
     def __contains__(self, resource: object) -> bool:
-        return resource in self.rows[0] or resource in self._names
+        return resource in self._amounts or resource in self._names
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((*self._names, *self.rows[0])))
+        return iter(dict.fromkeys((*self._names, *self._amounts)))
 
     def __len__(self) -> int:
-        return len(dict.fromkeys((*self._names, *self.rows[0])))
+        return len(dict.fromkeys((*self._names, *self._amounts)))
+
+    def amount(self, resource: str, row: int) -> int:
+        return self._amounts.get(resource, 0)
+
+    def at(self, row: int) -> dict[str, int]:
+        return {name: amount for name, amount in self._amounts.items() if amount}
 
     def add(self, row: int, amounts: Mapping[str, int], sign: int = 1) -> None:
-        here = dict(self.rows[0])
+        here = self._amounts
         for resource, amount in amounts.items():
-            left = here.get(resource, 0) + sign * amount
-            if left:
-                here[resource] = left
-            else:
-                here.pop(resource, None)
-        self.rows[0] = here
-
-    def put(self, row: int, amounts: dict[str, int]) -> None:
-        self.rows[0] = amounts
+            here[resource] = here.get(resource, 0) + sign * amount
 
     def set(self, row: int, amounts: Mapping[str, int]) -> None:
-        self.rows[0] = {resource: amount for resource, amount in amounts.items() if amount}
-
-    def fork(self, size: Size, row: int) -> OneRowResources:
-        return OneRowResources(self, 0)
+        self._amounts = dict(amounts)
 
 
-class OneRowPodCount(LateColumn):
+class OneRowPodCount(Column):
     """How many pods are on one row."""
 
     __slots__ = ("_pods",)
 
     def __init__(self, pods: Sequence[Mapping[str, Pod]]) -> None:
+        super().__init__(Size(rows=1, capacity=1))
         self._pods = pods
-
-    def touch(self, row: int) -> None:
-        pass
 
     @property
     def view(self) -> Ints:

@@ -1,7 +1,7 @@
 """PodMatrix: the pods of every row side by side, the most important first, as arrays.
 
-For questions about removing pods: which of them, and in which order, has to be asked of many nodes at once. Made when
-somebody first asks, then kept up to date row by row.
+For questions about removing pods: which of them, and in which order, on many nodes at once. Made on first use, then
+kept up to date row by row.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .columns import Bools, Ints
 from .node_table import NodeTable
 
 NOT_STARTED = np.iinfo(np.int64).max
-NOBODY = np.iinfo(np.int64).max
-"""The priority of an empty place: higher than that of any pod, so that nobody may remove it."""
+EMPTY_PLACE = np.iinfo(np.int64).max
+"""The priority of an empty place: higher than that of any pod, so that it is never removed."""
 POD_COUNT = "pods"
 
 
@@ -92,14 +92,14 @@ class PodMatrix:
         shape = (wanted_rows, wanted_places, len(self.resources))
         if shape == self.amounts.shape:
             return
-        self.priority = _grown(self.priority, shape[:2], NOBODY)
+        self.priority = _grown(self.priority, shape[:2], EMPTY_PLACE)
         self.start_s = _grown(self.start_s, shape[:2], NOT_STARTED)
         self.amounts = _grown(self.amounts, shape, 0)
         self.labels = _grown(self.labels, shape[:2], 0)
 
     def _fill(self, row: int) -> None:
         pods = self.pods[row]
-        self.priority[row] = NOBODY
+        self.priority[row] = EMPTY_PLACE
         self.start_s[row] = NOT_STARTED
         self.amounts[row] = 0
         self.labels[row] = 0

@@ -65,7 +65,7 @@ NO_POD = PodTerm(frozenset(), LabelSelector())
 
 
 class DomainCounts:
-    """A count per row and, for the topology keys somebody asked about, per domain."""
+    """A count per row and, for the topology keys in use, per domain."""
 
     __slots__ = ("_domains", "column", "total")
 
@@ -130,7 +130,7 @@ class LabelClass:
 
 
 class TermCounts:
-    """The counts of every term somebody asked about."""
+    """The counts of every term in use."""
 
     def __init__(self, size: Size, labels: LabelColumns) -> None:
         self._size = size

@@ -15,7 +15,7 @@ class WhatIf:
 
     def __init__(self, table: NodeTable, row: int) -> None:
         fork = table.fork_row(row)
-        self._writer = RowWriter(fork)
+        self._writer = TableWriter(fork)
         self.node = NodeInfo(fork, 0)
 
     def add_pod(self, pod: Pod) -> None:
@@ -25,15 +25,6 @@ class WhatIf:
     def remove_pod(self, pod: Pod) -> None:
         """Take `pod` off the node."""
         self._writer.remove_pod(self.node.table.pods[0][pod.uid])
-
-
-class RowWriter(TableWriter):
-    """Writes to a copy of one row; what it adds up is of use to nobody else."""
-
-    def _count_amounts(self, row: int, pod: Pod, change: int) -> None:
-        self.table.amounts[row] = None
-        self.table.requested.add(row, pod.usage, change)
-        self.table.scoring_usage.add(row, pod.scoring_usage, change)
 
 
 def bare_node(table: NodeTable, row: int) -> NodeInfo:

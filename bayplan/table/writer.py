@@ -6,17 +6,12 @@ All methods leave the table as it would be had it been built from scratch in its
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
 
 from ..api.node import Node
-from ..api.pod import Pod, PodSpec
+from ..api.pod import Pod
 from .node_table import NodeTable
 
 FIRST_CAPACITY = 64
-MAX_STEPS = 65_536
-
-Step: TypeAlias = tuple[int, PodSpec, int]
-"""A pod of a spec comes (1) to a row with some amounts, or goes (-1)."""
 
 
 class TableWriter:
@@ -25,7 +20,6 @@ class TableWriter:
     def __init__(self, table: NodeTable) -> None:
         self.table = table
         self._free: list[int] = []
-        self._steps: dict[Step, tuple[int, dict[str, int], dict[str, int]]] = {}
 
     def set_node(self, node: Node) -> int:
         """Add `node`, or replace the node of that name; returns its row."""
@@ -131,9 +125,6 @@ class TableWriter:
             table.nodes.append(None)
             table.names.append(name)
             table.pods.append({})
-            table.amounts.append(None)
-            for columns in (table.allocatable, table.requested, table.scoring_usage):
-                columns.add_row()
         table.row_of[name] = row
         self._node_changed(row)
         return row
@@ -141,8 +132,9 @@ class TableWriter:
     def _count(self, row: int, pod: Pod, change: int) -> None:
         table = self.table
         spec = pod.spec
-        self._count_amounts(row, pod, change)
-        table.pod_count_column.touch(row)
+        table.requested.add(row, pod.usage, change)
+        table.scoring_usage.add(row, pod.scoring_usage, change)
+        table.pod_count_column.cells[row] += change
         if spec.host_ports:
             table.ports.add(row, spec.host_ports, change)
         if spec.volumes:
@@ -154,32 +146,7 @@ class TableWriter:
         table.row_changes.mark(row)
         table.images.touch(row)
 
-    def _count_amounts(self, row: int, pod: Pod, change: int) -> None:
-        """Count what the pod uses. Of rows with equal amounts and pods of one spec, only the first is added up."""
-        table, usage = self.table, pod.usage
-        before = table.amounts[row]
-        if before is None:
-            before = table.amounts_at(row)
-        # Pods of a DaemonSet differ in the node they name only.
-        step = (before, pod.spec.unpinned or pod.spec, change)
-        # A pod may use something else than its spec asks for; that is no step that others take.
-        known = self._steps.get(step) if usage is pod.spec.requests else None
-        if known is not None:
-            table.amounts[row], requested, scoring_usage = known
-            table.requested.put(row, requested)
-            table.scoring_usage.put(row, scoring_usage)
-            return
-        table.amounts[row] = None
-        table.requested.add(row, usage, change)
-        table.scoring_usage.add(row, pod.scoring_usage, change)
-        if usage is pod.spec.requests:
-            if len(self._steps) >= MAX_STEPS:
-                self._steps.clear()
-            after = (table.requested.rows[row], table.scoring_usage.rows[row])
-            self._steps[step] = (table.amounts_at(row), *after)
-
     def _node_changed(self, row: int) -> None:
-        self.table.amounts[row] = None
         self.table.images.touch(row)
         self.table.node_changes.mark(row)
         self.table.row_changes.mark(row)

@@ -282,6 +282,9 @@ class Nominations:
         self._nominated = {name: list(pods) for name, pods in nominated.items()}
         self._log: KeyLog[str] = KeyLog()
 
+    def __bool__(self) -> bool:
+        return any(self._nominated.values())
+
     @property
     def version(self) -> int:
         return self._log.version

@@ -1,8 +1,9 @@
 """Conformance: checks that every plugin must pass, regardless of its policy.
 
-A plugin may judge many nodes at once and one node, and its `scope` states what its results depend
-on; the scheduler relies on both. A failed check raises AssertionError with the plugin, the node and
-both results.
+A plugin may judge many nodes at once and one node, and it declares what its results depend on; the
+scheduler relies on both. A failed check raises AssertionError with the plugin, the node and both
+results. A wrong declaration is found when the pods and the nodes of a check differ in what the plugin
+reads: give it pods of several specs, and nodes with and without pods.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..amounts import ShareRule, balance_points, share_points, shortages
 from ..api.pod import Pod
 from ..framework import (
-    CLUSTER,
+    GROUPS,
     MAX_SCORE,
     MIN_SCORE,
     NODE_OBJECT,
+    NODE_ROW,
     Code,
     CycleState,
     FilterPlugin,
@@ -31,6 +34,7 @@ from ..framework import (
     ScorePlugin,
     Status,
 )
+from ..framework.fitting import fit_verdict
 from ..runtime.registry import check_plugin
 from ..table import Ints, NodeTable, Rows
 from .builders import make_handle, make_table
@@ -39,6 +43,9 @@ Answer: TypeAlias = str | int
 """The compared value: a status as text, its reasons sorted; or a raw score."""
 
 FAILED = "failed with"
+KEPT = (NODE_ROW, NODE_OBJECT)
+"""The scopes whose results are kept, by `spec_key`."""
+NO_COLUMN = ("row_groups", "no column")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,10 @@ def check_conformance(
         check_scope(plugin, pod, table)
         check_score_range(plugin, pod, table)
         check_spec_answers(plugin, pod, table)
-    check_pod_key(plugin, listed, table)
+        check_row_groups(plugin, pod, table)
+        check_bounds(plugin, pod, table)
+        check_rules(plugin, pod, table)
+    check_spec_key(plugin, listed, table)
 
 
 def check_rows_agree(
@@ -92,10 +102,9 @@ def check_scope(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     """The result of a NODE_ROW or NODE_OBJECT plugin for a node is the same without other nodes.
 
     The pods on the node stay for NODE_ROW, and are removed for NODE_OBJECT. A plugin whose
-    `pod_key` or `cluster_key` changes with the cluster is called again then, and so may give
-    another result.
+    `cluster_key` changes with the cluster is called again then, and so may give another result.
     """
-    if plugin.scope is CLUSTER:
+    if plugin.scope not in KEPT:
         return
     _give_handle(plugin, table)
     for point in _points(plugin):
@@ -106,11 +115,10 @@ def check_scope(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
                 pods=() if plugin.scope is NODE_OBJECT else node.pods,
                 namespaces=table.namespaces,
             )
-            key = (plugin.pod_key(pod), plugin.cluster_key(table))
+            key = plugin.cluster_key(table)
             with _moved(plugin, alone):
                 by_itself = _answers(point, plugin, pod, alone)
-                key_alone = (plugin.pod_key(pod), plugin.cluster_key(alone))
-                if answers is None or by_itself is None or key_alone != key:
+                if answers is None or by_itself is None or plugin.cluster_key(alone) != key:
                     continue
             if by_itself[node.name] != answers[node.name]:
                 _fail(
@@ -121,30 +129,168 @@ def check_scope(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
                 )
 
 
-def check_pod_key(plugin: Plugin, pods: Sequence[Pod], table: NodeTable) -> None:
-    """Pods with the same `pod_key` of a NODE_ROW or NODE_OBJECT plugin get the same results."""
-    if plugin.scope is CLUSTER:
+def check_spec_key(plugin: Plugin, pods: Sequence[Pod], table: NodeTable) -> None:
+    """Pods with the same `spec_key` of a NODE_ROW or NODE_OBJECT plugin get the same results.
+
+    So do pods of one spec with other labels, annotations and another namespace. None: there are no such pods.
+    """
+    if plugin.scope not in KEPT:
         return
     _give_handle(plugin, table)
+    # A pod that names its node is judged by itself.
+    free = [pod for pod in pods if not pod.node_name and not pod.spec.pin]
+    keyed = [(pod, plugin.spec_key(pod.spec)) for pod in free]
+    keyed = [(pod, key) for pod, key in keyed if key is not None]
+    keyed += [
+        (pod.replace(name="another", namespace="elsewhere", labels={}, annotations={}), key)
+        for pod, key in keyed
+    ]
     for point in _points(plugin):
         known: dict[Any, tuple[Pod, dict[str, Answer]]] = {}
-        for pod in pods:
+        for pod, key in keyed:
             answers = _answers(point, plugin, pod, table)
             if answers is None:
                 continue
-            first, expected = known.setdefault(plugin.pod_key(pod), (pod, answers))
+            first, expected = known.setdefault(key, (pod, answers))
             for name, answer in answers.items():
                 if answer != expected[name]:
                     _fail(
                         plugin,
-                        f"node {name}, with one pod_key for both pods",
+                        f"node {name}, with one spec_key for both pods",
                         (f"{point.rows_method} for pod {first.key}", expected[name]),
                         (f"for pod {pod.key}", answer),
                     )
 
 
+def check_row_groups(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
+    """Nodes that `row_groups` of a GROUPS plugin does not tell apart get the same results.
+
+    The normalised scores of one node of each group are those that it gets among all feasible nodes. Without a column
+    the plugin accepts every node, and gives it 0 points.
+    """
+    if plugin.scope is not GROUPS:
+        return
+    _give_handle(plugin, table)
+    columns = plugin.row_groups(pod, table)
+    if columns is None:
+        return
+    rows = table.numbers(table.live_rows)
+    keys = list(zip(*[column.view[rows].tolist() for column in columns], strict=True))
+    keys = keys or [()] * len(rows)
+    for point in _points(plugin):
+        answers = _answers(point, plugin, pod, table)
+        first: dict[Any, str] = {}
+        for (name, answer), key in zip((answers or {}).items(), keys, strict=bool(answers)):
+            other = first.setdefault(key, name)
+            if answers is not None and answers[other] != answer:
+                _fail(
+                    plugin,
+                    f"pod {pod.key}, with equal row_groups {key} of both nodes",
+                    (f"{point.rows_method} for node {other}", answers[other]),
+                    (f"for node {name}", answer),
+                )
+            if not columns and point is FILTER and answer != "Success":
+                _fail(plugin, f"node {name} for pod {pod.key}", NO_COLUMN, ("filter_rows", answer))
+    if isinstance(plugin, ScorePlugin):
+        _check_group_scores(plugin, pod, table, dict(zip(rows.tolist(), keys, strict=True)))
+
+
+def _check_group_scores(
+    plugin: ScorePlugin, pod: Pod, table: NodeTable, keys: dict[int, tuple[int, ...]]
+) -> None:
+    state, rows = CycleState(), table.numbers(table.live_rows)
+    if isinstance(plugin, FilterPlugin) and _pre_filtered(plugin, state, pod, table):
+        rows = rows[plugin.filter_rows(state, pod, table, rows).feasible]
+    of_key: dict[tuple[int, ...], list[int]] = {}
+    for row in rows.tolist():
+        of_key.setdefault(keys[row], []).append(row)
+    samples = np.array([members[0] for members in of_key.values()], dtype=np.int64)
+    sizes = np.array([len(members) for members in of_key.values()], dtype=np.int64)
+    among_all = _normalized(plugin, pod, table, rows, None)
+    of_samples = _normalized(plugin, pod, table, samples, sizes)
+    for row in samples.tolist():
+        where = f"node {table.names[row]} for pod {pod.key}"
+        if of_samples[row] != among_all[row]:
+            _fail(
+                plugin,
+                where,
+                ("normalize among all feasible nodes", among_all[row]),
+                ("among one node of each of its row_groups", of_samples[row]),
+            )
+        if () in of_key and among_all[row]:
+            _fail(plugin, where, NO_COLUMN, ("normalize", among_all[row]))
+
+
+def _normalized(
+    plugin: ScorePlugin, pod: Pod, table: NodeTable, rows: Ints, counts: Ints | None
+) -> dict[int, int]:
+    """By row: the normalised score among `rows`, 0 where PreScore skips the plugin."""
+    state = CycleState()
+    if isinstance(plugin, PreFilterPlugin):
+        plugin.pre_filter(state, pod, table)
+    state.row_counts = counts
+    scores = np.zeros(len(rows), dtype=np.int64)
+    is_skipped = len(rows) == 0
+    if isinstance(plugin, PreScorePlugin) and not is_skipped:
+        is_skipped = not plugin.pre_score(state, pod, table, rows).is_success
+    if not is_skipped:
+        raw = plugin.score_rows(state, pod, table, rows)
+        scores = plugin.normalize_rows(state, pod, table, rows, raw)
+    return dict(zip(rows.tolist(), scores.tolist(), strict=True))
+
+
+def check_bounds(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
+    """With `normalizes_by_bounds`, a score becomes the same beside the lowest and the highest one alone."""
+    if not isinstance(plugin, ScorePlugin) or not plugin.normalizes_by_bounds:
+        return
+    _give_handle(plugin, table)
+    state, rows = CycleState(), table.numbers(table.live_rows)
+    if not len(rows) or not _pre_scored(plugin, state, pod, table):
+        return
+    raw = plugin.score_rows(state, pod, table, rows)
+    expected = plugin.normalize_rows(state, pod, table, rows, raw.copy())
+    bounds = [int(raw.argmin()), int(raw.argmax())]
+    for position in range(len(rows)):
+        some = np.array(sorted({position, *bounds}), dtype=np.int64)
+        scores = plugin.normalize_rows(state, pod, table, rows[some], raw[some])
+        found = int(scores[some.tolist().index(position)])
+        if found != expected[position]:
+            _fail(
+                plugin,
+                f"node {table.names[int(rows[position])]} for pod {pod.key}",
+                ("normalize among all nodes", int(expected[position])),
+                ("for normalizes_by_bounds, among the lowest and the highest", found),
+            )
+
+
+def check_rules(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
+    """What `fit_rule` and `score_rule` say about a node is what Filter and Score say."""
+    _give_handle(plugin, table)
+    rows = table.live_rows
+    by_rule: dict[str, list[Answer]] = {}
+    fit = plugin.fit_rule(pod) if isinstance(plugin, FilterPlugin) else None
+    if fit is not None:
+        verdict = fit_verdict(fit, shortages(table, rows, fit))
+        by_rule["fit_rule"] = [_text(verdict.status(place)) for place in range(len(verdict))]
+    if isinstance(plugin, ScorePlugin) and plugin.scope is NODE_ROW:
+        score = plugin.score_rule(pod)
+        if isinstance(score, ShareRule):
+            by_rule["score_rule"] = list(share_points(table, rows, score).tolist())
+        elif score is not None:
+            by_rule["score_rule"] = list(balance_points(table, rows, score).tolist())
+    for rule, of_rule in by_rule.items():
+        point = FILTER if rule == "fit_rule" else SCORE
+        answers = _answers(point, plugin, pod, table)
+        if answers is None:
+            continue
+        for (name, answer), expected in zip(answers.items(), of_rule, strict=True):
+            if answer != expected:
+                where = f"node {name} for pod {pod.key}"
+                _fail(plugin, where, (rule, expected), (point.rows_method, answer))
+
+
 def check_spec_answers(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
-    """Results for all pods of a spec (`pre_filter_spec`, `pre_score_spec`, `key_is_spec`) hold for `pod`."""
+    """Results for all pods of a spec (`pre_filter_spec`, `pre_score_spec`) hold for `pod`."""
     _give_handle(plugin, table)
     said: list[tuple[str, Status | None, Any]] = []
     if isinstance(plugin, PreFilterPlugin):
@@ -156,15 +302,6 @@ def check_spec_answers(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     for method, of_spec, of_pod in said:
         if of_spec is not None and of_spec != of_pod:
             _fail(plugin, f"pod {pod.key}", (f"{method}_spec", of_spec), (method, of_pod))
-    if plugin.key_is_spec and plugin.scope is not CLUSTER:
-        other = pod.replace(
-            name="another", namespace="elsewhere", labels={}, annotations={}, node_name=""
-        )
-        if plugin.pod_key(other) != plugin.pod_key(pod.with_node("")):
-            keys = (plugin.pod_key(pod.with_node("")), plugin.pod_key(other))
-            _fail(
-                plugin, f"pods of one spec as {pod.key}", ("pod_key", keys[0]), ("pod_key", keys[1])
-            )
 
 
 def check_score_range(plugin: Plugin, pod: Pod, table: NodeTable) -> None:

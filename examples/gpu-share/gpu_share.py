@@ -30,7 +30,7 @@ class GpuShare(FilterPlugin, ScorePlugin, ReservePlugin):
     """Records which pod is on which GPU; an unknown pod is assigned to the best fit, in the order of the node.
 
     Nodes with equal free amounts of their GPUs form a group: each group is judged once, for any
-    number of nodes.
+    number of nodes. With scope NODE_ROW the plugin is asked about the nodes that changed since the last pod of a spec.
     """
 
     name = "GpuShare"
@@ -41,8 +41,8 @@ class GpuShare(FilterPlugin, ScorePlugin, ReservePlugin):
         self.groups = {}  # free amount of each GPU: the number of that group
         self.left_by = {}  # group and amount: what is left, None where it does not fit
 
-    def pod_key(self, pod):
-        return pod.requests.get(GPU_MILLI, 0)
+    def spec_key(self, spec):
+        return spec.requests.get(GPU_MILLI, 0)
 
     # One node: used for an edited copy of a node
 
@@ -69,11 +69,7 @@ class GpuShare(FilterPlugin, ScorePlugin, ReservePlugin):
 
     def by_group(self, table, rows, pod):
         """What is left on the GPUs that the pod would use, per row; -1 where it does not fit."""
-        numbers = table.followed(
-            "GpuShare",
-            lambda rows: np.array([self.group(table, int(row)) for row in table.numbers(rows)]),
-            lambda row: self.group(table, row),
-        )[rows]
+        numbers = [self.group(table, row) for row in table.numbers(rows).tolist()]
         groups = list(self.groups)
         found, places = np.unique(numbers, return_inverse=True)
         lefts = [self.left(groups[number], pod) for number in found.tolist()]

@@ -111,7 +111,7 @@ def facts(table: NodeTable, terms: list[PodTerm]) -> dict[str, Any]:
         }
 
     def numbers(columns: ResourceColumns) -> dict[str, dict[str, int]]:
-        return {name: columns.rows[row] for name, row in table.row_of.items()}
+        return {name: columns.at(row) for name, row in table.row_of.items()}
 
     def counted(counts: DomainCounts) -> Any:
         domains = {}

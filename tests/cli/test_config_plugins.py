@@ -82,7 +82,38 @@ def test_plugins_of_a_file_are_listed(tmp_path: Path) -> None:
         "default": False,
         "weight": None,
         "args": None,
+        "judged": "all nodes, for every pod",
+        "advice": "declare `scope` if the answer depends on less; implement `filter_rows`",
     }
+
+
+def test_wide_says_how_a_plugin_is_judged_and_what_would_be_faster(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(MINE)
+
+    rows = json.loads(run("--plugins", str(file), "-o", "json"))["items"]
+    judged = {row["name"]: row["judged"] for row in rows}
+
+    assert judged["NodeResourcesFit"] == "a rule on amounts, in the kernel"
+    assert judged["TaintToleration"] == "nodes that changed"
+    assert judged["PodTopologySpread"] == "one node of each group, for every pod"
+    assert judged["DefaultBinder"] == ""
+    assert "WOULD BE FASTER" in run("-o", "wide")
+
+
+def test_only_the_plugins_of_a_configuration_are_listed(tmp_path: Path) -> None:
+    file, config = tmp_path / "mine.py", tmp_path / "config.yaml"
+    file.write_text(MINE)
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {multiPoint: {disabled: [{name: ImageLocality}]}}}]\n"
+    )
+
+    names = run("--config", str(config), "--plugins", str(file), "-o", "name").split()
+
+    assert "Mine" in names
+    assert "NodeAffinity" in names
+    assert not {"ImageLocality", "Coscheduling"} & set(names)
 
 
 def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path) -> None:

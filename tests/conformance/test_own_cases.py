@@ -10,7 +10,8 @@ from bayplan.testing.conformance_cli import is_placement, main, read_cases
 from bayplan.testing.conformance_long_run import is_long_run, run_long_run
 
 FOLDER = Path(__file__).parent / "cases"
-ALL = [case for file in sorted(FOLDER.glob("*.jsonl")) for case in read_cases(file)]
+FILES = sorted(FOLDER.glob("*.jsonl"))
+ALL = [case for file in FILES for case in read_cases(file)]
 CASES = [case for case in ALL if is_placement(case)]
 RUNS = [case for case in ALL if is_long_run(case)]
 
@@ -60,7 +61,7 @@ def test_the_set_covers_what_it_should() -> None:
 def test_the_command_agrees(capsys: pytest.CaptureFixture[str]) -> None:
     decisions = sum(len(case["expected"]["pods"]) for case in ALL)
 
-    assert main([str(FOLDER)]) == 0
+    assert main([str(file) for file in FILES]) == 0
 
     lines = capsys.readouterr().out.splitlines()
     assert lines == [f"agree {decisions} of {decisions} decisions in {len(ALL)} cases"]

@@ -59,20 +59,11 @@ def test_what_was_cleared_is_forgotten() -> None:
     assert kept.histogram() == {"taint": 1}
 
 
-def test_new_rows_refuse_nothing() -> None:
-    kept = taken_over(unschedulable("cpu"))
-    kept.grow(3)
+def test_statuses_with_their_positions_are_counted() -> None:
+    made = RowStatuses.of([SUCCESS, CPU, MEMORY], np.array([1, 0, 2, 1], dtype=np.int32))
 
-    assert [kept.at(row).is_success for row in range(3)] == [False, True, True]
-
-
-def test_an_overlay_is_chosen_row_by_row() -> None:
-    kept = taken_over(unschedulable("cpu"), SUCCESS, unschedulable("cpu"), unschedulable("cpu"))
-    other = taken_over(unschedulable("memory"), unschedulable("memory"), SUCCESS, CPU)
-
-    kept.overlay(
-        other, np.array([0, 1, 2]), lambda theirs, ours: theirs if ours.is_success else ours
-    )
-
-    assert [kept.at(row).reasons for row in range(4)] == [("cpu",), ("memory",), ("cpu",), ("cpu",)]
-    assert kept.histogram() == {"cpu": 3, "memory": 1}
+    assert [made.at(row) for row in range(4)] == [CPU, SUCCESS, MEMORY, CPU]
+    assert made.histogram() == {"cpu": 2, "memory": 1}
+    assert made.is_refused.tolist() == [True, False, True, True]
+    made.put(0, MEMORY)
+    assert made.histogram() == {"cpu": 1, "memory": 2}

@@ -185,7 +185,7 @@ class Chaos(Scripted):
 def check_room(table: NodeTable, pod: Pod) -> None:
     """Check that the chosen node has the resources that the pod requests."""
     row = table.row_of[pod.node_name]
-    used, offered = table.requested.rows[row], table.allocatable.rows[row]
+    used, offered = table.requested.at(row), table.allocatable.at(row)
     for resource in pod.requests:
         assert used[resource] <= offered.get(resource, 0), f"{pod.name}: no {resource} is left"
     assert table.pod_count[row] <= table.max_pods[row], f"{pod.name}: too many pods"
@@ -282,9 +282,9 @@ def facts(table: NodeTable) -> dict[str, Any]:
         "pods": {name: table.pods[row] for name, row in rows},
         "live": by_name(table.live),
         "node count": table.node_count,
-        "allocatable": {name: table.allocatable.rows[row] for name, row in rows},
-        "requested": {name: table.requested.rows[row] for name, row in rows},
-        "scoring usage": {name: table.scoring_usage.rows[row] for name, row in rows},
+        "allocatable": {name: table.allocatable.at(row) for name, row in rows},
+        "requested": {name: table.requested.at(row) for name, row in rows},
+        "scoring usage": {name: table.scoring_usage.at(row) for name, row in rows},
         "cpu": by_name(table.requested["cpu"]),
         "gpu": by_name(table.requested[GPU]),
         "pod count": by_name(table.pod_count),
@@ -604,7 +604,7 @@ class Life(RuleBasedStateMachine):
         table = self.scheduler.cache.table
         over = set()
         for name, row in table.row_of.items():
-            used, offered = table.requested.rows[row], table.allocatable.rows[row]
+            used, offered = table.requested.at(row), table.allocatable.at(row)
             if any(amount > offered.get(resource, 0) for resource, amount in used.items()):
                 over.add(name)
             if table.pod_count[row] > table.max_pods[row]:

@@ -6,12 +6,12 @@ import pytest
 
 from bayplan.api.dra import EXTENDED_RESOURCE_CLAIM
 from bayplan.errors import ApiError
-from bayplan.framework import SUCCESS, Code, CycleState, Diagnosis
+from bayplan.framework import CLUSTER, SKIP, SUCCESS, Code, CycleState, Diagnosis
 from bayplan.framework.devices import DeviceClasses
 from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.dynamic_resources.extended import requests_for
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
-from bayplan.plugins.node_resources_fit.strategies import LeastAllocated
+from bayplan.plugins.node_resources_fit.strategies import least_allocated
 from bayplan.table import ALL
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.conformance import check_conformance, check_rows_agree
@@ -177,18 +177,22 @@ def test_requests_for_containers(
     assert {name: used.count(name) for name in used} == uses
 
 
-def test_a_pod_concerns_the_plugin_while_a_class_stands_for_what_it_asks_for() -> None:
+def test_only_a_pod_that_may_be_given_devices_is_judged_and_committed_for() -> None:
     made, pod = world(), make_pod(requests={GPU: 1})
-    before = made.plugin.concern_key(made.table)
-    assert made.plugin.concerns(pod, made.table)
-    assert not made.plugin.concerns(make_pod(requests={OTHER: 1}), made.table)
+
+    assert made.plugin.row_groups(pod, made.table) is None
+    assert made.plugin.row_groups(make_pod(cpu="1"), made.table) == ()
     assert made.plugin.commits_for(pod.spec)
     assert not made.plugin.commits_for(make_pod().spec)
 
+
+def test_pre_filter_skips_a_pod_once_no_class_stands_for_what_it_asks_for() -> None:
+    made, pod = world(), make_pod(requests={GPU: 1})
+    assert made.plugin.pre_filter(CycleState(), pod, made.table) == SUCCESS
+
     made.cluster.delete(make_class("gpu"))
 
-    assert made.plugin.concern_key(made.table) != before
-    assert not made.plugin.concerns(pod, made.table)
+    assert made.plugin.pre_filter(CycleState(), pod, made.table) == SKIP
 
 
 # NodeResourcesFit
@@ -226,9 +230,9 @@ def test_fit_asks_anew_when_a_class_comes_or_goes() -> None:
 
 def test_fit_scores_the_devices_that_are_left() -> None:
     in_use = make_claim("other", devices=["a/d0"])
-    made = world(NodeResourcesFit(LeastAllocated({GPU: 1})), in_use)
+    made = world(NodeResourcesFit(least_allocated({GPU: 1})), in_use)
     pod = make_pod(requests={GPU: 1})
-    key = made.plugin.cluster_key(made.table)
+    assert made.plugin.scope is CLUSTER, "what is in use of devices is in no row"
 
     scores = made.plugin.score_rows(CycleState(), pod, made.table, ALL)
 
@@ -240,7 +244,6 @@ def test_fit_scores_the_devices_that_are_left() -> None:
         0,
     ]
     made.cluster.delete(in_use)
-    assert made.plugin.cluster_key(made.table) != key
     assert made.plugin.score_rows(CycleState(), pod, made.table, ALL).tolist() == [50, 50, 0]
 
 

@@ -5,13 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayplan.amounts.scoring import _balance
 from bayplan.api.pod import Pod
 from bayplan.config.plugin_args import NodeResourcesBalancedAllocationArgs, ResourceSpec
 from bayplan.framework import SKIP, SUCCESS, CycleState
 from bayplan.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
-    balance,
-    balance_of_one,
 )
 from bayplan.table import ALL
 from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
@@ -146,14 +145,17 @@ def test_pre_score_skips(pod: Pod, plugin: NodeResourcesBalancedAllocation) -> N
     [
         pytest.param([], 100, id="no resource"),
         pytest.param([0.3], 100, id="one resource is balanced"),
-        pytest.param([0.25, 0.75], 75, id="half the distance of two"),
+        pytest.param([0.2, 0.7], 75, id="half the distance of two"),
         pytest.param([0.0, 0.0, 1.0], 52, id="standard deviation of three"),
         pytest.param([0.3, 1.0, 0.3, 1.0], 64, id="0.35, but for the rounding of plain addition"),
         pytest.param([0.0, 0.1, 0.4, 0.9], 65, id="rounded the other way"),
     ],
 )
-def test_balance_of_one(shares: list[float], expected: int) -> None:
-    assert balance_of_one(shares) == expected
+def test_balance(shares: list[float], expected: int) -> None:
+    capacities = [np.array([10], dtype=np.int64) for _ in shares]
+    used = [np.array([round(share * 10)], dtype=np.int64) for share in shares]
+
+    assert _balance(used, capacities, 1).tolist() == [expected]
 
 
 def test_balance_of_two_where_a_node_lacks_the_third() -> None:
@@ -161,8 +163,7 @@ def test_balance_of_two_where_a_node_lacks_the_third() -> None:
     capacities = [np.array(values, dtype=np.int64) for values in ([10, 10], [10, 10], [0, 10])]
 
     # Half the distance of 0.1 and 0.8 is a bit more than 0.35, their standard deviation a bit less.
-    assert balance(columns, capacities).tolist() == [64, 71]
-    assert [balance_of_one([0.1, 0.8]), balance_of_one([0.1, 0.8, 0.4])] == [64, 71]
+    assert _balance(columns, capacities, 2).tolist() == [64, 71]
 
 
 def test_conformance() -> None:

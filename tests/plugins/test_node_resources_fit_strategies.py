@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayplan.amounts import ShareKind, ShareRule
+from bayplan.amounts.scoring import MAX_EXACT, share_points
 from bayplan.api.pod import Pod
 from bayplan.config.plugin_args import (
     LEAST_ALLOCATED,
@@ -18,9 +20,7 @@ from bayplan.config.plugin_args import (
 )
 from bayplan.framework import SUCCESS, CycleState, broken_line
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
-from bayplan.plugins.node_resources_fit.strategies import LeastAllocated, MostAllocated
 from bayplan.table import ALL, NodeTable
-from bayplan.table.node_table import MAX_OFFERED
 from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
 from bayplan.testing.conformance import check_rows_agree
 
@@ -212,8 +212,8 @@ def test_broken_line(shape: Shape, at: list[int], heights: list[int]) -> None:
 
 amounts = st.one_of(
     st.integers(1, 300),
-    st.integers(1, MAX_OFFERED - 1),
-    st.integers(0, 40).map(lambda bits: MAX_OFFERED - 1 - (1 << bits)),
+    st.integers(1, MAX_EXACT - 1),
+    st.integers(0, 40).map(lambda bits: MAX_EXACT - 1 - (1 << bits)),
 )
 
 
@@ -230,21 +230,35 @@ def test_floats_and_integers_give_the_same_points(
     table = make_table(*nodes, pods=pods)
     counted = [("cpu", asked, data.draw(st.integers(1, 100))), ("memory", asked // 2, 1)]
 
-    for strategy in (LeastAllocated({}), MostAllocated({})):
-        quick = strategy.score_all_there(counted, table, ALL)
-        assert quick is not None
-        assert quick.tolist() == strategy.score_any(counted, table, ALL).tolist()
+    for kind in (ShareKind.LEAST, ShareKind.MOST):
+        found = share_points(table, ALL, ShareRule(kind, tuple(counted)))
+        assert found.tolist() == exact_points(kind, counted, table)
+
+
+def exact_points(
+    kind: ShareKind, counted: list[tuple[str, int, int]], table: NodeTable
+) -> list[int]:
+    """The same in Python's integers, for nodes that have all resources."""
+    found = []
+    for row in range(len(table)):
+        total = weights = 0
+        for resource, asked, weight in counted:
+            capacity = int(table.allocatable[resource][row])
+            used = int(table.scoring_usage[resource][row]) + asked
+            part = max(capacity - used, 0) if kind is ShareKind.LEAST else min(used, capacity)
+            total, weights = total + part * 100 // capacity * weight, weights + weight
+        found.append(total // weights)
+    return found
 
 
 @pytest.mark.parametrize(
     "odd",
     [
         pytest.param({"memory": 0}, id="a node without memory"),
-        pytest.param({"memory": MAX_OFFERED}, id="a node with more than floats can tell apart"),
+        pytest.param({"memory": MAX_EXACT}, id="a node with more than floats can tell apart"),
     ],
 )
 def test_integers_step_in_where_floats_will_not_do(odd: dict[str, int]) -> None:
     table = make_table(make_node("a", cpu="4", memory="8Gi"), make_node("b", cpu="4", **odd))
 
-    assert LeastAllocated({}).score_all_there([("memory", 1, 1)], table, ALL) is None
     assert scores(fit(), ASKS, table)[0] == scores(fit(), ASKS, one_node())[0]

@@ -239,7 +239,7 @@ def test_nodes_may_stand_for_rows() -> None:
     scoring = Scoring([], plugins)
 
     found = list(scoring.each_score(CycleState(), make_pod(), TABLE, ALL, nodes))
-    total = scoring.run_scores_of(nodes, CycleState(), make_pod(), TABLE, ALL)
+    total = scoring.run_scores(CycleState(), make_pod(), TABLE, ALL, nodes)
 
     assert found[1].raw.tolist() == [5, 5, 5], "each a table of its own"
     assert total.tolist() == [5, 205, 405]
@@ -249,6 +249,6 @@ def test_a_score_of_a_node_that_raises_is_named() -> None:
     nodes = [TABLE.node_at(0)]
 
     with pytest.raises(PluginRunError, match='plugin "A" failed with: boom'):
-        Scoring([], [(score("A", BOOM), 1)]).run_scores_of(
-            nodes, CycleState(), make_pod(), TABLE, np.array([0])
+        Scoring([], [(score("A", BOOM), 1)]).run_scores(
+            CycleState(), make_pod(), TABLE, np.array([0]), nodes
         )

@@ -104,7 +104,9 @@ class Curious(FilterPlugin):
 
 def asked(pods: int) -> SchedulerMetrics:
     """The metrics after pods about which plugins were asked."""
-    scenario = Scenario(make_node("a"), make_node("b"), plugins=(Curious,))
+    # Without all nodes to be judged, points are run plugin by plugin.
+    profile = {"percentageOfNodesToScore": 50}
+    scenario = Scenario(make_node("a"), make_node("b"), profile=profile, plugins=(Curious,))
     scenario.add(*(make_pod(f"p{i}", cpu="1m") for i in range(pods)))
     scenario.run()
     return scenario.scheduler.metrics

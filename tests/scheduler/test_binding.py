@@ -78,7 +78,7 @@ class Road(Scenario):
         """What is on each node."""
         table = self.scheduler.cache.table
         return {
-            name: (dict(table.requested.rows[row]), int(table.pod_count[row]), set(table.pods[row]))
+            name: (table.requested.at(row), int(table.pod_count[row]), set(table.pods[row]))
             for name, row in table.row_of.items()
         }
 

@@ -69,7 +69,7 @@ class Bench:
     def requested(self) -> dict[str, dict[str, int]]:
         """What the table thinks is in use."""
         table = self.scheduler.cache.table
-        return {name: dict(table.requested.rows[row]) for name, row in table.row_of.items()}
+        return {name: table.requested.at(row) for name, row in table.row_of.items()}
 
 
 def test_a_pod_is_bound_to_the_best_node() -> None:

@@ -26,6 +26,8 @@ from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.scenarios import Later, Scenario, Scripted
 
 PROFILE = "default-scheduler"
+SOME_NODES = {"percentageOfNodesToScore": 50}
+"""With this, points are run plugin by plugin, and timed."""
 SCRIPTED = {
     "plugins": {
         "multiPoint": {"enabled": [{"name": "Scripted"}]},
@@ -89,7 +91,7 @@ def test_pods_like_those_before_pass_every_point_too() -> None:
 
 
 def test_a_single_node_is_taken_unscored() -> None:
-    scenario = Scenario(make_node("a"), make_node("b", cpu="1"))
+    scenario = Scenario(make_node("a"), make_node("b", cpu="1"), profile=SOME_NODES)
     scenario.add(make_pod("p", cpu="1500m"))
     scenario.run()
 
@@ -207,7 +209,8 @@ def test_preemption_counts_victims_and_evictions() -> None:
 def test_a_step_of_the_binding_that_fails_is_timed_by_its_status(
     point: str, answer: Status, expected: Mapping[str, list[str]], result: str
 ) -> None:
-    scenario = Scenario(make_node("a"), make_node("b"), profile=SCRIPTED, plugins=(Told,))
+    profile = {**SCRIPTED, **SOME_NODES}
+    scenario = Scenario(make_node("a"), make_node("b"), profile=profile, plugins=(Told,))
     scenario.plugin(Told).answers[point] = answer
     scenario.add(make_pod("p"))
     scenario.scheduler.schedule_one()

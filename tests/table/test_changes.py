@@ -23,12 +23,24 @@ def test_since_lists_each_changed_row_once_in_order() -> None:
 def test_since_a_moment_too_long_ago_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "KEEP", 4)
     log = ChangeLog()
-    for row in range(9):
+    for row in range(70):
         log.mark(row)
 
-    assert log.version == 9
-    assert log.since(3) is None
-    assert list(log.since(4)) == [4, 5, 6, 7, 8]
+    assert log.version == 70
+    assert log.since(63) is None
+    assert log.rows_since(63) is None
+    assert log.since(64) == [64, 65, 66, 67, 68, 69]
+
+
+def test_rows_since_keeps_the_order_and_the_repetitions() -> None:
+    log = ChangeLog()
+    for row in (5, 1, 5, 2):
+        log.mark(row)
+
+    found = log.rows_since(1)
+
+    assert found is not None
+    assert found.tolist() == [1, 5, 2]
 
 
 def test_a_pod_changes_its_row_and_a_node_both_logs() -> None:

@@ -43,24 +43,23 @@ def test_a_resource_nobody_has_is_a_column_of_zeros() -> None:
 def test_set_clears_what_is_no_longer_there() -> None:
     size = Size(rows=1, capacity=1)
     columns = ResourceColumns(size)
-    columns.add_row()
 
     columns.set(0, {"cpu": 5, "gpu": 2})
     columns.set(0, {"cpu": 7})
 
     assert (columns["cpu"].tolist(), columns["gpu"].tolist()) == ([7], [0])
-    assert columns.rows == [{"cpu": 7}]
+    assert columns.at(0) == {"cpu": 7}
 
 
-def test_plain_rows_say_the_same_as_the_columns_without_zeros() -> None:
+def test_the_amounts_of_a_row_are_those_of_the_columns_without_zeros() -> None:
     size = Size(rows=1, capacity=1)
     columns = ResourceColumns(size)
-    columns.add_row()
 
     columns.add(0, {"cpu": 5, "gpu": 2})
     columns.add(0, {"cpu": 1, "gpu": 2}, -1)
 
-    assert columns.rows == [{"cpu": 4}]
+    assert columns.at(0) == {"cpu": 4}
+    assert [columns.amount(name, 0) for name in ("cpu", "gpu", "none")] == [4, 0, 0]
     assert (columns["cpu"].tolist(), columns["gpu"].tolist()) == ([4], [0])
 
 

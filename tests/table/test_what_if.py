@@ -32,7 +32,7 @@ def facts(table: NodeTable) -> dict[str, Any]:
         "pods": [sorted(pods) for pods in table.pods],
         "requested": {name: table.requested[name].tolist() for name in table.requested},
         "usage": {name: table.scoring_usage[name].tolist() for name in table.scoring_usage},
-        "rows": [table.requested.rows, table.scoring_usage.rows, table.allocatable.rows],
+        "allocatable": {name: table.allocatable[name].tolist() for name in table.allocatable},
         "pod_count": table.pod_count.tolist(),
         "ports": table.ports.conflicts(PORT, ALL).tolist(),
         "priorities": table.priorities.below(100).tolist(),

@@ -1,14 +1,17 @@
 """Conformance checks: a correct plugin passes, and each kind of incorrect one is detected."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from bayplan.amounts import FitRule, ShareKind, ShareRule
 from bayplan.api.pod import Pod, PodSpec
 from bayplan.errors import PluginError
 from bayplan.framework import (
     CLUSTER,
+    GROUPS,
     MAX_SCORE,
     NODE_OBJECT,
     NODE_ROW,
@@ -28,21 +31,28 @@ from bayplan.framework import (
     unresolvable,
     unschedulable,
 )
-from bayplan.table import Ints, NodeTable, Rows
+from bayplan.table import Ints, NodeTable, Rows, RowValues
 from bayplan.testing.builders import make_node, make_pod, make_table
 from bayplan.testing.conformance import (
+    check_bounds,
     check_conformance,
-    check_pod_key,
+    check_row_groups,
     check_rows_agree,
+    check_rules,
     check_scope,
     check_score_range,
     check_spec_answers,
+    check_spec_key,
 )
 
 PROD = {"tier": "prod"}
 POD = make_pod("p")
 TABLE = make_table(
     make_node("a", labels=PROD), make_node("b"), make_node("c"), pods=[make_pod("q", node_name="b")]
+)
+CROWDED = make_table(
+    *(make_node(name, labels=PROD if name == "a" else {}) for name in "abc"),
+    pods=[make_pod(f"q{i}", node_name=name) for i, name in enumerate("abbccc")],
 )
 
 
@@ -147,8 +157,8 @@ class CountsNodes(ScorePlugin):
 class CountsNodesAndSaysSo(CountsNodes):
     """Correct: the key changes with the number of nodes."""
 
-    def pod_key(self, pod: Pod) -> int:
-        return self.handle.table.node_count
+    def cluster_key(self, table: NodeTable) -> int:
+        return table.node_count
 
 
 class CountsNodesInAnyScope(CountsNodes):
@@ -163,7 +173,7 @@ class ByPriority(ScorePlugin):
     name = "ByPriority"
     scope: ClassVar[Scope] = NODE_OBJECT
 
-    def pod_key(self, pod: Pod) -> int:
+    def spec_key(self, spec: PodSpec) -> int:
         return 0
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
@@ -173,8 +183,155 @@ class ByPriority(ScorePlugin):
 class ByPriorityKey(ByPriority):
     """Correct."""
 
-    def pod_key(self, pod: Pod) -> int:
-        return pod.priority
+    def spec_key(self, spec: PodSpec) -> int:
+        return spec.priority or 0
+
+
+class ByLabel(ByPriority):
+    """Correct: without a key, answers are for pods that are alike in everything."""
+
+    def spec_key(self, spec: PodSpec) -> None:
+        return None
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return len(pod.labels)
+
+
+class ByLabelOfOneSpec(ByLabel):
+    """Claims to read the spec alone."""
+
+    def spec_key(self, spec: PodSpec) -> PodSpec:
+        return spec
+
+
+class ReadsOtherNodes(FilterPlugin):
+    """Claims to depend on a row, but depends on the pods of other nodes."""
+
+    name = "ReadsOtherNodes"
+    scope: ClassVar[Scope] = NODE_ROW
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        table = self.handle.table
+        others = sum(len(pods) for pods in table.pods) - len(node.pods)
+        return unschedulable("crowded") if others else SUCCESS
+
+
+class ByTier(FilterPlugin, ScorePlugin):
+    """Correct: judges nodes by the value of a label."""
+
+    name = "ByTier"
+    scope: ClassVar[Scope] = GROUPS
+    key: ClassVar[str] = "tier"
+
+    def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | None:
+        return [table.labels.column(self.key).column]
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return unschedulable("prod") if node.labels.get("tier") == "prod" else SUCCESS
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return len(node.labels.get("tier", ""))
+
+
+class ByOtherLabel(ByTier):
+    """Tells nodes apart by something else than it judges them by."""
+
+    key: ClassVar[str] = "zone"
+
+
+class SaysNothing(ByTier):
+    """Claims to have nothing to say."""
+
+    def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues]:
+        return ()
+
+
+class ScoresInSecret(SaysNothing):
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return SUCCESS
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return 3
+
+
+class SaysAnything(ByOtherLabel):
+    """Correct: it reads more than columns."""
+
+    def row_groups(self, pod: Pod, table: NodeTable) -> None:
+        return None
+
+
+class CountsFeasible(PreScorePlugin, ByTier):
+    """Forgets how many nodes each row of PreScore stands for."""
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return SUCCESS
+
+    def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
+        state.write(self.name, self.feasible(state, table, rows))
+        return SUCCESS
+
+    def feasible(self, state: CycleState, table: NodeTable, rows: Rows) -> int:
+        return table.count(rows)
+
+    def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return int(state.read(self.name))
+
+
+class CountsFeasibleNodes(CountsFeasible):
+    """Correct."""
+
+    def feasible(self, state: CycleState, table: NodeTable, rows: Rows) -> int:
+        counts = state.row_counts
+        return table.count(rows) if counts is None else int(counts.sum())
+
+
+class ShareOfTotal(CountsPods):
+    """Claims to go by the lowest and the highest score."""
+
+    normalizes_by_bounds: ClassVar[bool] = True
+
+    def normalize(self, scores: Ints) -> Ints:
+        return scores * MAX_SCORE // max(int(scores.sum()), 1)
+
+
+class ShareOfHighest(ShareOfTotal):
+    """Correct."""
+
+    def normalize(self, scores: Ints) -> Ints:
+        return scores * MAX_SCORE // max(int(scores.max()), 1)
+
+
+class Roomy(FilterPlugin, ScorePlugin):
+    """Correct: filters and scores by rules."""
+
+    name = "Roomy"
+    scope: ClassVar[Scope] = NODE_ROW
+    asked: ClassVar[int] = 1000
+    kind: ClassVar[ShareKind] = ShareKind.LEAST
+
+    def fit_rule(self, pod: Pod) -> FitRule:
+        return FitRule({"cpu": self.asked}, {"cpu": "full"})
+
+    def score_rule(self, pod: Pod) -> ShareRule:
+        return ShareRule(self.kind, (("cpu", 500, 1),))
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
+        verdict = Verdict.accept(table, rows)
+        verdict.reject(table.allocatable["cpu"][rows] - table.requested["cpu"][rows] < 1000, "full")
+        return verdict
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        offered = table.allocatable["cpu"][rows]
+        return (offered - table.scoring_usage["cpu"][rows] - 500) * 100 // offered
+
+
+class AsksForMore(Roomy):
+    asked: ClassVar[int] = 4000
+
+
+class PrefersFull(Roomy):
+    kind: ClassVar[ShareKind] = ShareKind.MOST
 
 
 class TooMuch(ScorePlugin):
@@ -223,12 +380,20 @@ class Prepared(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         CountsNodesAndSaysSo,
         CountsNodesInAnyScope,
         ByPriorityKey,
+        ByLabel,
+        ByTier,
+        SaysAnything,
+        CountsFeasibleNodes,
+        ShareOfHighest,
+        Roomy,
         Scaled,
         Prepared,
     ],
 )
 def test_a_correct_plugin_passes(plugin: type[Plugin]) -> None:
-    check_conformance(plugin, [POD, make_pod("q", priority=7)], TABLE)
+    pods = [POD, make_pod("q", priority=7), make_pod("r", labels={"app": "web"})]
+
+    check_conformance(plugin, pods, TABLE)
 
 
 @pytest.mark.parametrize(
@@ -285,6 +450,12 @@ def test_rows_that_do_not_agree(plugin: type[Plugin], message: str) -> None:
             "node b for pod default/p: score_rows says 1, for scope NODE_OBJECT",
             id="a node plugin that reads pods",
         ),
+        pytest.param(
+            ReadsOtherNodes,
+            "node a for pod default/p: filter_rows says 'Unschedulable: crowded', "
+            "for scope NODE_ROW, with no other node says 'Success'",
+            id="a row plugin that reads the pods of other nodes",
+        ),
     ],
 )
 def test_a_scope_that_is_too_narrow(plugin: type[Plugin], message: str) -> None:
@@ -292,11 +463,92 @@ def test_a_scope_that_is_too_narrow(plugin: type[Plugin], message: str) -> None:
         check_scope(plugin(), POD, TABLE)
 
 
-def test_a_pod_key_that_leaves_something_out() -> None:
-    pods = [make_pod("low", priority=1), make_pod("high", priority=2)]
+@pytest.mark.parametrize(
+    ("plugin", "message"),
+    [
+        pytest.param(
+            ByPriority,
+            "one spec_key for both pods: score_rows for pod default/low says 1, for pod default/high",
+            id="it leaves out a field of the spec",
+        ),
+        pytest.param(
+            ByLabelOfOneSpec,
+            "score_rows for pod default/low says 1, for pod elsewhere/another says 0",
+            id="it leaves out what is not in the spec",
+        ),
+    ],
+)
+def test_a_spec_key_that_is_too_narrow(plugin: type[Plugin], message: str) -> None:
+    pods = [
+        make_pod("low", priority=1, labels={"app": "web"}),
+        make_pod("high", priority=2, labels={"app": "web"}),
+    ]
 
-    with pytest.raises(AssertionError, match="for pod default/low says 1, for pod default/high"):
-        check_pod_key(ByPriority(), pods, TABLE)
+    with pytest.raises(AssertionError, match=message):
+        check_spec_key(plugin(), pods, TABLE)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "message"),
+    [
+        pytest.param(
+            ByOtherLabel,
+            r"equal row_groups \(-1,\) of both nodes: filter_rows for node a says "
+            "'Unschedulable: prod', for node b says 'Success'",
+            id="columns that do not separate different answers",
+        ),
+        pytest.param(
+            SaysNothing,
+            "node a for pod default/p: row_groups says 'no column', filter_rows says",
+            id="a filter of a plugin that has nothing to say",
+        ),
+        pytest.param(
+            ScoresInSecret,
+            "node a for pod default/p: row_groups says 'no column', normalize says 3",
+            id="scores of a plugin that has nothing to say",
+        ),
+        pytest.param(
+            CountsFeasible,
+            "normalize among all feasible nodes says 3, among one node of each of its row_groups",
+            id="scores that count rows, not nodes",
+        ),
+    ],
+)
+def test_row_groups_that_are_wrong(plugin: type[Plugin], message: str) -> None:
+    table = make_table(make_node("a", labels=PROD), make_node("b"), make_node("c"))
+    if plugin is SaysNothing:
+        table = make_table(make_node("a", labels=PROD))
+
+    with pytest.raises(AssertionError, match=message):
+        check_row_groups(plugin(), POD, table)
+
+
+def test_a_normalize_that_counts_is_not_by_bounds() -> None:
+    pods = [make_pod(f"q{i}", node_name=name) for i, name in enumerate("abbccc")]
+    table = make_table(*(make_node(name) for name in "abc"), pods=pods)
+
+    check_bounds(ShareOfHighest(), POD, table)
+    with pytest.raises(AssertionError, match="node a for pod default/p: normalize among all nodes"):
+        check_bounds(ShareOfTotal(), POD, table)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "message"),
+    [
+        pytest.param(
+            AsksForMore,
+            "node b for pod default/p: fit_rule says 'Unschedulable: full', filter_rows says 'Success'",
+            id="fit_rule",
+        ),
+        pytest.param(PrefersFull, "score_rule says 12, score_rows says 87", id="score_rule"),
+    ],
+)
+def test_a_rule_that_disagrees(plugin: type[Plugin], message: str) -> None:
+    crowd = make_pod("q", node_name="b", cpu="1")
+    table = make_table(make_node("a", cpu="4"), make_node("b", cpu="4"), pods=[crowd])
+
+    with pytest.raises(AssertionError, match=message):
+        check_rules(plugin(), POD, table)
 
 
 def test_a_score_out_of_range() -> None:
@@ -306,11 +558,19 @@ def test_a_score_out_of_range() -> None:
 
 @pytest.mark.parametrize(
     "plugin",
-    [OtherCode, CountsPodsOfTheNode, TooMuch],
+    [
+        OtherCode,
+        CountsPodsOfTheNode,
+        ByLabelOfOneSpec,
+        ByOtherLabel,
+        ShareOfTotal,
+        PrefersFull,
+        TooMuch,
+    ],
 )
 def test_the_combined_check_finds_it_too(plugin: type[Plugin]) -> None:
     with pytest.raises(AssertionError, match=plugin.name):
-        check_conformance(plugin, [POD], TABLE)
+        check_conformance(plugin, [make_pod("p", labels={"app": "web"})], CROWDED)
 
 
 def test_the_combined_check_rejects_a_class_without_methods() -> None:
@@ -345,25 +605,12 @@ class SaysSkipForAll(PreFilterPlugin, FilterPlugin):
         return SUCCESS
 
 
-class KeyOfName(FilterPlugin):
-    name = "KeyOfName"
-    scope = NODE_OBJECT
-    key_is_spec = True
-
-    def pod_key(self, pod: Pod) -> str:
-        return pod.name
-
-    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        return SUCCESS
-
-
 @pytest.mark.parametrize(
     ("plugin", "message"),
     [
         pytest.param(
             SaysSkipForAll, "pre_filter_spec says <Skip>", id="another answer for the spec"
         ),
-        pytest.param(KeyOfName, "pods of one spec", id="a key that is not of the spec alone"),
     ],
 )
 def test_results_for_all_pods_of_a_spec(plugin: type[Plugin], message: str) -> None:

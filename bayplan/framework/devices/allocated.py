@@ -21,7 +21,7 @@ class Allocated:
         self._number_of = number_of
         self._claims: dict[str, AllocationResult] = {}
         self.in_use: Counter[DeviceId] = Counter()
-        """Devices that belong to one claim alone; the count is 1 unless somebody else gave one out twice."""
+        """Devices that belong to one claim alone; the count is 1 unless another component allocated one twice."""
         self._shares: Counter[DeviceId] = Counter()
         self.consumed: dict[DeviceId, dict[str, int]] = {}
         """Nano-units by capacity, of devices that several claims use."""
@@ -42,13 +42,13 @@ class Allocated:
             self._count(allocation, 1)
 
     def __contains__(self, device: DeviceId) -> bool:
-        """Whether anybody uses the device, alone or with others."""
+        """Whether a claim uses the device, exclusively or shared."""
         return device in self.in_use or device in self._shares or device in self.consumed
 
     def _count(self, allocation: AllocationResult, sign: int) -> None:
         for result in allocation.devices.results or ():
             if result.admin_access:
-                continue  # whoever looks at a device from outside does not use it
+                continue  # admin access does not use the device
             device = (result.driver, result.pool, result.device)
             if result.share_id is None:
                 _add(self.in_use, device, sign)

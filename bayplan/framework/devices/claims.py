@@ -55,7 +55,7 @@ class TrackedClaims:
         return listed
 
     def noticed(self, namespace: str, name: str) -> None:
-        """The lister knows of the claim: it came, changed or went."""
+        """The claim was added, changed or deleted in the lister."""
         written = self._written.get((namespace, name))
         if written is not None:
             self._created.discard(written.uid)
@@ -106,7 +106,7 @@ class TrackedClaims:
         return pending.allocation if pending is not None else None
 
     def begin(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
-        """The claim is about to get `allocation`: nobody else may have those devices."""
+        """The claim is about to get `allocation`: other claims cannot have those devices."""
         self._pending[claim.uid] = Pending((claim.namespace, claim.name), allocation)
         self._allocated.set(claim.uid, allocation)
 

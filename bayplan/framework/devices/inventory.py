@@ -94,7 +94,7 @@ class Inventory:
         self._forget_rows(pool)
 
     def _forget(self, pool: Pool) -> None:
-        """Whoever sees the pool has to look again."""
+        """Invalidate what is cached about the pool."""
         self._forget_rows(pool)
         self._shared.pop(pool.id, None)
         for node_name in pool.node_names or ():
@@ -117,7 +117,7 @@ class Inventory:
         self._rows.clear()
 
     def number_of(self, pool: PoolId) -> int:
-        """The number that stands for a pool; one that nobody offers has one, too."""
+        """The number that stands for a pool; a pool without slices has one, too."""
         number = self._numbers.get(pool)
         if number is None:
             number = self._numbers[pool] = len(self._ids)

@@ -63,7 +63,7 @@ class Selection:
         device, names = offer.device, self._names
         if names is None:
             return offer.driver, device.content
-        # A version that is none spoils every answer.
+        # An invalid version makes every expression fail.
         seen = [
             (name, value)
             for name, value in (device.attributes or {}).items()

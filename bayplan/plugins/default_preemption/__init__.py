@@ -1,4 +1,4 @@
-"""DefaultPreemption: push out pods of lower priority to make room for a pod that fits nowhere.
+"""DefaultPreemption: preempt pods of lower priority to make room for a pod that fits nowhere.
 
 Mirrors pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go and
 pkg/scheduler/framework/preemption/preemption.go.
@@ -12,14 +12,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from ...api.pod import Pod, PodSpec
+from ...amounts import FitRule
+from ...api.pod import Pod
 from ...config.plugin_args import DefaultPreemptionArgs
 from ...errors import ApiError, ExtenderError
 from ...framework import (
     SUCCESS,
     Code,
     CycleState,
-    Demands,
     Diagnosis,
     Handle,
     PodEvent,
@@ -103,9 +103,6 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
             status = Status(status.code, (f"preemption: {status.message}",))
         return result, status
 
-    def settles_hopeless(self, spec: PodSpec) -> bool:
-        return True
-
     def _preempt(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult, Status]:
@@ -131,7 +128,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         return self._useless[1:]
 
     def _why_not_eligible(self, pod: Pod, diagnosis: Diagnosis) -> str:
-        """Why the pod must not push out others; empty when it may."""
+        """Why the pod must not preempt others; empty when it may."""
         if pod.spec.preemption_policy == "Never":
             return NEVER
         table = self.handle.table
@@ -196,7 +193,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         return BesideRoom(filters, state, pod, table, reserved, room, others)
 
     def _search_together(
-        self, pod: Pod, order: Ints, demands: Demands, one_by_one: OneByOne, account: Preemption
+        self, pod: Pod, order: Ints, demands: FitRule, one_by_one: OneByOne, account: Preemption
     ) -> Victims | None:
         table, nominator = self.handle.table, self.handle.nominator
         reserved = self._reservations.at_least(pod.priority, table, nominator)
@@ -307,7 +304,7 @@ def _ask(extenders: PreemptionExtenders, pod: Pod, account: Preemption) -> Victi
 
 
 def preempted_event(victim: Pod, pod: Pod, in_memory: bool = False) -> PodEvent:
-    """What people are told about a pod that was pushed out."""
+    """The event about a pod that was preempted."""
     note = f"Preempted by pod {pod.uid} on node {victim.node_name}"
     return PodEvent(
         regarding=victim,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ...amounts import POD_COUNT
 from ...api.pod import Pod, PodClass
 from ...framework import (
     SUCCESS,
@@ -19,13 +20,14 @@ from ...framework import (
     Victims,
     failure,
 )
-from ...framework.reserved import POD_COUNT, Reserved
+from ...framework.reserved import Reserved
 from ...table import NodeTable
 from .by_room import Room, select_by_room
 
 
 class BesideRoom:
-    """The search for victims of one pod on nodes where `others`, the filters besides that for room, look at nobody."""
+    """The search for victims of one pod on nodes where no pod affects `others`, the filters
+    besides the one for room."""
 
     def __init__(
         self,
@@ -47,7 +49,7 @@ class BesideRoom:
         self._looked_at: dict[tuple[PodClass, bool], bool] = {}
 
     def select(self, row: int) -> Victims | Status | None:
-        """The victims on one row, or why there are none; None when a filter looks at one of the pods in question."""
+        """The victims on one row, or why there are none; None when one of the pods affects another filter."""
         table, pod, room = self._table, self._pod, self._room
         rivals = [rival for rival in self._reserved.pods(row) if rival.uid != pod.uid]
         lower = [other for other in table.pods[row].values() if other.priority < room.priority]
@@ -76,7 +78,7 @@ class BesideRoom:
 
     def _short(self, row: int, resources: Sequence[str]) -> Status:
         """What the filter for room says about a row that is short of `resources`."""
-        offered, demands = self._table.allocatable.rows[row], self._room.demands
+        offered, demands = self._table.allocatable.at(row), self._room.demands
         never = any(
             demands.amounts[name] > offered.get(name, 0) for name in resources if name != POD_COUNT
         )

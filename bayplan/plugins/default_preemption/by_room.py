@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...amounts import POD_COUNT, FitRule
 from ...api.pod import Pod
-from ...framework import Demands, Victims
-from ...framework.reserved import POD_COUNT
+from ...framework import Victims
 from ...table import NodeTable
 from ...table.pod_matrix import importance
 from .budgets import Budgets
@@ -19,9 +19,9 @@ from .budgets import Budgets
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a pod needs, whom it may push out (pods below `priority`), and the budgets to mind."""
+    """What a pod needs, the pods it may preempt (those below `priority`), and the disruption budgets."""
 
-    demands: Demands
+    demands: FitRule
     priority: int
     budgets: Budgets
 
@@ -58,16 +58,16 @@ def _free_without(
     table: NodeTable, row: int, room: Room, lower: Sequence[Pod], rivals: Sequence[Pod]
 ) -> dict[str, int]:
     """What is left of each resource with the pod there and the pods of lower priority gone; negative where short."""
-    offered, used = table.allocatable.rows[row], table.requested.rows[row]
+    offered, used = table.allocatable, table.requested
     free = {}
     for resource, wanted in room.demands.amounts.items():
         if resource == POD_COUNT:
             taken = len(table.pods[row]) - len(lower) + len(rivals)
         else:
-            taken = used.get(resource, 0)
+            taken = used.amount(resource, row)
             for pod in lower:
                 taken -= pod.usage.get(resource, 0)
             for pod in rivals:
                 taken += pod.usage.get(resource, 0)
-        free[resource] = offered.get(resource, 0) - taken - wanted
+        free[resource] = offered.amount(resource, row) - taken - wanted
     return free

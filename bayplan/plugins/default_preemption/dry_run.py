@@ -1,6 +1,6 @@
 """DryRun: the victims on many nodes at once, for pods that only need room.
 
-When every filter that looks at the pods of a node just adds up what they use, "does it fit without these pods" is
+When every filter that uses the pods of a node only adds up what they request, "does it fit without these pods" is
 arithmetic, and `victims.py`'s procedure (remove all, put back the most important first) is done for all nodes
 together, one place after the other. Holds the same answers; a property test says so.
 """
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...amounts import POD_COUNT, FitRule
 from ...api.workloads import PodDisruptionBudget
-from ...framework import Demands
-from ...framework.reserved import POD_COUNT, Reserved
+from ...framework.reserved import Reserved
 from ...table import Bools, Ints, NodeTable
 from ...table.pod_matrix import PodMatrix
 from .budgets import Budgets
@@ -63,7 +63,7 @@ def _amounts(matrix: PodMatrix, rows: Ints, resources: Sequence[str]) -> NDArray
     return amounts
 
 
-def _free(table: NodeTable, rows: Ints, demands: Demands, reserved: Reserved) -> NDArray[np.int64]:
+def _free(table: NodeTable, rows: Ints, demands: FitRule, reserved: Reserved) -> NDArray[np.int64]:
     """int64 [rows, resources]: what would be left with the pod on the row; negative where it is short."""
     free = np.empty((len(rows), len(demands.amounts)), dtype=np.int64)
     for position, (resource, wanted) in enumerate(demands.amounts.items()):

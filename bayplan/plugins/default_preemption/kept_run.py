@@ -1,7 +1,7 @@
-"""KeptRun: what choosing each node would cost, found when it is asked for and kept until the node changes.
+"""KeptRun: what choosing each node would cost, computed on demand and cached until the node changes.
 
-Pods that need the same and may push out the same pods share it: a wave of urgent pods looks again only at the nodes
-that the wave itself has changed.
+Pods with equal demands that may preempt the same pods share it: for a wave of urgent pods only the nodes that the wave
+itself changed are judged again.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ MOST_ROWS = 500_000
 
 
 class KeptRuns:
-    """The runs of one profile, by what pods need and whom they may push out."""
+    """The runs of one profile, by what pods need and which pods they may preempt."""
 
     def __init__(self) -> None:
         self._runs: dict[object, KeptRun] = {}  # in order of last use

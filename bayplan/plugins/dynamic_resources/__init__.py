@@ -19,6 +19,7 @@ from ...api.pod import Pod, PodSpec
 from ...config.plugin_args import DynamicResourcesArgs
 from ...errors import BayplanError
 from ...framework import (
+    GROUPS,
     SKIP,
     SUCCESS,
     CycleState,
@@ -41,7 +42,7 @@ from ...framework import (
 )
 from ...framework.devices import Devices
 from ...framework.events import EventWithHint
-from ...table import Bools, Ints, NodeTable, Rows
+from ...table import Bools, Ints, NodeTable, Rows, RowValues
 from ...table.node_selection import match_selector
 from .answers import FITS, REASONS, Codes, KeptAnswers, Wanted, rows_in
 from .binding import BindingError, ClaimBinder, Given, drive, is_late, is_ready
@@ -62,7 +63,7 @@ MAX_CELLS = 16_000_000
 
 @dataclass(slots=True)
 class ClaimState:
-    """What an attempt knows of the pod's claims; the one for extended resources comes last."""
+    """The pod's claims in an attempt; the one for extended resources comes last."""
 
     claims: list[ResourceClaim] = field(default_factory=list)
     extended: ResourceClaim | None = None
@@ -91,10 +92,9 @@ class DynamicResources(
     """Devices are found for all nodes; for the node that is chosen they are found once more and assumed."""
 
     name = "DynamicResources"
+    scope = GROUPS
     allow_parallel = True
     may_block = False
-    reads_pin = False
-    follows_scene = True
 
     def __init__(self, filter_timeout_s: float = 10, binding_timeout_s: float = 600) -> None:
         self._tries = int(filter_timeout_s * TRIES_PER_SECOND) or None
@@ -130,18 +130,15 @@ class DynamicResources(
             self._answers.clear()
         return devices
 
-    def concerns(self, pod: Pod, table: NodeTable) -> bool:
-        """Whether the pod has claims, or resources that devices stand for now."""
-        spec = pod.spec
-        return bool(spec.resource_claims or self._keep().classes.backed(spec.device_resources))
+    def spec_key(self, spec: PodSpec) -> Hashable:
+        return bool(spec.resource_claims), spec.device_resources
 
-    def concern_key(self, table: NodeTable) -> Hashable:
-        """What `concerns` depends on besides the pod: the classes there are."""
-        devices = self._devices
-        if devices is None or self._kept_for is not self.handle:
-            devices = self._keep()
+    def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | None:
+        spec = pod.spec
+        devices = self._keep()
         devices.follow()
-        return devices.classes.version
+        has_devices = spec.resource_claims or devices.classes.backed(spec.device_resources)
+        return None if has_devices else ()
 
     def commits_for(self, spec: PodSpec) -> bool:
         """Whether pods of this spec may be given devices."""
@@ -288,10 +285,6 @@ class DynamicResources(
             return PostFilterResult(), unschedulable("no new claims to deallocate")
         return PostFilterResult(), self._give_up(known, pod)
 
-    def settles_hopeless(self, spec: PodSpec) -> bool:
-        """Whether such pods have no claims; where devices stand for resources, it is never sure that nothing helps."""
-        return not spec.resource_claims
-
     def _give_up(self, known: ClaimState, pod: Pod) -> Status:
         """Give back one claim that keeps the pod from its node; it may get other devices then."""
         binder = self._binder
@@ -325,9 +318,6 @@ class DynamicResources(
         self.handle.executor.run(finish, lambda status: None)
 
     # Score
-
-    def score_spec(self, spec: PodSpec) -> int | None:
-        return None if self.pre_filter_spec(spec) is None else 0
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         known: ClaimState | None = state.get(STATE)

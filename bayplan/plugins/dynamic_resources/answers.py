@@ -58,7 +58,7 @@ class Wanted:
         """
         if self._spec is None:
             return None
-        offered = self._devices.table.allocatable.rows[row]
+        offered = self._devices.table.allocatable.at(row)
         needed = []
         for resource, is_backed in self._extended.items():
             if is_backed and not offered.get(resource, 0):

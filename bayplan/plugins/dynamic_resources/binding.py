@@ -213,7 +213,7 @@ class ClaimBinder:
             self._devices.claims.wrote(written)
 
     def deallocate(self, claim: ResourceClaim) -> Steps[None]:
-        """Give the devices of a claim back that nobody uses."""
+        """Give back the devices of an unused claim."""
         written = yield self._handle.client.update_status(
             replace(claim, status=ResourceClaimStatus())
         )
@@ -291,7 +291,7 @@ def is_late(claim: ResourceClaim, clock: Clock, timeout_s: float) -> bool:
 
 
 def parse_time(text: str) -> float | None:
-    """The seconds since 1970 of a timestamp; None when it is none."""
+    """The seconds since 1970 of a timestamp; None when it is invalid."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:

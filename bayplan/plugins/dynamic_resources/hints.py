@@ -57,7 +57,7 @@ class ClaimHints:
         )
 
     def concerned(self, old: Any, new: Any) -> Collection[str] | None:
-        """Whom a claim concerns that nobody names and that keeps what it has: the pod it was made for."""
+        """For a claim that no pod names and that keeps its allocation: the pod it was made for."""
         before, after = typed(ResourceClaim, old), required(ResourceClaim, new)
         if before is not None and before.status.allocation and not after.status.allocation:
             return None
@@ -79,7 +79,7 @@ class ClaimHints:
         return Hint.QUEUE if helps else Hint.SKIP
 
     def after_pod_change(self, pod: Pod, old: Any, new: Any) -> Hint:
-        """The pod itself was told the names of its claims, and all of them are there."""
+        """The status of the pod names its claims, and all of them exist."""
         changed = required(Pod, new)
         if changed.uid != pod.uid:
             return Hint.SKIP

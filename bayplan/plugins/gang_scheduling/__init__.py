@@ -32,7 +32,6 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     """Holds pods back until the gang is complete in the queue, then until enough of it has a node."""
 
     name = "GangScheduling"
-    reads_pin = False
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return events()

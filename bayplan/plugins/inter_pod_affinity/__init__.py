@@ -11,9 +11,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from ...api.pod import Pod
+from ...api.pod import Pod, PodSpec
 from ...config.plugin_args import InterPodAffinityArgs
 from ...framework import (
+    GROUPS,
     MAX_SCORE,
     SKIP,
     SUCCESS,
@@ -138,8 +139,8 @@ class InterPodAffinity(
     """
 
     name = "InterPodAffinity"
-    reads_pin = False
-    follows_scene = True
+    scope = GROUPS
+    normalizes_by_bounds = True
 
     def __init__(
         self,
@@ -159,16 +160,10 @@ class InterPodAffinity(
     def events_to_register(self) -> Sequence[EventWithHint]:
         return affinity_events()
 
-    def concerns(self, pod: Pod, table: NodeTable) -> bool:
-        affinity = pod.spec.affinity
-        if affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity):
-            return True
-        return bool(table.carried.matching(pod, table.namespace_labels(pod.namespace)))
+    def spec_key(self, spec: PodSpec) -> Hashable:
+        return (spec.affinity,)
 
-    def concern_key(self, table: NodeTable) -> Hashable:
-        return table.carried.version, table.namespaces_version, table.terms.dropped
-
-    def row_marks(self, pod: Pod, table: NodeTable) -> Sequence[RowValues]:
+    def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues]:
         plan = self._plans.get(pod, table)
         looked_at = (*plan.affinity, *plan.anti_affinity, *plan.existing, *plan.drawn)
         return [

@@ -48,7 +48,7 @@ class Plan:
 
 
 class Plans:
-    """Plans by class, made anew when a namespace, the carried terms or the terms that are counted change."""
+    """Plans by class, invalidated when a namespace, the terms of pods on nodes or the terms that are counted change."""
 
     def __init__(self, hard_weight: int) -> None:
         self._hard_weight = hard_weight

@@ -36,10 +36,12 @@ class FitHints:
         self._lister_version = -1
         self._device_resources: frozenset[str] = frozenset()
 
-    def events(self, lister_of: Callable[[], Lister], in_vain: Doubt) -> Sequence[EventWithHint]:
+    def events(
+        self, lister_of: Callable[[], Lister], still_unschedulable: Doubt
+    ) -> Sequence[EventWithHint]:
         """What the plugin waits for; `lister_of` says where device classes are looked up.
 
-        `in_vain` says that a pod which left its node did not make room for another.
+        `still_unschedulable` says that a pod which left its node did not make room for another.
         """
 
         @by_spec
@@ -49,7 +51,7 @@ class FitHints:
         node_changes = ActionType.Add | ActionType.UpdateNodeAllocatable
         less = ActionType.Delete | ActionType.UpdatePodScaleDown
         return (
-            wait_for(POD, less, after_pod_event, in_vain),
+            wait_for(POD, less, after_pod_event, still_unschedulable),
             wait_for(NODE, node_changes, after_node_change),
             wait_for(DEVICE_CLASS, ActionType.Add | ActionType.Update, after_device_class_event),
         )

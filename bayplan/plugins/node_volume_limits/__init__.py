@@ -40,7 +40,6 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     """Counts distinct volumes: one that a pod on the node uses already takes up no further place."""
 
     name = "NodeVolumeLimits"
-    reads_pin = False
 
     def __init__(self, is_driver_required: bool = False) -> None:
         self._is_driver_required = is_driver_required
@@ -136,7 +135,7 @@ def new_volumes(names: Iterable[str], attached: AttachedVolumes | WhatIf, table:
 
 
 def _find_fault(verdict: Verdict, faults: Iterable[Fault], has_csi_node: Bools) -> bool:
-    """Whether the volumes of the pod itself cannot be told, on every row that is left."""
+    """Whether the volumes of the pod itself cannot be determined, on every row that is left."""
     left = np.ones(len(verdict), dtype=np.bool_)
     for fault in faults:
         affected = left & has_csi_node if fault.migrated else left
@@ -156,7 +155,7 @@ def _report_faults(
     table: NodeTable,
     rows: Rows,
 ) -> None:
-    """Fail when the volumes of a pod on some row cannot be told, as upstream does."""
+    """Fail when the volumes of a pod on some row cannot be determined, as upstream does."""
     for text, where in faults.items():
         affected = np.zeros(len(table), dtype=np.bool_)
         affected[list(where)] = True

@@ -56,7 +56,7 @@ Visited = Callable[[str, str], None]
 
 
 def unvisited(kind: str, name: str) -> None:
-    """Nobody wants to know."""
+    """A `Visited` that does nothing."""
 
 
 class Identifier(ABC):

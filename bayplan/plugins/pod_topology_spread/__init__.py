@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...api.node import HOSTNAME
-from ...api.pod import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod, TopologySpreadConstraint
+from ...api.pod import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod, PodSpec, TopologySpreadConstraint
 from ...config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from ...errors import InputError
 from ...framework import (
+    GROUPS,
     MAX_SCORE,
     SKIP,
     SUCCESS,
@@ -89,8 +90,8 @@ class PodTopologySpread(
     """
 
     name = "PodTopologySpread"
-    reads_pin = False
-    follows_scene = True
+    scope = GROUPS
+    normalizes_by_bounds = True
 
     def __init__(
         self,
@@ -120,16 +121,11 @@ class PodTopologySpread(
     def events_to_register(self) -> Sequence[EventWithHint]:
         return spread_events(lambda pod: self._constraints_of(pod, DO_NOT_SCHEDULE))
 
-    def concerns(self, pod: Pod, table: NodeTable) -> bool:
-        if pod.spec.topology_spread_constraints:
-            return True
-        actions = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
-        return any(self._plans.get(pod, table, action).constraints for action in actions)
+    def spec_key(self, spec: PodSpec) -> Hashable:
+        selector = frozenset(spec.node_selector.items()) if spec.node_selector else None
+        return spec.topology_spread_constraints, selector, spec.affinity, spec.tolerations
 
-    def concern_key(self, table: NodeTable) -> Hashable:
-        return self.handle.lister.version, table.terms.dropped
-
-    def row_marks(self, pod: Pod, table: NodeTable) -> Sequence[RowValues]:
+    def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues]:
         marks: list[RowValues] = []
         for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY):
             plan = self._plans.get(pod, table, action)
@@ -194,17 +190,7 @@ class PodTopologySpread(
         return SUCCESS
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
-        return self._prepare(state, pod, table, rows, None)
-
-    def pre_score_alike(
-        self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints, sizes: Ints
-    ) -> Status:
-        return self._prepare(state, pod, table, rows, sizes)
-
-    def _prepare(
-        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, sizes: Ints | None
-    ) -> Status:
-        """PreScore; each of `rows` stands for `sizes` nodes, or for itself."""
+        sizes = state.row_counts
         if table.node_count == 0:
             return SKIP
         try:
@@ -318,7 +304,7 @@ def _count_per_row(
     """int64 per row of `table`: its pods that match, whatever the inclusion policies say."""
     if table is counted:
         return counts.per_row
-    # A copy of one row knows its pods, but not the counts of the cluster.
+    # A copy of one row has its pods, but not the counts of the cluster.
     found = [sum(map(pods.matches, on_row.values())) for on_row in table.pods]
     return np.array(found, dtype=np.int64)
 

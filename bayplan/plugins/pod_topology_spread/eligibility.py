@@ -174,7 +174,7 @@ class EligibilityCache:
 def _codes_with_blanks(label: LabelColumn, table: NodeTable) -> Ints | None:
     """Where the key is not required, a node without it counts for the domain with the empty name.
 
-    None when no node has an empty label, and so nobody looks at that domain.
+    None when no node has an empty label, and so that domain is not used.
     """
     blank = label.code_of("")
     if blank == ABSENT:

@@ -33,9 +33,9 @@ NO_PLAN = Plan()
 
 
 class Plans:
-    """Plans by class, made anew when a node or the terms that are counted change.
+    """Plans by class, invalidated when a node or the terms that are counted change.
 
-    What pods are given that bring no constraints depends on the lister besides.
+    Default constraints, for pods without any, also depend on the lister.
     """
 
     def __init__(

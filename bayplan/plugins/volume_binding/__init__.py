@@ -64,7 +64,6 @@ class VolumeBinding(
     """Volumes are found for all nodes at once; for the node that is chosen they are found once more and assumed."""
 
     name = "VolumeBinding"
-    reads_pin = False
     allow_parallel = True
 
     def __init__(self, bind_timeout_s: float = 600, scorer: CapacityScorer | None = None) -> None:
@@ -191,7 +190,7 @@ class VolumeBinding(
         self.handle.metrics.volume_errors.labels(operation).count += 1
 
     def _keep(self) -> _Kept:
-        """What is kept of the cluster; made anew when the plugin is put into another one."""
+        """The plugin's indexes over the cluster; replaced when the plugin gets another handle."""
         if self._kept is None or self._kept.handle is not self.handle:
             self._kept = _Kept(self.handle, self._timeout_s)
         return self._kept

@@ -133,7 +133,7 @@ class Binder:
     def _check(self, pod: Pod, given: PodVolumes) -> bool:
         """Whether all is bound; raises BindingError when that will never be.
 
-        Looks at the cluster and not at what is assumed, which may be another pod's by now.
+        Reads the cluster and not what is assumed, which may be another pod's by now.
         """
         if self._row_of(pod.node_name) is None:
             name = pod.node_name
@@ -167,7 +167,7 @@ class Binder:
         if claim.spec.volume_name:
             volume = self._volumes.listed("", claim.spec.volume_name)
             if volume is None:
-                return False  # it may be on its way here
+                return False  # its event may not have arrived yet
             self._check_reach(pod, volume)
         return claim.is_fully_bound
 

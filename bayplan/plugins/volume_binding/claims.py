@@ -33,7 +33,7 @@ def has_claims(pod: Pod) -> bool:
 
 
 def check_claims(pod: Pod, lister: Lister) -> Status | None:
-    """Why the pod cannot run on any node: a claim of it is missing, on its way out or not its own."""
+    """Why the pod cannot run on any node: a claim of it is missing, being deleted or not its own."""
     for name, is_ephemeral in _names(pod):
         claim = lister.get(CLAIM, pod.namespace, name)
         if claim is None and is_ephemeral:
@@ -54,7 +54,7 @@ def check_claims(pod: Pod, lister: Lister) -> Status | None:
 def sort_claims(
     pod: Pod, claims: AssumedObjects[PersistentVolumeClaim], lister: Lister
 ) -> PodClaims | Status:
-    """The claims of the pod by what is to be done; or a refusal, since somebody else must bind one first."""
+    """The claims of the pod by what is to be done; or a refusal, since a controller must bind one first."""
     sorted_claims, immediate = PodClaims(), False
     for name, _ in _names(pod):
         claim = claims.get(pod.namespace, name)

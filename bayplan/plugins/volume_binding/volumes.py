@@ -20,7 +20,7 @@ from .assumed import AssumedObjects
 NONE = -1
 """Stands for no volume."""
 FEW = 256
-"""Up to here sorting anew is quicker than going through the order of all volumes."""
+"""Up to here sorting again is quicker than going through the order of all volumes."""
 
 K = TypeVar("K", bound=Hashable)
 

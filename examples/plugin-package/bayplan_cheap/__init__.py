@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayplan.api.pod import Pod
+from bayplan.api.pod import Pod, PodSpec
 from bayplan.framework import MAX_SCORE, NODE_OBJECT, CycleState, ScorePlugin
 from bayplan.table import Ints, NodeTable, Rows
 
@@ -16,8 +16,9 @@ class Cheap(ScorePlugin):
     def __init__(self, label: str = "example.com/price") -> None:
         self._label = label
 
-    def pod_key(self, pod: Pod) -> None:
+    def spec_key(self, spec: PodSpec) -> int:
         """All pods get the same scores."""
+        return 0
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         """The price of each node in cents, -1 for none."""

@@ -1,0 +1,25 @@
+"""Amounts: the arithmetic on what nodes offer and what their pods use, in one place.
+
+What lives here: the rules (does a pod fit, which share of resources would be used, how evenly), their results for many
+rows in NumPy, and the compiled form of all of them in one loop. Filter, scores, refusals and preemption use
+these and nothing else. May import `table` and `api`; plugins state their rules in these types, `engine` applies them.
+"""
+
+from .fitting import shortage_at, shortages, verdict_codes
+from .kernel import KERNEL
+from .rules import POD_COUNT, BalanceRule, FitRule, ShareKind, ShareRule
+from .scoring import balance_points, share_points
+
+__all__ = [
+    "KERNEL",
+    "POD_COUNT",
+    "BalanceRule",
+    "FitRule",
+    "ShareKind",
+    "ShareRule",
+    "balance_points",
+    "share_points",
+    "shortage_at",
+    "shortages",
+    "verdict_codes",
+]

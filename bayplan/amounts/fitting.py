@@ -1,0 +1,69 @@
+"""Fitting: what a row lacks for a pod, as bits: which resources are short, and of which the node never has enough.
+
+Mirrors fitsRequest of pkg/scheduler/framework/plugins/noderesources/fit.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from ..table import Bools, Ints, NodeTable, Rows
+from .rules import POD_COUNT, FitRule
+
+NOTHING: Mapping[str, int] = {}
+
+
+def shortages(
+    table: NodeTable, rows: Rows, rule: FitRule, more: Callable[[str], Ints] | None = None
+) -> Ints:
+    """int64 per row of `rows`: 0 where the pod fits.
+
+    Bit 2i: the i-th resource of the rule is short; bit 2i+1: the node does not offer as much at all, also when it is
+    empty. `more` gives, per row of the table, what is to be counted as used in addition.
+    """
+    bits = np.zeros(table.count(rows), dtype=np.int64)
+    for place, (resource, wanted) in enumerate(rule.amounts.items()):
+        capacity = table.allocatable[resource][rows]
+        used = (table.pod_count if resource == POD_COUNT else table.requested[resource])[rows]
+        free = capacity - used
+        if more is not None:
+            free = free - more(resource)[rows]
+        short: Bools = free < wanted
+        if resource in rule.left_to_devices:
+            short &= capacity > 0
+        if not np.count_nonzero(short):
+            continue
+        bits |= short.astype(np.int64) << (2 * place)
+        if resource != POD_COUNT:
+            bits |= (short & (wanted > capacity)).astype(np.int64) << (2 * place + 1)
+    return bits
+
+
+def shortage_at(
+    table: NodeTable, row: int, rule: FitRule, more: Mapping[str, int] = NOTHING
+) -> int:
+    """The same for one row; `more` has what is to be counted as used in addition."""
+    bits = 0
+    offered, requested = table.allocatable, table.requested
+    for place, (resource, wanted) in enumerate(rule.amounts.items()):
+        capacity = offered.amount(resource, row)
+        if resource == POD_COUNT:
+            used = len(table.pods[row])
+        else:
+            used = requested.amount(resource, row)
+        if capacity - used - more.get(resource, 0) >= wanted:
+            continue
+        if resource in rule.left_to_devices and not capacity:
+            continue
+        never = wanted > capacity and resource != POD_COUNT
+        bits |= (3 if never else 1) << (2 * place)
+    return bits
+
+
+def verdict_codes(rule: FitRule, bits: int) -> tuple[tuple[str, ...], bool]:
+    """The reasons that the bits of a row stand for, and whether preemption cannot help."""
+    short = [reason for place, reason in enumerate(rule.reasons.values()) if bits >> 2 * place & 1]
+    never = any(bits >> 2 * place + 1 & 1 for place in range(len(rule.amounts)))
+    return tuple(short), never

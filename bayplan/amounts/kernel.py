@@ -1,0 +1,410 @@
+"""Kernel: the loops over all rows, compiled where the extension module is there, in NumPy otherwise.
+
+`KERNEL` names the form in use. Both give the same numbers; a property test holds them to that.
+
+There is a value per row for pods of one class: 0 or more is the total, `DEAD` a row without a node, any other negative
+number a refusal (`refusal`): the place of the first plugin that refuses the row, and a number per distinct status.
+Of two refusals the one of the earlier plugin is the larger number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..table import ALL, Ints, NodeTable, Rows
+from .fitting import shortage_at, shortages
+from .rules import POD_COUNT, BalanceRule, FitRule, ScoreRule, ShareRule
+from .scoring import (
+    FEW,
+    balance_points_at,
+    balance_points_of_many,
+    share_points_at,
+    share_points_of_many,
+)
+
+try:
+    if os.environ.get("BAYPLAN_KERNEL") == "numpy":
+        raise ImportError("the environment asks for NumPy")
+    compiled: Any = import_module(f"{__package__}._kernel")
+except ImportError:
+    compiled = None
+
+KERNEL = "NumPy" if compiled is None else "compiled"
+
+DEAD = -(2**63)
+PLACE_SHIFT = 56
+LOCAL_MASK = (1 << PLACE_SHIFT) - 1
+NOT_GROUPED = -1
+REFUSED = -(2**48)
+"""Marks a group of rows as infeasible."""
+
+
+def refusal(place: int, local: int) -> int:
+    """The value of a row that the plugin at `place` refuses with its status number `local`."""
+    return -1 - (place << PLACE_SHIFT | local)
+
+
+def place_of(value: int) -> int:
+    """The place of the plugin that refuses a row of this value."""
+    return (-1 - value) >> PLACE_SHIFT
+
+
+def local_of(value: int) -> int:
+    """The status number of a refusal."""
+    return (-1 - value) & LOCAL_MASK
+
+
+class RowJudge(Protocol):
+    """Applies the rules for one class of pods to rows."""
+
+    def add_group_points(self, groups: Ints | None, included: Ints | None) -> None:
+        """Add the points in `included` of the group of a row from now on; `groups` is int64 per row, None: nothing."""
+
+    def judge(self, values: Ints, base: Ints, rows: Ints | None) -> None:
+        """Write to `values`, at `rows` or everywhere, the result of the rules on `base`.
+
+        A refusal in `base` stays unless the fit rule's plugin comes before it and refuses, too.
+        """
+
+
+class Weighted(NamedTuple):
+    """A score rule and the weight of its plugin."""
+
+    rule: ScoreRule
+    weight: int
+
+
+class Groups(NamedTuple):
+    """Rows that are not refused, in groups: the group of each row, and of each group a row and its size."""
+
+    ids: Ints
+    samples: Ints
+    sizes: Ints
+    is_sorted: bool = True
+    """Whether all groups have rows, and `samples` is ascending."""
+
+
+class Best(NamedTuple):
+    """The highest total (-1: none), how many rows have it, how many rows are not refused, the first row that has it."""
+
+    total: int
+    ties: int
+    feasible: int
+    row: int
+
+
+NONE_FEASIBLE = Best(-1, 0, 0, -1)
+
+
+class Peaks(Protocol):
+    """The highest of some values, kept up to date as they change."""
+
+    def update(self, values: Ints, rows: Ints | None) -> None:
+        """Take over `values` at `rows`, or everywhere."""
+
+    def best(self, values: Ints) -> tuple[int, int, int, int]:
+        """The fields of `Best`."""
+
+    def present(self) -> int:
+        """The groups that have a row which is not refused, as bits."""
+
+
+class NumPyPeaks:
+    """Peaks, in NumPy: computed each time."""
+
+    def __init__(self, groups: Ints | None) -> None:
+        self._groups = groups
+        self._values: Ints = np.zeros(0, dtype=np.int64)
+
+    def update(self, values: Ints, rows: Ints | None) -> None:
+        self._values = values
+
+    def best(self, values: Ints) -> tuple[int, int, int, int]:
+        return summarize(values)
+
+    def present(self) -> int:
+        if self._groups is None:
+            return 0
+        found = np.unique(self._groups[self._values >= 0])
+        return sum(1 << group for group in found.tolist())
+
+
+MOST_GROUPS = 62
+"""Groups that `Peaks` can tell apart."""
+
+
+def make_peaks(size: int, groups: Ints | None = None) -> Peaks:
+    """Peaks for arrays of this size, whose rows are in groups with numbers up to MOST_GROUPS."""
+    peaks: Peaks = NumPyPeaks(groups) if compiled is None else compiled.Peaks(size, groups)
+    return peaks
+
+
+class NumPyJudge:
+    """RowJudge, in NumPy; a few rows are judged one by one on plain numbers."""
+
+    def __init__(
+        self, table: NodeTable, fit: FitRule | None, place: int, scores: Sequence[Weighted]
+    ) -> None:
+        self._table = table
+        self._fit = fit
+        self._place = place << PLACE_SHIFT
+        self._scores = scores
+        self._groups: Ints | None = None
+        self._included: Ints | None = None
+
+    def add_group_points(self, groups: Ints | None, included: Ints | None) -> None:
+        self._groups, self._included = groups, included
+
+    def judge(self, values: Ints, base: Ints, rows: Ints | None) -> None:
+        if rows is not None and len(rows) <= FEW and self.judge_few(values, base, rows.tolist()):
+            return
+        self.judge_many(values, base, rows)
+
+    def judge_few(self, values: Ints, base: Ints, rows: Sequence[int]) -> bool:
+        """Judge rows one by one; False: some amounts are too large for that, and `values` are unchanged."""
+        found: list[int] = []
+        for row in rows:
+            value = self._value_at(base.item(row), row)
+            if value is None:
+                return False
+            found.append(value)
+        values[list(rows)] = found
+        return True
+
+    def _value_at(self, value: int, row: int) -> int | None:
+        """What becomes of the base `value` at a row; None: the amounts are too large for plain numbers."""
+        if value == DEAD:
+            return value
+        if self._fit is not None:
+            bits = shortage_at(self._table, row, self._fit)
+            if bits:
+                code = -1 - (self._place | bits)
+                return code if value >= 0 else max(code, value)
+        if value < 0:
+            return value
+        if self._groups is not None and self._included is not None:
+            value += self._included.item(self._groups.item(row))
+        for rule, weight in self._scores:
+            if isinstance(rule, ShareRule):
+                points = share_points_at(self._table, row, rule)
+            else:
+                points = balance_points_at(self._table, row, rule)
+            if points is None:
+                return None
+            value += points * weight
+        return value
+
+    def judge_many(self, values: Ints, base: Ints, rows: Ints | None) -> None:
+        """Judge any number of rows, of any amounts, all at once."""
+        selected: Rows = ALL if rows is None else rows
+        found = base[selected]
+        if rows is None:
+            found = found.copy()
+        if self._fit is not None:
+            bits = shortages(self._table, selected, self._fit)
+            codes = -1 - (self._place | bits)
+            takes = (bits != 0) & (found != DEAD) & ((found >= 0) | (codes > found))
+            found[takes] = codes[takes]
+        if self._scores or self._groups is not None:
+            accepted = found >= 0
+            if self._groups is not None and self._included is not None:
+                found += np.where(accepted, self._included[self._groups[selected]], 0)
+            for rule, weight in self._scores:
+                if isinstance(rule, ShareRule):
+                    points = share_points_of_many(self._table, selected, rule)
+                else:
+                    points = balance_points_of_many(self._table, selected, rule)
+                found += np.where(accepted, points * weight, 0)
+        values[selected] = found
+
+
+def make_judge(
+    table: NodeTable, fit: FitRule | None, place: int, scores: Sequence[Weighted]
+) -> RowJudge:
+    """The judge for rules; `place` is that of the fit rule's plugin. It holds as long as `table.size.capacity`."""
+    shares = [weighted for weighted in scores if isinstance(weighted.rule, ShareRule)]
+    balances = [weighted for weighted in scores if isinstance(weighted.rule, BalanceRule)]
+    parts = [part for weighted in scores for part in weighted.rule.parts]
+    if (
+        compiled is None
+        or len(shares) > 1
+        or len(balances) > 1
+        or len(parts) > compiled.MOST_PARTS
+        or (fit is not None and len(fit.amounts) > compiled.MOST_PARTS)
+    ):
+        return NumPyJudge(table, fit, place, scores)
+    judge = compiled.CompiledJudge(place << PLACE_SHIFT)
+    if fit is not None:
+        for resource, wanted in fit.amounts.items():
+            is_count = resource == POD_COUNT
+            used = table.pod_count_column if is_count else table.requested.column(resource)
+            judge.add_demand(
+                table.allocatable.column(resource).data,
+                used.data,
+                wanted,
+                resource in fit.left_to_devices,
+                is_count,
+            )
+    for weighted in shares:
+        share = weighted.rule
+        assert isinstance(share, ShareRule)
+        judge.set_share(int(share.kind), weighted.weight, share.heights)
+        for resource, amount, weight in share.parts:
+            judge.add_share(
+                table.allocatable.column(resource).data,
+                table.scoring_usage.column(resource).data,
+                amount,
+                weight,
+            )
+    for weighted in balances:
+        judge.set_balance(weighted.weight)
+        for part in weighted.rule.parts:
+            resource, amount = part[0], part[1]
+            judge.add_balance(
+                table.allocatable.column(resource).data,
+                table.requested.column(resource).data,
+                amount,
+            )
+    found: RowJudge = judge
+    return found
+
+
+def refuse_beside(
+    table: NodeTable,
+    fit: FitRule,
+    place: int,
+    values: Ints,
+    rows: Ints,
+    more: Callable[[str], Ints],
+) -> None:
+    """Refuse those of `rows` in `values` that lack something once there is `more`, per row of the table, in use.
+
+    With more in use a row lacks at least what it lacked without, so a refusal by the fit rule is replaced.
+    """
+    if compiled is None:
+        bits = shortages(table, rows, fit, more)
+        before = values[rows]
+        is_first = (before >= 0) | (-1 - before >> PLACE_SHIFT >= place)
+        takes = (bits != 0) & is_first & (before != DEAD)
+        values[rows[takes]] = (-1 - (place << PLACE_SHIFT | bits))[takes]
+        return
+    demands = [
+        (
+            table.allocatable[resource],
+            table.pod_count if resource == POD_COUNT else table.requested[resource],
+            more(resource),
+            wanted,
+            resource in fit.left_to_devices,
+            resource == POD_COUNT,
+        )
+        for resource, wanted in fit.amounts.items()
+    ]
+    compiled.refuse_beside(values, rows, demands, place << PLACE_SHIFT)
+
+
+def summarize(values: Ints) -> Best:
+    """The fields of `Best` for `values`."""
+    row = int(values.argmax()) if len(values) else -1
+    if row < 0 or values[row] < 0:
+        return NONE_FEASIBLE
+    best = int(values[row])
+    ties, feasible = np.count_nonzero(values == best), np.count_nonzero(values >= 0)
+    return Best(best, int(ties), int(feasible), row)
+
+
+def nth_best(values: Ints, best: int, n: int) -> int:
+    """The row of the n-th value, from 0, that is `best`."""
+    if compiled is not None:
+        row: int = compiled.nth_best(values, best, n)
+        return row
+    return int(np.flatnonzero(values == best)[n])
+
+
+def count_groups(values: Ints, ids: Ints, groups: int) -> tuple[Ints, Ints]:
+    """For groups that have numbers below `groups`: a row of each that is not refused, and how many there are."""
+    if compiled is not None:
+        samples, sizes = compiled.count_groups(values, ids, groups)
+        return samples, sizes
+    rows = np.flatnonzero(values >= 0)[::-1]
+    found = ids[rows]
+    first = np.zeros(groups, dtype=np.int64)
+    first[found] = rows  # of several the last, which is the first row, stays
+    return first, np.bincount(found, minlength=groups)
+
+
+def group_rows(values: Ints, marks: Sequence[Ints]) -> Groups:
+    """Group the rows that are not refused by `marks`, int64 per row each: equal marks, one group."""
+    if compiled is not None:
+        found = compiled.group_rows(values, marks)
+        if found is not None:
+            return Groups(*found)
+    rows = np.flatnonzero(values >= 0)
+    keys = _combined([mark[rows] for mark in marks], len(rows))
+    _, first, numbers, sizes = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    order = np.argsort(first)  # groups in the order of their first rows
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    ids = np.full(len(values), NOT_GROUPED, dtype=np.int64)
+    ids[rows] = rank[numbers]
+    return Groups(ids, rows[first[order]], sizes[order].astype(np.int64))
+
+
+def make_tracker(values: Ints, marks: Sequence[Ints]) -> Any:
+    """Groups that follow changed rows, as `group_rows` finds them; None where there is no quick form of that."""
+    if compiled is None:
+        return None
+    try:
+        return compiled.GroupTracker(values, marks)
+    except OverflowError:
+        return None
+
+
+def combine(values: Ints, ids: Ints, points: Ints) -> tuple[Ints, Best]:
+    """int64 per row: its value and the points of its group; -1 where one of both is a refusal."""
+    if compiled is not None:
+        totals = np.empty(len(values), dtype=np.int64)
+        return totals, Best(*compiled.combine(values, ids, points, totals))
+    totals = np.where((ids >= 0) & (values >= 0), values + np.append(points, REFUSED)[ids], -1)
+    np.maximum(totals, -1, out=totals)
+    return totals, summarize(totals)
+
+
+def _combined(marks: Sequence[Ints], size: int) -> Ints:
+    """int64 per row: equal where all `marks`, each an array of that `size`, are equal."""
+    combined = np.zeros(size, dtype=np.int64)
+    if not size:
+        return combined
+    span = 1
+    for mark in marks:
+        numbers = mark.astype(np.int64)
+        numbers -= numbers.min()
+        width = int(numbers.max()) + 1
+        if span * width > 2**62:
+            combined, span = np.unique(combined, return_inverse=True)[1], size
+            numbers = np.unique(numbers, return_inverse=True)[1]
+            width = int(numbers.max()) + 1
+        combined = combined * width + numbers
+        span *= width
+    return combined
+
+
+def distinct_refusals(values: Ints) -> tuple[NDArray[np.int32], list[int], list[int]]:
+    """int32 per row: the number of its refusal, 0: none. And from number 1 on: the refusals, and a row of each."""
+    if compiled is not None:
+        found = compiled.distinct_refusals(values)
+        if found is not None:
+            said, codes, samples = found
+            return said, codes, samples
+    said = np.zeros(len(values), dtype=np.int32)
+    rows = np.flatnonzero((values < 0) & (values != DEAD))
+    codes, first, numbers = np.unique(values[rows], return_index=True, return_inverse=True)
+    said[rows] = numbers + 1
+    return said, codes.tolist(), rows[first].tolist()

@@ -1,0 +1,74 @@
+"""Rules: what a plugin computes from the amounts of a node, as data.
+
+A rule belongs to one pod spec. It is applied to rows by `fitting.py` and `scoring.py`, or by the compiled kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from ..table import Ints
+
+POD_COUNT = "pods"
+"""The resource that stands for the number of pods; each pod uses one."""
+
+MOST_DEMANDS = 28
+"""Demands that fit in the bits of one number; see `fitting.shortages`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FitRule:
+    """A pod fits when the node has, of each resource, at least the demanded amount free.
+
+    Free is what is allocatable less what the pods of the node request. `reasons` has the text for each resource that
+    is short. `left_to_devices` are resources that a node without any of them may provide otherwise.
+    """
+
+    amounts: dict[str, int]
+    reasons: dict[str, str]
+    left_to_devices: frozenset[str] = frozenset()
+    plugin: str = ""
+    """The plugin whose rule it is; the runtime fills it in."""
+
+    @property
+    def is_codable(self) -> bool:
+        """Whether the shortages of a row fit in one number."""
+        return len(self.amounts) <= MOST_DEMANDS
+
+
+class ShareKind(IntEnum):
+    """What the points for one resource grow with."""
+
+    LEAST = 1
+    """The share that would be free."""
+    MOST = 2
+    """The share that would be used."""
+    RATIO = 3
+    """The height of a given line at the used share; a resource with 0 points does not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRule:
+    """A weighted mean, over resources, of points from 0 to 100.
+
+    `parts` has (resource, what the pod adds to its use, weight). Resources that a node does not have do not count.
+    """
+
+    kind: ShareKind
+    parts: tuple[tuple[str, int, int], ...]
+    heights: Ints | None = None
+    """For RATIO, int64: the points at 0, 1, ..., 100 percent of use."""
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceRule:
+    """How much closer to equal use the pod brings the resources of a node; 75 is no difference.
+
+    `parts` has (resource, what the pod adds to its use). Resources that a node does not have do not count.
+    """
+
+    parts: tuple[tuple[str, int], ...]
+
+
+ScoreRule = ShareRule | BalanceRule

@@ -1,0 +1,250 @@
+"""ClassPlan: which plugins of a profile take part for the pods of one class, and how their answers are obtained.
+
+A plugin's answer about a row is one of four kinds: it depends on the node object (cached in a `NodePart`, shared by
+many classes), on the row (cached in the `ClassView`), by a rule on the row's amounts (cached there, too, by the
+kernel), or on more than that (live: called for every pod, on one row of each group).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ..amounts import FitRule
+from ..amounts.kernel import Weighted
+from ..api.pod import Pod
+from ..framework import (
+    GROUPS,
+    NODE_OBJECT,
+    NODE_ROW,
+    Code,
+    FilterPlugin,
+    Plugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    Status,
+)
+from ..runtime.asking import ask_hook, has_own, is_normalized
+
+Scorer = tuple[ScorePlugin, int]
+"""A Score plugin and its weight."""
+
+
+class Placed(NamedTuple):
+    """A Filter plugin and its place in the order of filters."""
+
+    place: int
+    plugin: FilterPlugin
+
+
+class Points(NamedTuple):
+    """The plugins of a profile, at the points that decide where a pod goes."""
+
+    pre_filters: Sequence[PreFilterPlugin]
+    filters: Sequence[FilterPlugin]
+    pre_scores: Sequence[PreScorePlugin]
+    scores: Sequence[Scorer]
+
+
+@dataclass(slots=True, eq=False)
+class ClassPlan:
+    """The plan for pods that plugins with cached answers cannot tell apart."""
+
+    pre_filters: list[PreFilterPlugin] = field(default_factory=list)
+    """Those that are run for every pod."""
+    asked_names: frozenset[str] = frozenset()
+    skip_filter: frozenset[str] = frozenset()
+    skip_score: frozenset[str] = frozenset()
+    object_filters: list[Placed] = field(default_factory=list)
+    object_scores: list[Scorer] = field(default_factory=list)
+    object_raws: list[Scorer] = field(default_factory=list)
+    """Scores that are normalised over the feasible nodes."""
+    fit: FitRule | None = None
+    fit_place: int = 0
+    rules: list[Weighted] = field(default_factory=list)
+    rule_filters: list[Placed] = field(default_factory=list)
+    """Filters that may give a rule; the first to do so is `fit`."""
+    rule_scores: list[Scorer] = field(default_factory=list)
+    row_filters: list[Placed] = field(default_factory=list)
+    row_scores: list[Scorer] = field(default_factory=list)
+    row_raws: list[Scorer] = field(default_factory=list)
+    live_filters: list[Placed] = field(default_factory=list)
+    live_pre_scores: list[PreScorePlugin] = field(default_factory=list)
+    live_scores: list[Scorer] = field(default_factory=list)
+    grouped: tuple[Plugin, ...] = ()
+    """The live plugins with scope GROUPS."""
+    grouped_names: frozenset[str] = frozenset()
+    is_plain: bool = True
+    """Whether those are all live plugins, and no score on rows is normalised."""
+    has_row_plugins: bool = False
+    """Whether plugins are called for changed rows."""
+    constant: int = 0
+    """The weighted points that `object_raws` give every node while all their raw scores are 0."""
+    narrows_to_pin: bool | None = None
+    """Whether pods like these that name their node can go nowhere else; None: not asked yet."""
+    unsettled: frozenset[str] = frozenset()
+    """Plugins with cached answers that PreFilter may skip for one pod of the class and not for another."""
+    object_key: Hashable = None
+    """What the node part depends on."""
+
+    def copy(self) -> ClassPlan:
+        """A plan of the same plugins, with no rules yet."""
+        plan = ClassPlan.__new__(ClassPlan)
+        for name in _FIELDS:
+            setattr(plan, name, getattr(self, name))
+        plan.rules = []
+        return plan
+
+
+_FIELDS = tuple(ClassPlan.__dataclass_fields__)
+
+
+class Planner:
+    """Makes plans. Specs share one plan where they settle the same plugins and have equal keys for cached answers."""
+
+    MOST_PLANS = 4096
+
+    def __init__(self, points: Points) -> None:
+        self._points = points
+        every: dict[Plugin, None] = dict.fromkeys(
+            (*points.filters, *(plugin for plugin, _ in points.scores))
+        )
+        self._of_objects = [plugin for plugin in every if plugin.scope is NODE_OBJECT]
+        self._of_rows = [plugin for plugin in every if plugin.scope is NODE_ROW]
+        self._shapes: dict[Hashable, ClassPlan | None] = {}
+        self._plans: dict[Hashable, ClassPlan] = {}
+        self.is_by_spec = True
+        """Whether the spec was all of a pod, so far, that answers are kept for."""
+
+    def make(self, pod: Pod) -> ClassPlan | None:
+        """The plan for the class of `pod`; None when a settled PreFilter or PreScore refuses such pods."""
+        spec, points = pod.spec, self._points
+        filtered = tuple([_code(ask_hook(p, p.pre_filter_spec, spec)) for p in points.pre_filters])
+        scored = tuple([_code(ask_hook(p, p.pre_score_spec, spec)) for p in points.pre_scores])
+        settled = (filtered, scored)
+        object_key = (settled, tuple([self._key_of(plugin, pod) for plugin in self._of_objects]))
+        key = (object_key, tuple([self._key_of(plugin, pod) for plugin in self._of_rows]))
+        plan = self._plans.get(key)
+        if plan is not None:
+            return plan
+        if settled not in self._shapes:
+            self._shapes[settled] = _shape(points, filtered, scored)
+        shape = self._shapes[settled]
+        if shape is None:
+            return None
+        if len(self._plans) >= self.MOST_PLANS:
+            self._plans.clear()
+        plan = self._plans[key] = _with_rules(shape, pod)
+        plan.object_key = object_key
+        return plan
+
+    def _key_of(self, plugin: Plugin, pod: Pod) -> Hashable:
+        key = ask_hook(plugin, plugin.spec_key, pod.spec)
+        if key is not None:
+            return key
+        self.is_by_spec = False
+        return whole_key(pod)
+
+    def clear(self) -> None:
+        """Forget all plans: something changed that declarations of plugins depend on."""
+        self._plans.clear()
+        self._shapes.clear()
+
+
+def _code(status: Status | None) -> Code | None:
+    return None if status is None else status.code
+
+
+def _shape(
+    points: Points, filtered: Sequence[Code | None], scored: Sequence[Code | None]
+) -> ClassPlan | None:
+    """A plan without what depends on the amounts that a spec asks for."""
+    if any(code not in (None, Code.Success, Code.Skip) for code in (*filtered, *scored)):
+        return None
+    plan = ClassPlan()
+    pre_filters = list(zip(points.pre_filters, filtered, strict=True))
+    plan.pre_filters = [plugin for plugin, code in pre_filters if code is None]
+    plan.asked_names = frozenset(plugin.name for plugin in plan.pre_filters)
+    plan.skip_filter = frozenset(p.name for p, code in pre_filters if code is Code.Skip)
+    pre_scores = list(zip(points.pre_scores, scored, strict=True))
+    plan.live_pre_scores = [plugin for plugin, code in pre_scores if code is None]
+    plan.skip_score = frozenset(p.name for p, code in pre_scores if code is Code.Skip)
+    _sort_filters(plan, points)
+    _sort_scores(plan, points)
+    live = [*(p.plugin for p in plan.live_filters), *plan.live_pre_scores]
+    live += [plugin for plugin, _ in plan.live_scores]
+    distinct: dict[Plugin, None] = dict.fromkeys(live)
+    plan.grouped = tuple(plugin for plugin in distinct if plugin.scope is GROUPS)
+    plan.grouped_names = frozenset(plugin.name for plugin in plan.grouped)
+    plan.is_plain = len(plan.grouped) == len(distinct) and not plan.row_raws
+    nothing = np.zeros(1, dtype=np.int64)
+    plan.constant = sum(
+        int(ask_hook(p, p.normalize, nothing)[0]) * weight for p, weight in plan.object_raws
+    )
+    if not points.scores:
+        plan.constant = 1  # so it is without Score plugins
+    kept = [p.plugin.name for p in (*plan.object_filters, *plan.row_filters)]
+    plan.unsettled = frozenset(p.name for p in plan.pre_filters).intersection(kept)
+    return plan
+
+
+def _sort_filters(plan: ClassPlan, points: Points) -> None:
+    asked = {plugin.name for plugin in plan.pre_filters}
+    for place, plugin in enumerate(points.filters):
+        if plugin.name in plan.skip_filter:
+            continue
+        placed = Placed(place, plugin)
+        if plugin.scope is NODE_OBJECT:
+            plan.object_filters.append(placed)
+        elif plugin.scope is NODE_ROW:
+            may_be_rule = plugin.name not in asked and has_own(plugin, FilterPlugin, "fit_rule")
+            (plan.rule_filters if may_be_rule else plan.row_filters).append(placed)
+        else:
+            plan.live_filters.append(placed)
+
+
+def _sort_scores(plan: ClassPlan, points: Points) -> None:
+    asked = {plugin.name for plugin in plan.live_pre_scores}
+    for scorer, weight in points.scores:
+        if scorer.name in plan.skip_score:
+            continue
+        entry = (scorer, weight)
+        if scorer.name in asked or has_own(scorer, ScorePlugin, "normalize_rows"):
+            plan.live_scores.append(entry)  # what PreScore computes may differ for every pod
+        elif scorer.scope is NODE_OBJECT:
+            (plan.object_raws if is_normalized(scorer) else plan.object_scores).append(entry)
+        elif scorer.scope is NODE_ROW and is_normalized(scorer):
+            plan.row_raws.append(entry)
+        elif scorer.scope is NODE_ROW:
+            may_be_rule = has_own(scorer, ScorePlugin, "score_rule")
+            (plan.rule_scores if may_be_rule else plan.row_scores).append(entry)
+        else:
+            plan.live_scores.append(entry)
+
+
+def _with_rules(shape: ClassPlan, pod: Pod) -> ClassPlan:
+    """The shape with the rules on amounts for one spec."""
+    plan = shape.copy()
+    for placed in shape.rule_filters:
+        rule = ask_hook(placed.plugin, placed.plugin.fit_rule, pod)
+        if rule is not None and rule.is_codable and plan.fit is None:
+            plan.fit, plan.fit_place = rule, placed.place
+        else:
+            plan.row_filters = sorted([*plan.row_filters, placed])
+    for plugin, weight in shape.rule_scores:
+        score_rule = ask_hook(plugin, plugin.score_rule, pod)
+        if score_rule is not None:
+            plan.rules.append(Weighted(score_rule, weight))
+        else:
+            plan.row_scores = [*plan.row_scores, (plugin, weight)]
+    plan.has_row_plugins = bool(plan.row_filters or plan.row_scores or plan.row_raws)
+    return plan
+
+
+def whole_key(pod: Pod) -> Hashable:
+    """All of a pod that a plugin which declares nothing may read: its class and its annotations."""
+    return pod.pod_class, frozenset(pod.annotations.items()) if pod.annotations else None

@@ -1,0 +1,251 @@
+"""ClassView: one value per row for the pods of one class: a total, or a refusal.
+
+Stale: the rows in the table's log of row changes; all rows when the epoch of its `NodePart` changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..amounts.kernel import (
+    DEAD,
+    MOST_GROUPS,
+    Groups,
+    Peaks,
+    RowJudge,
+    distinct_refusals,
+    group_rows,
+    local_of,
+    make_judge,
+    make_peaks,
+    make_tracker,
+    place_of,
+)
+from ..api.pod import Pod
+from ..framework import SUCCESS, CycleState, FilterPlugin, Status
+from ..framework.fitting import fit_status
+from ..framework.row_statuses import RowStatuses
+from ..runtime.asking import ask_filter, check_range, judge_rows, normalize, score_rows
+from ..table import Ints, NodeTable
+from .budget import Budget
+from .class_plan import ClassPlan
+from .marks import Marks
+from .node_part import NodePart
+from .status_codes import StatusCodes
+
+
+class TrackedGroups:
+    """Groups of the rows of a view by the marks of a class, up to a version of the log of row changes.
+
+    They are stale when the view has another array of values: it was started anew then.
+    """
+
+    __slots__ = ("marks", "tracker", "values", "version")
+
+    def __init__(self, marks: Marks, tracker: Any, values: Ints) -> None:
+        self.marks = marks
+        self.tracker = tracker
+        self.values = values
+        self.version = -1
+
+
+class ClassView:
+    """`values`, int64 per row: 0 or more is the sum of the final scores of plugins whose answers are cached, a negative
+    number a refusal (see `amounts.kernel`). `raws` has the raw scores of each plugin of `plan.row_raws`.
+    """
+
+    __slots__ = (
+        "_codes",
+        "_epoch",
+        "_judge",
+        "_peaks",
+        "_present",
+        "_rows_seen",
+        "_statuses",
+        "included",
+        "includes_raws",
+        "part",
+        "plan",
+        "raws",
+        "values",
+    )
+
+    def __init__(self, plan: ClassPlan, part: NodePart) -> None:
+        self.plan = plan
+        self.part = part
+        self.values: Ints = np.zeros(0, dtype=np.int64)
+        self.raws: list[Ints] = [self.values for _ in plan.row_raws]
+        self._codes = StatusCodes()
+        self._judge: RowJudge | None = None
+        self._peaks: Peaks = make_peaks(0)
+        self._present = -1
+        self.includes_raws = False
+        """Whether the values include the scores of `plan.object_raws`, normalised over the feasible rows."""
+        self.included: Ints = self.values
+        """int64 per group of `part.raw_ids`: what is included."""
+        self._rows_seen = -1
+        self._epoch = -1
+        self._statuses: tuple[int, RowStatuses] | None = None
+
+    @property
+    def size(self) -> int:
+        """Numbers it holds."""
+        return len(self.values) * (1 + len(self.raws))
+
+    def is_stale(self, table: NodeTable) -> bool:
+        """Whether something changed since it was brought up to date."""
+        return self._rows_seen != table.row_changes.version
+
+    def refresh(self, state: CycleState, pod: Pod, table: NodeTable) -> None:
+        """Bring it up to date. PreFilter has run for `pod`."""
+        part, log = self.part, table.row_changes
+        part.refresh(state, pod, table)
+        if self._rows_seen == log.version and self._epoch == part.epoch:
+            return
+        changed = log.rows_since(self._rows_seen) if self._epoch == part.epoch else None
+        self._rows_seen = -1  # if a plugin raises, everything stays stale
+        if len(self.values) != len(table) or self._epoch != part.epoch:
+            self._start_anew(table)
+            changed = None
+        elif changed is not None and 2 * len(changed) > len(table):
+            changed = None
+        self._judge_rows(state, pod, table, changed)
+        if self.includes_raws:
+            present = self._peaks.present()
+            if present != self._present:
+                self._include(state, pod, table, present)
+                self._judge_rows(state, pod, table, None)
+        self._rows_seen, self._epoch = log.version, part.epoch
+
+    def _start_anew(self, table: NodeTable) -> None:
+        part, plan, size = self.part, self.plan, len(table)
+        self.values = np.empty(size, dtype=np.int64)
+        self.raws = [np.zeros(size, dtype=np.int64) for _ in plan.row_raws]
+        self.includes_raws = (
+            part.raw_ids is not None
+            and len(part.raw_samples) <= MOST_GROUPS
+            and all(plugin.normalizes_by_bounds for plugin, _ in plan.object_raws)
+        )
+        groups = part.raw_ids if self.includes_raws else None
+        self.included = np.zeros(len(part.raw_samples), dtype=np.int64)
+        self._present = -1
+        self._peaks = make_peaks(size, groups)
+        self._judge = make_judge(table, plan.fit, plan.fit_place, plan.rules)
+        self._judge.add_group_points(groups, self.included)
+
+    def _include(self, state: CycleState, pod: Pod, table: NodeTable, present: int) -> None:
+        """Compute the normalised scores of node objects, given the groups that have feasible rows."""
+        part = self.part
+        groups = np.array([g for g in range(len(part.raw_samples)) if present >> g & 1], np.int64)
+        rows = part.raw_samples[groups]
+        self.included[:] = 0
+        for raw, (plugin, weight) in zip(part.raws, self.plan.object_raws, strict=True):
+            points = normalize(plugin, state, pod, table, rows, raw[rows])
+            self.included[groups] += points * weight
+        self._present = present
+
+    def columns_of(self, marks: Marks) -> list[Ints]:
+        """The columns that tell rows apart, int64 each."""
+        assert marks.columns is not None, "columns tell the rows apart"
+        columns = [_numbers(column.view) for column in marks.columns]
+        if self.part.raw_ids is not None:
+            columns.append(self.part.raw_ids)
+        return columns
+
+    def groups(self, marks: Marks, table: NodeTable, budget: Budget) -> Groups:
+        """The rows that are not refused in groups by `marks`, and by the raw scores of node objects."""
+        columns = self.columns_of(marks)
+        log, key, tracker = table.row_changes, (self, id(marks)), None
+        known: TrackedGroups | None = budget.get(key)
+        if known is not None and known.marks is marks and known.values is self.values:
+            changed = log.rows_since(known.version)
+            try:
+                if changed is not None:
+                    known.tracker.update(self.values, columns, changed)
+                    tracker = known.tracker
+            except OverflowError:
+                pass  # a mark is out of bounds: start again
+        if known is None or tracker is None:
+            tracker = make_tracker(self.values, columns)
+            if tracker is None:
+                return group_rows(self.values, columns)
+            known = TrackedGroups(marks, tracker, self.values)
+            budget.put(key, known, tracker.cells)
+        known.version = log.version
+        samples, sizes = tracker.current()
+        return Groups(tracker.ids, samples, sizes, is_sorted=False)
+
+    def best(self) -> tuple[int, int, int, int]:
+        """The fields of `Best`, of the values."""
+        return self._peaks.best(self.values)
+
+    def _judge_rows(
+        self, state: CycleState, pod: Pod, table: NodeTable, changed: Ints | None
+    ) -> None:
+        plan = self.plan
+        assert self._judge is not None, "made with the first rows"
+        self._judge.judge(self.values, self.part.base, changed)
+        if plan.has_row_plugins:
+            self._ask_row_plugins(state, pod, table, changed)
+        self._peaks.update(self.values, changed)
+
+    def _ask_row_plugins(
+        self, state: CycleState, pod: Pod, table: NodeTable, changed: Ints | None
+    ) -> None:
+        plan = self.plan
+        rows = np.arange(len(table), dtype=np.int64) if changed is None else np.unique(changed)
+        rows = rows[self.values[rows] != DEAD]
+        if not len(rows):
+            return
+        found = self.values[rows]
+        for place, judge in plan.row_filters:
+            if judge.name not in state.skip_filter:
+                self._codes.note(found, place, judge_rows(judge, state, pod, table, rows))
+        for plugin, weight in plan.row_scores:
+            scores = score_rows(plugin, state, pod, table, rows)
+            check_range(plugin, scores)
+            found += np.where(found >= 0, scores * weight, 0)
+        self.values[rows] = found
+        for raw, (plugin, _) in zip(self.raws, plan.row_raws, strict=True):
+            raw[rows] = score_rows(plugin, state, pod, table, rows)
+
+    def statuses(
+        self, state: CycleState, pod: Pod, table: NodeTable, filters: Sequence[FilterPlugin]
+    ) -> RowStatuses:
+        """The status of each row."""
+        known = self._statuses
+        if known is not None and known[0] == self._rows_seen:
+            return known[1]
+        found = self.statuses_of(self.values, state, pod, table, filters)
+        self._statuses = (self._rows_seen, found)
+        return found
+
+    def statuses_of(
+        self,
+        values: Ints,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        filters: Sequence[FilterPlugin],
+    ) -> RowStatuses:
+        """The same for other values. For each distinct refusal its plugin is called on one row that has it."""
+        said, codes, samples = distinct_refusals(values)
+        statuses: list[Status] = [SUCCESS]
+        for code, row in zip(codes, samples, strict=True):
+            place = place_of(code)
+            if self.plan.fit is not None and place == self.plan.fit_place:
+                status = fit_status(self.plan.fit, local_of(code))
+            else:
+                status = ask_filter(filters[place], state, pod, table.node_at(row))
+            assert not status.is_success, f"{filters[place].name} on {table.names[row]} is stale"
+            statuses.append(status.by(filters[place].name))
+        return RowStatuses.of(statuses, said)
+
+
+def _numbers(column: NDArray[Any]) -> Ints:
+    """A column as int64."""
+    return column if column.dtype == np.int64 else column.astype(np.int64)

@@ -1,0 +1,294 @@
+"""Engine: where a pod goes, decided from the view of its class.
+
+One pod, top to bottom (`decide`): PreFilter of plugins that the spec does not settle; the view of the class, brought
+up to date on the rows that changed; room for nominated pods; the live plugins, called on one row of each group; the
+totals. Where `decide` returns None the reference decides (`scheduler/find_nodes.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from ..amounts.kernel import (
+    NONE_FEASIBLE,
+    REFUSED,
+    Best,
+    combine,
+    refuse_beside,
+    summarize,
+)
+from ..api.pod import EMPTY_STATUS, Pod
+from ..framework import (
+    CLUSTER,
+    GROUPS,
+    Code,
+    CycleState,
+    Plugin,
+    PreFilterPlugin,
+    PreFilterResult,
+)
+from ..framework.reserved import Reservations
+from ..framework.row_statuses import RowStatuses
+from ..runtime import ProfileRuntime
+from ..runtime.asking import ask_hook, ask_pre_filter, has_own
+from ..table import Ints, NodeTable
+from .budget import Budget
+from .class_plan import ClassPlan, Planner, Points, whole_key
+from .class_view import ClassView
+from .marks import NO_MARKS, MarksOfClasses
+from .node_part import NodePart
+from .row_groups import Ranking
+
+MOST_SPECS = 4096
+"""Specs whose plan is remembered."""
+
+
+@dataclass(slots=True)
+class Decision:
+    """The result for one pod. `totals` is int64 per row, negative where the pod does not fit."""
+
+    totals: Ints
+    best: Best
+    refusals: RowStatuses | None = None
+    """When no node fits: the status of each row."""
+
+
+class Engine:
+    """Decides for the pods of one profile."""
+
+    def __init__(self, profile: ProfileRuntime, table: NodeTable) -> None:
+        filtering, scoring = profile.filtering, profile.scoring
+        self._table = table
+        self._nominator = profile.handle.nominator
+        self._filtering = filtering
+        self._points = Points(
+            filtering.pre_filters, filtering.filters, scoring.pre_scores, scoring.scores
+        )
+        self._planner = Planner(self._points)
+        every: dict[Plugin, None] = dict.fromkeys(
+            (*filtering.filters, *(plugin for plugin, _ in scoring.scores))
+        )
+        self._kept = [plugin for plugin in every if plugin.scope not in (CLUSTER, GROUPS)]
+        self._is_by_spec = all(has_own(plugin, Plugin, "spec_key") for plugin in self._kept)
+        """Whether the spec is the key of all cached answers."""
+        self._clustered = [plugin for plugin in every if has_own(plugin, Plugin, "cluster_key")]
+        self._lister = profile.handle.lister
+        self._version: Hashable = None
+        self._stamp: Hashable = None
+        self._plans: dict[Hashable, ClassPlan | None] = {}
+        self._budget = Budget()
+        self._marks = MarksOfClasses(table)
+        self._reservations = Reservations()
+        self.applies = profile.percentage is None and not filtering.check_all
+        """Whether every node is judged, and only the first refusal of a node is reported."""
+
+    def decide(self, state: CycleState, pod: Pod) -> Decision | None:
+        """The decision for `pod`; None: the reference decides."""
+        if not self.applies or not self._is_like_its_class(pod):
+            return None
+        self._follow_cluster()
+        if pod.spec.pin:
+            return self._decide_pinned(state, pod)
+        key: Hashable = pod.spec if self._is_by_spec else whole_key(pod)
+        plan = self._plan_of(key, pod)
+        if plan is None:
+            return None
+        marks = self._marks.get(plan, pod) if plan.grouped else NO_MARKS
+        if not self._run_pre_filters(plan, state, pod, marks.quiet):
+            return None
+        view = self._view_of(plan, state)
+        view.refresh(state, pod, self._table)
+        values, is_explained = view.values, True
+        if self._nominator:
+            values, is_explained = self._beside_nominated(state, pod, view)
+        is_whole = values is view.values
+        if (
+            marks.columns == ()
+            and plan.is_plain
+            and (view.part.raw_ids is None or (is_whole and view.includes_raws))
+        ):
+            total, ties, feasible, row = view.best() if is_whole else summarize(values)
+            if feasible:
+                if view.part.raw_ids is None:
+                    total += plan.constant
+                return Decision(values, Best(total, ties, feasible, row))
+        else:
+            ranking = Ranking(state, pod, self._table, view, marks, self._budget)
+            ranked = ranking.rank(values)
+            if ranked is not None:
+                return Decision(*combine(values, *ranked))
+            is_explained = is_explained and not ranking.has_filters
+        if not is_explained:
+            state.clear()
+            return None  # the reference finds which filter refused which node
+        return Decision(values, NONE_FEASIBLE, self._refusals(state, pod, view, values))
+
+    def _is_like_its_class(self, pod: Pod) -> bool:
+        """Whether the pod is judged as any other of its class, on all nodes."""
+        status = pod.status
+        if pod.node_name:
+            return False
+        if status is not EMPTY_STATUS and (status.has_resources or status.nominated_node_name):
+            return False
+        return not (self._nominator and self._nominator.node_of(pod))
+
+    def _decide_pinned(self, state: CycleState, pod: Pod) -> Decision | None:
+        """The decision for a pod that names its node, as those of a DaemonSet do: one value of a view is read.
+
+        The view is that of pods which are equal but for the name. None: the pod does not fit there, or plugins have to
+        be called for it.
+        """
+        row = self._table.row_of.get(pod.spec.pin)
+        if row is None or not self._is_by_spec:
+            return None
+        spec = pod.pod_class.spec
+        plan = self._plans.get(spec) or self._plan_of(spec, pod.replace(spec=spec))
+        if plan is None or not self._is_narrowed(plan, pod):
+            return None
+        quiet = self._marks.get(plan, pod).quiet if plan.grouped else frozenset()
+        if any(plugin.name not in quiet for plugin in plan.pre_filters):
+            return None
+        if not all(placed.plugin.name in quiet for placed in plan.live_filters):
+            return None
+        if self._nominator and self._reservations.at_least(
+            pod.priority, self._table, self._nominator
+        ):
+            return None
+        view = self._view_of(plan, state)
+        if view.is_stale(self._table):
+            view.refresh(state, pod.replace(spec=spec), self._table)
+        if view.values[row] < 0:
+            return None
+        return Decision(view.values, Best(view.values.item(row), 1, 1, row))
+
+    def _is_narrowed(self, plan: ClassPlan, pod: Pod) -> bool:
+        """Whether PreFilter leaves only the node that the pod names, and no other plugin reads that it does.
+
+        A profile may be without NodeAffinity.
+        """
+        known = plan.narrows_to_pin
+        if known is None:
+            narrowing = {
+                plugin.name
+                for plugin in self._points.pre_filters
+                if ask_hook(plugin, plugin.pre_filter_spec, pod.spec) is None
+                and self._narrows_to_pin(plugin, pod)
+            }
+            spec = pod.pod_class.spec
+            others = [plugin for plugin in self._kept if plugin.name not in narrowing]
+            known = plan.narrows_to_pin = bool(narrowing) and all(
+                ask_hook(p, p.spec_key, pod.spec) == ask_hook(p, p.spec_key, spec) for p in others
+            )
+        return known
+
+    def _narrows_to_pin(self, plugin: PreFilterPlugin, pod: Pod) -> bool:
+        answer = ask_pre_filter(plugin, CycleState(), pod, self._table)
+        return isinstance(answer, PreFilterResult) and answer.node_names == {pod.spec.pin}
+
+    # The view of a class
+
+    def _follow_cluster(self) -> None:
+        """Drop what depends on more than the rows of the table, when that changed."""
+        table = self._table
+        version = (
+            self._lister.version,
+            table.node_changes.version,
+            table.carried.version,
+            table.namespaces_version,
+            table.images.version,
+            table.terms.dropped,
+        )
+        if version == self._version:
+            return
+        self._version = None  # should a plugin raise, all of this is due again
+        self._marks.clear()
+        stamp = tuple([ask_hook(p, p.cluster_key, table) for p in self._clustered])
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._forget()
+        self._version = version
+
+    def _forget(self) -> None:
+        self._planner.clear()
+        self._plans.clear()
+        self._budget.clear()
+
+    def _plan_of(self, key: Hashable, pod: Pod) -> ClassPlan | None:
+        if key in self._plans:
+            return self._plans[key]
+        if len(self._plans) >= MOST_SPECS:
+            self._plans.clear()
+        plan = self._planner.make(pod)
+        if self._is_by_spec and not self._planner.is_by_spec:
+            self._is_by_spec = False  # for some specs, a plugin reads the whole pod
+            key = whole_key(pod)
+        self._plans[key] = plan
+        return plan
+
+    def _view_of(self, plan: ClassPlan, state: CycleState) -> ClassView:
+        """The view for a plan, of which PreFilter may have skipped some plugins with cached answers."""
+        skipped = plan.unsettled & state.skip_filter if plan.unsettled else frozenset()
+        key: Hashable = (plan, skipped) if skipped else plan
+        view: ClassView | None = self._budget.get(key)
+        if view is None:
+            view = ClassView(plan, self._part_of(plan, skipped))
+            self._budget.put(key, view, len(self._table) * (1 + len(plan.row_raws)))
+        return view
+
+    def _part_of(self, plan: ClassPlan, skipped: frozenset[str]) -> NodePart:
+        """The node part for a plan; views keep references to theirs, also when it leaves the budget."""
+        key = (NodePart, plan.object_key, skipped)
+        part: NodePart | None = self._budget.get(key)
+        if part is None:
+            part = NodePart(plan)
+            self._budget.put(key, part, len(self._table) * (2 + len(plan.object_raws)))
+        return part
+
+    def _run_pre_filters(
+        self, plan: ClassPlan, state: CycleState, pod: Pod, quiet: frozenset[str]
+    ) -> bool:
+        """Whether PreFilter neither refuses the pod nor narrows the nodes; the `quiet` plugins are not called."""
+        state.skip_filter.update(plan.skip_filter, quiet)
+        if plan.asked_names <= quiet:
+            return True
+        for plugin in plan.pre_filters:
+            if plugin.name in quiet:
+                continue
+            answer = ask_pre_filter(plugin, state, pod, self._table)
+            if isinstance(answer, PreFilterResult):
+                break
+            if answer.code is Code.Skip:
+                state.skip_filter.add(plugin.name)
+            elif answer.code is not Code.Success:
+                break
+        else:
+            return True
+        state.clear()  # the reference runs PreFilter again
+        return False
+
+    # Refusals
+
+    def _refusals(self, state: CycleState, pod: Pod, view: ClassView, values: Ints) -> RowStatuses:
+        if values is view.values:
+            return view.statuses(state, pod, self._table, self._points.filters)
+        return view.statuses_of(values, state, pod, self._table, self._points.filters)
+
+    def _beside_nominated(self, state: CycleState, pod: Pod, view: ClassView) -> tuple[Ints, bool]:
+        """The values with the nominated pods on their nodes, and whether refusals in them can be explained."""
+        table, plan = self._table, view.plan
+        reserved = self._reservations.at_least(pod.priority, table, self._nominator)
+        if not reserved:
+            return view.values, True
+        values = view.values.copy()
+        rows = reserved.rows
+        if plan.fit is not None:
+            refuse_beside(table, plan.fit, plan.fit_place, values, rows, reserved.usage)
+        others = (*plan.row_filters, *plan.live_filters)
+        if all(placed.plugin.name in state.skip_filter for placed in others):
+            return values, True
+        for row in rows[values[rows] >= 0].tolist():
+            status = self._filtering.filter_with_nominated(state, pod, table.node_at(row))
+            if not status.is_success:
+                values[row] = REFUSED
+        return values, False

@@ -1,0 +1,81 @@
+"""Marks: the columns by which GROUPS plugins tell rows apart, per class of pods.
+
+Stale: when a node, an object of the lister, a namespace, or the affinity terms of pods on nodes changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from ..api.pod import Pod, PodClass
+from ..runtime.asking import ask_hook
+from ..table import NodeTable, RowValues
+from .class_plan import ClassPlan
+
+MOST_CLASSES = 8192
+
+
+class Marks(NamedTuple):
+    """By what GROUPS plugins tell rows apart, for one class of pods."""
+
+    columns: tuple[RowValues, ...] | None
+    """Rows of equal values get equal answers; None: the plugins read more than columns."""
+    quiet: frozenset[str]
+    """The plugins that have no effect on such pods."""
+
+
+NO_MARKS = Marks((), frozenset())
+
+
+class MarksOfClasses:
+    """The marks for each class of pods."""
+
+    __slots__ = ("_by_key", "_known", "_table")
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._known: dict[PodClass, Marks] = {}
+        self._by_key: dict[Hashable, Marks] = {}
+        """The same by what of a pod the plugins read: pods that differ in the claims they name share them."""
+
+    def get(self, plan: ClassPlan, pod: Pod) -> Marks:
+        """The marks of rows for pods of the class of `pod`."""
+        pod_class = pod.pod_class
+        known = self._known.get(pod_class)
+        if known is None:
+            if len(self._known) >= MOST_CLASSES:
+                self.clear()
+            key = _reduced(plan, pod, pod_class)
+            known = self._by_key.get(key)
+            if known is None:
+                known = self._by_key[key] = self._ask(plan, pod)
+            self._known[pod_class] = known
+        return known
+
+    def clear(self) -> None:
+        """Forget them: something changed that they depend on."""
+        self._known.clear()
+        self._by_key.clear()
+
+    def _ask(self, plan: ClassPlan, pod: Pod) -> Marks:
+        columns: dict[RowValues, None] | None = {}
+        quiet: list[str] = []
+        for plugin in plan.grouped:
+            said = ask_hook(plugin, plugin.row_groups, pod, self._table)
+            if said is None:
+                columns = None
+            elif not said:
+                quiet.append(plugin.name)
+            elif columns is not None:
+                columns.update(dict.fromkeys(said))
+        return Marks(None if columns is None else tuple(columns), frozenset(quiet))
+
+
+def _reduced(plan: ClassPlan, pod: Pod, pod_class: PodClass) -> Hashable:
+    """What of a pod the plugins of the plan read."""
+    keys = [ask_hook(plugin, plugin.spec_key, pod.spec) for plugin in plan.grouped]
+    if any(key is None for key in keys):
+        return pod_class
+    labels = tuple(pod.labels.items())
+    return plan.grouped, tuple(keys), pod.namespace, labels, pod.owner_references

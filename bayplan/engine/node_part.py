@@ -1,0 +1,98 @@
+"""NodePart: the answers of NODE_OBJECT plugins about every row, for pods with equal keys.
+
+Stale: the rows in the table's log of node changes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..amounts.kernel import DEAD, group_rows
+from ..api.pod import Pod
+from ..framework import CycleState
+from ..runtime.asking import check_range, judge_rows, score_rows
+from ..table import Ints, NodeTable
+from .class_plan import ClassPlan
+from .status_codes import StatusCodes
+
+
+class NodePart:
+    """`base`, int64 per row: a refusal, or the weighted sum of final scores; DEAD on rows without a node.
+
+    `raws` has the raw scores of each plugin of `plan.object_raws`. `raw_ids` has the group of each row, where rows of
+    equal raw scores are a group, and `raw_samples` a row of each group; None when all raw scores are 0.
+    """
+
+    __slots__ = ("_nodes", "_plan", "base", "codes", "epoch", "raw_ids", "raw_samples", "raws")
+
+    def __init__(self, plan: ClassPlan) -> None:
+        self._plan = plan
+        self._nodes = -1
+        self.codes = StatusCodes()
+        self.base: Ints = np.zeros(0, dtype=np.int64)
+        self.raws: list[Ints] = [self.base for _ in plan.object_raws]
+        self.raw_ids: Ints | None = None
+        self.raw_samples: Ints = self.base
+        self.epoch = 0
+        """Changes when rows are stale that are not in the log of node changes."""
+
+    @property
+    def size(self) -> int:
+        """Numbers it holds."""
+        return len(self.base) * (1 + len(self.raws))
+
+    def refresh(self, state: CycleState, pod: Pod, table: NodeTable) -> None:
+        """Bring it up to date."""
+        log = table.node_changes
+        if self._nodes == log.version:
+            return
+        changed = log.rows_since(self._nodes)
+        if changed is None or 4 * len(changed) > len(table):
+            changed = np.arange(len(table), dtype=np.int64)
+        else:
+            changed = np.unique(changed)
+        if self._nodes < 0 or self.raws:
+            self.epoch += 1
+        self._nodes = -1  # if a plugin raises, everything stays stale
+        self._judge(state, pod, table, changed)
+        self._nodes = log.version
+
+    def _judge(self, state: CycleState, pod: Pod, table: NodeTable, rows: Ints) -> None:
+        size = len(table)
+        if len(self.base) != size:
+            self.base = _grown(self.base, size)
+            self.raws = [_grown(raw, size) for raw in self.raws]
+        self.base[rows] = DEAD
+        live = rows[table.live[rows]]
+        if len(live):
+            self._judge_live(state, pod, table, live)
+        self._number_raws()
+
+    def _judge_live(self, state: CycleState, pod: Pod, table: NodeTable, live: Ints) -> None:
+        plan = self._plan
+        found = np.zeros(len(live), dtype=np.int64)
+        for place, judge in plan.object_filters:
+            if judge.name not in state.skip_filter:
+                verdict = judge_rows(judge, state, pod, table, live)
+                self.codes.note(found, place, verdict)
+        for plugin, weight in plan.object_scores:
+            scores = score_rows(plugin, state, pod, table, live)
+            check_range(plugin, scores)
+            found += np.where(found >= 0, scores * weight, 0)
+        self.base[live] = found
+        for raw, (plugin, _) in zip(self.raws, plan.object_raws, strict=True):
+            raw[live] = score_rows(plugin, state, pod, table, live)
+
+    def _number_raws(self) -> None:
+        varied = [raw for raw in self.raws if raw.any()]
+        self.raw_ids = None
+        if varied or not all(plugin.normalizes_by_bounds for plugin, _ in self._plan.object_raws):
+            everywhere = np.zeros(len(self.base), dtype=np.int64)
+            groups = group_rows(everywhere, varied)
+            self.raw_ids, self.raw_samples = groups.ids, groups.samples
+
+
+def _grown(values: Ints, size: int) -> Ints:
+    longer = np.zeros(size, dtype=np.int64)
+    longer[: len(values)] = values
+    return longer

@@ -1,0 +1,120 @@
+"""Row groups: rows that the live plugins of a pod cannot tell apart, and the points of each group.
+
+The answers of PodTopologySpread and InterPodAffinity about a node depend on few values: its zone, how many pods of an
+app it has. Rows of equal marks are one group, and plugins are called on one row of each group. The same holds for
+scores that are normalised over the feasible nodes: rows of equal raw scores get equal points. The view
+follows groups by changed rows where it can.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..amounts.kernel import NOT_GROUPED, REFUSED, Groups, count_groups, group_rows
+from ..api.pod import Pod
+from ..framework import GROUPS, Code, CycleState, ScorePlugin
+from ..runtime.asking import ask_pre_score, judge_rows, normalize, score_rows
+from ..table import Ints, NodeTable
+from .budget import Budget
+from .class_view import ClassView
+from .marks import Marks
+
+
+class Ranking:
+    """The points of groups of rows for one pod, by live plugins and those that normalise."""
+
+    def __init__(
+        self,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        view: ClassView,
+        marks: Marks,
+        budget: Budget,
+    ) -> None:
+        plan = view.plan
+        self._budget = budget
+        self._state, self._pod, self._table, self._view = state, pod, table, view
+        skip, quiet = state.skip_filter, marks.quiet
+        self._filters = [p.plugin for p in plan.live_filters if p.plugin.name not in skip]
+        self._pre_scores = [p for p in plan.live_pre_scores if p.name not in quiet]
+        self._scores = [entry for entry in plan.live_scores if entry[0].name not in quiet]
+        self._marks, self._columns = marks, marks.columns
+        scorers = [plugin for plugin, _ in self._scores]
+        if any(p.scope is not GROUPS for p in (*self._filters, *self._pre_scores, *scorers)):
+            self._columns = None
+        self.has_filters = bool(self._filters)
+
+    def rank(self, values: Ints) -> tuple[Ints, Ints] | None:
+        """The group of each row, and the weighted points of each group; None when all rows are refused."""
+        groups = self._groups(values)
+        rows, sizes = groups.samples, groups.sizes
+        accepted: Ints | None = None
+        if not groups.is_sorted:
+            accepted = np.flatnonzero(sizes)  # no row is left of the others
+            accepted = accepted[np.argsort(rows[accepted])]
+            rows, sizes = rows[accepted], sizes[accepted]
+        for judge in self._filters:
+            verdict = judge_rows(judge, self._state, self._pod, self._table, rows)
+            if np.count_nonzero(verdict.codes):
+                left = np.flatnonzero(verdict.feasible)
+                accepted = left if accepted is None else accepted[left]
+                rows, sizes = rows[left], sizes[left]
+        if not len(rows):
+            return None
+        if len(rows) == 1 and sizes[0] == 1:
+            points = np.zeros(1, dtype=np.int64)  # a single node is taken unscored
+        else:
+            points = self._points(rows, sizes)
+        if accepted is not None:
+            every = np.full(len(groups.samples), REFUSED, dtype=np.int64)
+            every[accepted] = points
+            points = every
+        return groups.ids, points
+
+    def _groups(self, values: Ints) -> Groups:
+        view, columns = self._view, self._columns
+        if columns == () and not view.plan.row_raws and view.part.raw_ids is not None:
+            ids = view.part.raw_ids
+            samples, sizes = count_groups(values, ids, len(view.part.raw_samples))
+            return Groups(ids, samples, sizes, is_sorted=False)
+        if columns is not None and not view.plan.row_raws:
+            if values is view.values:
+                return view.groups(self._marks, self._table, self._budget)
+            return group_rows(values, view.columns_of(self._marks))
+        rows = np.flatnonzero(values >= 0)
+        ids = np.full(len(values), NOT_GROUPED, dtype=np.int64)
+        ids[rows] = np.arange(len(rows))
+        return Groups(ids, rows, np.ones(len(rows), dtype=np.int64))
+
+    def _points(self, rows: Ints, sizes: Ints) -> Ints:
+        """int64 per row of `rows`, each of which stands for `sizes` nodes: weighted scores that are not in the view."""
+        state, pod, table, view = self._state, self._pod, self._table, self._view
+        points = np.zeros(len(rows), dtype=np.int64)
+        state.row_counts = sizes
+        for pre in self._pre_scores:
+            if ask_pre_score(pre, state, pod, table, rows).code is Code.Skip:
+                state.skip_score.add(pre.name)
+        for plugin, weight in self._scores:
+            if plugin.name not in state.skip_score:
+                raw = score_rows(plugin, state, pod, table, rows)
+                points += self._normalized(plugin, rows, sizes, raw) * weight
+        plan = view.plan
+        normalized = list(zip(view.raws, plan.row_raws, strict=True))
+        if view.part.raw_ids is None:
+            points += plan.constant
+        else:
+            normalized += zip(view.part.raws, plan.object_raws, strict=True)
+        for raw, (plugin, weight) in normalized:
+            points += self._normalized(plugin, rows, sizes, raw[rows]) * weight
+        if view.includes_raws and view.part.raw_ids is not None:
+            points -= view.included[view.part.raw_ids[rows]]
+        return points
+
+    def _normalized(self, plugin: ScorePlugin, rows: Ints, sizes: Ints, raw: Ints) -> Ints:
+        state, pod, table = self._state, self._pod, self._table
+        if plugin.normalizes_by_bounds or len(sizes) == sizes.sum():
+            return normalize(plugin, state, pod, table, rows, raw)
+        # The result may depend on how many nodes have a score.
+        each = normalize(plugin, state, pod, table, np.repeat(rows, sizes), np.repeat(raw, sizes))
+        return each[np.cumsum(sizes) - 1]

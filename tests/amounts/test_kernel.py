@@ -1,0 +1,275 @@
+"""Kernel: the compiled loops and those in NumPy give the same numbers, whatever the amounts."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bayplan.amounts import (
+    BalanceRule,
+    FitRule,
+    ShareKind,
+    ShareRule,
+    balance_points,
+    kernel,
+    share_points,
+)
+from bayplan.amounts.kernel import (
+    DEAD,
+    NumPyJudge,
+    NumPyPeaks,
+    Weighted,
+    make_judge,
+    place_of,
+    refusal,
+)
+from bayplan.amounts.scoring import (
+    FEW,
+    MAX_EXACT,
+    balance_points_at,
+    balance_points_of_many,
+    share_points_at,
+    share_points_of_many,
+)
+from bayplan.table import ALL, FIRST_ROW, NodeTable
+from bayplan.testing.builders import make_node, make_pod, make_table
+
+PLACE = 5
+RESOURCES = ("cpu", "memory", "example.com/gpu")
+
+needs_compiled = pytest.mark.skipif(
+    kernel.compiled is None, reason="the extension module is not built (make kernel)"
+)
+
+AMOUNT = st.one_of(
+    st.just(0), st.integers(0, 200), st.integers(0, 2**40), st.integers(2**60, 2**62)
+)
+
+
+@st.composite
+def tables(draw: st.DrawFn, amount: st.SearchStrategy[int] = AMOUNT) -> NodeTable:
+    """Columns of any amounts, also such as no cluster has; or nodes that are used in part."""
+    size = draw(st.integers(1, 6))
+    table = make_table(*[make_node(f"n{i}") for i in range(size)])
+    amounts = st.lists(amount, min_size=size, max_size=size)
+    percents = st.lists(st.integers(0, 130), min_size=size, max_size=size)
+    is_any_use = draw(st.booleans())
+    for resource in RESOURCES:
+        capacities = draw(amounts)
+        table.allocatable.column(resource).data[:size] = capacities
+        for columns in (table.requested, table.scoring_usage):
+            columns.column(resource).data[:size] = (
+                draw(amounts)
+                if is_any_use
+                else [c * p // 100 for c, p in zip(capacities, draw(percents), strict=True)]
+            )
+    pods = draw(st.lists(st.integers(0, 5), min_size=size, max_size=size))
+    table.pod_count_column.data[:size] = pods
+    for on_node, count in zip(table.pods, pods, strict=False):
+        on_node.update({f"p{i}": make_pod(f"p{i}") for i in range(count)})
+    table.allocatable.column("pods").data[:size] = 4
+    return table
+
+
+@st.composite
+def rules(
+    draw: st.DrawFn, amount: st.SearchStrategy[int] = AMOUNT
+) -> tuple[FitRule | None, list[Weighted]]:
+    """A fit rule and score rules, each of which may be missing."""
+    chosen = draw(st.sampled_from([RESOURCES, RESOURCES[:2], RESOURCES[1:], RESOURCES[:1], ()]))
+    amounts = {"pods": 1, **{name: draw(amount) for name in chosen}}
+    left = draw(st.sampled_from([frozenset(), frozenset({"example.com/gpu"})]))
+    fit = FitRule(amounts, {name: name for name in amounts}, left)
+    added = st.one_of(amount, st.integers(0, 50))
+    parts = tuple((name, draw(added), draw(st.integers(1, 3))) for name in chosen)
+    steps = draw(st.lists(st.sampled_from([0, 1, 50, 99, 100]), min_size=1, max_size=5))
+    heights = np.resize(np.array(steps, np.int64), 101)
+    share = ShareRule(draw(st.sampled_from(list(ShareKind))), parts, heights)
+    balance = BalanceRule(tuple(part[:2] for part in parts))
+    scores = [Weighted(share, draw(st.integers(1, 3))), Weighted(balance, 1)]
+    kept = draw(st.sampled_from([scores, scores[:1], scores[1:], []]))
+    return (fit if draw(st.booleans()) else None), kept
+
+
+BASE = st.sampled_from([0, 7, 300, DEAD, refusal(2, 0), refusal(9, 3)])
+
+
+@needs_compiled
+@settings(max_examples=300, deadline=None)
+@given(table=tables(), ruled=rules(), data=st.data())
+def test_both_forms_judge_alike(table: NodeTable, ruled: Any, data: st.DataObject) -> None:
+    fit, scores = ruled
+    size = len(table)
+    base = np.array(data.draw(st.lists(BASE, min_size=size, max_size=size)), np.int64)
+    some = data.draw(st.sampled_from([None, np.arange(0, size, 2, dtype=np.int64)]))
+    expected, found = np.zeros(size, np.int64), np.zeros(size, np.int64)
+
+    with np.errstate(over="ignore"):
+        NumPyJudge(table, fit, PLACE, scores).judge_many(expected, base, some)
+    compiled = make_judge(table, fit, PLACE, scores)
+    compiled.judge(found, base, some)
+
+    assert not isinstance(compiled, NumPyJudge)
+    assert found.tolist() == expected.tolist()
+
+
+SMALL = st.one_of(st.just(0), st.integers(0, 200), st.integers(0, MAX_EXACT // 2))
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data(), amount=st.sampled_from([AMOUNT, SMALL]))
+def test_a_few_rows_are_judged_like_many(data: st.DataObject, amount: Any) -> None:
+    table, (fit, scores) = data.draw(tables(amount)), data.draw(rules(amount))
+    size = len(table)
+    base = np.array(data.draw(st.lists(BASE, min_size=size, max_size=size)), np.int64)
+    rows = np.array(data.draw(st.lists(st.integers(0, size - 1), max_size=FEW)), np.int64)
+    judge = NumPyJudge(table, fit, PLACE, scores)
+    if data.draw(st.booleans()):
+        judge.add_group_points(np.arange(size) % 2, np.array([3, 40], np.int64))
+    expected, found, any_form = (np.full(size, 1, np.int64) for _ in range(3))
+
+    with np.errstate(over="ignore"):
+        judge.judge_many(expected, base, rows)
+        is_judged = judge.judge_few(found, base, rows.tolist())
+        judge.judge(any_form, base, rows)
+
+    if amount is SMALL:
+        assert is_judged
+    assert found.tolist() == (expected.tolist() if is_judged else [1] * size)
+    assert any_form.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("kind", ShareKind, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("number", [1, 2, 3], ids="{} resources".format)
+def test_all_forms_judge_many_nodes_alike(kind: ShareKind, number: int) -> None:
+    """512 nodes that are used in part: cases where only rounding makes a difference are rare."""
+    size, draw = 512, np.random.default_rng(number)
+    table = make_table(*[make_node(f"n{i}") for i in range(size)])
+    for resource in RESOURCES:
+        capacities = draw.choice([0, 7, 100, 4000, 2**20, 2**34], size)
+        table.allocatable.column(resource).data[:size] = capacities
+        for columns in (table.requested, table.scoring_usage):
+            columns.column(resource).data[:size] = capacities * draw.uniform(0, 1.1, size)
+    table.allocatable.column("pods").data[:size] = 4
+    added = [(name, int(draw.integers(0, 300))) for name in RESOURCES[:number]]
+    parts = tuple((name, amount, int(draw.integers(1, 4))) for name, amount in added)
+    share = ShareRule(kind, parts, draw.integers(0, 101, 101) * (np.arange(101) % 3 > 0))
+    scores = [Weighted(share, 2), Weighted(BalanceRule(tuple(added)), 1)]
+    fit = FitRule({"cpu": 5}, {"cpu": "cpu"}, frozenset())
+    judge, base = NumPyJudge(table, fit, PLACE, scores), np.zeros(size, np.int64)
+    expected, few, quickest = (np.zeros(size, np.int64) for _ in range(3))
+
+    judge.judge_many(expected, base, None)
+
+    assert len(np.unique(expected)) > 40
+    assert judge.judge_few(few, base, range(size))
+    assert few.tolist() == expected.tolist()
+    make_judge(table, fit, PLACE, scores).judge(quickest, base, None)
+    assert quickest.tolist() == expected.tolist()
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), amount=st.sampled_from([AMOUNT, SMALL]))
+def test_points_of_a_few_rows_are_those_of_many(data: st.DataObject, amount: Any) -> None:
+    table, (_, scores) = data.draw(tables(amount)), data.draw(rules(amount))
+    rows = data.draw(st.sampled_from([ALL, FIRST_ROW, np.arange(0, len(table), 2)]))
+
+    with np.errstate(over="ignore"):
+        for rule, _ in scores:
+            if isinstance(rule, ShareRule):
+                few, many = share_points, share_points_of_many
+            else:
+                few, many = balance_points, balance_points_of_many
+            assert few(table, rows, rule).tolist() == many(table, rows, rule).tolist()
+
+
+@pytest.mark.parametrize("capacity", [MAX_EXACT, 2**62])
+def test_large_amounts_are_left_to_numpy(capacity: int) -> None:
+    table = make_table(make_node("n"))
+    table.allocatable.column("cpu").data[:1] = capacity
+
+    share = ShareRule(ShareKind.LEAST, (("cpu", 1, 1),))
+
+    assert share_points_at(table, 0, share) is None
+    assert balance_points_at(table, 0, BalanceRule((("cpu", 1),))) is None
+
+
+VALUES = st.lists(st.sampled_from([DEAD, -3, 0, 5, 5, 9]), min_size=1, max_size=12)
+
+
+@needs_compiled
+@settings(max_examples=200, deadline=None)
+@given(listed=VALUES, data=st.data())
+def test_both_forms_group_and_combine_alike(listed: list[int], data: st.DataObject) -> None:
+    size, values = len(listed), np.array(listed, np.int64)
+    spread = st.sampled_from([st.integers(-2, 2), st.integers(-(2**50), 2**50)])
+    marks = [
+        np.array(data.draw(st.lists(data.draw(spread), min_size=size, max_size=size)), np.int64)
+        for _ in range(data.draw(st.integers(0, 2)))
+    ]
+    results = []
+    for compiled in (kernel.compiled, None):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kernel, "compiled", compiled)
+            groups = kernel.group_rows(values, marks)
+            points = np.array(
+                [kernel.REFUSED if g % 3 == 2 else g for g in marks_of(groups, values, marks)],
+                np.int64,
+            )
+            totals, best = kernel.combine(values, groups.ids, points)
+            partition = {
+                frozenset(np.flatnonzero(groups.ids == g).tolist())
+                for g in range(len(groups.samples))
+            }
+            results.append(
+                (
+                    partition,
+                    sorted(groups.sizes.tolist()),
+                    totals.tolist(),
+                    best,
+                    kernel.summarize(values),
+                )
+            )
+
+    assert results[0] == results[1]
+
+
+def marks_of(groups: kernel.Groups, values: Any, marks: list[Any]) -> list[int]:
+    """A number for each group that depends on its marks, not on the order of groups."""
+    return [abs(sum(int(mark[row]) for mark in marks)) % 7 for row in groups.samples.tolist()]
+
+
+def test_of_two_refusals_the_earlier_plugin_has_the_larger_value() -> None:
+    assert refusal(2, 99) > refusal(3, 0) > DEAD
+    assert [place_of(refusal(place, 2**40)) for place in (0, 1, 31)] == [0, 1, 31]
+
+
+PEAK = st.sampled_from([DEAD, refusal(2, 0), refusal(9, 3), 0, 5, 5, 7, 300])
+STEP = st.lists(st.tuples(st.integers(0, 40), PEAK), max_size=6)
+
+
+@needs_compiled
+@settings(max_examples=200, deadline=None)
+@given(
+    listed=st.lists(PEAK, min_size=1, max_size=41), steps=st.lists(STEP, max_size=6), data=st.data()
+)
+def test_both_forms_keep_the_same_peaks(
+    listed: list[int], steps: list[list[tuple[int, int]]], data: st.DataObject
+) -> None:
+    values, size = np.array(listed, np.int64), len(listed)
+    numbers = data.draw(st.lists(st.integers(0, 5), min_size=size, max_size=size))
+    groups = data.draw(st.sampled_from([None, np.array(numbers, np.int64)]))
+    forms = [kernel.compiled.Peaks(size, groups), NumPyPeaks(groups)]
+    for form in forms:
+        form.update(values, None)
+
+    for step in steps:
+        rows = np.array([row % size for row, _ in step], np.int64)
+        for row, (_, value) in zip(rows.tolist(), step, strict=True):
+            values[row] = value
+        for form in forms:
+            form.update(values, rows)
+        first, second = [(tuple(form.best(values)), form.present()) for form in forms]
+        assert first == second

@@ -1,0 +1,30 @@
+"""A slice of the recorded long runs of kube-scheduler v1.36.4, small enough to be here: always run."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bayplan.testing.conformance_cli import read_cases
+from bayplan.testing.conformance_long_run import run_long_run
+
+FILE = Path(__file__).parent / "cases" / "recorded-runs.jsonl.gz"
+CASES = list(read_cases(FILE))
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])
+def test_every_decision_agrees(case: dict[str, Any]) -> None:
+    decisions, disagreements = 0, []
+    for _, found in run_long_run(case):
+        decisions += 1
+        disagreements += [str(one) for one in found]
+
+    assert disagreements == []
+    assert decisions >= 100
+
+
+def test_the_slice_has_cases_of_every_step() -> None:
+    steps = [step for case in CASES for step in case["steps"]]
+
+    assert len(CASES) == 6
+    assert all(any(kind in step for step in steps) for kind in ("schedule", "apply", "delete"))

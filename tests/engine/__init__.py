@@ -1,0 +1,1 @@
+"""Tests of the engine, and the script that breaks it."""

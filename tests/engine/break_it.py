@@ -1,0 +1,536 @@
+"""Break it: the engine with one thing broken at a time, and whether the quick tests see it.
+
+Every version, stamp and log entry by which answers become stale is broken once, as a change of the source in a copy of
+the package. Each must turn a test red: `make mutants` prints a table, and ends with 1 when one stays green.
+
+    python -m tests.engine.break_it [--only TEXT] [--jobs N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Queue
+
+ROOT = Path(__file__).resolve().parents[2]
+TESTS = [
+    "tests/engine/test_stale.py",
+    "tests/conformance/test_recorded_slice.py",
+    "tests/engine/test_histories.py",
+]
+COPIED = ["bayplan", "tests/engine", "tests/conformance", "pyproject.toml"]
+FIRST_RED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """What is broken, in which file, and the text that is replaced there; it occurs once."""
+
+    what: str
+    file: str
+    old: str
+    new: str
+
+    def apply(self, root: Path) -> None:
+        """Break the copy of the package at `root`."""
+        path = root / "bayplan" / self.file
+        source = path.read_text("utf-8")
+        found = source.count(self.old)
+        if found != 1:
+            raise LookupError(f"{self.file}: expected {self.old!r} once; got it {found} times")
+        path.write_text(source.replace(self.old, self.new), "utf-8")
+
+
+def dropped(what: str, file: str, line: str) -> Mutant:
+    """A statement that is left out."""
+    return Mutant(
+        what, file, line, "pass" if line.strip() == line else line[: -len(line.lstrip())] + "pass"
+    )
+
+
+WRITER, ENGINE, VIEW = "table/writer.py", "engine/engine.py", "engine/class_view.py"
+PART, PLAN, MARKS = "engine/node_part.py", "engine/class_plan.py", "engine/marks.py"
+GROUPS, RESERVED, CODES = "engine/row_groups.py", "framework/reserved.py", "engine/status_codes.py"
+COUNTED = """            table.carried.add_pod(row, pod, change)
+        table.row_changes.mark(row)
+"""
+MUTANTS = [
+    # What the table logs
+    Mutant(
+        "a pod that comes is not logged",
+        WRITER,
+        COUNTED,
+        COUNTED.replace("        table.row", "        if change < 0:\n            table.row"),
+    ),
+    Mutant(
+        "a pod that leaves is not logged",
+        WRITER,
+        COUNTED,
+        COUNTED.replace("        table.row", "        if change > 0:\n            table.row"),
+    ),
+    dropped(
+        "annotations of a pod are not logged",
+        WRITER,
+        "table.row_changes.mark(row)  # a plugin may read them",
+    ),
+    dropped("a node is not in the log of nodes", WRITER, "self.table.node_changes.mark(row)"),
+    dropped("a node is not in the log of rows", WRITER, "self.table.row_changes.mark(row)"),
+    Mutant(
+        "a new row is not logged",
+        WRITER,
+        "table.row_of[name] = row\n        self._node_changed(row)",
+        "table.row_of[name] = row",
+    ),
+    Mutant(
+        "a node that goes is not logged",
+        WRITER,
+        "self._node_changed(row)\n        self._release(row)",
+        "self._release(row)",
+    ),
+    Mutant(
+        "a node that is set is not logged",
+        WRITER,
+        "self._node_changed(row)\n        return row\n\n    def remove_node",
+        "return row\n\n    def remove_node",
+    ),
+    Mutant(
+        "a namespace has no version",
+        WRITER,
+        "= dict(labels)\n            self.table.namespaces_version += 1",
+        "= dict(labels)",
+    ),
+    Mutant(
+        "a log that was cut says nothing of it",
+        "table/changes.py",
+        "        if start < 0:\n            return None\n        return self._rows[start",
+        "        start = max(start, 0)\n        return self._rows[start",
+    ),
+    Mutant(
+        "a carried term that appears has no version",
+        "table/carried.py",
+        "            bucket.add(key)\n        self.version += 1",
+        "            bucket.add(key)",
+    ),
+    Mutant(
+        "a carried term that vanishes has no version",
+        "table/carried.py",
+        "            bucket.discard(key)\n        self.version += 1",
+        "            bucket.discard(key)",
+    ),
+    dropped("a dropped term is not counted", "table/terms.py", "self.dropped += 1"),
+    Mutant(
+        "images have no version",
+        "table/images.py",
+        "self._moment += 1\n        self.version += 1",
+        "self._moment += 1",
+    ),
+    # The version of the cluster
+    Mutant("objects are not in the version", ENGINE, "            self._lister.version,\n", ""),
+    Mutant("nodes are not in the version", ENGINE, "            table.node_changes.version,\n", ""),
+    Mutant(
+        "carried terms are not in the version", ENGINE, "            table.carried.version,\n", ""
+    ),
+    Mutant(
+        "namespaces are not in the version", ENGINE, "            table.namespaces_version,\n", ""
+    ),
+    Mutant("images are not in the version", ENGINE, "            table.images.version,\n", ""),
+    Mutant(
+        "dropped terms are not in the version", ENGINE, "            table.terms.dropped,\n", ""
+    ),
+    dropped("marks are never forgotten", ENGINE, "        self._marks.clear()"),
+    Mutant(
+        "views stay when the stamp changes",
+        ENGINE,
+        "if stamp != self._stamp:",
+        "if self._stamp is None:",
+    ),
+    dropped("the planner forgets nothing", ENGINE, "        self._planner.clear()"),
+    Mutant(
+        "plans stay when the stamp changes",
+        ENGINE,
+        "        self._plans.clear()\n        self._views.clear()",
+        "        self._views.clear()",
+    ),
+    dropped("views are not forgotten", ENGINE, "        self._views.clear()"),
+    Mutant(
+        "node parts are not forgotten",
+        ENGINE,
+        "        self._views.clear()\n        self._parts.clear()",
+        "        self._views.clear()",
+    ),
+    # Which answers are shared
+    Mutant(
+        "answers are kept by spec for all",
+        ENGINE,
+        "key: Hashable = pod.spec if self._is_by_spec else whole_key(pod)",
+        "key: Hashable = pod.spec",
+    ),
+    Mutant("a spec_key that is None is a key", PLAN, "if key is not None:", "if True:"),
+    Mutant(
+        "annotations do not tell pods apart",
+        PLAN,
+        "return pod.pod_class, frozenset(pod.annotations.items()) if pod.annotations else None",
+        "return pod.pod_class, None",
+    ),
+    Mutant(
+        "plans are shared whatever plugins read of rows",
+        PLAN,
+        "key = (object_key, tuple(",
+        "key = (object_key, len(",
+    ),
+    Mutant(
+        "plans are shared whatever plugins read of nodes",
+        PLAN,
+        "object_key = (settled, tuple(",
+        "object_key = (settled, len(",
+    ),
+    Mutant(
+        "node parts are shared by all", ENGINE, "key = (plan.object_key, skipped)", "key = skipped"
+    ),
+    Mutant(
+        "PreFilter that skips some pods is ignored",
+        ENGINE,
+        "skipped = plan.unsettled & state.skip_filter if plan.unsettled else frozenset()",
+        "skipped: frozenset[str] = frozenset()",
+    ),
+    Mutant(
+        "node parts are shared by skipped and not",
+        ENGINE,
+        "key = (plan.object_key, skipped)",
+        "key = (plan.object_key, frozenset())",
+    ),
+    Mutant(
+        "marks are shared whatever the labels",
+        MARKS,
+        "labels = tuple(pod.labels.items())",
+        "labels = ()",
+    ),
+    Mutant("marks are shared by owners", MARKS, "labels, pod.owner_references", "labels"),
+    Mutant("marks are shared by namespaces", MARKS, "pod.namespace, labels", "'', labels"),
+    Mutant(
+        "marks are shared whatever plugins read",
+        MARKS,
+        "plan.grouped, tuple(keys)",
+        "plan.grouped, ()",
+    ),
+    # Pods that differ from their class
+    Mutant(
+        "a pod's own nomination is ignored",
+        ENGINE,
+        "return not (self._nominator and self._nominator.node_of(pod))",
+        "return True",
+    ),
+    Mutant(
+        "a status with resources is ignored", ENGINE, "status.has_resources or status", "status"
+    ),
+    Mutant(
+        "a nomination in the status is ignored",
+        ENGINE,
+        "status.has_resources or status.nominated_node_name",
+        "status.has_resources",
+    ),
+    Mutant("a pod's node is ignored", ENGINE, "if pod.node_name:", "if False:"),
+    Mutant(
+        "a plugin that reads the name of the node is ignored",
+        ENGINE,
+        "known = plan.narrows_to_pin = bool(narrowing) and all(",
+        "known = plan.narrows_to_pin = bool(narrowing) or all(",
+    ),
+    Mutant(
+        "a pod that names its node reads a stale view",
+        ENGINE,
+        "if view.is_stale(self._table):",
+        "if not len(view.values):",
+    ),
+    Mutant(
+        "a pod that names its node leaves no room",
+        ENGINE,
+        "if self._nominator and self._reservations.at_least(\n",
+        "if False and self._reservations.at_least(\n",
+    ),
+    # Nominated pods
+    Mutant(
+        "nominated pods need no room",
+        ENGINE,
+        "        if self._nominator:\n            values, is",
+        "        if False:\n            values, is",
+    ),
+    Mutant(
+        "nominated pods use nothing",
+        ENGINE,
+        "        if plan.fit is not None:\n            refuse_beside",
+        "        if False:\n            refuse_beside",
+    ),
+    Mutant(
+        "nominated pods matter by amounts only",
+        ENGINE,
+        "for row in rows[values[rows] >= 0].tolist():",
+        "for row in []:",
+    ),
+    Mutant(
+        "refusals beside nominated pods pass for explained",
+        ENGINE,
+        "                values[row] = REFUSED\n        return values, False",
+        "                values[row] = REFUSED\n        return values, True",
+    ),
+    Mutant(
+        "nominations are not followed",
+        RESERVED,
+        "self._nominations == nominator.version and self._nodes",
+        "self._nominations >= 0 and self._nodes",
+    ),
+    Mutant(
+        "nodes of nominated pods are not followed",
+        RESERVED,
+        " and self._nodes == table.node_changes.version:",
+        ":",
+    ),
+    Mutant(
+        "the state is not cleared after PreFilter",
+        ENGINE,
+        "state.clear()  # the reference runs PreFilter again",
+        "pass",
+    ),
+    Mutant("the state is not cleared after filters", ENGINE, "            state.clear()\n", ""),
+    # The view
+    Mutant(
+        "a view does not catch up with rows",
+        VIEW,
+        "if self._rows_seen == log.version and self._epoch == part.epoch:",
+        "if self._rows_seen >= 0 and self._epoch == part.epoch:",
+    ),
+    Mutant(
+        "a view goes on with another epoch",
+        VIEW,
+        "if len(self.values) != len(table) or self._epoch != part.epoch:",
+        "if len(self.values) != len(table):",
+    ),
+    Mutant(
+        "a view is up to date in another epoch",
+        VIEW,
+        "if self._rows_seen == log.version and self._epoch == part.epoch:",
+        "if self._rows_seen == log.version:",
+    ),
+    Mutant(
+        "a view does not grow",
+        VIEW,
+        "if len(self.values) != len(table) or self._epoch != part.epoch:",
+        "if not len(self.values) or self._epoch != part.epoch:",
+    ),
+    Mutant(
+        "present groups are ignored",
+        VIEW,
+        "if present != self._present:",
+        "if self._present == -1:",
+    ),
+    Mutant("what was included stays", VIEW, "        self.included[:] = 0\n", ""),
+    Mutant(
+        "peaks are not updated",
+        VIEW,
+        "        self._peaks.update(self.values, changed)",
+        "        if changed is None:\n            self._peaks.update(self.values, changed)",
+    ),
+    Mutant(
+        "statuses stay",
+        VIEW,
+        "if known is not None and known[0] == self._rows_seen:",
+        "if known is not None:",
+    ),
+    Mutant(
+        "plugins are asked about rows without a node",
+        VIEW,
+        "        rows = rows[self.values[rows] != DEAD]\n",
+        "",
+    ),
+    Mutant(
+        "raw scores of rows stay",
+        VIEW,
+        "            raw[rows] = score_rows(plugin, state, pod, table, rows)",
+        "            if changed is None:\n                raw[rows] = score_rows(plugin, state, pod, table, rows)",
+    ),
+    Mutant(
+        "row plugins are not asked about changed rows",
+        VIEW,
+        "        if plan.has_row_plugins:",
+        "        if plan.has_row_plugins and changed is None:",
+    ),
+    # The node part
+    Mutant(
+        "the node part does not catch up",
+        PART,
+        "if self._nodes == log.version:",
+        "if self._nodes >= 0:",
+    ),
+    Mutant(
+        "the epoch stays when raw scores change",
+        PART,
+        "if self._nodes < 0 or self.raws:",
+        "if self._nodes < 0:",
+    ),
+    Mutant("rows without a node are not marked", PART, "        self.base[rows] = DEAD\n", ""),
+    Mutant(
+        "groups of raw scores stay",
+        PART,
+        "        self._number_raws()\n\n    def _judge_live",
+        "        if self.raw_ids is None:\n            self._number_raws()\n\n    def _judge_live",
+    ),
+    Mutant(
+        "rows without a node are not numbered",
+        PART,
+        "        self._number_raws()\n\n    def _judge_live",
+        "        if len(live):\n            self._number_raws()\n\n    def _judge_live",
+    ),
+    Mutant(
+        "a normalize that counts is left out while all scores are 0",
+        PART,
+        "if varied or not all(plugin.normalizes_by_bounds for plugin, _ in self._plan.object_raws):",
+        "if varied:",
+    ),
+    # Groups and totals
+    Mutant(
+        "PreScore is not told how many nodes rows stand for",
+        GROUPS,
+        "        state.row_counts = sizes\n",
+        "",
+    ),
+    Mutant(
+        "a normalize that counts is given one node of each group",
+        GROUPS,
+        "if plugin.normalizes_by_bounds or len(sizes) == sizes.sum():",
+        "if True:",
+    ),
+    Mutant(
+        "scores of node objects count twice",
+        GROUPS,
+        "points -= view.included[view.part.raw_ids[rows]]",
+        "pass",
+    ),
+    Mutant("groups without a row are asked about", GROUPS, "if not groups.is_sorted:", "if False:"),
+    Mutant(
+        "groups do not follow changed rows",
+        VIEW,
+        "known[1].update(self.values, columns, changed)",
+        "pass",
+    ),
+    Mutant("groups stay for other marks", VIEW, "known[0] is marks:", "True:"),
+    dropped("groups stay in another epoch", VIEW, "        self._trackers.clear()"),
+    Mutant(
+        "groups do not reach back",
+        VIEW,
+        "log.rows_since(known[2])",
+        "log.rows_since(log.version - 1)",
+    ),
+    Mutant(
+        "a later filter's refusal counts",
+        CODES,
+        "((codes > before) & (before != DEAD))",
+        "((codes < before) & (before != DEAD))",
+    ),
+    Mutant(
+        "filters that read groups are skipped",
+        GROUPS,
+        "self._filters = [p.plugin for p in plan.live_filters if p.plugin.name not in skip]",
+        "self._filters = []",
+    ),
+]
+REDUNDANT = {
+    "images have no version": "the row is touched, too, and the next snapshot changes the version",
+    "a view is up to date in another epoch": "a node that changes is in the log of rows, too",
+    "groups stay for other marks": "an entry keeps its marks alive, so their id is not used again",
+    "groups stay in another epoch": "a node that changes makes new marks, and groups go by marks",
+    "views are not forgotten": "memory only: a view is found by its plan, and plans are new then",
+}
+"""Mutants that change no decision, with the reason."""
+
+
+@contextmanager
+def copies(count: int) -> Iterator[Queue[Path]]:
+    """So many copies of the package and its quick tests, to be taken and given back."""
+    with tempfile.TemporaryDirectory(prefix="break-it-") as folder:
+        free: Queue[Path] = Queue()
+        for number in range(count):
+            root = Path(folder) / str(number)
+            for name in COPIED:
+                source, target = ROOT / name, root / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                if source.is_dir():
+                    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+                else:
+                    shutil.copy(source, target)
+            free.put(root)
+        yield free
+
+
+def first_red(root: Path) -> str | None:
+    """The first test that fails in a copy; None when all pass."""
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *TESTS],
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode == 0:
+        return None
+    found = FIRST_RED.search(done.stdout)
+    if found is None:
+        return f"pytest ended with {done.returncode}"
+    return found[1].partition("::")[2] or found[1]
+
+
+def try_mutant(mutant: Mutant, free: Queue[Path]) -> str | None:
+    """The first test that sees the mutant."""
+    root = free.get()
+    path = root / "bayplan" / mutant.file
+    source = path.read_text("utf-8")
+    try:
+        mutant.apply(root)
+        return first_red(root)
+    finally:
+        path.write_text(source, "utf-8")
+        free.put(root)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Try all mutants; 1 when one survives, or when the tests are red without any."""
+    parser = argparse.ArgumentParser(prog="break_it", description=__doc__)
+    parser.add_argument(
+        "--only", default="", help="mutants with this text in what is broken, or in the file"
+    )
+    parser.add_argument("--skip", type=int, default=0, help="leave out so many at the beginning")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at a time")
+    given = parser.parse_args(arguments)
+    chosen = [m for m in MUTANTS if given.only in m.what or given.only in m.file][given.skip :]
+    survivors = 0
+    with copies(given.jobs) as free, ThreadPoolExecutor(given.jobs) as pool:
+        root = free.get()
+        red = first_red(root)
+        free.put(root)
+        if red is not None:
+            print(f"red without any mutant: {red}")
+            return 1
+        for mutant, seen in zip(
+            chosen, pool.map(lambda m: try_mutant(m, free), chosen), strict=True
+        ):
+            if seen is None and mutant.what not in REDUNDANT:
+                survivors += 1
+            said = seen or REDUNDANT.get(mutant.what) or "SURVIVES"
+            print(f"{mutant.file.rpartition('/')[2]:16} {mutant.what:62} {said}", flush=True)
+    print(f"{len(chosen)} mutants, {survivors} survive")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

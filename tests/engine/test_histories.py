@@ -1,0 +1,58 @@
+"""Whatever happens to a cluster, the engine decides as the plugins do one after the other."""
+
+import os
+
+import pytest
+
+from bayplan.amounts import kernel
+from bayplan.engine.budget import Budget
+from bayplan.table import terms
+
+from .histories import PACKED, History, World, make_classes
+
+EXAMPLES = int(os.environ.get("BAYPLAN_LIFE_EXAMPLES", "0"))
+SEEDS = {"default": 3, "whole pod": 3, "by spec": 3, "anything": 2, PACKED: 1}
+"""How many histories of each profile."""
+CASES = [
+    (profile, seed)
+    for profile, count in SEEDS.items()
+    for seed in range(max(count, EXAMPLES // 50))
+]
+STEPS = 30
+CLASSES = make_classes()
+
+
+@pytest.fixture(params=["compiled", "NumPy"])
+def kernel_form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each form of the kernel."""
+    form: str = request.param
+    if form == "NumPy":
+        monkeypatch.setattr(kernel, "compiled", None)
+    elif kernel.compiled is None:
+        pytest.skip("the extension module is not built (make kernel)")
+    return form
+
+
+@pytest.mark.parametrize(("profile", "seed"), CASES)
+@pytest.mark.usefixtures("kernel_form")
+def test_the_engine_decides_as_the_reference(
+    profile: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if seed % 3 == 1:
+        monkeypatch.setattr(terms, "MAX_CELLS", 64 * 3)  # counts of terms are dropped
+    if seed % 3 == 2:
+        monkeypatch.setattr(Budget, "MOST_CELLS", 400)  # views are dropped
+    world = World(profile, nodes=7 + 11 * seed % 34)
+    history = History(world, seed, nominates=seed % 3 > 0)
+    world.check_all(CLASSES)
+
+    for _ in range(STEPS):
+        history.step()
+        world.check_all(history.some(CLASSES))
+    world.check_all(CLASSES)
+
+    assert world.decided > 2 * world.declined, "most pods are decided by the engine"
+    if not history.nominates and profile != "anything":
+        assert world.refused > 30, "and so are pods that fit nowhere"
+    if profile == "default" and not history.nominates:
+        assert world.pinned > 20, "and pods that name their node"
