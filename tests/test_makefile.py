@@ -11,11 +11,16 @@ ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 
-def planned(target: str, folder: Path) -> list[str]:
-    """The installations that a target begins with in a fresh clone; nothing is run."""
+def commands(target: str, folder: Path) -> list[str]:
+    """The commands of a target in a fresh clone; nothing is run."""
     command = ["make", "-n", f"VENV={folder / 'venv'}", target]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return [line for line in result.stdout.splitlines() if " pip " in line and " install " in line]
+    return result.stdout.splitlines()
+
+
+def planned(target: str, folder: Path) -> list[str]:
+    """The installations that a target begins with in a fresh clone."""
+    return [line for line in commands(target, folder) if " pip " in line and " install " in line]
 
 
 def test_run_installs_no_extras(tmp_path: Path) -> None:
@@ -38,3 +43,38 @@ def test_nothing_is_installed_in_silence(tmp_path: Path) -> None:
         assert "-q" not in line.split()
         assert "--quiet" not in line.split()
         assert "-c constraints.txt" in line
+
+
+USES_KERNEL = ["unit", "test", "life", "e2e", "conformance", "counterfactuals", "bench"]
+
+
+@pytest.mark.parametrize("target", [*USES_KERNEL, "bench-apiserver", "test-page"])
+def test_the_kernel_is_compiled_before_it_is_used(target: str, tmp_path: Path) -> None:
+    lines = commands(target, tmp_path)
+
+    (place,) = (i for i, line in enumerate(lines) if line.endswith("bin/python hatch_build.py"))
+    before, after = "\n".join(lines[:place]), "\n".join(lines[place + 1 :])
+    assert "-e '.[dev,dra]'" in before  # which installs Cython
+    assert "pytest" in after or "bayplan" in after
+
+
+@pytest.mark.parametrize("target", ["run", "lint", "types", "docs", "format"])
+def test_other_targets_need_no_compiler(target: str, tmp_path: Path) -> None:
+    assert not [line for line in commands(target, tmp_path) if "hatch_build" in line]
+
+
+def test_clean_removes_the_compiled_kernel_of_every_python(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    folder = tmp_path / "bayplan" / "amounts"
+    folder.mkdir(parents=True)
+    names = [
+        "_kernel.cpython-311-x86_64-linux-gnu.so",
+        "_kernel.cp313-win_amd64.pyd",
+        "_kernel.pyx",
+    ]
+    for name in names:
+        (folder / name).touch()
+
+    subprocess.run(["make", "clean"], cwd=tmp_path, capture_output=True, check=True)
+
+    assert [path.name for path in folder.iterdir()] == ["_kernel.pyx"]

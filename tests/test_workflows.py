@@ -78,7 +78,12 @@ def test_a_job_has_no_more_rights_than_it_needs(file: str, name: str, job: dict[
 @pytest.mark.parametrize(("file", "name", "job"), JOBS)
 def test_a_job_ends_in_time_on_a_named_system(file: str, name: str, job: dict[str, Any]) -> None:
     assert job["timeout-minutes"] <= 90
-    assert re.fullmatch(r"ubuntu-\d\d\.\d\d", job["runs-on"])
+    systems = [job["runs-on"]]
+    if systems == ["${{ matrix.system }}"]:
+        systems = job["strategy"]["matrix"]["system"]
+    assert systems
+    for system in systems:
+        assert re.fullmatch(r"(ubuntu-\d\d\.\d\d|macos-\d\d|windows-\d{4})(-arm|-intel)?", system)
 
 
 def test_a_job_that_may_publish_runs_nothing_of_the_source() -> None:
@@ -112,10 +117,48 @@ def test_every_target_that_is_made_exists(file: str) -> None:
     assert made <= targets
 
 
+def test_wheels_are_built_for_every_python_that_is_promised_with_the_compiled_kernel() -> None:
+    tree = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    named = [each.rpartition(" ")[2] for each in tree["project"]["classifiers"] if ":: 3." in each]
+    settings = tree["tool"]["cibuildwheel"]
+
+    assert settings["build"] == [f"cp{each.replace('.', '')}-*" for each in named]
+    assert settings["environment"] == {"BAYPLAN_BUILD_KERNEL": "require"}
+
+
+def test_tests_and_release_build_wheels_on_the_same_systems_with_the_same_tool() -> None:
+    first, second = (
+        yaml.safe_load((FOLDER / file).read_text())["jobs"]["wheels"]
+        for file in ("tests.yml", "release.yml")
+    )
+
+    assert first["strategy"]["matrix"] == second["strategy"]["matrix"]
+    ((tool,), (other,)) = (
+        [s["run"] for s in job["steps"] if "run" in s] for job in (first, second)
+    )
+    assert tool == other
+    assert re.search(r"cibuildwheel==\d+\.\d+\.\d+ ", tool)
+
+
+def test_what_is_published_is_every_wheel_and_the_sdist() -> None:
+    jobs = yaml.safe_load((FOLDER / "release.yml").read_text())["jobs"]
+    uploads = [
+        step["with"]
+        for job in jobs.values()
+        for step in job["steps"]
+        if step.get("uses", "").startswith("actions/upload-artifact@")
+    ]
+    (download,) = (step["with"] for step in jobs["publish"]["steps"] if "with" in step)
+
+    assert sorted(each["path"] for each in uploads) == ["dist/*.tar.gz", "dist/*.whl"]
+    assert all(each["name"].startswith("dist-") for each in uploads)
+    assert download == {"pattern": "dist-*", "merge-multiple": True, "path": "dist/"}
+
+
 def test_a_release_waits_for_the_tests_and_the_archives() -> None:
     release = yaml.safe_load((FOLDER / "release.yml").read_text())
 
     assert list(release[True]) == ["push"]
     assert list(release[True]["push"]) == ["tags"]
-    assert release["jobs"]["publish"]["needs"] == ["tests", "build"]
+    assert release["jobs"]["publish"]["needs"] == ["tests", "wheels", "build"]
     assert release["jobs"]["publish"]["environment"]["name"] == "pypi"

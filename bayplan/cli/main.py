@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from importlib.machinery import PathFinder
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +12,8 @@ import typer
 from bayplan import __version__
 
 from .commands import CommandApp, LazyGroup
+
+AMOUNTS = Path(__file__).parents[1] / "amounts"
 
 app = CommandApp(
     name="bayplan",
@@ -21,8 +26,16 @@ app = CommandApp(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"bayplan {__version__}")
+        typer.echo(f"bayplan {__version__} (kernel: {_kernel_in_use()})")
         raise typer.Exit
+
+
+def _kernel_in_use() -> str:
+    """What `bayplan.amounts.KERNEL` is, without importing that package, which takes NumPy."""
+    if os.environ.get("BAYPLAN_KERNEL") == "numpy":
+        return "NumPy"
+    found = PathFinder.find_spec("bayplan.amounts._kernel", [str(AMOUNTS)])
+    return "NumPy" if found is None else "compiled"
 
 
 @app.callback()
@@ -30,7 +43,10 @@ def root(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version and the kernel.",
         ),
     ] = False,
 ) -> None:

@@ -3,15 +3,19 @@
 import os
 import subprocess
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from bayplan import __version__
+from bayplan.amounts import KERNEL
 from bayplan.answers import NEAREST
 from bayplan.answers.capacity import DEFAULT_LIMIT
 from bayplan.answers.rebalance import Objective
 from bayplan.answers.rebalance.planning import DEFAULT_MOVES
-from bayplan.cli import capacity, config_options, explain, rebalance
+from bayplan.cli import capacity, config_options, explain, main, rebalance
 from bayplan.cli.commands import COMMANDS
 from bayplan.config import PROVIDERS
 
@@ -58,8 +62,34 @@ def complete(words: str, count: int) -> tuple[set[str], str]:
 def test_the_version_imports_nothing_heavy() -> None:
     modules, printed = imported("--version")
 
-    assert printed.startswith("bayplan ")
-    assert modules & HEAVY == set()
+    assert printed == f"bayplan {__version__} (kernel: {KERNEL})\n"
+    assert modules & (HEAVY | {"bayplan.amounts"}) == set()
+
+
+def test_the_version_says_that_the_environment_asks_for_numpy() -> None:
+    _, printed = imported("--version", BAYPLAN_KERNEL="numpy")
+
+    assert printed == f"bayplan {__version__} (kernel: NumPy)\n"
+
+
+@pytest.mark.parametrize(
+    ("suffix", "kernel"),
+    [
+        pytest.param(EXTENSION_SUFFIXES[0], "compiled", id="for this Python"),
+        pytest.param(".cpython-27-x86_64-linux-gnu.so", "NumPy", id="for another Python"),
+        pytest.param(".pyx", "NumPy", id="the source alone"),
+    ],
+)
+def test_the_version_finds_an_extension_module(
+    suffix: str, kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"_kernel{suffix}").touch()
+    monkeypatch.setattr(main, "AMOUNTS", tmp_path)
+    monkeypatch.delenv("BAYPLAN_KERNEL", raising=False)
+
+    result = CliRunner().invoke(main.app, ["--version"])
+
+    assert result.output == f"bayplan {__version__} (kernel: {kernel})\n"
 
 
 def test_the_list_of_commands_imports_none_of_them() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,17 @@ def test_the_last_stage_only_copies_and_drops_its_rights() -> None:
     assert ("WORKDIR", "/tmp") in last
     (environment,) = (rest.split() for word, rest in last if word == "ENV")
     assert {"HOME=/tmp", "PYTHONDONTWRITEBYTECODE=1"} <= set(environment)
+
+
+def test_the_image_has_what_the_build_needs_and_the_compiled_kernel() -> None:
+    build, _ = stages()
+    copied = {name for word, rest in build if word == "COPY" for name in rest.split()[:-1]}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+
+    assert {"pyproject.toml", "hatch_build.py", "README.md", "LICENSE"} <= copied
+    assert {name.split("/")[0] for name in wheel["only-include"]} <= copied
+    assert any("BAYPLAN_BUILD_KERNEL=require" in rest for word, rest in build if word == "ENV")
 
 
 def test_the_pod_runs_without_rights_on_a_read_only_file_system() -> None:

@@ -1,5 +1,5 @@
 """The distribution: what `make dist` builds, checks and tries in an empty environment.
 
 `archives` checks the contents and metadata of sdist and wheel, `smoke` runs the installed commands, `__main__` does all
-of it in order. Needs `build` and `hatchling`, and nothing of the package itself.
+of it in order. Needs `build` and what pyproject.toml requires for building, and nothing of the package itself.
 """

@@ -1,6 +1,8 @@
 """`make dist`: build sdist and wheel into dist/, check them, try the wheel in an empty environment.
 
-Ends with 0 when all is well, with 1 and the problems when not. Needs Python with `build` and `hatchling`.
+The wheel holds the compiled kernel if it can be compiled here. What an installation without a compiler gets, the pure
+wheel, is built beside it and tried, too. Ends with 0 when all is well, with 1 and the problems when not. Needs Python
+with what pyproject.toml requires for building, and `build`.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import tomllib
@@ -17,25 +20,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import hatch_build
+
 from .archives import console_scripts, sdist_problems, wheel_files, wheel_problems
-from .smoke import Environment, SmokeError, check_up, check_without_extras
+from .smoke import Environment, SmokeError, check_kernel, check_up, check_without_extras
 
 ROOT = Path(__file__).resolve().parents[2]
 DIST = ROOT / "dist"
 CONSTRAINTS = ROOT / "constraints.txt"
 
 
+COMPILED, PURE = "compiled", "NumPy"
+"""The kernels, as `bayplan --version` names them."""
+
+
 def main() -> int:
     version = source_version()
+    kernel = kernel_to_expect()
     try:
         with step("build sdist, and the wheel from it"):
-            build()
-        sdist = one_archive(f"bayplan-{version}.tar.gz")
-        wheel = one_archive(f"bayplan-{version}-*.whl")
+            shutil.rmtree(DIST, ignore_errors=True)
+            build(ROOT, DIST, kernel)
+        sdist = one_archive(DIST, f"bayplan-{version}.tar.gz")
+        wheel = one_archive(DIST, f"bayplan-{version}-*.whl")
         with step("check contents and metadata"):
-            check_archives(sdist, wheel, version)
+            check_archives(sdist, wheel, version, kernel)
         with tempfile.TemporaryDirectory(prefix="bayplan-dist-") as folder:
-            try_out(wheel, version, Path(folder))
+            environment = try_out(wheel, version, kernel, Path(folder))
+            if kernel != PURE:
+                try_pure_wheel(sdist, version, Path(folder) / "pure", environment)
     except SmokeError as problem:
         print(f"make dist: {problem}", file=sys.stderr)
         return 1
@@ -43,7 +56,16 @@ def main() -> int:
     return 0
 
 
-def check_archives(sdist: Path, wheel: Path, version: str) -> None:
+def kernel_to_expect() -> str:
+    """The compiled kernel, if it can be compiled here."""
+    missing = hatch_build.missing_part()
+    if missing is None:
+        return COMPILED
+    print(f"kernel: {missing}: the wheel is pure Python", flush=True)
+    return PURE
+
+
+def check_archives(sdist: Path, wheel: Path, version: str, kernel: str) -> None:
     """Raises a SmokeError with everything that is wrong with their contents and metadata."""
     tracked = tracked_files()
     installed = None
@@ -52,12 +74,14 @@ def check_archives(sdist: Path, wheel: Path, version: str) -> None:
     else:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())
         installed = wheel_files(project["tool"]["hatch"]["build"]["targets"]["wheel"], tracked)
-    problems = sdist_problems(sdist, tracked, version) + wheel_problems(wheel, installed, version)
+    extension = hatch_build.extension_path() if kernel == COMPILED else None
+    problems = sdist_problems(sdist, tracked, version)
+    problems += wheel_problems(wheel, installed, version, extension)
     if problems:
         raise SmokeError("\n".join(problems))
 
 
-def try_out(wheel: Path, version: str, folder: Path) -> None:
+def try_out(wheel: Path, version: str, kernel: str, folder: Path) -> Environment:
     """Uses the wheel, first without extras, then with what a cluster needs."""
     work = folder / "work"
     work.mkdir()
@@ -65,11 +89,30 @@ def try_out(wheel: Path, version: str, folder: Path) -> None:
         environment = Environment.make(folder / "venv", work)
         environment.install(str(wheel), CONSTRAINTS)
     with step("simulate, explain, a plugin file, the page"):
-        check_without_extras(environment, console_scripts(wheel, version), version)
+        check_without_extras(environment, console_scripts(wheel, version), version, kernel)
     with step("install the extra kube"):
         environment.install(f"{wheel}[kube]", CONSTRAINTS)
     with step("up, and requests to it"):
         check_up(environment)
+    return environment
+
+
+def try_pure_wheel(sdist: Path, version: str, folder: Path, environment: Environment) -> None:
+    """Builds the wheel as where there is no compiler, and puts it in the place of the other one."""
+    with step("build and try the wheel without the compiled kernel"):
+        folder.mkdir()
+        build(unpacked(sdist, folder), folder, PURE, "--wheel")
+        pure = one_archive(folder, f"bayplan-{version}-*.whl")
+        check_archives(sdist, pure, version, PURE)
+        environment.install(str(pure), CONSTRAINTS, "--force-reinstall", "--no-deps")
+        check_kernel(environment, version, PURE)
+
+
+def unpacked(sdist: Path, folder: Path) -> Path:
+    """The source that an sdist holds."""
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / sdist.name.removesuffix(".tar.gz")
 
 
 def source_version() -> str:
@@ -79,12 +122,12 @@ def source_version() -> str:
     return found[1]
 
 
-def build() -> None:
+def build(source: Path, folder: Path, kernel: str, *options: str) -> None:
     """Builds in an isolated environment, with the versions of constraints.txt."""
-    shutil.rmtree(DIST, ignore_errors=True)
+    wanted = {hatch_build.VARIABLE: "require" if kernel == COMPILED else "skip"}
     done = subprocess.run(
-        [sys.executable, "-m", "build", "--outdir", str(DIST), str(ROOT)],
-        env={**os.environ, "PIP_CONSTRAINT": str(CONSTRAINTS)},
+        [sys.executable, "-m", "build", *options, "--outdir", str(folder), str(source)],
+        env={**os.environ, **wanted, "PIP_CONSTRAINT": str(CONSTRAINTS)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -94,11 +137,11 @@ def build() -> None:
         raise SmokeError(f"python -m build: exit code {done.returncode}\n{done.stdout}")
 
 
-def one_archive(pattern: str) -> Path:
-    found = list(DIST.glob(pattern))
+def one_archive(folder: Path, pattern: str) -> Path:
+    found = list(folder.glob(pattern))
     if len(found) != 1:
-        names = sorted(path.name for path in DIST.iterdir())
-        raise SmokeError(f"dist: expected one file {pattern}; got {', '.join(names) or 'none'}")
+        names = sorted(path.name for path in folder.iterdir())
+        raise SmokeError(f"{folder.name}: expected one file {pattern}; got {', '.join(names) or 'none'}")
     return found[0]
 
 

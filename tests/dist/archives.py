@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import tarfile
 import zipfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from configparser import ConfigParser
-from pathlib import Path
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from packaging.metadata import Metadata
@@ -19,6 +20,7 @@ PACKAGE = "bayplan"
 NOT_IN_SDIST = (".ci/", ".github/")
 """Folders that serve the repository only."""
 MADE_FOR_SDIST = {"PKG-INFO"}
+PURE_TAG = "py3-none-any"
 DIST_INFO = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
 
 
@@ -47,16 +49,22 @@ def sdist_problems(sdist: Path, tracked: Collection[str] | None, version: str) -
     return problems + metadata_problems(f"{sdist.name}: PKG-INFO", metadata, version)
 
 
-def wheel_problems(wheel: Path, expected: Collection[str] | None, version: str) -> list[str]:
+def wheel_problems(
+    wheel: Path, expected: Collection[str] | None, version: str, extension: str | None = None
+) -> list[str]:
     """Compares a wheel with the files it should install (`wheel_files`) and the metadata that a wheel has.
 
-    None: not a checkout, so only the names of the folders are checked.
+    Expected is None outside of a checkout: only the names of the folders are checked. `extension` is the extension
+    module that the wheel should hold; without one it should be a wheel for every Python.
     """
     info = f"{PACKAGE}-{version}.dist-info/"
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         metadata = archive.read(f"{info}METADATA") if f"{info}METADATA" in names else b""
+        tags = archive.read(f"{info}WHEEL").decode() if f"{info}WHEEL" in names else ""
     made = {f"{info}{name}" for name in DIST_INFO}
+    if extension is not None:
+        made.add(extension)
     problems = [
         f"{wheel.name}: {name}: expected {PACKAGE}/ or {info} only"
         for name in sorted(names - made)
@@ -64,15 +72,35 @@ def wheel_problems(wheel: Path, expected: Collection[str] | None, version: str) 
     ]
     if expected is not None:
         problems += _differences(wheel, names, {*expected, *made})
+    elif extension is not None and extension not in names:
+        problems.append(f"{wheel.name}: {extension}: missing")
+    problems += tag_problems(f"{wheel.name}: WHEEL", tags, is_pure=extension is None)
     return problems + metadata_problems(f"{wheel.name}: METADATA", metadata, version)
+
+
+def tag_problems(where: str, text: str, is_pure: bool) -> list[str]:
+    """Whether a wheel is for every Python, or for the one and the platform that it was compiled for."""
+    fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    purelib, tag = fields.get("Root-Is-Purelib", ""), fields.get("Tag", "")
+    problems = []
+    if purelib != str(is_pure).lower():
+        problems.append(f"{where}: Root-Is-Purelib: expected {str(is_pure).lower()}; got {purelib}")
+    if is_pure and tag != PURE_TAG:
+        problems.append(f"{where}: Tag: expected {PURE_TAG}; got {tag}")
+    if not is_pure and (tag.startswith("py3-") or tag.endswith("-any") or "-none-" in tag):
+        problems.append(f"{where}: Tag: expected one Python and one platform; got {tag}")
+    return problems
 
 
 def wheel_files(build: Mapping[str, Any], tracked: Collection[str]) -> set[str]:
     """Where the files that git tracks are in a wheel, by the section [tool.hatch.build.targets.wheel]."""
     roots = build.get("only-include") or build["packages"]
     moved: Mapping[str, str] = build.get("sources", {})
+    excluded: Sequence[str] = build.get("exclude", ())
     found = set()
     for name in tracked:
+        if any(fnmatch(PurePosixPath(name).name, pattern) for pattern in excluded):
+            continue
         if any(name == root or name.startswith(f"{root}/") for root in roots):
             old = next((old for old in moved if name.startswith(f"{old}/")), None)
             found.add(name if old is None else moved[old] + name.removeprefix(old))

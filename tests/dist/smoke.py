@@ -95,9 +95,9 @@ class Environment:
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
         return cls(folder / "bin", work)
 
-    def install(self, requirement: str, constraints: Path) -> None:
+    def install(self, requirement: str, constraints: Path, *options: str) -> None:
         pip = ("-m", "pip", "--disable-pip-version-check", "install", "--quiet")
-        command = ("python", *pip, "-c", str(constraints), requirement)
+        command = ("python", *pip, "-c", str(constraints), *options, requirement)
         self.run(*command, timeout_s=INSTALL_TIMEOUT_S)
 
     def run(
@@ -149,14 +149,23 @@ class Environment:
             process.communicate()
 
 
-def check_without_extras(environment: Environment, scripts: Sequence[str], version: str) -> None:
-    """The commands that need no extra."""
+def check_kernel(environment: Environment, version: str, kernel: str) -> None:
+    """The version and the kernel in use, as the command prints them and as the package has them; one simulation."""
+    out, _ = environment.run("bayplan", "--version")
+    expect("bayplan --version", out, f"bayplan {version} (kernel: {kernel})\n")
+    out, _ = environment.run("python", "-c", "import bayplan.amounts; print(bayplan.amounts.KERNEL)")
+    expect("bayplan.amounts.KERNEL", out, f"{kernel}\n")
+    expect("bayplan simulate", simulated(environment), {"web": "large", "huge": None})
+
+
+def check_without_extras(
+    environment: Environment, scripts: Sequence[str], version: str, kernel: str
+) -> None:
+    """The commands that need no extra; `kernel` is the one that the wheel should bring."""
     check_location(environment)
     for script in scripts:
         environment.run(script, "--help")
-    out, _ = environment.run("bayplan", "--version")
-    expect("bayplan --version", out, f"bayplan {version}\n")
-    expect("bayplan simulate", simulated(environment), {"web": "large", "huge": None})
+    check_kernel(environment, version, kernel)
     with_plugin = simulated(environment, "--plugins", "only_ssd.py")
     expect("bayplan simulate --plugins only_ssd.py", with_plugin, {"web": "small", "huge": None})
     check_explain(environment)

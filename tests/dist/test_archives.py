@@ -29,9 +29,14 @@ WHEEL = {
     "bayplan/page.html": "",
     f"{INFO}/METADATA": METADATA,
     f"{INFO}/RECORD": "",
-    f"{INFO}/WHEEL": "",
+    f"{INFO}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     f"{INFO}/entry_points.txt": "[console_scripts]\nbayplan = bayplan.cli.main:main\n",
     f"{INFO}/licenses/LICENSE": "",
+}
+EXTENSION = "bayplan/amounts/_kernel.cpython-311-x86_64-linux-gnu.so"
+COMPILED = {
+    EXTENSION: "",
+    f"{INFO}/WHEEL": "Root-Is-Purelib: false\nTag: cp311-cp311-linux_x86_64\n",
 }
 SDIST = {"PKG-INFO": METADATA, "LICENSE": "", "bayplan/__init__.py": "", "bayplan/page.html": ""}
 
@@ -92,6 +97,57 @@ def test_contents_of_a_wheel(
     assert wheel_problems(wheel, INSTALLED, VERSION) == problems
 
 
+@pytest.mark.parametrize("installed", [INSTALLED, None], ids=["a checkout", "not a checkout"])
+@pytest.mark.parametrize(
+    ("extension", "change", "problems"),
+    [
+        pytest.param(EXTENSION, COMPILED, [], id="as it should be"),
+        pytest.param(
+            EXTENSION,
+            COMPILED | {EXTENSION: None},
+            [f"it.whl: {EXTENSION}: missing"],
+            id="no extension module",
+        ),
+        pytest.param(
+            EXTENSION,
+            {EXTENSION: ""},
+            [
+                "it.whl: WHEEL: Root-Is-Purelib: expected false; got true",
+                "it.whl: WHEEL: Tag: expected one Python and one platform; got py3-none-any",
+            ],
+            id="an extension module in a wheel for every Python",
+        ),
+        pytest.param(
+            None,
+            {f"{INFO}/WHEEL": COMPILED[f"{INFO}/WHEEL"]},
+            [
+                "it.whl: WHEEL: Root-Is-Purelib: expected true; got false",
+                "it.whl: WHEEL: Tag: expected py3-none-any; got cp311-cp311-linux_x86_64",
+            ],
+            id="a pure wheel for one Python only",
+        ),
+    ],
+)
+def test_the_kernel_of_a_wheel(
+    tmp_path: Path,
+    extension: str | None,
+    change: dict[str, str | None],
+    problems: list[str],
+    installed: list[str] | None,
+) -> None:
+    wheel = write_wheel(tmp_path, WHEEL | change)
+
+    assert wheel_problems(wheel, installed, VERSION, extension) == problems
+
+
+def test_a_pure_wheel_with_an_extension_module_is_told(tmp_path: Path) -> None:
+    wheel = write_wheel(tmp_path, {**WHEEL, EXTENSION: ""})
+
+    assert wheel_problems(wheel, INSTALLED, VERSION) == [
+        f"it.whl: {EXTENSION}: stray file; expected only what git tracks"
+    ]
+
+
 @pytest.mark.parametrize(
     ("section", "expected"),
     [
@@ -100,6 +156,9 @@ def test_contents_of_a_wheel(
             {"only-include": ["bayplan", "examples/b.yaml"], "sources": {"examples": "bayplan/ex"}},
             {"bayplan/a.py", "bayplan/ex/b.yaml"},
             id="files from elsewhere",
+        ),
+        pytest.param(
+            {"packages": ["bayplan"], "exclude": ["*.py"]}, set(), id="files that are left out"
         ),
     ],
 )

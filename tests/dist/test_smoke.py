@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from .smoke import Environment, SmokeError, check_page, check_up, check_without_extras, simulated
+from .smoke import Environment, SmokeError, check_kernel, check_page, check_up, check_without_extras, simulated
 
 
 def make_environment(folder: Path, **programs: str) -> Environment:
@@ -34,7 +34,7 @@ def test_a_command_that_is_not_installed_is_named(tmp_path: Path) -> None:
     environment = make_environment(tmp_path, python=location(tmp_path))
 
     with pytest.raises(SmokeError, match="kubectl-bayplan --help: .*No such file"):
-        check_without_extras(environment, ["kubectl-bayplan"], "1.2.3")
+        check_without_extras(environment, ["kubectl-bayplan"], "1.2.3", "NumPy")
 
 
 def test_another_version_is_told(tmp_path: Path) -> None:
@@ -42,22 +42,33 @@ def test_another_version_is_told(tmp_path: Path) -> None:
         tmp_path, python=location(tmp_path), bayplan="echo bayplan 1.2.4"
     )
 
-    with pytest.raises(SmokeError, match=r"--version: expected 'bayplan 1.2.3\\n'; got"):
-        check_without_extras(environment, [], "1.2.3")
+    with pytest.raises(SmokeError, match=r"--version: expected 'bayplan 1.2.3 \(kernel: NumPy\)\\n'; got"):
+        check_without_extras(environment, [], "1.2.3", "NumPy")
+
+
+def test_another_kernel_than_that_of_the_wheel_is_told(tmp_path: Path) -> None:
+    environment = make_environment(
+        tmp_path, bayplan="echo 'bayplan 1.2.3 (kernel: compiled)'", python="echo NumPy"
+    )
+
+    with pytest.raises(SmokeError, match=r"KERNEL: expected 'compiled\\n'; got 'NumPy\\n'"):
+        check_kernel(environment, "1.2.3", "compiled")
+    with pytest.raises(SmokeError, match=r"--version: expected .*NumPy.*; got .*compiled"):
+        check_kernel(environment, "1.2.3", "NumPy")
 
 
 def test_a_package_from_elsewhere_is_told(tmp_path: Path) -> None:
     environment = make_environment(tmp_path, python=location(Path("/elsewhere")))
 
     with pytest.raises(SmokeError, match="expected the installed package; got /elsewhere"):
-        check_without_extras(environment, [], "1.2.3")
+        check_without_extras(environment, [], "1.2.3", "NumPy")
 
 
 def test_an_extra_that_was_not_asked_for_is_told(tmp_path: Path) -> None:
     environment = make_environment(tmp_path, python=location(tmp_path, '["pandas"]'))
 
     with pytest.raises(SmokeError, match=r"expected \[\]; got \['pandas'\]"):
-        check_without_extras(environment, [], "1.2.3")
+        check_without_extras(environment, [], "1.2.3", "NumPy")
 
 
 def test_a_page_without_its_script_is_told(tmp_path: Path) -> None:

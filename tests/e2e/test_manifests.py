@@ -42,10 +42,10 @@ def kubectl(kubeconfig: Path, *arguments: str) -> str:
 
 
 @pytest.mark.skipif(KUBECTL is None, reason="not run: kubectl is not installed")
-@pytest.mark.parametrize("folder", ["examples", "deploy"])
-def test_a_folder_is_applied_twice(kubeconfig: Path, folder: str) -> None:
-    first = kubectl(kubeconfig, "apply", "-f", str(ROOT / folder))
-    again = kubectl(kubeconfig, "apply", "-f", str(ROOT / folder))
+@pytest.mark.parametrize(("option", "folder"), [("-f", "examples"), ("-k", "deploy")])
+def test_a_folder_is_applied_twice(kubeconfig: Path, option: str, folder: str) -> None:
+    first = kubectl(kubeconfig, "apply", option, str(ROOT / folder))
+    again = kubectl(kubeconfig, "apply", option, str(ROOT / folder))
 
     made = {line.split()[0]: line.split()[1] for line in first.splitlines()}
     assert set(made.values()) == {"created"}
@@ -57,7 +57,7 @@ def test_a_folder_is_applied_twice(kubeconfig: Path, folder: str) -> None:
 
 @pytest.mark.skipif(KUBECTL is None, reason="not run: kubectl is not installed")
 def test_the_deployment_comes_up(kubeconfig: Path) -> None:
-    kubectl(kubeconfig, "apply", "-f", str(ROOT / "deploy"))
+    kubectl(kubeconfig, "apply", "-k", str(ROOT / "deploy"))
 
     done = kubectl(
         kubeconfig,
