@@ -77,7 +77,6 @@ class ClassPlan:
     live_scores: list[Scorer] = field(default_factory=list)
     grouped: tuple[Plugin, ...] = ()
     """The live plugins with scope GROUPS."""
-    grouped_names: frozenset[str] = frozenset()
     is_plain: bool = True
     """Whether those are all live plugins, and no score on rows is normalised."""
     has_row_plugins: bool = False
@@ -179,7 +178,6 @@ def _shape(
     live += [plugin for plugin, _ in plan.live_scores]
     distinct: dict[Plugin, None] = dict.fromkeys(live)
     plan.grouped = tuple(plugin for plugin in distinct if plugin.scope is GROUPS)
-    plan.grouped_names = frozenset(plugin.name for plugin in plan.grouped)
     plan.is_plain = len(plan.grouped) == len(distinct) and not plan.row_raws
     nothing = np.zeros(1, dtype=np.int64)
     plan.constant = sum(

@@ -91,11 +91,6 @@ class ClassView:
         self._epoch = -1
         self._statuses: tuple[int, RowStatuses] | None = None
 
-    @property
-    def size(self) -> int:
-        """Numbers it holds."""
-        return len(self.values) * (1 + len(self.raws))
-
     def is_stale(self, table: NodeTable) -> bool:
         """Whether something changed since it was brought up to date."""
         return self._rows_seen != table.row_changes.version

@@ -36,11 +36,6 @@ class NodePart:
         self.epoch = 0
         """Changes when rows are stale that are not in the log of node changes."""
 
-    @property
-    def size(self) -> int:
-        """Numbers it holds."""
-        return len(self.base) * (1 + len(self.raws))
-
     def refresh(self, state: CycleState, pod: Pod, table: NodeTable) -> None:
         """Bring it up to date."""
         log = table.node_changes

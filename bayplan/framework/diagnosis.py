@@ -61,12 +61,6 @@ class Diagnosis:
         """Whether it says who refused which node."""
         return self.kept is not None or bool(self.judgements)
 
-    @property
-    def is_hopeless(self) -> bool:
-        """Whether it is known that every node refuses the pod for good: UnschedulableAndUnresolvable."""
-        kept = self.kept
-        return kept is not None and not self.alone and kept.is_hopeless
-
     def refuse_all(self, status: Status) -> None:
         """PreFilter refused the pod: no node was looked at."""
         self.absent, self.refused_all = status, True

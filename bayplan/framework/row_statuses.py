@@ -117,11 +117,6 @@ class RowStatuses:
         return self._given
 
     @property
-    def is_hopeless(self) -> bool:
-        """Whether all refusals are for good; also when there are none."""
-        return not self.has(Code.Unschedulable) and not self.has(Code.Pending)
-
-    @property
     def rejectors(self) -> tuple[frozenset[str], frozenset[str]]:
         """The plugins that refuse some row, and those of them that do so with Pending."""
         if self._rejectors is None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..table import Bools, Ints, NodeTable, Rows
+from ..table import Bools, NodeTable, Rows
 from .status import REJECTED, SUCCESS, Code, Status
 
 UNSCHEDULABLE = int(Code.Unschedulable)
@@ -91,24 +90,3 @@ class Verdict:
             for text, mask in self.reasons.items()
         }
         return {text: count for text, count in counts.items() if count}
-
-    def replace(self, rows: Ints, other: Verdict, size: int) -> None:
-        """Take over `other` for `rows`, and grow to `size` rows: how a kept verdict follows the table."""
-        if size > len(self.codes):
-            self.codes = _grown(self.codes, size)
-            self.reasons = {text: _grown(mask, size) for text, mask in self.reasons.items()}
-        self.codes[rows] = other.codes
-        for text, mask in self.reasons.items():
-            mask[rows] = other.reasons.get(text, False)
-        for text in other.reasons.keys() - self.reasons.keys():
-            mask = self.reasons[text] = np.zeros(size, dtype=np.bool_)
-            mask[rows] = other.reasons[text]
-
-
-Scalar = TypeVar("Scalar", bound=np.generic)
-
-
-def _grown(values: NDArray[Scalar], size: int) -> NDArray[Scalar]:
-    grown = np.zeros(size, dtype=values.dtype)
-    grown[: len(values)] = values
-    return grown

@@ -158,16 +158,10 @@ MUTANTS = [
     Mutant(
         "plans stay when the stamp changes",
         ENGINE,
-        "        self._plans.clear()\n        self._views.clear()",
-        "        self._views.clear()",
+        "        self._plans.clear()\n        self._budget.clear()",
+        "        self._budget.clear()",
     ),
-    dropped("views are not forgotten", ENGINE, "        self._views.clear()"),
-    Mutant(
-        "node parts are not forgotten",
-        ENGINE,
-        "        self._views.clear()\n        self._parts.clear()",
-        "        self._views.clear()",
-    ),
+    dropped("views and node parts are not forgotten", ENGINE, "        self._budget.clear()"),
     # Which answers are shared
     Mutant(
         "answers are kept by spec for all",
@@ -195,7 +189,10 @@ MUTANTS = [
         "object_key = (settled, len(",
     ),
     Mutant(
-        "node parts are shared by all", ENGINE, "key = (plan.object_key, skipped)", "key = skipped"
+        "node parts are shared by all",
+        ENGINE,
+        "key = (NodePart, plan.object_key, skipped)",
+        "key = skipped",
     ),
     Mutant(
         "PreFilter that skips some pods is ignored",
@@ -206,7 +203,7 @@ MUTANTS = [
     Mutant(
         "node parts are shared by skipped and not",
         ENGINE,
-        "key = (plan.object_key, skipped)",
+        "key = (NodePart, plan.object_key, skipped)",
         "key = (plan.object_key, frozenset())",
     ),
     Mutant(
@@ -419,15 +416,15 @@ MUTANTS = [
     Mutant(
         "groups do not follow changed rows",
         VIEW,
-        "known[1].update(self.values, columns, changed)",
+        "known.tracker.update(self.values, columns, changed)",
         "pass",
     ),
-    Mutant("groups stay for other marks", VIEW, "known[0] is marks:", "True:"),
-    dropped("groups stay in another epoch", VIEW, "        self._trackers.clear()"),
+    Mutant("groups stay for other marks", VIEW, "known.marks is marks and ", ""),
+    Mutant("groups stay for other values", VIEW, " and known.values is self.values:", ":"),
     Mutant(
         "groups do not reach back",
         VIEW,
-        "log.rows_since(known[2])",
+        "log.rows_since(known.version)",
         "log.rows_since(log.version - 1)",
     ),
     Mutant(
@@ -447,8 +444,7 @@ REDUNDANT = {
     "images have no version": "the row is touched, too, and the next snapshot changes the version",
     "a view is up to date in another epoch": "a node that changes is in the log of rows, too",
     "groups stay for other marks": "an entry keeps its marks alive, so their id is not used again",
-    "groups stay in another epoch": "a node that changes makes new marks, and groups go by marks",
-    "views are not forgotten": "memory only: a view is found by its plan, and plans are new then",
+    "groups stay for other values": "a node that changes makes new marks, and groups go by marks",
 }
 """Mutants that change no decision, with the reason."""
 

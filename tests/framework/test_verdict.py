@@ -136,19 +136,3 @@ def test_from_statuses_with_a_failure_fails_as_a_whole(status: Status) -> None:
 
     assert verdict.error is status
     assert verdict.status(0) is status
-
-
-def test_replace_takes_over_rows_and_grows() -> None:
-    kept, news = Verdict(2), Verdict(2)
-    kept.reject(mask(1, 1), "old")
-    news.reject(mask(0, 1), "new", unresolvable=True)
-
-    kept.replace(np.array([1, 2]), news, size=4)
-
-    assert [kept.status(row) for row in range(4)] == [
-        unschedulable("old"),
-        SUCCESS,
-        unresolvable("new"),
-        SUCCESS,
-    ]
-    assert kept.histogram() == {"old": 1, "new": 1}
