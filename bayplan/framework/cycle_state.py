@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 from ..observe import SchedulerMetrics
 from ..observe.times import NEVER
 from ..table import Ints
+from .cancellation import NEVER_CANCELLED, Cancellation
 
 PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
 
@@ -26,6 +27,7 @@ class CycleState:
 
     __slots__ = (
         "_values",
+        "cancellation",
         "row_counts",
         "sampled_by",
         "skip_filter",
@@ -42,6 +44,8 @@ class CycleState:
         """The plugins whose PreFilter had no turn, because one before them refused the pod for good."""
         self.row_counts: Ints | None = None
         """For PreScore: how many feasible nodes each of its rows stands for; None: itself only."""
+        self.cancellation: Cancellation = NEVER_CANCELLED
+        """During PreBind: whether the pod was preempted meanwhile. A plugin that blocks reads it."""
         self.times = NEVER.copy()
         """When the attempt was where; for metrics."""
         self.sampled_by: SchedulerMetrics | None = None

@@ -25,7 +25,9 @@ from ..framework import (
     PreBindPlugin,
     ReservePlugin,
     Status,
+    failure,
 )
+from ..framework.cancellation import CANCELLED, Cancellation
 from ..framework.handle import RunBlocking, run_here
 from ..observe import ProfileMetrics, SchedulerMetrics, Tally
 from .failing import PluginRunError, failed
@@ -220,12 +222,16 @@ class Committing:
     def _run_group(
         self, group: Sequence[PreBindPlugin], state: CycleState, pod: Pod, node_name: str
     ) -> Answer:
+        if state.cancellation.is_set:  # while the group before this one ran
+            return Status(Code.Error, (state.cancellation.reason,))
         waiting: list[Awaited] = []
         for plugin in group:
             call = partial(plugin.pre_bind, state, pod, node_name)
             if plugin in self._blocking:
-                call = partial(self._run_blocking, call)
-            answer = _ask(PRE_BINDING, plugin, call)
+                # It ends when it reads the cancellation: Unreserve must not run beside it.
+                answer = _ask(PRE_BINDING, plugin, partial(self._run_blocking, call))
+            else:
+                answer = _ask(PRE_BINDING, plugin, call, state.cancellation)
             if isinstance(answer, Awaited):
                 waiting.append(answer)
             elif not answer.is_success:
@@ -329,17 +335,29 @@ async def _together(waiting: Sequence[Awaitable[Status]]) -> Status:
 class Awaited:
     """An answer of a plugin that is still to come, with errors and odd statuses said in its name."""
 
-    def __init__(self, doing: str, plugin: Plugin, answer: Awaitable[Status]) -> None:
+    def __init__(
+        self,
+        doing: str,
+        plugin: Plugin,
+        answer: Awaitable[Status],
+        cancellation: Cancellation | None = None,
+    ) -> None:
         self._doing = doing
         self._plugin = plugin
         self._answer = answer
+        self._cancellation = cancellation
 
     def __await__(self) -> Generator[Any, Any, Status]:
         return self._wait().__await__()
 
     async def _wait(self) -> Status:
+        cancellation, answer = self._cancellation, self._answer
         try:
-            status = await self._answer
+            status = await (answer if cancellation is None else cancellation.stops(answer))
+        except asyncio.CancelledError:
+            if cancellation is None or not cancellation.is_set:
+                raise
+            status = failure(CANCELLED)
         except Exception as error:
             return failed(self._doing, self._plugin, error).status
         return _judged(self._doing, self._plugin, status)
@@ -350,7 +368,12 @@ class Awaited:
             self._answer.close()
 
 
-def _ask(doing: str, plugin: Plugin, call: Callable[[], Answer]) -> Status | Awaited:
+def _ask(
+    doing: str,
+    plugin: Plugin,
+    call: Callable[[], Answer],
+    cancellation: Cancellation | None = None,
+) -> Status | Awaited:
     """The plugin's answer, with errors and odd statuses said in its name."""
     try:
         answer = call()
@@ -358,7 +381,7 @@ def _ask(doing: str, plugin: Plugin, call: Callable[[], Answer]) -> Status | Awa
         return failed(doing, plugin, error).status
     if isinstance(answer, Status):
         return _judged(doing, plugin, answer)
-    return Awaited(doing, plugin, answer)
+    return Awaited(doing, plugin, answer, cancellation)
 
 
 def _judged(doing: str, plugin: Plugin, status: Status) -> Status:

@@ -67,6 +67,13 @@ class ClockLoop(asyncio.SelectorEventLoop):
         self._timers.at(when, self._pump)
         return handle
 
+    def call_soon(  # type: ignore[override]  # as above
+        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        if self._under_way and not self._pumping:  # made ready from outside, as by a cancellation
+            self._timers.at(self.time(), self._pump)
+        return super().call_soon(callback, *args, context=context)
+
     def begin(self, work: Awaitable[Status], finished: Finished) -> None:
         """Start `work` and run as far as it goes without waiting."""
 

@@ -14,6 +14,7 @@ from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import Clock, Timers
 from ..framework import SKIP, SUCCESS, Code, CycleState, Executor, Status
+from ..framework.cancellation import Cancellation
 from ..framework.handle import RunBlocking, run_here
 from ..observe import SchedulerMetrics
 from ..observe.times import BINDING, ENDED
@@ -29,21 +30,24 @@ class PreBindingPods:
     """The pods whose PreBind is under way; those can still be stopped."""
 
     def __init__(self) -> None:
-        self._reasons: dict[str, str | None] = {}
+        self._pods: dict[str, Cancellation] = {}
 
-    def begin(self, uid: str) -> None:
-        self._reasons[uid] = None
+    def begin(self, uid: str) -> Cancellation:
+        """PreBind begins; what is returned tells its plugins when the pod is stopped."""
+        cancellation = self._pods[uid] = Cancellation()
+        return cancellation
 
     def cancel(self, uid: str, reason: str) -> bool:
         """Stop a pod before it is bound; False when it is not in PreBind, or past it."""
-        if uid not in self._reasons:
+        cancellation = self._pods.get(uid)
+        if cancellation is None:
             return False
-        self._reasons[uid] = reason
+        cancellation.set(reason)
         return True
 
-    def finish(self, uid: str) -> str | None:
-        """PreBind is over: why the pod must not be bound, or None."""
-        return self._reasons.pop(uid, None)
+    def finish(self, uid: str) -> None:
+        """PreBind is over: the pod can no longer be stopped."""
+        self._pods.pop(uid, None)
 
 
 @dataclass(slots=True)
@@ -142,7 +146,7 @@ class Binding:
         self.is_permitted = True
         self._tools.leave_queue(self.assumed.uid)
         if self._has_pre_bind:
-            self._tools.pre_binding.begin(self.assumed.uid)
+            self.state.cancellation = self._tools.pre_binding.begin(self.assumed.uid)
         work = self._work if self._has_pre_bind else self._bind
         self._tools.executor.run(work, self._finished)
 
@@ -156,9 +160,9 @@ class Binding:
     def _bind(self) -> Answer:
         if self._has_pre_bind:
             self._pre_bind_ended(SUCCESS)
-            cancelled = self._tools.pre_binding.finish(self.assumed.uid)
-            if cancelled is not None:
-                return Status(Code.Error, (cancelled,))
+            self._tools.pre_binding.finish(self.assumed.uid)
+            if self.state.cancellation.is_set:
+                return Status(Code.Error, (self.state.cancellation.reason,))
         extenders, pod = self._tools.extenders, self.assumed
         if extenders is not None and extenders.binds(pod):
             bind = extenders.bind

@@ -237,6 +237,22 @@ def test_conflicts_requeue_the_pod_until_a_write_succeeds(times: int, kind: str)
     check(life)
 
 
+def test_a_pod_whose_volume_is_being_provisioned_is_preempted_at_once() -> None:
+    life = Life(*zones(cpu="1"), make_class(delay="1h"), make_claim("claim", class_name="late"))
+    life.add(uses("claim", priority=1))
+    life.advance(1)
+    assert life.place("pod") == ["assumed"]
+
+    for name in ("first", "second"):
+        life.add(make_pod(name, cpu="1", priority=10))
+    life.advance(0)
+
+    assert {life.pod(name).node_name for name in ("first", "second")} == {"n-a", "n-b"}
+    assert f"{PRE_BIND}binding volumes: context canceled" in life.messages
+    assert life.place("pod") == ["backoff"]
+    check(life)
+
+
 def test_writes_before_a_conflict_are_used_by_the_next_attempt() -> None:
     volumes = make_volume("v", zones=["a"]), make_volume("w", size="2Gi", zones=["a"])
     claims = make_claim("one"), make_claim("two", size="2Gi")

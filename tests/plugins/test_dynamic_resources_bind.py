@@ -21,6 +21,7 @@ from bayplan.testing.devices import (
     make_request,
     make_slice,
 )
+from bayplan.testing.scenarios import Scenario
 
 PROFILE, DRIVER = "default-scheduler", "gpu.example.com"
 CONFLICT = ConflictError("somebody else was faster")
@@ -301,6 +302,28 @@ def test_a_pod_does_not_wait_for_ever(kind: str, message: str, result: str) -> N
     assert made.clock.monotonic() <= 65
     allocations = made.plugin.handle.metrics.device_allocations.read()
     assert allocations == {(PROFILE, DRIVER, result): 1}
+
+
+def test_a_pod_that_waits_for_its_devices_is_preempted_at_once() -> None:
+    scene = Scenario(
+        make_node("a", cpu="1"),
+        make_class("gpu"),
+        make_slice("s", SLOW, node="a"),
+        make_claim("c"),
+    )
+    scene.add(claiming("c", name="low", cpu="1", priority=1))
+    scene.run()
+    assert scene.part_of("low") == "assumed"
+
+    scene.add(make_pod("high", cpu="1", priority=10))
+    scene.settle()
+
+    assert scene.part_of("high") == "bound"
+    messages = [event.note for event in scene.events_of("low") if event.type == "Warning"]
+    assert messages[0] == 'running PreBind plugin "DynamicResources": context canceled'
+    claim = scene.cluster.get("ResourceClaim", "default", "c")
+    assert not claim.status.reserved_for, "the pod no longer uses it"
+    assert scene.clock.monotonic() < 10
 
 
 def test_a_claim_whose_devices_failed_is_not_available() -> None:

@@ -305,7 +305,7 @@ IN_BINDING = [
     pytest.param(
         Trouble(
             {"pre_bind": Later(5)},
-            "made room for another",
+            'running PreBind plugin "First": context canceled',
             meanwhile=lambda road: road.pre_binding.cancel("default/p", "made room for another"),
         ),
         id="it is pushed out during PreBind",
@@ -395,6 +395,34 @@ def test_a_failure_in_the_binding_cycle_is_undone_and_others_are_told(trouble: T
 
     check_undone(road, trouble, table)
     assert road.part_of("rival") in ("active", "backoff"), "there may be room now"
+
+
+def test_a_pod_pushed_out_during_pre_bind_gives_its_room_back_at_once() -> None:
+    road = Road()
+    road.first.answers["pre_bind"] = Later(600)
+    road.add(make_pod("p", cpu="2"))
+    road.scheduler.schedule_one()
+
+    assert road.pre_binding.cancel("default/p", "made room for another")
+    road.pass_time(0)
+
+    assert (road.part_of("p"), road.part_of("rival")) == ("backoff", "backoff")
+    assert ("Second", "pre_bind") not in road.calls(), "PreBind does not go on"
+
+
+def test_pre_bind_that_ends_well_after_it_was_cancelled_binds_nothing() -> None:
+    road = Road()
+
+    def stop(pod: Pod) -> Status:
+        road.pre_binding.cancel(pod.uid, "made room for another")
+        return SUCCESS
+
+    road.second.answers["pre_bind"] = stop
+    road.add(make_pod("p"))
+    attempt = road.run()[0]
+
+    assert attempt.message == "made room for another"
+    assert ("First", "bind") not in road.calls()
 
 
 def test_a_bind_that_the_cluster_refuses_is_undone() -> None:

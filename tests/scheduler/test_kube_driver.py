@@ -15,7 +15,7 @@ from bayplan.cluster.kube.connection import Connection
 from bayplan.cluster.kube.credentials import load_credentials
 from bayplan.config import default_config
 from bayplan.errors import ApiError
-from bayplan.framework import SUCCESS, CycleState, PreBindPlugin, Status
+from bayplan.framework import SKIP, SUCCESS, CycleState, PreBindPlugin, Status
 from bayplan.scheduler.kube_driver import DriverOptions, KubeDriver
 from bayplan.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
 
@@ -250,6 +250,39 @@ def test_plugin_that_blocks_holds_up_its_own_pod_only(server: ServerInThread, dr
         await until(lambda: node_of(server, "slow"))
 
     drive(work, options=DriverOptions(plugins=[Slow]))
+
+
+def test_preempted_plugin_that_blocks_reads_its_cancellation(
+    server: ServerInThread, drive: Any
+) -> None:
+    entered, reasons_read = threading.Event(), []
+
+    class Provisions(PreBindPlugin):
+        """Blocks until the pod is preempted."""
+
+        name = "Provisions"
+
+        def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+            return SUCCESS if pod.name == "low" else SKIP
+
+        def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+            entered.set()
+            assert state.cancellation.wait(DEADLINE_S)
+            reasons_read.append(state.cancellation.reason)
+            return SUCCESS
+
+    server.make(NODES, node_tree("a"))
+    make_pod(server, "low", cpu="4", priority=1)
+
+    async def work(driver: KubeDriver) -> None:
+        await until(entered.is_set)
+        make_pod(server, "high", cpu="4", priority=1000)
+        await until(lambda: node_of(server, "high"))
+        assert not node_of(server, "low")
+
+    drive(work, options=DriverOptions(plugins=[Provisions]))
+
+    assert reasons_read == ["preempted by DefaultPreemption"]
 
 
 def test_asynchronous_plugin_runs_on_the_schedulers_thread(

@@ -266,12 +266,11 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
 
     def _stop(self, victim: Pod, pod: Pod) -> bool:
         """Stop a victim that is not bound yet, without deleting it; False when it is too late for that."""
-        reason = "preempted by a pod of higher priority"
         waiting_pods, pre_binding = self.handle.waiting_pods, self.handle.pre_binding
         waiting = waiting_pods.get(victim.uid) if waiting_pods is not None else None
-        stopped = waiting is not None and waiting.preempt(self.name, reason)
+        stopped = waiting is not None and waiting.preempt(self.name, "preempted")
         if not stopped and pre_binding is not None:
-            stopped = pre_binding.cancel(victim.uid, reason)
+            stopped = pre_binding.cancel(victim.uid, f"preempted by {self.name}")
         if stopped:
             self.handle.client.record_event(preempted_event(victim, pod, in_memory=True))
         return stopped

@@ -1,0 +1,59 @@
+"""Cancellation: tells the PreBind plugins of one pod that the pod will not be bound after all.
+
+The counterpart of a cancelled context in kube-scheduler. An `async def pre_bind` is cancelled where it awaits; one that
+blocks its thread reads `state.cancellation`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+
+from .status import Status
+
+CANCELLED = "context canceled"
+"""What kube-scheduler's plugins say when their context was cancelled."""
+
+
+class Cancellation:
+    """Set at most once, on the scheduler's thread; read on any thread."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._stops: list[Callable[[], object]] = []
+        self.reason = ""
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the pod will not be bound; `reason` says why."""
+        return self._event.is_set()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait, on a thread of a blocking plugin, until it is set or the time is over; returns `is_set`."""
+        return self._event.wait(timeout_s)
+
+    def set(self, reason: str) -> None:
+        """Stop the work; only the first reason counts."""
+        if self._event.is_set():
+            return
+        self.reason = reason
+        self._event.set()
+        for stop in self._stops:
+            stop()
+
+    async def stops(self, work: Awaitable[Status]) -> Status:
+        """The result of `work`, which gets CancelledError where it awaits when this is set."""
+        task = asyncio.ensure_future(work)
+        self._stops.append(task.cancel)
+        if self._event.is_set():
+            task.cancel()
+        try:
+            return await task
+        finally:
+            self._stops.remove(task.cancel)
+            task.cancel()  # where this very call is cancelled
+
+
+NEVER_CANCELLED = Cancellation()
+"""That of pods whose PreBind has not begun."""
