@@ -5,12 +5,15 @@ Mirrors pkg/scheduler/eventhandlers.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ..api.node import Node
 from ..api.pod import FINISHED_PHASES, Pod
 from ..api.workloads import Namespace
+from ..cache import CacheError
 from ..framework import ActionType, ClusterEvent
 from ..framework.changes import node_update_events, pod_update_events
 from ..framework.events import (
@@ -34,6 +37,8 @@ from ..framework.events import (
 from ..framework.registration import registered_events
 from ..runtime import ProfileRuntime
 from .parts import Parts, unobserved
+
+log = logging.getLogger(__name__)
 
 RESOURCE_OF_KIND = {
     "PersistentVolume": PERSISTENT_VOLUME,
@@ -108,7 +113,8 @@ class EventHandlers:
                 self._on_pod(obj, None)
             case Node():
                 self._move(NODE_DELETE, obj, None)
-                self.cache.remove_node(obj.name)
+                with _logged("RemoveNode"):
+                    self.cache.remove_node(obj.name)
             case Namespace():
                 self.cache.remove_namespace(obj.name)
             case _:
@@ -192,26 +198,39 @@ class EventHandlers:
         """Free what the pod holds: end its wait on Permit, or forget it if it is past that."""
         assumed = self.cache.get_pod(pod)
         if not self.waiting_pods.reject(pod.uid) and self.cache.is_assumed(assumed):
-            self.cache.forget_pod(assumed)
+            with _logged("ForgetPod"):
+                self.cache.forget_pod(assumed)
         self._move(ASSIGNED_POD_DELETE, assumed, None)
 
     def _pod_reached_node(self, pod: Pod) -> None:
-        self.cache.add_pod(pod)
+        with _logged("AddPod"):
+            self.cache.add_pod(pod)
         self._move(ASSIGNED_POD_ADD, None, pod)
 
     def _pod_on_node_changed(self, old: Pod, new: Pod) -> None:
-        self.cache.update_pod(old, new)
+        with _logged("UpdatePod"):
+            self.cache.update_pod(old, new)
         for event in pod_update_events(old, new):
             self._move(event, old, new)
 
     def _pod_left_node(self, pod: Pod) -> None:
         self.observer("deleted", pod, f"from {pod.node_name}")
-        self.cache.remove_pod(pod)
+        with _logged("RemovePod"):
+            self.cache.remove_pod(pod)
         self._move(ASSIGNED_POD_DELETE, pod, None)
 
     @staticmethod
     def _at_most(priority: int) -> Callable[[Pod], bool]:
         return lambda pod: pod.priority <= priority
+
+
+@contextmanager
+def _logged(operation: str) -> Iterator[None]:
+    """What the cache refuses is logged, and the event still reaches the queue."""
+    try:
+        yield
+    except CacheError as error:
+        log.error("scheduler cache: %s failed: %s", operation, error)
 
 
 def _waits_for_new_pods(profile: ProfileRuntime) -> bool:

@@ -446,3 +446,49 @@ def test_namespaces_and_objects_that_bear_on_no_plugin_are_told_to_nobody() -> N
     told.add(make_object("Service", "s", namespace="default"))
 
     assert told.told == []
+
+
+# Events that contradict the cache
+
+
+@pytest.mark.parametrize(
+    ("event", "told_events", "message"),
+    [
+        pytest.param(
+            lambda scheduler: scheduler.on_add(make_pod("p", node_name="a")),
+            ["AssignedPodAdd"],
+            "AddPod failed: pod default/p(default/p) was already in added state",
+            id="a pod that is on its node is added again",
+        ),
+        pytest.param(
+            lambda scheduler: scheduler.on_update(
+                make_pod("q", node_name="a", labels={"x": "1"}), make_pod("q", node_name="a")
+            ),
+            ["AssignedPodUpdatePodLabel"],
+            "UpdatePod failed: pod default/q(default/q) is not added to scheduler cache",
+            id="a pod that is not in the cache is changed",
+        ),
+        pytest.param(
+            lambda scheduler: scheduler.on_delete(make_pod("q", node_name="a")),
+            ["AssignedPodDelete"],
+            "RemovePod failed: pod default/q(default/q) is not found in scheduler cache",
+            id="a pod that is not in the cache is deleted",
+        ),
+        pytest.param(
+            lambda scheduler: scheduler.on_delete(make_node("b")),
+            ["NodeDelete"],
+            "RemoveNode failed: node b is not found",
+            id="a node that is not in the cache is deleted",
+        ),
+    ],
+)
+def test_what_the_cache_refuses_is_logged_and_the_event_goes_on(
+    event: Any, told_events: list[str], message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = Told(make_node("a"), make_pod("p", node_name="a"))
+
+    event(told.scheduler)
+
+    assert told.told == told_events
+    assert message in caplog.text
+    assert told.counts() == {"a": 1}
