@@ -88,7 +88,8 @@ class KubeCluster(ObjectIndex):
         """Bind the pod to a node; the future raises ApiError when the cluster refuses."""
         path, body = path_and_body(pod, node_name)
         future = self._loop.create_future()
-        self._order(PostOrder(path, body, future, Confirm(pod, node_name)))
+        order = PostOrder(path, body, future, Confirm(pod, node_name))
+        self._statuses.bind_after(pod, lambda: self._order(order))
         return future
 
     def evict(self, victim: Pod, preemptor: Pod) -> Awaitable[None] | None:

@@ -27,6 +27,8 @@ class Wanted:
     def __init__(self) -> None:
         self.conditions: dict[str, PodCondition] = {}
         self.nominated_node_name: str | None = None
+        self.bind: Callable[[], None] | None = None
+        """Sends the binding of the pod, which follows the running patch instead of a change."""
 
 
 class PodStatuses:
@@ -66,8 +68,22 @@ class PodStatuses:
             self._next[pod.uid] = Wanted()
             self._send(pod, patch).add_done_callback(lambda done: self._written(pod, done))
 
+    def bind_after(self, pod: Pod, bind: Callable[[], None]) -> None:
+        """Call `bind`, at once or when the running patch of the pod has ended.
+
+        The API server refuses a nominated node for a pod that is bound. Changes that have not been sent are dropped:
+        they were about a pod without a node.
+        """
+        if pod.uid not in self._next:
+            bind()
+            return
+        wanted = self._next[pod.uid] = Wanted()
+        wanted.bind = bind
+
     def _written(self, pod: Pod, done: asyncio.Future[bytes]) -> None:
         wanted = self._next.pop(pod.uid)
+        if wanted.bind is not None:
+            wanted.bind()
         if done.cancelled():
             return
         problem = done.exception()

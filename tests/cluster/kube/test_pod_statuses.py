@@ -93,3 +93,28 @@ def test_an_unchanged_status_is_not_written() -> None:
         return server
 
     assert asyncio.run(run()).sent == []
+
+
+@pytest.mark.parametrize("answer", ["a", ApiError("no", 500)], ids=["patched", "refused"])
+def test_a_binding_follows_the_running_patch_and_replaces_what_waits(answer: Any) -> None:
+    async def run() -> tuple[Server, list[str]]:
+        server, bound = Server(), []
+        server.statuses.write(server.pod, None, "a")
+        server.statuses.write(server.pod, None, "b")
+        server.statuses.bind_after(server.pod, lambda: bound.append("bound"))
+        assert bound == []
+        await server.answer(answer)
+        return server, bound
+
+    server, bound = asyncio.run(run())
+
+    assert server.sent == [{"nominatedNodeName": "a"}]
+    assert bound == ["bound"]
+
+
+def test_a_binding_without_a_running_patch_is_sent_at_once() -> None:
+    bound: list[str] = []
+    PodStatuses(lambda *_: None, lambda pod: pod, lambda *_: None, lambda: "").bind_after(  # type: ignore[arg-type,return-value]
+        make_pod("p"), lambda: bound.append("bound")
+    )
+    assert bound == ["bound"]
