@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
+import sys
+import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
@@ -51,6 +54,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOST_LEASE = 1
+SECOND_SIGNAL = 1
+ENDING_S = 0.5
+"""How long idle threads of plugins may take to end."""
 
 
 @reports_failures
@@ -93,10 +99,10 @@ def run(
     """Schedule the pods of a real cluster, as its default scheduler or beside it.
 
     Schedules the pods whose spec.schedulerName is that of a profile. On SIGTERM or Ctrl-C it finishes the bindings
-    under way and exits.
+    under way and exits; a second signal ends it at once. When the API server cannot be reached, or refuses something,
+    it tries again, and /readyz says why it is not ready.
 
-    Exit status: 0 then, 1 when the lease was lost, 2 when the input is wrong or the API server cannot be reached or
-    does not allow what is needed.
+    Exit status: 0 after a signal, 1 when the lease was lost or after a second signal, 2 when the input is wrong.
 
     Example: bayplan run --kubeconfig ~/.kube/config --config scheduler.yaml
     """
@@ -132,8 +138,27 @@ def run(
     place = ClusterPlace(source, context)
     with asyncio.Runner(loop_factory=make_loop) as runner:
         code = runner.run(serve(settings, options, place, serving))
+    if has_blocked_plugins():
+        log.warning("a plugin still blocks its thread: ending without it")
+        end_at_once(code)
     if code:
         raise typer.Exit(code)
+
+
+def has_blocked_plugins() -> bool:
+    """Whether a plugin that blocks keeps its thread, and with it the process, from ending."""
+    threads = [one for one in threading.enumerate() if one.name.startswith("plugin")]
+    for thread in threads:
+        thread.join(ENDING_S)
+    return any(thread.is_alive() for thread in threads)
+
+
+def end_at_once(code: int) -> NoReturn:
+    """End the process without waiting for its threads."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 class ClusterPlace(NamedTuple):
@@ -156,8 +181,15 @@ async def serve(
 
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        if told.is_set():
+            log.warning("second signal: ending at once")
+            end_at_once(SECOND_SIGNAL)
+        told.set()
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
+        loop.add_signal_handler(number, on_signal)
     credentials = await load_credentials(place.kubeconfig, place.context)
     connection = Connection(credentials)
     log.info("scheduling the pods of %s, known from %s", connection.server, credentials.source)

@@ -171,9 +171,7 @@ def _routes(
         readyz=[
             *checks,
             named_check("shutdown", lambda: not is_ending(), "process is shutting down"),
-            named_check(
-                "sched-handler-sync", driver.is_ready, "handlers are not fully synchronized"
-            ),
+            HealthCheck("sched-handler-sync", driver.problem),
         ],
         render_metrics=render_metrics,
         list_pods=list_pods,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ..clock import Clock, SystemClock
+from ..cluster.kube.backoff import Backoff
 from ..cluster.kube.cluster import KubeCluster
 from ..cluster.kube.connection import Connection
 from ..cluster.kube.crossing import PatientCrossing
@@ -36,7 +37,9 @@ log = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 300.0
 """How often to look whether the server has begun to serve a kind that it did not."""
-FORBIDDEN = 403
+REFUSED_LIMIT_S = 5.0
+"""The longest step between tries of what the server refuses, as for want of permission."""
+NOT_SYNCED = "handlers are not fully synchronized"
 DRAIN_S = 10.0
 """How long what is under way may take at the end."""
 EVENTS_S = 1.0
@@ -95,7 +98,9 @@ class KubeDriver:
         """What is driven, once it was started; for its own thread only."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting_for: set[str] = set()
-        self._forbidden: list[str] = []
+        self._reflectors: list[Reflector] = []
+        self._problem = ""
+        """Why it is not known yet which kinds the server has."""
         self._synced = asyncio.Event()
         self._leads = False
         self._is_running = False
@@ -106,6 +111,14 @@ class KubeDriver:
     def is_ready(self) -> bool:
         """Whether the cluster is known, so that pods can be scheduled."""
         return self._is_running
+
+    def problem(self) -> str | None:
+        """Why the driver is not ready; None when it is."""
+        if self._is_running:
+            return None
+        waiting = [one for one in self._reflectors if not one.is_synced and one.problem]
+        problems = [f"{one.resource.plural}: {one.problem}" for one in waiting]
+        return "; ".join(filter(None, [NOT_SYNCED, self._problem, *problems]))
 
     def is_leader(self) -> bool:
         """Whether this scheduler is the one that schedules."""
@@ -134,11 +147,12 @@ class KubeDriver:
     async def start(self) -> None:
         """Begin to follow the cluster; returns when all of it is known and the scheduler runs.
 
-        Raises ConfigError or PluginError for a configuration that does not hold, ApiError when the server refuses.
+        Errors of the server are retried; `problem` says which. Raises ConfigError or PluginError for a configuration
+        that does not hold.
         """
         self.core.start(self.cluster.apply, self.cluster.answer)
         scheduler = self.scheduler = await self.core.call(self._build)
-        served = await find_served(self.connection, RESOURCES.values())
+        served = await self._discover()
         self._waiting_for = {resource.kind.name for resource in served}
         for resource in served:
             self._follow(resource)
@@ -220,29 +234,39 @@ class KubeDriver:
         reflector = Reflector(
             resource, self.connection, self.core.inbox.put, lambda: self._kind_synced(name)
         )
+        self._reflectors.append(reflector)
         self._begin(self._reflect(reflector))
 
+    async def _discover(self) -> list[Resource]:
+        """The kinds that are served, as soon as the server says it."""
+        backoff = Backoff()
+        while True:
+            try:
+                served = await find_served(self.connection, RESOURCES.values())
+            except ApiError as error:
+                self._problem = str(error)
+                wait_s = backoff.next_s()
+                log.warning("discovery: %s; next try in %.1f s", error, wait_s)
+                await self.connection.pause(wait_s)
+            else:
+                self._problem = ""
+                return served
+
     async def _reflect(self, reflector: Reflector) -> None:
-        """Run a reflector; missing permissions are reported together with those of others."""
-        try:
-            await reflector.run()
-        except ApiError as error:
-            if error.code != FORBIDDEN:
-                raise
-            name = reflector.resource.kind.name
-            if name in self._waiting_for:
-                self._forbidden.append(str(error))
-                self._kind_synced(name)
-            else:  # a kind that was not served before: go on without it, as before
-                log.warning("%s", error)
+        """Run a reflector; what the server refuses may be allowed later."""
+        backoff = Backoff(limit_s=REFUSED_LIMIT_S)
+        while True:
+            try:
+                await reflector.run()
+            except ApiError as error:
+                wait_s = backoff.next_s()
+                log.error("%s: %s; next try in %.1f s", reflector.resource.plural, error, wait_s)
+                await self.connection.pause(wait_s)
 
     def _kind_synced(self, name: str) -> None:
         self._waiting_for.discard(name)
-        if self._waiting_for:
-            return
-        if self._forbidden:
-            self._fail(ApiError("\n".join(self._forbidden), FORBIDDEN))
-        self._synced.set()
+        if not self._waiting_for:
+            self._synced.set()
 
     async def _look_for(self, missing: list[Resource]) -> None:
         """Follow kinds, too, that the server serves later."""

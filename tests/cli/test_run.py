@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,90 @@ def test_a_lost_lease_ends_it(api: ServerInThread, running: Running) -> None:
     assert "the lease is lost" in err
     assert api.get(LEASE).tree["spec"]["holderIdentity"] == "another"
     assert "Traceback" not in err
+
+
+BLOCKS = """
+import threading
+from bayplan.framework import SUCCESS, FilterPlugin, PreBindPlugin
+
+class BlocksItsThread(PreBindPlugin):
+    name = "BlocksItsThread"
+
+    def pre_bind(self, state, pod, node_name):
+        if pod.name == "blocked":
+            print("blocked", flush=True)
+            threading.Event().wait()
+        return SUCCESS
+
+class BlocksTheScheduler(FilterPlugin):
+    name = "BlocksTheScheduler"
+
+    def filter_node(self, state, pod, node):
+        if pod.name == "stuck":
+            print("blocked", flush=True)
+            threading.Event().wait()
+        return SUCCESS
+"""
+
+
+@pytest.fixture
+def blocking(api: ServerInThread, tmp_path: Path) -> Iterator[Running]:
+    """One with plugins that never return."""
+    plugins = tmp_path / "blocks.py"
+    plugins.write_text(BLOCKS)
+    running = Running(api, tmp_path, f"--plugins={plugins}")
+    running.until_ready()
+    yield running
+    if running.process.poll() is None:
+        running.process.kill()
+        running.process.communicate()
+
+
+def until_blocked(api: ServerInThread, running: Running, name: str) -> None:
+    api.make(PODS, pod_tree(name))
+    assert running.process.stdout is not None
+    assert running.process.stdout.readline() == "blocked\n"
+
+
+def test_a_plugin_that_never_returns_does_not_keep_the_process(
+    api: ServerInThread, blocking: Running
+) -> None:
+    until_blocked(api, blocking, "blocked")
+
+    blocking.process.send_signal(signal.SIGTERM)
+    code, err = blocking.end()
+
+    assert code == 0
+    assert "a plugin still blocks its thread: ending without it" in err
+
+
+def test_a_second_signal_ends_it_at_once(api: ServerInThread, blocking: Running) -> None:
+    until_blocked(api, blocking, "stuck")
+    assert blocking.process.stderr is not None
+
+    blocking.process.send_signal(signal.SIGTERM)
+    while "ending: waiting" not in blocking.process.stderr.readline():
+        pass
+    blocking.process.send_signal(signal.SIGTERM)
+    code, err = blocking.end()
+
+    assert code == 1
+    assert "second signal: ending at once" in err
+
+
+def test_an_api_server_that_comes_later_is_waited_for(tmp_path: Path) -> None:
+    with api_server(runs_pods=False) as gone:
+        address = gone.server.url
+    running = Running(gone, tmp_path)
+    for _ in attempts(running.process):
+        with suppress(urllib.error.URLError):
+            code, text = running.get("/readyz/sched-handler-sync")
+            if "cannot reach" in text:
+                break
+    assert code == 500
+    assert address in text
+    running.process.send_signal(signal.SIGTERM)
+    assert running.end()[0] == 0
 
 
 def test_a_port_that_is_taken(api: ServerInThread, tmp_path: Path, running: Running) -> None:

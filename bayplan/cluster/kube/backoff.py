@@ -1,7 +1,8 @@
 """Backoff: exponential backoff with jitter.
 
-Mirrors k8s.io/apimachinery/pkg/util/wait: a step doubles up to a limit, jitter adds up to the whole
-of it, and a long enough time without failures resets it.
+As in k8s.io/apimachinery/pkg/util/wait, a step doubles up to a limit, jitter adds up to the whole of it, and a long
+enough time without failures resets it. The limit is lower than client-go's 30 s, so that a scheduler is at work again a
+few seconds after an API server is.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from collections.abc import Callable
 
 
 class Backoff:
-    """The delays between retries against the API server; client-go's for reflectors by default."""
+    """The delays between retries against the API server."""
 
     def __init__(
         self,
-        first_s: float = 0.8,
-        limit_s: float = 30.0,
+        first_s: float = 0.4,
+        limit_s: float = 1.6,
         peace_s: float = 120.0,
         *,
         now: Callable[[], float] = time.monotonic,
@@ -30,6 +31,10 @@ class Backoff:
         self._jitter = jitter
         self._step_s = first_s
         self._last = now()
+
+    def reset(self) -> None:
+        """Something worked: the next delay is the first one again."""
+        self._step_s = self._first_s
 
     def next_s(self) -> float:
         """The next delay."""

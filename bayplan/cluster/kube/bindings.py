@@ -21,7 +21,7 @@ from .connection import UnreachableError
 if TYPE_CHECKING:
     from .sender import Sender
 
-FIRST_WAIT_S, MAX_WAIT_S = 0.5, 5.0
+FIRST_WAIT_S, MAX_WAIT_S = 0.4, 1.6
 
 
 class _Spec(msgspec.Struct):

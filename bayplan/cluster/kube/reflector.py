@@ -137,16 +137,22 @@ class Reflector:
         self._events = 0
         self._event_decoder = _event_decoder(resource.kind.wire)
         self.is_synced = False
+        self.problem = ""
+        """Why the last list or watch failed."""
 
     async def run(self) -> None:
         """Follow until cancelled. Raises ApiError only while the first list is refused permanently
         (401, 403, 404)."""
         while True:
+            events = self._events
             try:
                 if not self._version:
                     await self.read_all()
                 await self.watch()
             except ApiError as error:
+                self.problem = str(error)
+                if self._events > events:
+                    self._backoff.reset()
                 if not self.is_synced and error.code in (401, 403, 404):
                     raise
                 if isinstance(error, ExpiredError):

@@ -65,6 +65,7 @@ class Server:
         self._lists, self._watches = lists, watches
         self.list_queries: list[Mapping[str, Any]] = []
         self.watched_from: list[Any] = []
+        self.pauses: list[float] = []
 
     async def request(self, method: str, path: str, *, query: Mapping[str, str | int]) -> bytes:
         self.list_queries.append(dict(query))
@@ -76,7 +77,7 @@ class Server:
         return msgspec.json.encode(answer)
 
     async def pause(self, seconds: float) -> None:
-        assert seconds == 0
+        self.pauses.append(seconds)
 
     @asynccontextmanager
     async def stream(
@@ -263,6 +264,16 @@ def test_watch_that_ends_at_once_is_followed_by_a_delay() -> None:
 
     assert len(waits) == 2
     assert server.watched_from == ["5", "5", "5"]
+
+
+def test_a_watch_that_delivered_something_ends_the_backoff() -> None:
+    server = Server([page(5)], [[], [], [event("ADDED", pod("a", 7)), ApiError("cut")], []])
+    backoff = Backoff(first_s=1, limit_s=8, jitter=lambda: 0)
+    reflector = Reflector(RESOURCES["Pod"], server, lambda batch: None, backoff=backoff)
+    with pytest.raises(Stop):
+        asyncio.run(reflector.run())
+
+    assert server.pauses == [1, 2, 1, 2]
 
 
 @pytest.mark.parametrize("code", [401, 403, 404])
