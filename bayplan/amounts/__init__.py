@@ -7,12 +7,14 @@ these and nothing else. May import `table` and `api`; plugins state their rules 
 
 from .fitting import shortage_at, shortages, verdict_codes
 from .kernel import KERNEL
-from .rules import POD_COUNT, BalanceRule, FitRule, ShareKind, ShareRule
+from .rules import NO_RULES, POD_COUNT, AmountRules, BalanceRule, FitRule, ShareKind, ShareRule
 from .scoring import balance_points, share_points
 
 __all__ = [
     "KERNEL",
+    "NO_RULES",
     "POD_COUNT",
+    "AmountRules",
     "BalanceRule",
     "FitRule",
     "ShareKind",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from ..table import Ints
 
@@ -72,3 +73,13 @@ class BalanceRule:
 
 
 ScoreRule = ShareRule | BalanceRule
+
+
+class AmountRules(NamedTuple):
+    """What a plugin does with the amounts of a node: `fit` in Filter, `score` in Score; None: no rule."""
+
+    fit: FitRule | None = None
+    score: ScoreRule | None = None
+
+
+NO_RULES = AmountRules()

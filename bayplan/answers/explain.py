@@ -121,7 +121,7 @@ def _explain_waiting(view: ClusterView, pod: Pod, account: PodExplanation) -> No
     if pod.is_terminating:
         account.remarks.append("the pod is being deleted and will not be scheduled")
     permits = view.profile_of(pod).committing.permits
-    holding = [plugin.name for plugin in permits if plugin.commits_for(pod.spec)]
+    holding = [plugin.name for plugin in permits if plugin.settled(pod.spec).commits]
     if holding and attempt.node_name:
         account.remarks.append(f"{', '.join(holding)} may hold the pod once it has a node (Permit)")
 

@@ -112,6 +112,8 @@ class Planner:
         every: dict[Plugin, None] = dict.fromkeys(
             (*points.filters, *(plugin for plugin, _ in points.scores))
         )
+        preparing: dict[Plugin, None] = dict.fromkeys((*points.pre_filters, *points.pre_scores))
+        self._preparing = list(preparing)
         self._of_objects = [plugin for plugin in every if plugin.scope is NODE_OBJECT]
         self._of_rows = [plugin for plugin in every if plugin.scope is NODE_ROW]
         self._shapes: dict[Hashable, ClassPlan | None] = {}
@@ -122,15 +124,17 @@ class Planner:
     def make(self, pod: Pod) -> ClassPlan | None:
         """The plan for the class of `pod`; None when a settled PreFilter or PreScore refuses such pods."""
         spec, points = pod.spec, self._points
-        filtered = tuple([_code(ask_hook(p, p.pre_filter_spec, spec)) for p in points.pre_filters])
-        scored = tuple([_code(ask_hook(p, p.pre_score_spec, spec)) for p in points.pre_scores])
-        settled = (filtered, scored)
+        said = [ask_hook(plugin, plugin.settled, spec) for plugin in self._preparing]
+        settled = tuple([(_code(one.pre_filter), _code(one.pre_score)) for one in said])
         object_key = (settled, tuple([self._key_of(plugin, pod) for plugin in self._of_objects]))
         key = (object_key, tuple([self._key_of(plugin, pod) for plugin in self._of_rows]))
         plan = self._plans.get(key)
         if plan is not None:
             return plan
         if settled not in self._shapes:
+            codes = dict(zip(self._preparing, settled, strict=True))
+            filtered = [codes[plugin][0] for plugin in points.pre_filters]
+            scored = [codes[plugin][1] for plugin in points.pre_scores]
             self._shapes[settled] = _shape(points, filtered, scored)
         shape = self._shapes[settled]
         if shape is None:
@@ -199,7 +203,7 @@ def _sort_filters(plan: ClassPlan, points: Points) -> None:
         if plugin.scope is NODE_OBJECT:
             plan.object_filters.append(placed)
         elif plugin.scope is NODE_ROW:
-            may_be_rule = plugin.name not in asked and has_own(plugin, FilterPlugin, "fit_rule")
+            may_be_rule = plugin.name not in asked and has_own(plugin, Plugin, "amount_rules")
             (plan.rule_filters if may_be_rule else plan.row_filters).append(placed)
         else:
             plan.live_filters.append(placed)
@@ -218,7 +222,7 @@ def _sort_scores(plan: ClassPlan, points: Points) -> None:
         elif scorer.scope is NODE_ROW and is_normalized(scorer):
             plan.row_raws.append(entry)
         elif scorer.scope is NODE_ROW:
-            may_be_rule = has_own(scorer, ScorePlugin, "score_rule")
+            may_be_rule = has_own(scorer, Plugin, "amount_rules")
             (plan.rule_scores if may_be_rule else plan.row_scores).append(entry)
         else:
             plan.live_scores.append(entry)
@@ -227,14 +231,17 @@ def _sort_scores(plan: ClassPlan, points: Points) -> None:
 def _with_rules(shape: ClassPlan, pod: Pod) -> ClassPlan:
     """The shape with the rules on amounts for one spec."""
     plan = shape.copy()
+    plugins = (*(p.plugin for p in shape.rule_filters), *(p for p, _ in shape.rule_scores))
+    distinct: dict[Plugin, None] = dict.fromkeys(plugins)
+    rules = {plugin: ask_hook(plugin, plugin.amount_rules, pod) for plugin in distinct}
     for placed in shape.rule_filters:
-        rule = ask_hook(placed.plugin, placed.plugin.fit_rule, pod)
+        rule = rules[placed.plugin].fit
         if rule is not None and rule.is_codable and plan.fit is None:
             plan.fit, plan.fit_place = rule, placed.place
         else:
             plan.row_filters = sorted([*plan.row_filters, placed])
     for plugin, weight in shape.rule_scores:
-        score_rule = ask_hook(plugin, plugin.score_rule, pod)
+        score_rule = rules[plugin].score
         if score_rule is not None:
             plan.rules.append(Weighted(score_rule, weight))
         else:

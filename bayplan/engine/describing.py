@@ -31,9 +31,7 @@ def describe_judging(plugin: type[Plugin]) -> Judging:
     if plugin.scope is NODE_OBJECT:
         return Judging("nodes that changed", _advice(plugin))
     if plugin.scope is NODE_ROW:
-        has_rules = (not is_filter or _has_own(plugin, FilterPlugin, "fit_rule")) and (
-            not is_scorer or _has_own(plugin, ScorePlugin, "score_rule")
-        )
+        has_rules = _has_own(plugin, Plugin, "amount_rules")
         how = (
             "a rule on amounts, in the kernel" if has_rules else "nodes that changed, or their pods"
         )

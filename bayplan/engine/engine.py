@@ -172,7 +172,7 @@ class Engine:
             narrowing = {
                 plugin.name
                 for plugin in self._points.pre_filters
-                if ask_hook(plugin, plugin.pre_filter_spec, pod.spec) is None
+                if ask_hook(plugin, plugin.settled, pod.spec).pre_filter is None
                 and self._narrows_to_pin(plugin, pod)
             }
             spec = pod.pod_class.spec

@@ -44,6 +44,7 @@ from .interface import (
     GROUPS,
     NODE_OBJECT,
     NODE_ROW,
+    NOT_SETTLED,
     BindPlugin,
     FilterPlugin,
     PermitPlugin,
@@ -63,6 +64,7 @@ from .interface import (
     ReservePlugin,
     Scope,
     ScorePlugin,
+    Settled,
     Victims,
 )
 from .plugin_args import typed_args
@@ -91,6 +93,7 @@ __all__ = [
     "MIN_SCORE",
     "NODE_OBJECT",
     "NODE_ROW",
+    "NOT_SETTLED",
     "PODS_TO_ACTIVATE",
     "SKIP",
     "SUCCESS",
@@ -141,6 +144,7 @@ __all__ = [
     "ReservePlugin",
     "Scope",
     "ScorePlugin",
+    "Settled",
     "StateData",
     "Status",
     "Verdict",

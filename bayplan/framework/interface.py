@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cmp_to_key
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from ..amounts.rules import FitRule, ScoreRule
+from ..amounts.rules import NO_RULES, AmountRules
 from ..api.pod import Pod, PodSpec
 from ..table import FIRST_ROW, Ints, NodeInfo, NodeTable, Rows, RowValues
 from .cycle_state import CycleState
@@ -44,6 +44,20 @@ class Scope(Enum):
 
 CLUSTER, GROUPS = Scope.CLUSTER, Scope.GROUPS
 NODE_ROW, NODE_OBJECT = Scope.NODE_ROW, Scope.NODE_OBJECT
+
+
+class Settled(NamedTuple):
+    """What holds for every pod of one spec, in any cluster."""
+
+    pre_filter: Status | None = None
+    """SKIP or SUCCESS when that is what `pre_filter` returns; it is then not called."""
+    pre_score: Status | None = None
+    """The same for `pre_score`."""
+    commits: bool = True
+    """Whether Reserve, Permit or PreBind may have work; if not, they are not called."""
+
+
+NOT_SETTLED = Settled()
 
 
 class Plugin:
@@ -82,12 +96,20 @@ class Plugin:
         """
         return None
 
-    def commits_for(self, spec: PodSpec) -> bool:
-        """Whether Reserve, Permit or PreBind of the plugin may have something to do for pods of this spec.
+    def settled(self, spec: PodSpec) -> Settled:
+        """What the spec alone says about PreFilter, PreScore, and Reserve, Permit and PreBind of the plugin.
 
-        Asked once for all pods of a DaemonSet, whose specs differ in the node that they name.
+        A method that is not called writes nothing to the CycleState. `commits` is asked once for all pods of a
+        DaemonSet, whose specs differ in the node that they name.
         """
-        return True
+        return NOT_SETTLED
+
+    def amount_rules(self, pod: Pod) -> AmountRules:
+        """For NODE_ROW: the rules on amounts that are all that Filter and Score do with such pods.
+
+        None in place of a rule: that method does more.
+        """
+        return NO_RULES
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         """The events that may make a pod this plugin refused schedulable; by default any."""
@@ -138,13 +160,6 @@ class PreFilterPlugin(Plugin):
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
         """SKIP: Filter of this plugin has nothing to say about `pod`."""
 
-    def pre_filter_spec(self, spec: PodSpec) -> Status | None:
-        """SKIP or SUCCESS when `pre_filter` says so for every pod of this spec, whatever the cluster; else None.
-
-        It is then not called. What it would write to the CycleState is missing.
-        """
-        return None
-
 
 class PreFilterExtensions:
     """For a PreFilter plugin whose state changes when a pod is added to or removed from a node in a what-if."""
@@ -177,10 +192,6 @@ class FilterPlugin(Plugin):
         Goes by the class of `other`, and whether it is being deleted. PreFilter has run for `pod`.
         """
         return True
-
-    def fit_rule(self, pod: Pod) -> FitRule | None:
-        """For NODE_ROW: the rule on amounts that is all the filter does with such pods; None: it does more."""
-        return None
 
 
 @dataclass(slots=True)
@@ -241,10 +252,6 @@ class PreScorePlugin(Plugin):
         For GROUPS, `rows` are one of each group, and `state.row_counts` says how many nodes each of them stands for.
         """
 
-    def pre_score_spec(self, spec: PodSpec) -> Status | None:
-        """SKIP or SUCCESS when `pre_score` says so for every pod of this spec, whatever the cluster; else None."""
-        return None
-
 
 class ScorePlugin(Plugin):
     """Ranks the feasible nodes. Implement `score_rows`, `score_node`, or both."""
@@ -257,10 +264,6 @@ class ScorePlugin(Plugin):
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         """Score one node."""
         return int(self.score_rows(state, pod, node.as_table(), FIRST_ROW)[0])
-
-    def score_rule(self, pod: Pod) -> ScoreRule | None:
-        """For NODE_ROW: the rule on amounts that is all the plugin scores such pods by; None: it does more."""
-        return None
 
     normalizes_by_bounds: ClassVar[bool] = False
     """`normalize` makes of a score what the score, the lowest and the highest one say, and nothing else."""
@@ -357,6 +360,7 @@ __all__ = [
     "GROUPS",
     "NODE_OBJECT",
     "NODE_ROW",
+    "NOT_SETTLED",
     "SKIP",
     "BindPlugin",
     "FilterPlugin",
@@ -377,5 +381,6 @@ __all__ = [
     "ReservePlugin",
     "Scope",
     "ScorePlugin",
+    "Settled",
     "Victims",
 ]

@@ -27,6 +27,7 @@ from ..framework import (
     PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
+    Settled,
     Status,
     Verdict,
     failure,
@@ -94,7 +95,10 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         helps = matches_node(pod, after) and (before is None or not matches_node(pod, before))
         return Hint.QUEUE if helps else Hint.SKIP
 
-    def pre_filter_spec(self, spec: PodSpec) -> Status | None:
+    def settled(self, spec: PodSpec) -> Settled:
+        return Settled(self._settled_filter(spec), self._settled_score(spec))
+
+    def _settled_filter(self, spec: PodSpec) -> Status | None:
         required = spec.required_node_selector
         if required is None and spec.node_selector is None and self._added_required is None:
             return SKIP
@@ -131,7 +135,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
                 return failure(f"preferred term {position}: {path}: {problem}")
         return SUCCESS
 
-    def pre_score_spec(self, spec: PodSpec) -> Status | None:
+    def _settled_score(self, spec: PodSpec) -> Status | None:
         affinity = spec.affinity.node_affinity if spec.affinity else None
         preferred = affinity.preferred if affinity else ()
         if not preferred and not self._added_preferred:

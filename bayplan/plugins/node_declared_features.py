@@ -16,6 +16,7 @@ from ..framework import (
     FilterPlugin,
     NodeInfo,
     PreFilterPlugin,
+    Settled,
     Status,
     Verdict,
     unresolvable,
@@ -55,8 +56,8 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
             wait_for(POD, ActionType.Update, after_pod_update),
         )
 
-    def pre_filter_spec(self, spec: PodSpec) -> Status:
-        return SUCCESS if features_of(spec) else SKIP
+    def settled(self, spec: PodSpec) -> Settled:
+        return Settled(pre_filter=SUCCESS if features_of(spec) else SKIP)
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)

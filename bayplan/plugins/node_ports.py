@@ -15,6 +15,7 @@ from ..framework import (
     FilterPlugin,
     NodeInfo,
     PreFilterPlugin,
+    Settled,
     Status,
     Verdict,
     unschedulable,
@@ -50,8 +51,8 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
             wait_for(NODE, ActionType.Add),
         )
 
-    def pre_filter_spec(self, spec: PodSpec) -> Status:
-        return SUCCESS if spec.host_ports else SKIP
+    def settled(self, spec: PodSpec) -> Settled:
+        return Settled(pre_filter=SUCCESS if spec.host_ports else SKIP)
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)

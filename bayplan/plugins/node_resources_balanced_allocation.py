@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..amounts import BalanceRule, balance_points
+from ..amounts import AmountRules, BalanceRule, balance_points
 from ..api.pod import Pod, PodSpec
 from ..api.resources import is_scalar
 from ..framework import (
@@ -21,6 +21,7 @@ from ..framework import (
     Handle,
     PreScorePlugin,
     ScorePlugin,
+    Settled,
     Status,
 )
 from ..table import Ints, NodeTable, Rows
@@ -47,16 +48,19 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         return SUCCESS if self._asks_for_something(pod) else SKIP
 
-    def pre_score_spec(self, spec: PodSpec) -> Status:
+    def settled(self, spec: PodSpec) -> Settled:
         asks = any(spec.requests.get(resource) for resource in self._resources)
-        return SUCCESS if asks else SKIP
+        return Settled(pre_score=SUCCESS if asks else SKIP)
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         if not self._asks_for_something(pod):
             return np.zeros(table.count(rows), dtype=np.int64)
-        return balance_points(table, rows, self.score_rule(pod))
+        return balance_points(table, rows, self._rule(pod))
 
-    def score_rule(self, pod: Pod) -> BalanceRule:
+    def amount_rules(self, pod: Pod) -> AmountRules:
+        return AmountRules(score=self._rule(pod))
+
+    def _rule(self, pod: Pod) -> BalanceRule:
         wanted = pod.balanced_requests
         return BalanceRule(
             tuple(

@@ -11,6 +11,7 @@ from ..api.node import BETA_REGION, BETA_ZONE, REGION, ZONE
 from ..api.pod import Pod, PodSpec
 from ..framework import (
     MAX_SCORE,
+    NOT_SETTLED,
     SKIP,
     SUCCESS,
     CycleState,
@@ -18,6 +19,7 @@ from ..framework import (
     NodeInfo,
     PreScorePlugin,
     ScorePlugin,
+    Settled,
     Status,
     default_selector,
 )
@@ -48,8 +50,8 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         state.write(STATE, self._term_of(pod))
         return SUCCESS
 
-    def pre_score_spec(self, spec: PodSpec) -> Status | None:
-        return SKIP if spec.topology_spread_constraints else None
+    def settled(self, spec: PodSpec) -> Settled:
+        return Settled(pre_score=SKIP) if spec.topology_spread_constraints else NOT_SETTLED
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         """int64 per row: the pods of the same kind on the node."""

@@ -20,6 +20,7 @@ from ..framework import (
     NodeInfo,
     PreScorePlugin,
     ScorePlugin,
+    Settled,
     Status,
     Verdict,
     scale_to_max,
@@ -91,8 +92,8 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         return SUCCESS
 
-    def pre_score_spec(self, spec: PodSpec) -> Status:
-        return SUCCESS
+    def settled(self, spec: PodSpec) -> Settled:
+        return Settled(pre_score=SUCCESS)
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         return self._untolerated(pod, table, rows, SOFT)

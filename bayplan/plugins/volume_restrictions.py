@@ -13,6 +13,7 @@ from ..api.pod import Pod, PodSpec
 from ..api.storage import PersistentVolumeClaim, not_found
 from ..api.volumes import Volume
 from ..framework import (
+    NOT_SETTLED,
     SKIP,
     SUCCESS,
     CycleState,
@@ -20,6 +21,7 @@ from ..framework import (
     NodeInfo,
     PreFilterExtensions,
     PreFilterPlugin,
+    Settled,
     Status,
     Verdict,
     failure,
@@ -81,9 +83,9 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin):
             wait_for(PERSISTENT_VOLUME_CLAIM, ActionType.Add, after_claim_added),
         )
 
-    def pre_filter_spec(self, spec: PodSpec) -> Status | None:
-        volumes = spec.volumes or ()
-        return None if any(v.persistent_volume_claim or _is_disk(v) for v in volumes) else SKIP
+    def settled(self, spec: PodSpec) -> Settled:
+        is_used = any(v.persistent_volume_claim or _is_disk(v) for v in spec.volumes or ())
+        return NOT_SETTLED if is_used else Settled(pre_filter=SKIP)
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         names: set[str] = set()

@@ -15,11 +15,13 @@ from ..api.pod import Pod, PodSpec
 from ..api.selectors import Requirement
 from ..api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, not_found
 from ..framework import (
+    NOT_SETTLED,
     SKIP,
     SUCCESS,
     CycleState,
     FilterPlugin,
     PreFilterPlugin,
+    Settled,
     Status,
     Verdict,
     unresolvable,
@@ -66,9 +68,9 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
             wait_for(PERSISTENT_VOLUME, changes, after_volume_change),
         )
 
-    def pre_filter_spec(self, spec: PodSpec) -> Status | None:
-        claims = any(volume.persistent_volume_claim for volume in spec.volumes or ())
-        return None if claims else SKIP
+    def settled(self, spec: PodSpec) -> Settled:
+        has_claims = any(volume.persistent_volume_claim for volume in spec.volumes or ())
+        return NOT_SETTLED if has_claims else Settled(pre_filter=SKIP)
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         found = self._topologies(pod)

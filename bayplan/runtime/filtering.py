@@ -70,9 +70,8 @@ class Filtering(NodeJudge):
         narrowed_by: set[str] = set()
         refused = SUCCESS
         for plugin in self.pre_filters:
-            answer: Status | PreFilterResult | None = ask_hook(
-                plugin, plugin.pre_filter_spec, pod.spec
-            )
+            settled = ask_hook(plugin, plugin.settled, pod.spec)
+            answer: Status | PreFilterResult | None = settled.pre_filter
             if answer is None:
                 answer = ask_pre_filter(plugin, state, pod, table)
             if isinstance(answer, PreFilterResult):

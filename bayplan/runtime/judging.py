@@ -46,7 +46,7 @@ class NodeJudge:
         self._nominator = nominator
         self.check_all = check_all
         self._looking = [p for p in self.filters if p.scope is not NODE_OBJECT]
-        self._additive = [p for p in self.filters if has_own(p, FilterPlugin, "fit_rule")]
+        self._additive = [p for p in self._looking if has_own(p, Plugin, "amount_rules")]
         self._position = {plugin.name: i for i, plugin in enumerate(self.filters)}
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
@@ -71,7 +71,7 @@ class NodeJudge:
         adding = looking[0]
         if len(looking) > 1 or adding not in self._additive:
             return None  # one rule is enough to decide by; two might count the same thing
-        return ask_hook(adding, adding.fit_rule, pod)
+        return ask_hook(adding, adding.amount_rules, pod).fit
 
     def beside_room(
         self, state: CycleState, pod: Pod
@@ -85,7 +85,7 @@ class NodeJudge:
             return None
         if not all(has_own(plugin, FilterPlugin, "looks_at") for plugin in others):
             return None
-        rule = ask_hook(adding[0], adding[0].fit_rule, pod)
+        rule = ask_hook(adding[0], adding[0].amount_rules, pod).fit
         return None if rule is None else (rule, others)
 
     def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:

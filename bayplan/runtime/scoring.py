@@ -41,7 +41,7 @@ class Scoring:
         """Run PreScore in order; Skip leaves the plugin's Score out."""
         state.row_counts = None
         for plugin in self.pre_scores:
-            status = ask_hook(plugin, plugin.pre_score_spec, pod.spec)
+            status = ask_hook(plugin, plugin.settled, pod.spec).pre_score
             if status is None:
                 status = ask_pre_score(plugin, state, pod, table, rows)
             if status.code is Code.Skip:

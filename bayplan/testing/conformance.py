@@ -76,7 +76,7 @@ def check_conformance(
         check_rows_agree(plugin, pod, table)
         check_scope(plugin, pod, table)
         check_score_range(plugin, pod, table)
-        check_spec_answers(plugin, pod, table)
+        check_settled(plugin, pod, table)
         check_row_groups(plugin, pod, table)
         check_bounds(plugin, pod, table)
         check_rules(plugin, pod, table)
@@ -264,44 +264,45 @@ def check_bounds(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
 
 
 def check_rules(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
-    """What `fit_rule` and `score_rule` say about a node is what Filter and Score say."""
+    """What the rules of `amount_rules` say about a node is what Filter and Score say."""
     _give_handle(plugin, table)
     rows = table.live_rows
+    fit, score = plugin.amount_rules(pod)
     by_rule: dict[str, list[Answer]] = {}
-    fit = plugin.fit_rule(pod) if isinstance(plugin, FilterPlugin) else None
-    if fit is not None:
+    if fit is not None and isinstance(plugin, FilterPlugin):
         verdict = fit_verdict(fit, shortages(table, rows, fit))
-        by_rule["fit_rule"] = [_text(verdict.status(place)) for place in range(len(verdict))]
-    if isinstance(plugin, ScorePlugin) and plugin.scope is NODE_ROW:
-        score = plugin.score_rule(pod)
+        by_rule["fit"] = [_text(verdict.status(place)) for place in range(len(verdict))]
+    if score is not None and isinstance(plugin, ScorePlugin):
         if isinstance(score, ShareRule):
-            by_rule["score_rule"] = list(share_points(table, rows, score).tolist())
-        elif score is not None:
-            by_rule["score_rule"] = list(balance_points(table, rows, score).tolist())
+            by_rule["score"] = list(share_points(table, rows, score).tolist())
+        else:
+            by_rule["score"] = list(balance_points(table, rows, score).tolist())
     for rule, of_rule in by_rule.items():
-        point = FILTER if rule == "fit_rule" else SCORE
+        point = FILTER if rule == "fit" else SCORE
         answers = _answers(point, plugin, pod, table)
         if answers is None:
             continue
         for (name, answer), expected in zip(answers.items(), of_rule, strict=True):
             if answer != expected:
                 where = f"node {name} for pod {pod.key}"
-                _fail(plugin, where, (rule, expected), (point.rows_method, answer))
+                said = (f"amount_rules().{rule}", expected)
+                _fail(plugin, where, said, (point.rows_method, answer))
 
 
-def check_spec_answers(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
-    """Results for all pods of a spec (`pre_filter_spec`, `pre_score_spec`) hold for `pod`."""
+def check_settled(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
+    """What `settled` says about all pods of a spec holds for `pod`."""
     _give_handle(plugin, table)
+    settled = plugin.settled(pod.spec)
     said: list[tuple[str, Status | None, Any]] = []
     if isinstance(plugin, PreFilterPlugin):
         asked: Any = plugin.pre_filter(CycleState(), pod, table)
-        said.append(("pre_filter", plugin.pre_filter_spec(pod.spec), asked))
+        said.append(("pre_filter", settled.pre_filter, asked))
     if isinstance(plugin, PreScorePlugin):
         asked = plugin.pre_score(CycleState(), pod, table, table.live_rows)
-        said.append(("pre_score", plugin.pre_score_spec(pod.spec), asked))
+        said.append(("pre_score", settled.pre_score, asked))
     for method, of_spec, of_pod in said:
         if of_spec is not None and of_spec != of_pod:
-            _fail(plugin, f"pod {pod.key}", (f"{method}_spec", of_spec), (method, of_pod))
+            _fail(plugin, f"pod {pod.key}", (f"settled().{method}", of_spec), (method, of_pod))
 
 
 def check_score_range(plugin: Plugin, pod: Pod, table: NodeTable) -> None:

@@ -11,10 +11,12 @@ from bayplan.framework import (
     GROUPS,
     NODE_OBJECT,
     NODE_ROW,
+    SKIP,
     SUCCESS,
     CycleState,
     FilterPlugin,
     NodeInfo,
+    PreFilterPlugin,
     ScorePlugin,
     Status,
     unschedulable,
@@ -621,15 +623,15 @@ def test_nothing_half_judged_is_kept_of_a_plugin_that_fails(
 
 
 @pytest.mark.parametrize(
-    "hook", ["spec_key", "cluster_key", "row_groups", "fit_rule", "score_rule", "normalize"]
+    "hook", ["spec_key", "cluster_key", "row_groups", "amount_rules", "settled", "normalize"]
 )
 def test_a_declaration_that_fails_names_its_plugin(hook: str) -> None:
     def fail(*args: Any) -> Any:
         raise RuntimeError("broken")
 
     scope = {"row_groups": GROUPS, "normalize": NODE_OBJECT}.get(hook, NODE_ROW)
-    own: dict[str, Any] = {hook: fail, "scope": scope}
-    broken = type("Broken", (Faulty,), own)
+    own: dict[str, Any] = {hook: fail, "scope": scope, "pre_filter": lambda *args: SKIP}
+    broken = type("Broken", (Faulty, PreFilterPlugin), own)
     world = World("default", nodes=0, plugins=(broken,))
     for number in range(4):
         world.set_node(number, {})

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.amounts import FitRule
+from bayplan.amounts import NO_RULES, AmountRules, FitRule
 from bayplan.api.pod import Pod, PodSpec
 from bayplan.framework import (
     MAX_SCORE,
@@ -210,8 +210,8 @@ class Slots(FilterPlugin):
     def spec_key(self, spec: PodSpec) -> Hashable:
         return spec.priority or 0
 
-    def fit_rule(self, pod: Pod) -> FitRule | None:
-        return None if pod.priority else self.RULE
+    def amount_rules(self, pod: Pod) -> AmountRules:
+        return NO_RULES if pod.priority else AmountRules(self.RULE)
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         if pod.priority:

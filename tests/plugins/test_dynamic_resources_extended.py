@@ -182,8 +182,8 @@ def test_only_a_pod_that_may_be_given_devices_is_judged_and_committed_for() -> N
 
     assert made.plugin.row_groups(pod, made.table) is None
     assert made.plugin.row_groups(make_pod(cpu="1"), made.table) == ()
-    assert made.plugin.commits_for(pod.spec)
-    assert not made.plugin.commits_for(make_pod().spec)
+    assert made.plugin.settled(pod.spec).commits
+    assert not made.plugin.settled(make_pod().spec).commits
 
 
 def test_pre_filter_skips_a_pod_once_no_class_stands_for_what_it_asks_for() -> None:

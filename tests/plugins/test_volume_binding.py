@@ -119,7 +119,7 @@ def test_a_pod_without_claims_is_skipped_and_never_in_the_way() -> None:
     plugin, pod, state = make_plugin(), make_pod(), CycleState()
 
     assert plugin.pre_filter(state, pod, TABLE) == SKIP
-    assert plugin.pre_filter_spec(pod.spec) == SKIP
+    assert plugin.settled(pod.spec).pre_filter == SKIP
     assert plugin.filter_rows(state, pod, TABLE, ALL).feasible.tolist() == ABC
     assert plugin.reserve(state, pod, "a") == SUCCESS
     assert plugin.pre_bind_pre_flight(state, pod, "a") == SKIP

@@ -45,7 +45,7 @@ def test_without_the_gate_nothing_is_scored() -> None:
     state = CycleState()
 
     assert plugin.pre_score(state, using("c"), TABLE, ALL) == SKIP
-    assert plugin.pre_score_spec(using("c").spec) == SKIP
+    assert plugin.settled(using("c").spec).pre_score == SKIP
     assert plugin.score_rows(state, using("c"), TABLE, ALL).tolist() == [0, 0, 0]
 
 

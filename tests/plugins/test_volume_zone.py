@@ -125,7 +125,7 @@ def test_pods_that_no_zone_binds_are_skipped(volumes: list[Any], objects: list[A
     pod = make_pod("p", spec={"volumes": volumes})
     assert plugin.pre_filter(CycleState(), pod, table) == SKIP
     if not any("persistentVolumeClaim" in volume for volume in volumes):
-        assert plugin.pre_filter_spec(pod.spec) == SKIP
+        assert plugin.settled(pod.spec).pre_filter == SKIP
 
 
 def test_without_its_pre_filter_the_filter_looks_for_itself() -> None:

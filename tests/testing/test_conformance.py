@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from bayplan.amounts import FitRule, ShareKind, ShareRule
+from bayplan.amounts import AmountRules, FitRule, ShareKind, ShareRule
 from bayplan.api.pod import Pod, PodSpec
 from bayplan.errors import PluginError
 from bayplan.framework import (
@@ -25,6 +25,7 @@ from bayplan.framework import (
     PreScorePlugin,
     Scope,
     ScorePlugin,
+    Settled,
     Status,
     Verdict,
     failure,
@@ -41,7 +42,7 @@ from bayplan.testing.conformance import (
     check_rules,
     check_scope,
     check_score_range,
-    check_spec_answers,
+    check_settled,
     check_spec_key,
 )
 
@@ -310,11 +311,9 @@ class Roomy(FilterPlugin, ScorePlugin):
     asked: ClassVar[int] = 1000
     kind: ClassVar[ShareKind] = ShareKind.LEAST
 
-    def fit_rule(self, pod: Pod) -> FitRule:
-        return FitRule({"cpu": self.asked}, {"cpu": "full"})
-
-    def score_rule(self, pod: Pod) -> ShareRule:
-        return ShareRule(self.kind, (("cpu", 500, 1),))
+    def amount_rules(self, pod: Pod) -> AmountRules:
+        fit = FitRule({"cpu": self.asked}, {"cpu": "full"})
+        return AmountRules(fit, ShareRule(self.kind, (("cpu", 500, 1),)))
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
@@ -537,10 +536,10 @@ def test_a_normalize_that_counts_is_not_by_bounds() -> None:
     [
         pytest.param(
             AsksForMore,
-            "node b for pod default/p: fit_rule says 'Unschedulable: full', filter_rows says 'Success'",
-            id="fit_rule",
+            r"node b for pod default/p: amount_rules\(\).fit says 'Unschedulable: full', filter_rows says",
+            id="the rule of Filter",
         ),
-        pytest.param(PrefersFull, "score_rule says 12, score_rows says 87", id="score_rule"),
+        pytest.param(PrefersFull, "score says 12, score_rows says 87", id="the rule of Score"),
     ],
 )
 def test_a_rule_that_disagrees(plugin: type[Plugin], message: str) -> None:
@@ -598,8 +597,8 @@ class SaysSkipForAll(PreFilterPlugin, FilterPlugin):
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         return SUCCESS
 
-    def pre_filter_spec(self, spec: PodSpec) -> Status:
-        return SKIP
+    def settled(self, spec: PodSpec) -> Settled:
+        return Settled(pre_filter=SKIP)
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         return SUCCESS
@@ -609,10 +608,10 @@ class SaysSkipForAll(PreFilterPlugin, FilterPlugin):
     ("plugin", "message"),
     [
         pytest.param(
-            SaysSkipForAll, "pre_filter_spec says <Skip>", id="another answer for the spec"
+            SaysSkipForAll, r"settled\(\).pre_filter says <Skip>", id="another answer for the spec"
         ),
     ],
 )
 def test_results_for_all_pods_of_a_spec(plugin: type[Plugin], message: str) -> None:
     with pytest.raises(AssertionError, match=message):
-        check_spec_answers(plugin(), make_pod("p"), make_table(make_node("a")))
+        check_settled(plugin(), make_pod("p"), make_table(make_node("a")))

@@ -20,6 +20,7 @@ from ...config.plugin_args import DynamicResourcesArgs
 from ...errors import BayplanError
 from ...framework import (
     GROUPS,
+    NOT_SETTLED,
     SKIP,
     SUCCESS,
     CycleState,
@@ -33,6 +34,7 @@ from ...framework import (
     PreFilterPlugin,
     ReservePlugin,
     ScorePlugin,
+    Settled,
     Status,
     Verdict,
     failure,
@@ -140,9 +142,8 @@ class DynamicResources(
         has_devices = spec.resource_claims or devices.classes.backed(spec.device_resources)
         return None if has_devices else ()
 
-    def commits_for(self, spec: PodSpec) -> bool:
-        """Whether pods of this spec may be given devices."""
-        return self.pre_filter_spec(spec) is None
+    def settled(self, spec: PodSpec) -> Settled:
+        return NOT_SETTLED if _may_use_devices(spec) else Settled(pre_filter=SKIP, commits=False)
 
     # PreEnqueue
 
@@ -159,11 +160,8 @@ class DynamicResources(
 
     # PreFilter
 
-    def pre_filter_spec(self, spec: PodSpec) -> Status | None:
-        return None if spec.resource_claims or spec.device_resources else SKIP
-
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        if self.pre_filter_spec(pod.spec) is SKIP:
+        if not _may_use_devices(pod.spec):
             return SKIP
         devices = self._keep()
         devices.follow()
@@ -399,3 +397,8 @@ async def _or_failure(answer: Awaitable[Status]) -> Status:
         return await answer
     except BayplanError as error:
         return failure(error)
+
+
+def _may_use_devices(spec: PodSpec) -> bool:
+    """Whether pods of the spec may be given devices."""
+    return bool(spec.resource_claims or spec.device_resources)

@@ -11,11 +11,13 @@ from ...api.pod import Pod, PodSpec
 from ...api.pod_groups import pod_group_of
 from ...api.workloads import PodGroup
 from ...framework import (
+    NOT_SETTLED,
     SUCCESS,
     CycleState,
     EventWithHint,
     PermitPlugin,
     PreEnqueuePlugin,
+    Settled,
     Status,
     failure,
     unresolvable,
@@ -36,8 +38,8 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     def events_to_register(self) -> Sequence[EventWithHint]:
         return events()
 
-    def commits_for(self, spec: PodSpec) -> bool:
-        return spec.scheduling_group is not None
+    def settled(self, spec: PodSpec) -> Settled:
+        return NOT_SETTLED if spec.scheduling_group is not None else Settled(commits=False)
 
     def pre_enqueue(self, pod: Pod) -> Status:
         name = pod_group_of(pod)

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from ...amounts import (
     POD_COUNT,
+    AmountRules,
     FitRule,
     ShareRule,
     share_points,
@@ -31,6 +32,7 @@ from ...framework import (
     PreFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
+    Settled,
     Status,
     Verdict,
 )
@@ -125,21 +127,21 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         return SUCCESS
 
-    def pre_filter_spec(self, spec: PodSpec) -> Status:
-        return SUCCESS
+    def settled(self, spec: PodSpec) -> Settled:
+        return Settled(pre_filter=SUCCESS, pre_score=SUCCESS)
 
-    def pre_score_spec(self, spec: PodSpec) -> Status:
-        return SUCCESS
+    def amount_rules(self, pod: Pod) -> AmountRules:
+        return AmountRules(self._fit_rule(pod), None if self._given(pod) else self._score_rule(pod))
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
-        rule = self.fit_rule(pod)
+        rule = self._fit_rule(pod)
         return fit_verdict(rule, shortages(table, rows, rule))
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        rule = self.fit_rule(pod)
+        rule = self._fit_rule(pod)
         return fit_status(rule, shortage_at(node.table, node.row, rule))
 
-    def fit_rule(self, pod: Pod) -> FitRule:
+    def _fit_rule(self, pod: Pod) -> FitRule:
         amounts, reasons = {POD_COUNT: 1}, {POD_COUNT: TOO_MANY_PODS}
         for resource, wanted in pod.requests.items():
             if not self._is_ignored(resource):
@@ -152,14 +154,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return SUCCESS
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
-        rule, given = self.score_rule(pod), self._given(pod)
+        rule, given = self._score_rule(pod), self._given(pod)
         if not given:
             return share_points(table, rows, rule)
         totals = DeviceTotals(self._devices())
         devices = {name: totals.of_rows(found, table, rows) for name, found in given.items()}
         return share_points(table, rows, rule, devices)
 
-    def score_rule(self, pod: Pod) -> ShareRule:
+    def _score_rule(self, pod: Pod) -> ShareRule:
         return self._strategy.rule(pod.scoring_requests)
 
     def _given(self, pod: Pod) -> dict[str, DeviceClass]:

@@ -21,6 +21,7 @@ from ...framework import (
     Follower,
     Handle,
     PreFilterPlugin,
+    Settled,
     Status,
     Verdict,
     failure,
@@ -54,14 +55,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     def events_to_register(self) -> Sequence[EventWithHint]:
         return events()
 
-    def pre_filter_spec(self, spec: PodSpec) -> Status:
-        for volume in spec.volumes or ():
-            if volume.persistent_volume_claim or volume.ephemeral or is_inline_migrated(volume):
-                return SUCCESS
-        return SKIP
+    def settled(self, spec: PodSpec) -> Settled:
+        return Settled(pre_filter=SUCCESS if _has_volumes(spec) else SKIP)
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        return self.pre_filter_spec(pod.spec)
+        return SUCCESS if _has_volumes(pod.spec) else SKIP
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
@@ -123,6 +121,14 @@ class _Kept:
         self.nodes = CSINodes(handle.table, handle.lister)
         self.identifier = CSIIdentifier(handle.lister)
         self.attached = AttachedVolumes(handle.table, handle.lister, self.identifier)
+
+
+def _has_volumes(spec: PodSpec) -> bool:
+    """Whether pods of the spec use volumes that may have a CSI driver."""
+    return any(
+        volume.persistent_volume_claim or volume.ephemeral or is_inline_migrated(volume)
+        for volume in spec.volumes or ()
+    )
 
 
 def new_volumes(names: Iterable[str], attached: AttachedVolumes | WhatIf, table: NodeTable) -> Ints:

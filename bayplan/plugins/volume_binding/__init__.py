@@ -29,6 +29,7 @@ from ...framework import (
     PreScorePlugin,
     ReservePlugin,
     ScorePlugin,
+    Settled,
     Status,
     Verdict,
     failure,
@@ -85,13 +86,15 @@ class VolumeBinding(
     def events_to_register(self) -> Sequence[EventWithHint]:
         return events()
 
-    def commits_for(self, spec: PodSpec) -> bool:
-        return any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes or ())
+    def settled(self, spec: PodSpec) -> Settled:
+        has_volumes = any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes or ())
+        return Settled(
+            pre_filter=None if has_volumes else SKIP,
+            pre_score=SKIP if self._scorer is None else None,
+            commits=has_volumes,
+        )
 
     # Filter
-
-    def pre_filter_spec(self, spec: PodSpec) -> Status | None:
-        return None if self.commits_for(spec) else SKIP
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         if not has_claims(pod):
@@ -129,9 +132,6 @@ class VolumeBinding(
         return verdict
 
     # Score
-
-    def pre_score_spec(self, spec: PodSpec) -> Status | None:
-        return SKIP if self._scorer is None else None
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         return SKIP if self._scorer is None else SUCCESS
