@@ -34,13 +34,11 @@ class Diagnosis:
 
     A row's status is that of the first plugin that refused it, or, with `every_reason`, what all of them said.
     `outside` are rows that PreFilter narrowed away or that were not reached: they have the status `absent`. `alone`
-    holds rows judged one by one. `kept` takes the place of `judgements` when what the rows say is known already; it
-    holds until the next attempt.
+    holds rows judged one by one.
     """
 
     table: NodeTable
     judgements: list[Judgement] = field(default_factory=list)
-    kept: RowStatuses | None = None
     alone: dict[int, Status] = field(default_factory=dict)
     inside: Ints | None = None
     """The rows that PreFilter left, when it narrowed them: `outside` is computed from them on demand."""
@@ -55,11 +53,20 @@ class Diagnosis:
     node_count: int = 0
     every_reason: bool = False
     """Every filter was asked about every node (alwaysCheckAllPredicates of a Policy)."""
+    _by_row: RowStatuses | None = field(default=None, init=False, repr=False)
+    """In place of `judgements`: the status of each row, valid until the next attempt."""
+
+    @classmethod
+    def of_rows(cls, table: NodeTable, statuses: RowStatuses | None) -> Diagnosis:
+        """A diagnosis by the status of each row."""
+        diagnosis = cls(table, node_count=table.node_count)
+        diagnosis._by_row = statuses
+        return diagnosis
 
     @property
     def is_judged(self) -> bool:
         """Whether it says who refused which node."""
-        return self.kept is not None or bool(self.judgements)
+        return self._by_row is not None or bool(self.judgements)
 
     def refuse_all(self, status: Status) -> None:
         """PreFilter refused the pod: no node was looked at."""
@@ -77,13 +84,13 @@ class Diagnosis:
 
     def note_rejectors(self) -> None:
         """Collect the rejecting plugins from what was judged."""
-        if self.kept is not None:
+        if self._by_row is not None:
             if not self.alone:
-                unschedulable, pending = self.kept.rejectors
+                unschedulable, pending = self._by_row.rejectors
                 self.unschedulable_plugins |= unschedulable
                 self.pending_plugins |= pending
                 return
-            for status in self._kept_statuses(self.kept):
+            for status in self._statuses_by_row(self._by_row):
                 self.add_plugin_status(status)
         for judgement, refused in self._refusals():
             if refused.any():
@@ -111,8 +118,8 @@ class Diagnosis:
             return self.alone[row]
         if self.refused_all or self.is_outside(row):
             return self.absent
-        if self.kept is not None:
-            return self.kept.at(row)
+        if self._by_row is not None:
+            return self._by_row.at(row)
         merged = SUCCESS
         for judgement in self.judgements:
             position = _position(judgement.rows, row)
@@ -144,8 +151,8 @@ class Diagnosis:
 
     def _statuses_said(self) -> tuple[list[Status], NDArray[np.int32]]:
         """What was said of the rows that were judged together: the statuses, and a position among them per row."""
-        if self.kept is not None:
-            return list(self.kept.statuses), self.kept.said.copy()
+        if self._by_row is not None:
+            return list(self._by_row.statuses), self._by_row.said.copy()
         judged = RowStatuses()
         judged.clear(len(self.table))
         if self.every_reason:
@@ -164,8 +171,8 @@ class Diagnosis:
         table = self.table
         if self.refused_all:
             return np.full(len(table), self.absent.code, dtype=np.int8)
-        if self.kept is not None:
-            codes = self.kept.codes()
+        if self._by_row is not None:
+            codes = self._by_row.codes()
         else:
             codes = np.zeros(len(table), dtype=np.int8)
         for judgement in self.judgements:
@@ -182,10 +189,10 @@ class Diagnosis:
     def histogram(self) -> Counter[str]:
         """On how many nodes each reason was given."""
         counts: Counter[str] = Counter()
-        if self.kept is not None:
-            counts.update(self.kept.histogram())
+        if self._by_row is not None:
+            counts.update(self._by_row.histogram())
             for row in self.alone:
-                counts.subtract(self.kept.at(row).reasons)
+                counts.subtract(self._by_row.at(row).reasons)
         for judgement, refused in self._refusals():
             counts.update(judgement.verdict.histogram(refused))
         for status in self.alone.values():
@@ -207,22 +214,22 @@ class Diagnosis:
 
     def has(self, code: Code) -> bool:
         """Whether the status of some node has this code."""
-        if self.kept is not None and not self.alone and self.outside is None:
-            return self.kept.has(code)
+        if self._by_row is not None and not self.alone and self.outside is None:
+            return self._by_row.has(code)
         return bool(((self.codes() == code) & self.table.live).any())
 
     def fit_error(self) -> str:
         """The message without the part of PostFilter."""
         if self.pre_filter_message:
             return f"0/{self.node_count} nodes are available: {self.pre_filter_message}."
-        if self.kept is not None and not self.alone and self.outside is None:
-            return self.kept.fit_error(self.node_count)
+        if self._by_row is not None and not self.alone and self.outside is None:
+            return self._by_row.fit_error(self.node_count)
         return no_node_available(self.node_count, self.histogram())
 
-    def _kept_statuses(self, kept: RowStatuses) -> list[Status]:
+    def _statuses_by_row(self, by_row: RowStatuses) -> list[Status]:
         """The refusals that stand on some row, rows judged alone left out."""
-        hidden = Counter(kept.said.item(row) for row in self.alone)
-        counted = zip(kept.statuses, kept.counts, strict=True)
+        hidden = Counter(by_row.said.item(row) for row in self.alone)
+        counted = zip(by_row.statuses, by_row.counts, strict=True)
         return [status for n, (status, count) in enumerate(counted) if count > hidden[n]]
 
     def _refusals(self) -> list[tuple[Judgement, Bools]]:

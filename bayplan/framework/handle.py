@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -20,8 +20,7 @@ from .cycle_state import CycleState
 from .status import Status
 
 if TYPE_CHECKING:
-    from ..amounts import FitRule
-    from .interface import FilterPlugin, Victims
+    from .interface import Victims
 
 
 Object = TypeVar("Object", bound=KubeObject)
@@ -118,17 +117,6 @@ class Nominator(Protocol):
 
 class FilterRunner(Protocol):
     """The profile's filters, for plugins that ask what would happen if."""
-
-    def demands(self, state: CycleState, pod: Pod) -> FitRule | None:
-        """What `pod` needs free on a node, when no filter uses the pods of a node in another way."""
-
-    def beside_room(
-        self, state: CycleState, pod: Pod
-    ) -> tuple[FitRule, Sequence[FilterPlugin]] | None:
-        """What `pod` needs free on a node, and the filters that use pods in another way, if they declare which."""
-
-    def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:
-        """Judge one node, where `room` is what the filter says that adds up."""
 
     def filter_with_nominated(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         """Judge one node, with and without the pods nominated to it."""

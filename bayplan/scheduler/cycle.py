@@ -203,7 +203,7 @@ class Scheduler(EventHandlers):
             now = perf_counter()
             state.times[PRE_FILTERED] = state.times[FILTERED] = now
             profile.filter_evaluations.count(state.skip_filter)
-            diagnosis = Diagnosis(table, node_count=table.node_count, kept=decision.refusals)
+            diagnosis = Diagnosis.of_rows(table, decision.refusals)
             self._make_room(profile, state, attempt, diagnosis)
             return
         if attempt.pod.spec.pin:

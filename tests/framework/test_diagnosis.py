@@ -200,13 +200,14 @@ def test_groups_by_status_are_what_each_row_says(
     table = nodes(ROWS)
     TableWriter(table).remove_node("n02")
     judgements = [judged(f"P{i}", *statuses) for i, statuses in enumerate(said)]
-    diagnosis = diagnosed(table, *([] if is_kept else judgements))
-    diagnosis.alone, diagnosis.every_reason = alone, every_reason
+    diagnosis = diagnosed(table, *judgements)
     if is_kept:
-        diagnosis.kept = RowStatuses()
-        diagnosis.kept.clear(ROWS)
+        by_row = RowStatuses()
+        by_row.clear(ROWS)
         for row, status in enumerate(said[0] if said else ()):
-            diagnosis.kept.put(row, status)
+            by_row.put(row, status)
+        diagnosis = Diagnosis.of_rows(table, by_row)
+    diagnosis.alone, diagnosis.every_reason = alone, every_reason
     if inside is not None:
         diagnosis.inside = np.array(sorted(inside), dtype=np.int64)
 

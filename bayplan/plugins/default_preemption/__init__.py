@@ -37,6 +37,7 @@ from ...framework import (
 )
 from ...framework.events import POD, ActionType, EventWithHint, Hint, by_spec, wait_for
 from ...framework.reserved import Reservations
+from ...framework.room import room_filters
 from ...table import Bools, Ints
 from .beside_room import BesideRoom
 from .budgets import BudgetFollower, Budgets
@@ -152,8 +153,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         together, too; otherwise one by one, and no more of them than the arguments ask for. Extenders want to see the
         victims on every candidate, so for them it is one by one.
         """
-        table, filters = self.handle.table, self.handle.filters
-        assert filters is not None, "the profile sets handle.filters before the first pod"
+        table, filters = self.handle.table, room_filters(self.handle)
         has_victims = is_open & (table.priorities.below(pod.priority) > 0)
         promising, rows = np.flatnonzero(has_victims), int(np.count_nonzero(is_open))
         account = Preemption()
@@ -183,9 +183,13 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         return account, chosen
 
     def _beside_room(self, state: CycleState, pod: Pod, budgets: Budgets) -> BesideRoom | None:
-        table, nominator, filters = self.handle.table, self.handle.nominator, self.handle.filters
-        beside = filters.beside_room(state, pod) if filters is not None else None
-        if filters is None or beside is None:
+        table, nominator, filters = (
+            self.handle.table,
+            self.handle.nominator,
+            room_filters(self.handle),
+        )
+        beside = filters.beside_room(state, pod)
+        if beside is None:
             return None
         demands, others = beside
         reserved = self._reservations.at_least(pod.priority, table, nominator)

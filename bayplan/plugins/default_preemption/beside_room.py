@@ -15,12 +15,12 @@ from ...framework import (
     Code,
     CycleState,
     FilterPlugin,
-    FilterRunner,
     Status,
     Victims,
     failure,
 )
 from ...framework.reserved import Reserved
+from ...framework.room import RoomFilters
 from ...table import NodeTable
 from .by_room import Room, select_by_room
 
@@ -31,7 +31,7 @@ class BesideRoom:
 
     def __init__(
         self,
-        filters: FilterRunner,
+        filters: RoomFilters,
         state: CycleState,
         pod: Pod,
         table: NodeTable,

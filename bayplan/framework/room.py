@@ -1,0 +1,38 @@
+"""Room: the profile's filters, where what they use of the pods on a node is a sum. For DefaultPreemption.
+
+Not part of the contract with plugin authors: it changes with the way in which preemption searches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+from ..amounts import FitRule
+from ..api.pod import Pod
+from ..table import NodeInfo
+from .cycle_state import CycleState
+from .handle import FilterRunner, Handle
+from .interface import FilterPlugin
+from .status import Status
+
+
+class RoomFilters(FilterRunner, Protocol):
+    """The profile's filters; those that a rule on amounts states are evaluated by sums."""
+
+    def demands(self, state: CycleState, pod: Pod) -> FitRule | None:
+        """What `pod` needs free on a node, when no filter uses the pods of a node in another way."""
+
+    def beside_room(
+        self, state: CycleState, pod: Pod
+    ) -> tuple[FitRule, Sequence[FilterPlugin]] | None:
+        """What `pod` needs free on a node, and the filters that use pods in another way, if they declare which."""
+
+    def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:
+        """Judge one node, where `room` is what the filter says that adds up."""
+
+
+def room_filters(handle: Handle) -> RoomFilters:
+    """The filters of the profile of `handle`."""
+    assert handle.filters is not None, "the profile sets handle.filters before the first pod"
+    return cast(RoomFilters, handle.filters)
