@@ -5,7 +5,7 @@ Stale: the rows in the table's log of row changes; all rows when the epoch of it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,7 @@ class ClassView:
         "includes_raws",
         "part",
         "plan",
+        "raw_points",
         "raws",
         "values",
     )
@@ -87,6 +88,8 @@ class ClassView:
         """Whether the values include the scores of `plan.object_raws`, normalised over the feasible rows."""
         self.included: Ints = self.values
         """int64 per group of `part.raw_ids`: what is included."""
+        self.raw_points: tuple[Hashable, Ints] | None = None
+        """int64 per group of `part.raw_ids`: its points, and the epoch and sizes of groups that they are for."""
         self._rows_seen = -1
         self._epoch = -1
         self._statuses: tuple[int, RowStatuses] | None = None

@@ -24,6 +24,7 @@ from ..framework import (
     GROUPS,
     Code,
     CycleState,
+    FilterPlugin,
     Plugin,
     PreFilterPlugin,
     PreFilterResult,
@@ -31,7 +32,7 @@ from ..framework import (
 from ..framework.reserved import Reservations
 from ..framework.row_statuses import RowStatuses
 from ..runtime import ProfileRuntime
-from ..runtime.asking import ask_hook, ask_pre_filter, has_own
+from ..runtime.asking import ask_filter, ask_hook, ask_pre_filter, has_own
 from ..table import Ints, NodeTable
 from .budget import Budget
 from .class_plan import ClassPlan, Planner, Points, whole_key
@@ -136,20 +137,19 @@ class Engine:
     def _decide_pinned(self, state: CycleState, pod: Pod) -> Decision | None:
         """The decision for a pod that names its node, as those of a DaemonSet do: one value of a view is read.
 
-        The view is that of pods which are equal but for the name. None: the pod does not fit there, or plugins have to
-        be called for it.
+        The view is that of pods which are equal but for the name; filters that may read the name are called about
+        that node. None: the pod does not fit there, or PreFilter has to run for it.
         """
         row = self._table.row_of.get(pod.spec.pin)
-        if row is None or not self._is_by_spec:
+        if row is None:
             return None
         spec = pod.pod_class.spec
-        plan = self._plans.get(spec) or self._plan_of(spec, pod.replace(spec=spec))
+        key: Hashable = spec if self._is_by_spec else whole_key(pod)
+        plan = self._plans.get(key) or self._plan_of(key, pod.replace(spec=spec))
         if plan is None or not self._is_narrowed(plan, pod):
             return None
         quiet = self._marks.get(plan, pod).quiet if plan.grouped else frozenset()
         if any(plugin.name not in quiet for plugin in plan.pre_filters):
-            return None
-        if not all(placed.plugin.name in quiet for placed in plan.live_filters):
             return None
         if self._nominator and self._reservations.at_least(
             pod.priority, self._table, self._nominator
@@ -160,12 +160,19 @@ class Engine:
             view.refresh(state, pod.replace(spec=spec), self._table)
         if view.values[row] < 0:
             return None
+        live = [p.plugin for p in plan.live_filters if p.plugin.name not in quiet]
+        if live or plan.pinned_filters:
+            node = self._table.node_at(row)
+            for plugin in (*plan.pinned_filters, *live):
+                if not ask_filter(plugin, state, pod, node).is_success:
+                    state.clear()
+                    return None
         return Decision(view.values, Best(view.values.item(row), 1, 1, row))
 
     def _is_narrowed(self, plan: ClassPlan, pod: Pod) -> bool:
-        """Whether PreFilter leaves only the node that the pod names, and no other plugin reads that it does.
+        """Whether PreFilter leaves only the node that the pod names. A profile may be without NodeAffinity.
 
-        A profile may be without NodeAffinity.
+        No score is needed then; `plan.pinned_filters` are the filters whose answer may depend on the name.
         """
         known = plan.narrows_to_pin
         if known is None:
@@ -175,12 +182,16 @@ class Engine:
                 if ask_hook(plugin, plugin.settled, pod.spec).pre_filter is None
                 and self._narrows_to_pin(plugin, pod)
             }
-            spec = pod.pod_class.spec
-            others = [plugin for plugin in self._kept if plugin.name not in narrowing]
-            known = plan.narrows_to_pin = bool(narrowing) and all(
-                ask_hook(p, p.spec_key, pod.spec) == ask_hook(p, p.spec_key, spec) for p in others
-            )
+            known = plan.narrows_to_pin = bool(narrowing)
+            placed = (*plan.object_filters, *plan.row_filters, *plan.rule_filters)
+            filters = [p.plugin for p in placed if p.plugin.name not in narrowing]
+            plan.pinned_filters = [p for p in filters if self._may_read_pin(p, pod)]
         return known
+
+    @staticmethod
+    def _may_read_pin(plugin: FilterPlugin, pod: Pod) -> bool:
+        key = ask_hook(plugin, plugin.spec_key, pod.spec)
+        return key is None or key != ask_hook(plugin, plugin.spec_key, pod.pod_class.spec)
 
     def _narrows_to_pin(self, plugin: PreFilterPlugin, pod: Pod) -> bool:
         answer = ask_pre_filter(plugin, CycleState(), pod, self._table)

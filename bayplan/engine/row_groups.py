@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..amounts.kernel import NOT_GROUPED, REFUSED, Groups, count_groups, group_rows
+from ..amounts.kernel import REFUSED, Groups, count_groups, group_rows
 from ..api.pod import Pod
 from ..framework import GROUPS, Code, CycleState, ScorePlugin
 from ..runtime.asking import ask_pre_score, judge_rows, normalize, score_rows
-from ..table import Ints, NodeTable
+from ..table import ALL, Ints, NodeTable, Rows
 from .budget import Budget
 from .class_view import ClassView
 from .marks import Marks
@@ -44,10 +44,56 @@ class Ranking:
         if any(p.scope is not GROUPS for p in (*self._filters, *self._pre_scores, *scorers)):
             self._columns = None
         self.has_filters = bool(self._filters)
+        self._calls_plugins = bool(self._filters or self._pre_scores or self._scores)
 
     def rank(self, values: Ints) -> tuple[Ints, Ints] | None:
         """The group of each row, and the weighted points of each group; None when all rows are refused."""
-        groups = self._groups(values)
+        if self._columns is None or self._view.plan.row_raws:
+            return self._rank_each(values)
+        if self._columns == () and not self._calls_plugins:
+            return self._rank_raws(values)
+        return self._rank_groups(self._groups(values))
+
+    def _rank_each(self, values: Ints) -> tuple[Ints, Ints] | None:
+        """The same where each row is a group of its own."""
+        table, view, size = self._table, self._view, len(values)
+        is_whole = values is view.values and view.best()[2] == size
+        rows: Rows = ALL if is_whole else np.flatnonzero(values >= 0)
+        for judge in self._filters:
+            if not table.count(rows):
+                break
+            verdict = judge_rows(judge, self._state, self._pod, table, rows)
+            if np.count_nonzero(verdict.codes):
+                rows = table.numbers(rows)[verdict.feasible]
+        left = table.count(rows)
+        if not left:
+            return None
+        if left == 1:
+            points = np.zeros(1, dtype=np.int64)  # a single node is taken unscored
+        else:
+            points = self._points(rows, None)
+        if left < size:
+            of_rows = np.full(size, REFUSED, dtype=np.int64)
+            of_rows[rows] = points
+            points = of_rows
+        return table.numbers(ALL), points
+
+    def _rank_raws(self, values: Ints) -> tuple[Ints, Ints] | None:
+        """The same where only scores of node objects are missing: they change when the sizes of groups do."""
+        view = self._view
+        ids = view.part.raw_ids
+        assert ids is not None, "otherwise nothing is missing"
+        samples, sizes = count_groups(values, ids, len(view.part.raw_samples))
+        key = (view.part.epoch, sizes.tobytes())
+        if view.raw_points is None or view.raw_points[0] != key:
+            ranked = self._rank_groups(Groups(ids, samples, sizes, is_sorted=False))
+            if ranked is None:
+                return None
+            view.raw_points = (key, ranked[1])
+        return ids, view.raw_points[1]
+
+    def _rank_groups(self, groups: Groups) -> tuple[Ints, Ints] | None:
+        """The same, by one row of each group."""
         rows, sizes = groups.samples, groups.sizes
         accepted: Ints | None = None
         if not groups.is_sorted:
@@ -73,24 +119,17 @@ class Ranking:
         return groups.ids, points
 
     def _groups(self, values: Ints) -> Groups:
-        view, columns = self._view, self._columns
-        if columns == () and not view.plan.row_raws and view.part.raw_ids is not None:
-            ids = view.part.raw_ids
-            samples, sizes = count_groups(values, ids, len(view.part.raw_samples))
-            return Groups(ids, samples, sizes, is_sorted=False)
-        if columns is not None and not view.plan.row_raws:
-            if values is view.values:
-                return view.groups(self._marks, self._table, self._budget)
-            return group_rows(values, view.columns_of(self._marks))
-        rows = np.flatnonzero(values >= 0)
-        ids = np.full(len(values), NOT_GROUPED, dtype=np.int64)
-        ids[rows] = np.arange(len(rows))
-        return Groups(ids, rows, np.ones(len(rows), dtype=np.int64))
+        if values is self._view.values:
+            return self._view.groups(self._marks, self._table, self._budget)
+        return group_rows(values, self._view.columns_of(self._marks))
 
-    def _points(self, rows: Ints, sizes: Ints) -> Ints:
-        """int64 per row of `rows`, each of which stands for `sizes` nodes: weighted scores that are not in the view."""
+    def _points(self, rows: Rows, sizes: Ints | None) -> Ints:
+        """int64 per row of `rows`: weighted scores that are not in the view.
+
+        Each row stands for `sizes` nodes; None: for itself.
+        """
         state, pod, table, view = self._state, self._pod, self._table, self._view
-        points = np.zeros(len(rows), dtype=np.int64)
+        points: Ints | int = 0
         state.row_counts = sizes
         for pre in self._pre_scores:
             if ask_pre_score(pre, state, pod, table, rows).code is Code.Skip:
@@ -98,23 +137,26 @@ class Ranking:
         for plugin, weight in self._scores:
             if plugin.name not in state.skip_score:
                 raw = score_rows(plugin, state, pod, table, rows)
-                points += self._normalized(plugin, rows, sizes, raw) * weight
+                points = points + self._normalized(plugin, rows, sizes, raw) * weight
         plan = view.plan
         normalized = list(zip(view.raws, plan.row_raws, strict=True))
         if view.part.raw_ids is None:
-            points += plan.constant
+            points = points + plan.constant
         else:
             normalized += zip(view.part.raws, plan.object_raws, strict=True)
         for raw, (plugin, weight) in normalized:
-            points += self._normalized(plugin, rows, sizes, raw[rows]) * weight
+            points = points + self._normalized(plugin, rows, sizes, raw[rows]) * weight
         if view.includes_raws and view.part.raw_ids is not None:
-            points -= view.included[view.part.raw_ids[rows]]
+            points = points - view.included[view.part.raw_ids[rows]]
+        if isinstance(points, int):  # no plugin scores
+            return np.full(table.count(rows), points, dtype=np.int64)
         return points
 
-    def _normalized(self, plugin: ScorePlugin, rows: Ints, sizes: Ints, raw: Ints) -> Ints:
+    def _normalized(self, plugin: ScorePlugin, rows: Rows, sizes: Ints | None, raw: Ints) -> Ints:
         state, pod, table = self._state, self._pod, self._table
-        if plugin.normalizes_by_bounds or len(sizes) == sizes.sum():
+        if sizes is None or plugin.normalizes_by_bounds or len(sizes) == sizes.sum():
             return normalize(plugin, state, pod, table, rows, raw)
         # The result may depend on how many nodes have a score.
-        each = normalize(plugin, state, pod, table, np.repeat(rows, sizes), np.repeat(raw, sizes))
+        every = np.repeat(table.numbers(rows), sizes)
+        each = normalize(plugin, state, pod, table, every, np.repeat(raw, sizes))
         return each[np.cumsum(sizes) - 1]

@@ -178,9 +178,8 @@ class FilterPlugin(Plugin):
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         """Judge `rows` of `table` at once; the answer has their length and order."""
-        return Verdict.from_statuses(
-            self.filter_node(state, pod, node) for node in table.nodes_at(rows)
-        )
+        judge = self.filter_node
+        return Verdict.from_statuses([judge(state, pod, node) for node in table.nodes_at(rows)])
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         """Judge one node. A what-if calls this on an edited copy of a node."""
@@ -258,8 +257,8 @@ class ScorePlugin(Plugin):
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         """Score `rows` of `table` at once: one int64 per row, in their order."""
-        scores = [self.score_node(state, pod, node) for node in table.nodes_at(rows)]
-        return np.array(scores, dtype=np.int64)
+        score = self.score_node
+        return np.array([score(state, pod, n) for n in table.nodes_at(rows)], dtype=np.int64)
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         """Score one node."""

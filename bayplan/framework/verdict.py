@@ -38,16 +38,22 @@ class Verdict:
         """The verdict made of one status per row."""
         listed = list(statuses)
         verdict = cls(len(listed))
-        for position, status in enumerate(listed):
-            if status.code is Code.Success:
+        said: dict[tuple[int, tuple[str, ...]], list[int]] = {}
+        for position in [i for i, status in enumerate(listed) if status is not SUCCESS]:
+            status = listed[position]
+            # Not the code itself: hashing a member of an enum takes longer than all the rest.
+            said.setdefault((id(status.code), status.reasons), []).append(position)
+        for positions in said.values():
+            first = listed[positions[0]]
+            if first.code is Code.Success:
                 continue
-            if status.code not in REJECTED:
-                verdict.error = status
+            if first.code not in REJECTED:
+                verdict.error = first
                 break
-            verdict.codes[position] = status.code
-            for reason in status.reasons:
+            verdict.codes[positions] = first.code
+            for reason in first.reasons:
                 mask = verdict.reasons.setdefault(reason, np.zeros(len(listed), dtype=np.bool_))
-                mask[position] = True
+                mask[positions] = True
         return verdict
 
     def __len__(self) -> int:

@@ -69,6 +69,10 @@ class NodeTable:
         self.pod_count_column = Column(self.size)
         self.max_pods_column = Column(self.size)
         self._live_rows: tuple[int, Rows] = (-1, ALL)
+        self._numbers: Ints = np.zeros(0, dtype=np.int64)
+        self._infos: list[NodeInfo] = []
+        """The view of each row, up to a version of `node_changes`."""
+        self._infos_at = -1
         self.node_count = 0
         """How many nodes the cluster has."""
 
@@ -112,12 +116,27 @@ class NodeTable:
         return len(range(*rows.indices(len(self)))) if isinstance(rows, slice) else len(rows)
 
     def numbers(self, rows: Rows) -> Ints:
-        """The row numbers `rows` stands for."""
-        return np.arange(len(self), dtype=np.int64)[rows]
+        """The row numbers `rows` stands for; read-only for a slice."""
+        if len(self._numbers) != len(self):
+            self._numbers = np.arange(len(self), dtype=np.int64)
+            self._numbers.flags.writeable = False
+        return self._numbers[rows]
 
     def nodes_at(self, rows: Rows) -> Iterator[NodeInfo]:
         """A view of each node in `rows`."""
-        return (NodeInfo(self, int(row)) for row in self.numbers(rows))
+        log, infos = self.node_changes, self._infos
+        if self._infos_at != log.version or len(infos) != len(self):
+            changed = log.rows_since(self._infos_at)
+            if changed is None:
+                infos.clear()
+            else:
+                for row in changed[changed < len(infos)].tolist():
+                    infos[row] = NodeInfo(self, row)
+            infos.extend([NodeInfo(self, row) for row in range(len(infos), len(self))])
+            self._infos_at = log.version
+        if isinstance(rows, slice):
+            return iter(infos[rows])
+        return map(infos.__getitem__, rows.tolist())
 
     def node_at(self, row: int) -> NodeInfo:
         """A view of the node at `row`."""
@@ -152,7 +171,12 @@ class RowFork(NodeTable):
         self.row_changes, self.node_changes = ChangeLog(), ChangeLog()
         self.start_changes = ChangeLog()
         self._live_rows = (0, ALL)
+        self._numbers = FIRST_NUMBER
         self.node_count = source.node_count  # the cluster keeps its size
+
+    def nodes_at(self, rows: Rows) -> Iterator[NodeInfo]:
+        """A view of the node; nothing refers to it, so that it and the copy are freed at once."""
+        return (NodeInfo(self, row) for row in self.numbers(rows).tolist())
 
     def __getattr__(self, name: str) -> Any:
         """Called for what is not there yet."""
@@ -190,14 +214,21 @@ FORKED = frozenset(
 )
 
 
+FIRST_NUMBER = np.zeros(1, dtype=np.int64)
+FIRST_NUMBER.flags.writeable = False
+NO_LABELS: dict[str, str] = {}
+
+
 class NodeInfo:
     """One node with its pods, as plugins that judge one node at a time see it."""
 
-    __slots__ = ("row", "table")
+    __slots__ = ("labels", "row", "table")
 
     def __init__(self, table: NodeTable, row: int) -> None:
         self.table = table
         self.row = row
+        node = table.nodes[row]
+        self.labels: Mapping[str, str] = NO_LABELS if node is None else node.labels
 
     def __repr__(self) -> str:
         return f"NodeInfo({self.name!r})"
@@ -211,10 +242,6 @@ class NodeInfo:
         node = self.table.nodes[self.row]
         assert node is not None, f"row {self.row} ({self.name}) has no node"
         return node
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        return self.node.labels
 
     @property
     def annotations(self) -> Mapping[str, str]:

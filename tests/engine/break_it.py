@@ -61,6 +61,7 @@ def dropped(what: str, file: str, line: str) -> Mutant:
 WRITER, ENGINE, VIEW = "table/writer.py", "engine/engine.py", "engine/class_view.py"
 PART, PLAN, MARKS = "engine/node_part.py", "engine/class_plan.py", "engine/marks.py"
 GROUPS, RESERVED, CODES = "engine/row_groups.py", "framework/reserved.py", "engine/status_codes.py"
+TABLE = "table/node_table.py"
 COUNTED = """            table.carried.add_pod(row, pod, change)
         table.row_changes.mark(row)
 """
@@ -240,8 +241,20 @@ MUTANTS = [
     Mutant(
         "a plugin that reads the name of the node is ignored",
         ENGINE,
-        "known = plan.narrows_to_pin = bool(narrowing) and all(",
-        "known = plan.narrows_to_pin = bool(narrowing) or all(",
+        "return key is None or key != ask_hook(plugin, plugin.spec_key, pod.pod_class.spec)",
+        "return key is None",
+    ),
+    Mutant(
+        "a plugin that may read the whole pod does not read the name of the node",
+        ENGINE,
+        "return key is None or key != ask_hook(plugin, plugin.spec_key, pod.pod_class.spec)",
+        "return key != ask_hook(plugin, plugin.spec_key, pod.pod_class.spec)",
+    ),
+    Mutant(
+        "a live filter is not asked about the node that a pod names",
+        ENGINE,
+        "for plugin in (*plan.pinned_filters, *live):",
+        "for plugin in plan.pinned_filters:",
     ),
     Mutant(
         "a pod that names its node reads a stale view",
@@ -298,7 +311,12 @@ MUTANTS = [
         "state.clear()  # the reference runs PreFilter again",
         "pass",
     ),
-    Mutant("the state is not cleared after filters", ENGINE, "            state.clear()\n", ""),
+    Mutant(
+        "the state is not cleared after filters",
+        ENGINE,
+        "        if not is_explained:\n            state.clear()\n",
+        "        if not is_explained:\n",
+    ),
     # The view
     Mutant(
         "a view does not catch up with rows",
@@ -403,13 +421,31 @@ MUTANTS = [
     Mutant(
         "a normalize that counts is given one node of each group",
         GROUPS,
-        "if plugin.normalizes_by_bounds or len(sizes) == sizes.sum():",
+        "if sizes is None or plugin.normalizes_by_bounds or len(sizes) == sizes.sum():",
         "if True:",
     ),
     Mutant(
         "scores of node objects count twice",
         GROUPS,
-        "points -= view.included[view.part.raw_ids[rows]]",
+        "points = points - view.included[view.part.raw_ids[rows]]",
+        "pass",
+    ),
+    Mutant(
+        "normalised points stay when other nodes are feasible",
+        GROUPS,
+        "key = (view.part.epoch, sizes.tobytes())",
+        "key = (view.part.epoch, len(sizes))",
+    ),
+    Mutant(
+        "normalised points stay when raw scores change",
+        GROUPS,
+        "key = (view.part.epoch, sizes.tobytes())",
+        "key = (0, sizes.tobytes())",
+    ),
+    Mutant(
+        "views of nodes stay when nodes change",
+        TABLE,
+        "infos[row] = NodeInfo(self, row)",
         "pass",
     ),
     Mutant("groups without a row are asked about", GROUPS, "if not groups.is_sorted:", "if False:"),

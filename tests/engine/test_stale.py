@@ -8,6 +8,7 @@ import pytest
 from bayplan.amounts import kernel
 from bayplan.engine.budget import Budget
 from bayplan.framework import (
+    CLUSTER,
     GROUPS,
     NODE_OBJECT,
     NODE_ROW,
@@ -495,7 +496,80 @@ def test_a_plugin_may_read_that_a_pod_names_its_node() -> None:
     assert decided(world).totals
 
 
+class OnlyWhereNamed(FilterPlugin):
+    """Reads the whole pod: refuses pods on n2 that name it, and all others elsewhere."""
+
+    name = "OnlyWhereNamed"
+    scope = NODE_OBJECT
+
+    def filter_node(self, state: CycleState, pod: Any, node: NodeInfo) -> Status:
+        is_refused = bool(pod.spec.pin) == (node.name == "n2")
+        return unschedulable("not here") if is_refused else SUCCESS
+
+
+class OnlyWhereNamedLive(OnlyWhereNamed):
+    scope = CLUSTER
+
+
+class ReadsAll(ScorePlugin):
+    """Declares nothing about the pod."""
+
+    name = "ReadsAll"
+    scope = NODE_OBJECT
+
+    def score_node(self, state: CycleState, pod: Any, node: NodeInfo) -> int:
+        return len(pod.labels)
+
+
+@pytest.mark.parametrize("plugin", [OnlyWhereNamed, OnlyWhereNamedLive])
+def test_a_filter_that_reads_the_whole_pod_is_asked_about_the_node_that_a_pod_names(
+    plugin: type[FilterPlugin],
+) -> None:
+    world = World("default", nodes=0, plugins=(plugin,))
+    for number in range(4):
+        world.set_node(number, {})
+
+    assert decided(world).totals.keys() == {2}
+    assert not world.check(make_pod("new", node_affinity=pinned("n2"))).totals
+    assert not world.pinned
+    # The engine has a refusal of n1 for pods like it, and leaves this one to the reference.
+    assert world.check(make_pod("new", node_affinity=pinned("n1"))).totals.keys() == {1}
+
+
+def test_a_score_that_reads_the_whole_pod_does_not_matter_to_pods_that_name_their_node() -> None:
+    world = World("default", nodes=0, plugins=(ReadsAll,))
+    for number in range(4):
+        world.set_node(number, {})
+
+    assert world.check(make_pod("new", node_affinity=pinned("n2"))).totals.keys() == {2}
+    assert world.pinned == 1, "the engine decides"
+
+
 # Plugins that declare less, or fail
+
+
+class NotOnSsd(FilterPlugin):
+    """Declares nothing."""
+
+    name = "NotOnSsd"
+
+    def filter_node(self, state: CycleState, pod: Any, node: NodeInfo) -> Status:
+        return unschedulable("ssd") if node.labels.get("disk") == "ssd" else SUCCESS
+
+
+def test_a_filter_on_one_node_sees_the_labels_that_the_node_has_now() -> None:
+    world = World("default", nodes=0, plugins=(NotOnSsd,))
+    for number in range(4):
+        world.set_node(number, {})
+    assert decided(world).totals.keys() == {0, 1, 2, 3}
+
+    world.change_node(2, labels={"disk": "ssd"})
+    assert decided(world).totals.keys() == {0, 1, 3}
+    world.set_node(4, {"labels": {"disk": "ssd"}})
+    assert decided(world).totals.keys() == {0, 1, 3}
+    world.remove_node(2)
+    world.set_node(5, {})
+    assert decided(world).totals.keys() == {0, 1, 2, 3}, "n5 has the row of n2"
 
 
 class NeedsNode(FilterPlugin):
@@ -544,6 +618,45 @@ def test_a_normalize_that_counts_is_given_every_node() -> None:
         world.change_node(number, unschedulable=True)
 
     assert decided(world).totals[6] > before.totals[6], "and now one"
+
+
+def test_a_normalize_that_counts_is_called_again_when_a_node_is_full() -> None:
+    world = World("default", nodes=0, plugins=(Rare,))
+    for number in range(9):
+        world.set_node(number, {"cpu": "4", "labels": {"disk": "ssd" if number % 3 else "nvme"}})
+    before = decided(world, cpu="1")
+    assert decided(world, cpu="1") == before
+
+    world.bind("q", 0, cpu="4")
+
+    after = decided(world, cpu="1")
+    assert after.totals[6] > before.totals[6], "two feasible nodes have nvme"
+    world.remove_pod("q")
+    assert decided(world, cpu="1").totals == before.totals
+
+
+class ShareOfPrice(ScorePlugin):
+    """Normalises by the sum of all scores."""
+
+    name = "ShareOfPrice"
+    scope = NODE_OBJECT
+
+    def score_node(self, state: CycleState, pod: Any, node: NodeInfo) -> int:
+        return int(node.labels.get("price", "1"))
+
+    def normalize(self, scores: Any) -> Any:
+        return scores * 100 // max(scores.sum(), 1)
+
+
+def test_a_normalize_that_counts_is_called_again_when_raw_scores_change() -> None:
+    world = World("default", nodes=0, plugins=(ShareOfPrice,))
+    for number in range(4):
+        world.set_node(number, {"labels": {"price": "10" if number else "20"}})
+    before = decided(world)
+
+    world.change_node(0, labels={"price": "90"})  # as many groups, of the same sizes
+
+    assert decided(world).totals[1] < before.totals[1]
 
 
 class SomeSpecs(FilterPlugin):
