@@ -212,6 +212,10 @@ class ObjectLister:
         self._objects.setdefault(obj.kind, {})[obj.namespace, obj.name] = obj
         self._log.mark(obj)
 
+    def objects(self) -> list[Any]:
+        """All objects."""
+        return [obj for by_name in self._objects.values() for obj in by_name.values()]
+
     def remove(self, obj: Any) -> None:
         """Remove an object."""
         self._objects.get(obj.kind, {}).pop((obj.namespace, obj.name), None)

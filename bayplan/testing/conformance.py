@@ -9,8 +9,7 @@ reads: give it pods of several specs, and nodes with and without pods.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,11 +37,33 @@ from ..framework.fitting import fit_verdict
 from ..runtime.registry import check_plugin
 from ..table import Ints, NodeTable, Rows
 from .builders import make_handle, make_table
+from .declarations import (
+    FAILED,
+    check_looks_at,
+    check_settled,
+    fail,
+    give_handle,
+    moved,
+    status_text,
+    without_objects,
+)
+
+__all__ = [
+    "check_bounds",
+    "check_conformance",
+    "check_looks_at",
+    "check_row_groups",
+    "check_rows_agree",
+    "check_rules",
+    "check_scope",
+    "check_score_range",
+    "check_settled",
+    "check_spec_key",
+]
 
 Answer: TypeAlias = str | int
 """The compared value: a status as text, its reasons sorted; or a raw score."""
 
-FAILED = "failed with"
 KEPT = (NODE_ROW, NODE_OBJECT)
 """The scopes whose results are kept, by `spec_key`."""
 NO_COLUMN = ("row_groups", "no column")
@@ -77,6 +98,7 @@ def check_conformance(
         check_scope(plugin, pod, table)
         check_score_range(plugin, pod, table)
         check_settled(plugin, pod, table)
+        check_looks_at(plugin, pod, table, listed)
         check_row_groups(plugin, pod, table)
         check_bounds(plugin, pod, table)
         check_rules(plugin, pod, table)
@@ -91,7 +113,7 @@ def check_rows_agree(
     Without a `state` the plugin's own PreFilter and PreScore run first; when they skip the plugin
     or reject the pod there is nothing to compare.
     """
-    _give_handle(plugin, table)
+    give_handle(plugin, table)
     for point in _points(plugin):
         prepared = CycleState() if state is None else state
         if state is not None or point.prepare(plugin, prepared, pod, table):
@@ -101,12 +123,13 @@ def check_rows_agree(
 def check_scope(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     """The result of a NODE_ROW or NODE_OBJECT plugin for a node is the same without other nodes.
 
-    The pods on the node stay for NODE_ROW, and are removed for NODE_OBJECT. A plugin whose
-    `cluster_key` changes with the cluster is called again then, and so may give another result.
+    The pods on the node stay for NODE_ROW, and are removed for NODE_OBJECT. So it is without the objects
+    of the lister. A plugin whose `cluster_key` changes with the cluster is called again then, and so may give another
+    result.
     """
     if plugin.scope not in KEPT:
         return
-    _give_handle(plugin, table)
+    give_handle(plugin, table)
     for point in _points(plugin):
         answers = _answers(point, plugin, pod, table)
         for node in table.nodes_at(table.live_rows):
@@ -116,27 +139,43 @@ def check_scope(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
                 namespaces=table.namespaces,
             )
             key = plugin.cluster_key(table)
-            with _moved(plugin, alone):
+            with moved(plugin, alone):
                 by_itself = _answers(point, plugin, pod, alone)
                 if answers is None or by_itself is None or plugin.cluster_key(alone) != key:
                     continue
             if by_itself[node.name] != answers[node.name]:
-                _fail(
-                    plugin,
-                    f"node {node.name} for pod {pod.key}",
-                    (point.rows_method, answers[node.name]),
-                    (f"for scope {plugin.scope.name}, with no other node", by_itself[node.name]),
+                _fail_scope(
+                    plugin, pod, node.name, answers, "with no other node", by_itself[node.name]
                 )
+        key = plugin.cluster_key(table)
+        with without_objects(plugin):
+            if answers is None or plugin.cluster_key(table) != key:
+                continue
+            for name, answer in (_answers(point, plugin, pod, table) or {}).items():
+                if answer != answers[name]:
+                    _fail_scope(plugin, pod, name, answers, "with no object", answer)
+
+
+def _fail_scope(
+    plugin: Plugin, pod: Pod, name: str, answers: dict[str, Answer], what: str, answer: Answer
+) -> None:
+    scope = f"for scope {plugin.scope.name}, {what}"
+    fail(
+        plugin, f"node {name} for pod {pod.key}", ("in the cluster", answers[name]), (scope, answer)
+    )
 
 
 def check_spec_key(plugin: Plugin, pods: Sequence[Pod], table: NodeTable) -> None:
     """Pods with the same `spec_key` of a NODE_ROW or NODE_OBJECT plugin get the same results.
 
-    So do pods of one spec with other labels, annotations and another namespace. None: there are no such pods.
+    So do pods of one spec with other labels, annotations and another namespace. None: there are no such pods. For a
+    GROUPS plugin, pods with the same key, labels, namespace and owners have the same `row_groups`.
     """
+    give_handle(plugin, table)
+    if plugin.scope is GROUPS:
+        _check_group_key(plugin, pods, table)
     if plugin.scope not in KEPT:
         return
-    _give_handle(plugin, table)
     # A pod that names its node is judged by itself.
     free = [pod for pod in pods if not pod.node_name and not pod.spec.pin]
     keyed = [(pod, plugin.spec_key(pod.spec)) for pod in free]
@@ -154,12 +193,32 @@ def check_spec_key(plugin: Plugin, pods: Sequence[Pod], table: NodeTable) -> Non
             first, expected = known.setdefault(key, (pod, answers))
             for name, answer in answers.items():
                 if answer != expected[name]:
-                    _fail(
+                    fail(
                         plugin,
                         f"node {name}, with one spec_key for both pods",
                         (f"{point.rows_method} for pod {first.key}", expected[name]),
                         (f"for pod {pod.key}", answer),
                     )
+
+
+def _check_group_key(plugin: Plugin, pods: Sequence[Pod], table: NodeTable) -> None:
+    known: dict[Any, tuple[Pod, Any]] = {}
+    rows = table.numbers(table.live_rows)
+    for pod in pods:
+        key = plugin.spec_key(pod.spec)
+        if key is None:
+            continue
+        columns = plugin.row_groups(pod, table)
+        found = None if columns is None else [column.view[rows].tolist() for column in columns]
+        of_pod = (key, pod.namespace, tuple(pod.labels.items()), pod.owner_references)
+        first, expected = known.setdefault(of_pod, (pod, found))
+        if found != expected:
+            fail(
+                plugin,
+                "with one spec_key for both pods",
+                (f"row_groups for pod {first.key}", expected),
+                (f"for pod {pod.key}", found),
+            )
 
 
 def check_row_groups(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
@@ -170,7 +229,7 @@ def check_row_groups(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     """
     if plugin.scope is not GROUPS:
         return
-    _give_handle(plugin, table)
+    give_handle(plugin, table)
     columns = plugin.row_groups(pod, table)
     if columns is None:
         return
@@ -183,14 +242,14 @@ def check_row_groups(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
         for (name, answer), key in zip((answers or {}).items(), keys, strict=bool(answers)):
             other = first.setdefault(key, name)
             if answers is not None and answers[other] != answer:
-                _fail(
+                fail(
                     plugin,
                     f"pod {pod.key}, with equal row_groups {key} of both nodes",
                     (f"{point.rows_method} for node {other}", answers[other]),
                     (f"for node {name}", answer),
                 )
             if not columns and point is FILTER and answer != "Success":
-                _fail(plugin, f"node {name} for pod {pod.key}", NO_COLUMN, ("filter_rows", answer))
+                fail(plugin, f"node {name} for pod {pod.key}", NO_COLUMN, ("filter_rows", answer))
     if isinstance(plugin, ScorePlugin):
         _check_group_scores(plugin, pod, table, dict(zip(rows.tolist(), keys, strict=True)))
 
@@ -211,14 +270,14 @@ def _check_group_scores(
     for row in samples.tolist():
         where = f"node {table.names[row]} for pod {pod.key}"
         if of_samples[row] != among_all[row]:
-            _fail(
+            fail(
                 plugin,
                 where,
                 ("normalize among all feasible nodes", among_all[row]),
                 ("among one node of each of its row_groups", of_samples[row]),
             )
         if () in of_key and among_all[row]:
-            _fail(plugin, where, NO_COLUMN, ("normalize", among_all[row]))
+            fail(plugin, where, NO_COLUMN, ("normalize", among_all[row]))
 
 
 def _normalized(
@@ -243,7 +302,7 @@ def check_bounds(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     """With `normalizes_by_bounds`, a score becomes the same beside the lowest and the highest one alone."""
     if not isinstance(plugin, ScorePlugin) or not plugin.normalizes_by_bounds:
         return
-    _give_handle(plugin, table)
+    give_handle(plugin, table)
     state, rows = CycleState(), table.numbers(table.live_rows)
     if not len(rows) or not _pre_scored(plugin, state, pod, table):
         return
@@ -255,7 +314,7 @@ def check_bounds(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
         scores = plugin.normalize_rows(state, pod, table, rows[some], raw[some])
         found = int(scores[some.tolist().index(position)])
         if found != expected[position]:
-            _fail(
+            fail(
                 plugin,
                 f"node {table.names[int(rows[position])]} for pod {pod.key}",
                 ("normalize among all nodes", int(expected[position])),
@@ -265,13 +324,13 @@ def check_bounds(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
 
 def check_rules(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     """What the rules of `amount_rules` say about a node is what Filter and Score say."""
-    _give_handle(plugin, table)
+    give_handle(plugin, table)
     rows = table.live_rows
     fit, score = plugin.amount_rules(pod)
     by_rule: dict[str, list[Answer]] = {}
     if fit is not None and isinstance(plugin, FilterPlugin):
         verdict = fit_verdict(fit, shortages(table, rows, fit))
-        by_rule["fit"] = [_text(verdict.status(place)) for place in range(len(verdict))]
+        by_rule["fit"] = [status_text(verdict.status(place)) for place in range(len(verdict))]
     if score is not None and isinstance(plugin, ScorePlugin):
         if isinstance(score, ShareRule):
             by_rule["score"] = list(share_points(table, rows, score).tolist())
@@ -286,30 +345,14 @@ def check_rules(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
             if answer != expected:
                 where = f"node {name} for pod {pod.key}"
                 said = (f"amount_rules().{rule}", expected)
-                _fail(plugin, where, said, (point.rows_method, answer))
-
-
-def check_settled(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
-    """What `settled` says about all pods of a spec holds for `pod`."""
-    _give_handle(plugin, table)
-    settled = plugin.settled(pod.spec)
-    said: list[tuple[str, Status | None, Any]] = []
-    if isinstance(plugin, PreFilterPlugin):
-        asked: Any = plugin.pre_filter(CycleState(), pod, table)
-        said.append(("pre_filter", settled.pre_filter, asked))
-    if isinstance(plugin, PreScorePlugin):
-        asked = plugin.pre_score(CycleState(), pod, table, table.live_rows)
-        said.append(("pre_score", settled.pre_score, asked))
-    for method, of_spec, of_pod in said:
-        if of_spec is not None and of_spec != of_pod:
-            _fail(plugin, f"pod {pod.key}", (f"settled().{method}", of_spec), (method, of_pod))
+                fail(plugin, where, said, (point.rows_method, answer))
 
 
 def check_score_range(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     """The normalised scores of a Score plugin are between MIN_SCORE and MAX_SCORE."""
     if not isinstance(plugin, ScorePlugin):
         return
-    _give_handle(plugin, table)
+    give_handle(plugin, table)
     state, rows = CycleState(), table.live_rows
     if not _pre_scored(plugin, state, pod, table):
         return
@@ -339,14 +382,14 @@ def _check_point(
             if answer != expected[position]:
                 where = f"node {nodes[position].name} for pod {pod.key}"
                 whole = (f"{point.rows_method} on all rows", expected[position])
-                _fail(plugin, where, whole, (f"on {what}", answer))
+                fail(plugin, where, whole, (f"on {what}", answer))
     for node, answer in zip(nodes, expected, strict=True):
         copy = table.fork_row(node.row).node_at(0)
         for what, asked in ((point.node_method, node), (f"{point.node_method} on a copy", copy)):
             alone = point.judge_node(plugin, state, pod, asked)
             if alone != answer:
                 where = f"node {node.name} for pod {pod.key}"
-                _fail(plugin, where, (point.rows_method, answer), (what, alone))
+                fail(plugin, where, (point.rows_method, answer), (what, alone))
 
 
 def _check_fails(
@@ -408,11 +451,11 @@ def _filter_rows(
     plugin: FilterPlugin, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
 ) -> list[Answer]:
     verdict = plugin.filter_rows(state, pod, table, rows)
-    return [_text(verdict.status(position)) for position in range(len(verdict))]
+    return [status_text(verdict.status(position)) for position in range(len(verdict))]
 
 
 def _filter_node(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeInfo) -> Answer:
-    return _text(plugin.filter_node(state, pod, node))
+    return status_text(plugin.filter_node(state, pod, node))
 
 
 def _score_rows(
@@ -433,39 +476,7 @@ FILTER = Point("filter_rows", "filter_node", _pre_filtered, _filter_rows, _filte
 SCORE = Point("score_rows", "score_node", _pre_scored, _score_rows, _score_node)
 
 
-def _text(status: Status) -> str:
-    """The code and the sorted reasons."""
-    if not status.is_success and not status.is_rejected:
-        return f"{FAILED} {status.code.name}: {status.message}"
-    return ": ".join(filter(None, (status.code.name, ", ".join(sorted(set(status.reasons))))))
-
-
-def _give_handle(plugin: Plugin, table: NodeTable) -> None:
-    """A plugin made by hand has no handle yet."""
-    if not hasattr(plugin, "handle"):
-        plugin.handle = make_handle(table)
-
-
-@contextmanager
-def _moved(plugin: Plugin, table: NodeTable) -> Iterator[None]:
-    """Run the plugin in a cluster of only `table` inside the block."""
-    before = plugin.handle
-    plugin.handle = replace(before, table=table)
-    try:
-        yield
-    finally:
-        plugin.handle = before
-
-
 def _check_length(point: Point, plugin: Plugin, found: int, expected: int) -> None:
     assert found == expected, (
         f"{plugin.name}: {point.rows_method}: expected an answer for each of {expected} rows; got {found}"
-    )
-
-
-def _fail(
-    plugin: Plugin, where: str, first: tuple[str, object], second: tuple[str, object]
-) -> None:
-    raise AssertionError(
-        f"{plugin.name}: {where}: {first[0]} says {first[1]!r}, {second[0]} says {second[1]!r}"
     )

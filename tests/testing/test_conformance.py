@@ -440,18 +440,18 @@ def test_rows_that_do_not_agree(plugin: type[Plugin], message: str) -> None:
     [
         pytest.param(
             CountsNodes,
-            "CountsNodes: node a for pod default/p: score_rows says 3, "
+            "CountsNodes: node a for pod default/p: in the cluster says 3, "
             "for scope NODE_ROW, with no other node says 1",
             id="a row plugin that reads other rows",
         ),
         pytest.param(
             CountsPodsOfTheNode,
-            "node b for pod default/p: score_rows says 1, for scope NODE_OBJECT",
+            "node b for pod default/p: in the cluster says 1, for scope NODE_OBJECT",
             id="a node plugin that reads pods",
         ),
         pytest.param(
             ReadsOtherNodes,
-            "node a for pod default/p: filter_rows says 'Unschedulable: crowded', "
+            "node a for pod default/p: in the cluster says 'Unschedulable: crowded', "
             "for scope NODE_ROW, with no other node says 'Success'",
             id="a row plugin that reads the pods of other nodes",
         ),
