@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InputError
+from .config_options import PluginFilesOption
 from .consoles import stderr_console, stdout_console, written_to_stdout
 from .failures import reports_failures
 
@@ -88,6 +89,7 @@ def bench(
         Path | None,
         typer.Option("--file", "-f", metavar="FILE", help="Take the workloads from this file."),
     ] = None,
+    plugins: PluginFilesOption = None,
     list_only: Annotated[bool, typer.Option("--list", help="List the workloads and exit.")] = False,
     json_file: Annotated[
         Path | None,
@@ -152,7 +154,8 @@ def bench(
     else:
         sizes = GROWTH_NODES if growth else tuple(nodes or ())
         clock: ClockName = "cpu" if cpu else "wall"
-        runs = _run_all(suite.requests(workload or (), sizes, pods, clock), repeat)
+        own = tuple(str(path) for path in plugins or ())
+        runs = _run_all(suite.requests(workload or (), sizes, pods, clock, own), repeat)
     changes = [] if before is None else compare(before, runs, threshold / 100)
     _print(runs, changes)
     _warn_if_busy(runs)

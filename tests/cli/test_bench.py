@@ -176,3 +176,25 @@ def test_bad_input_is_one_line(
     assert result.exit_code == 2
     assert problem in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_plugins_of_ones_own_run_too(file: Path, tmp_path: Path) -> None:
+    plugin, written = tmp_path / "one_node.py", tmp_path / "out.json"
+    plugin.write_text(
+        "from bayplan.framework import SUCCESS, FilterPlugin, unresolvable\n"
+        "class Nowhere(FilterPlugin):\n"
+        "    name = 'Nowhere'\n"
+        "    def filter_node(self, state, pod, node):\n"
+        "        return unresolvable('not here')\n"
+    )
+
+    bench("--file", file, "--plugins", plugin, "--json", written)
+
+    assert json.loads(written.read_text())["runs"][0]["placed"] == 0
+
+
+def test_the_time_to_load_a_dump_is_measured_without_plugins(tmp_path: Path) -> None:
+    result = bench("--workload", "load", "--plugins", tmp_path / "any.py")
+
+    assert result.exit_code == 2
+    assert "--plugins: expected it without --workload load; got both" in result.stderr

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ...api.meta import ObjectMeta
@@ -34,6 +34,7 @@ class Driver:
         config: SchedulerConfiguration | None = None,
         feature_gates: Mapping[str, bool] | None = None,
         now: Callable[[], int] = time.perf_counter_ns,
+        plugins: Iterable[str] = (),
     ) -> None:
         self.now = now
         """The measuring clock, in nanoseconds; `clock` is the cluster's own."""
@@ -54,6 +55,7 @@ class Driver:
             timers=Timers(self.clock),
             seed=0,
             feature_gates=feature_gates,
+            plugins=plugins,
             ended=self._ended,
         )
         self.cluster.watch(self.scheduler)

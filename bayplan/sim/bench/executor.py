@@ -54,7 +54,9 @@ class Executor:
 
     def __init__(self, workload: Workload, now: Now = CLOCKS["wall"]) -> None:
         self._workload = workload
-        self._driver = Driver(workload.case.config, workload.feature_gates, now)
+        self._driver = Driver(
+            workload.case.config, workload.feature_gates, now, plugins=workload.plugins
+        )
         self._created: Counter[str] = Counter()
         """Pods to be placed, by namespace."""
         self._measurement: Measurement | None = None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from ...errors import InputError
 from . import load
 from .cases import FIXED_SIZE, Case, find_cases, own_cases, read_cases
 from .executor import execute
@@ -37,22 +38,25 @@ class Suite:
         nodes: Sequence[int] = (),
         pods: int | None = None,
         clock: ClockName = "wall",
+        plugins: tuple[str, ...] = (),
     ) -> list[Request]:
         """The workloads to run: `names` or all, at the given numbers of nodes or at their own.
 
         Raises InputError for an unknown one, or an impossible size.
         """
         chosen = names or tuple(self.summaries)
+        if plugins and load.NAME in names and self.file is None:
+            raise InputError(f"--plugins: expected it without --workload {load.NAME}; got both")
         requests: list[Request] = []
         for name in chosen:
             if name == load.NAME and self.file is None:
-                if names or not nodes:
+                if names or not (nodes or plugins):
                     requests += self._at_sizes(Request(load.NAME, pods=pods, clock=clock), nodes)
                 continue
             for case, size in find_cases(self.cases, [name], tuple(self.summaries)):
                 if nodes and not names and FIXED_SIZE in (*size.labels, *case.file.labels):
                     continue
-                one = Request(case.name, size.name, self.file, pods=pods, clock=clock)
+                one = Request(case.name, size.name, self.file, None, pods, clock, plugins)
                 asked = self._at_sizes(one, nodes)
                 for request in asked:
                     make_workload(case, request)  # report errors before the first run

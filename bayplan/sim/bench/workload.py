@@ -30,6 +30,8 @@ class Request:
     """Number of measured pods instead of the size's."""
     clock: ClockName = "wall"
     """The measuring clock: `cpu` is the processor time of the process."""
+    plugins: tuple[str, ...] = ()
+    """Files with plugins that run, too."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Workload:
     case: Case
     size: SizeFile
     params: dict[str, Any]
+    plugins: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -82,4 +85,4 @@ def make_workload(case: Case, request: Request) -> Workload:
     size = case.size(request.size)
     given = {NODES_PARAM: request.nodes, PODS_PARAM: request.pods}
     chosen = {name: value for name, value in given.items() if value is not None}
-    return Workload(case, size, case.params(size, chosen))
+    return Workload(case, size, case.params(size, chosen), request.plugins)
