@@ -129,7 +129,7 @@ class Ranking:
         Each row stands for `sizes` nodes; None: for itself.
         """
         state, pod, table, view = self._state, self._pod, self._table, self._view
-        points: Ints | int = 0
+        parts: list[Ints] = []
         state.row_counts = sizes
         for pre in self._pre_scores:
             if ask_pre_score(pre, state, pod, table, rows).code is Code.Skip:
@@ -137,20 +137,20 @@ class Ranking:
         for plugin, weight in self._scores:
             if plugin.name not in state.skip_score:
                 raw = score_rows(plugin, state, pod, table, rows)
-                points = points + self._normalized(plugin, rows, sizes, raw) * weight
+                scores = self._normalized(plugin, rows, sizes, raw)
+                parts.append(scores if weight == 1 else scores * weight)
         plan = view.plan
         normalized = list(zip(view.raws, plan.row_raws, strict=True))
-        if view.part.raw_ids is None:
-            points = points + plan.constant
-        else:
+        if view.part.raw_ids is not None:
             normalized += zip(view.part.raws, plan.object_raws, strict=True)
         for raw, (plugin, weight) in normalized:
-            points = points + self._normalized(plugin, rows, sizes, raw[rows]) * weight
+            parts.append(self._normalized(plugin, rows, sizes, raw[rows]) * weight)
         if view.includes_raws and view.part.raw_ids is not None:
-            points = points - view.included[view.part.raw_ids[rows]]
-        if isinstance(points, int):  # no plugin scores
-            return np.full(table.count(rows), points, dtype=np.int64)
-        return points
+            parts.append(-view.included[view.part.raw_ids[rows]])
+        constant = plan.constant if view.part.raw_ids is None else 0
+        if not parts:
+            return np.full(table.count(rows), constant, dtype=np.int64)
+        return sum(parts[1:], parts[0] + constant)
 
     def _normalized(self, plugin: ScorePlugin, rows: Rows, sizes: Ints | None, raw: Ints) -> Ints:
         state, pod, table = self._state, self._pod, self._table

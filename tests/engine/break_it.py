@@ -427,7 +427,7 @@ MUTANTS = [
     Mutant(
         "scores of node objects count twice",
         GROUPS,
-        "points = points - view.included[view.part.raw_ids[rows]]",
+        "parts.append(-view.included[view.part.raw_ids[rows]])",
         "pass",
     ),
     Mutant(
