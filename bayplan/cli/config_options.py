@@ -13,7 +13,7 @@ from ..errors import ConfigError
 
 if TYPE_CHECKING:
     from ..answers.settings import Settings
-    from ..config import Reading
+    from ..config import FeatureGates, Reading
 
 STDIN = Path("-")
 PROVIDER_NAMES = ("DefaultProvider", "ClusterAutoscalerProvider")
@@ -87,11 +87,9 @@ def read_settings(
     return Settings(reading.config, gates, tuple(str(path) for path in plugins or ()), seed)
 
 
-def read_configuration(
-    config: Path | None, provider: str | None, gates: dict[str, bool]
-) -> Reading:
+def read_configuration(config: Path | None, provider: str | None, gates: FeatureGates) -> Reading:
     """The configuration in a file, of a provider or, with neither, the default."""
-    from ..config import Reading, default_config, parse_reading, provider_reading
+    from ..config import Reading, default_config, gate_notes, provider_reading
     from ..config.files import API_VERSION as CURRENT_VERSION
 
     if config is not None and provider is not None:
@@ -100,13 +98,10 @@ def read_configuration(
         return provider_reading(provider, gates)
     if config is not None:
         return read_file(config, gates)
-    if gates:
-        head = {"apiVersion": CURRENT_VERSION, "kind": "KubeSchedulerConfiguration"}
-        return parse_reading(head, "default", gates)
-    return Reading(default_config(), CURRENT_VERSION)
+    return Reading(default_config(gates), CURRENT_VERSION, notes=gate_notes(gates))
 
 
-def read_file(path: Path, gates: dict[str, bool]) -> Reading:
+def read_file(path: Path, gates: FeatureGates) -> Reading:
     """The configuration in a file, or on standard input for `-`."""
     from ..config import load_reading, parse_reading
 

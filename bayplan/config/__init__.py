@@ -12,7 +12,7 @@ from .defaults import DEFAULT_PLUGINS, default_config, default_profile
 from .encode import encode_args, encode_config, encode_plugin_set, encode_struct
 from .expand import ExpandedPlugins, check_same_queue_sort, expand_plugins
 from .extenders import extender_order, with_ignored_resources
-from .gates import GATES, FeatureGates, is_gate_on, parse_feature_gates
+from .gates import GATES, FeatureGates, GateSettings, parse_feature_gates
 from .load import load_config, load_reading, parse_config, parse_reading
 from .plugin_args import (
     ARGS_TYPES,
@@ -38,7 +38,7 @@ from .plugin_args import (
 )
 from .policy import PROVIDERS, provider_config, provider_reading
 from .problems import Problem, ProblemKind
-from .reading import Reading
+from .reading import Reading, gate_notes
 from .types import (
     DEFAULT_SCHEDULER_NAME,
     POINT_NAMES,
@@ -70,6 +70,7 @@ __all__ = [
     "ExtenderTLS",
     "FeatureGates",
     "GATES",
+    "GateSettings",
     "InterPodAffinityArgs",
     "LEGACY_ARGS_TYPES",
     "LeaderElection",
@@ -106,8 +107,8 @@ __all__ = [
     "encode_plugin_set",
     "encode_struct",
     "extender_order",
+    "gate_notes",
     "expand_plugins",
-    "is_gate_on",
     "load_config",
     "load_reading",
     "parse_config",

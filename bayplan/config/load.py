@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from ..errors import ConfigError
 from .defaults import default_config
 from .files import KIND
-from .gates import FeatureGates, check_feature_gates
+from .gates import FeatureGates, GateSettings
 from .generations import GENERATIONS
 from .policy import read_config_map, read_policy
 from .policy_files import API_VERSION as POLICY_VERSION
@@ -40,13 +40,13 @@ READERS: dict[str, dict[str, Reader]] = {
 
 
 def load_config(
-    path: str | Path, feature_gates: FeatureGates | None = None
+    path: str | Path, feature_gates: GateSettings | None = None
 ) -> SchedulerConfiguration:
     """Return the configuration in the file at `path`; raise ConfigError if it is invalid."""
     return load_reading(path, feature_gates).config
 
 
-def load_reading(path: str | Path, feature_gates: FeatureGates | None = None) -> Reading:
+def load_reading(path: str | Path, feature_gates: GateSettings | None = None) -> Reading:
     """Return the configuration in the file at `path` with notes on settings without effect."""
     source = str(path)
     try:
@@ -59,7 +59,7 @@ def load_reading(path: str | Path, feature_gates: FeatureGates | None = None) ->
 def parse_config(
     data: dict[str, Any] | bytes | str | None,
     source: str = "scheduler.yaml",
-    feature_gates: FeatureGates | None = None,
+    feature_gates: GateSettings | None = None,
 ) -> SchedulerConfiguration:
     """Return the configuration in `data`: YAML or JSON text, the mapping it holds, or None for the
     default configuration.
@@ -67,18 +67,17 @@ def parse_config(
     Raises ConfigError with one line per problem, each beginning with `source`.
     """
     if data is None:
-        return default_config()
+        return default_config(feature_gates)
     return parse_reading(data, source, feature_gates).config
 
 
 def parse_reading(
     data: dict[str, Any] | bytes | str,
     source: str = "scheduler.yaml",
-    feature_gates: FeatureGates | None = None,
+    feature_gates: GateSettings | None = None,
 ) -> Reading:
     """Return the configuration in `data` with notes on settings without effect; see parse_config."""
-    gates = feature_gates or {}
-    check_feature_gates(gates)
+    gates = FeatureGates.of(feature_gates)
     problems = Problems()
     tree = parse_text(data, problems) if isinstance(data, bytes | str) else data
     reading = None if tree is None and problems else _read(tree, problems, gates)

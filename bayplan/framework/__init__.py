@@ -21,6 +21,7 @@ from .events import (
     default_events,
     wait_for,
 )
+from .feature_gates import FeatureGates
 from .following import ChangeFeed, Follower, KeyLog, ObjectKey, ObjectLog
 from .handle import (
     Client,
@@ -105,6 +106,7 @@ __all__ = [
     "Diagnosis",
     "EmptyLister",
     "EventWithHint",
+    "FeatureGates",
     "Executor",
     "FilterPlugin",
     "FilterRunner",

@@ -14,7 +14,7 @@ from ..clock import Clock, SystemClock, Timers
 from ..config.expand import check_same_queue_sort
 from ..config.extenders import with_ignored_resources
 from ..config.types import PluginRef, PluginSet, Profile, SchedulerConfiguration
-from ..framework import SUCCESS, Executor, Handle, Plugin, Status
+from ..framework import SUCCESS, Executor, FeatureGates, Handle, Plugin, Status
 from ..framework.events import EXTENDER, default_events
 from ..framework.handle import RunBlocking, run_here
 from ..framework.registration import registered_events
@@ -79,7 +79,7 @@ def build_scheduler(
         lister=cluster,
         client=cluster,
         nominator=nominator,
-        feature_gates=feature_gates or {},
+        feature_gates=FeatureGates.of(feature_gates),
         pod_groups=cache.pod_groups,
         waiting_pods=waiting_pods,
         pre_binding=pre_binding,

@@ -147,7 +147,9 @@ def test_show_takes_a_provider(provider: str) -> None:
 
 
 def test_show_takes_feature_gates() -> None:
-    out, _ = run("show", "--feature-gates", "GangScheduling=true", "-o", "json")
+    out, _ = run(
+        "show", "--feature-gates", "GenericWorkload=true,GangScheduling=true", "-o", "json"
+    )
 
     plugins = json.loads(out)["profiles"][0]["plugins"]
     assert {"name": "GangScheduling"} in plugins["permit"]
@@ -174,8 +176,8 @@ def test_show_takes_feature_gates() -> None:
         ),
         pytest.param(
             ["show", "--feature-gates", "SidecarContainers=false"],
-            "error: --feature-gates: SidecarContainers: expected true, to which the gate is locked; "
-            "got false",
+            "error: --feature-gates: cannot set feature gate SidecarContainers to false, feature is "
+            "locked to true",
             id="a locked gate",
         ),
         pytest.param(
