@@ -4,7 +4,7 @@ Mirrors cmd/kube-scheduler/app/options/configfile.go. Reading is strict, and all
 reported at once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +24,13 @@ from .types import SchedulerConfiguration
 
 T = TypeVar("T")
 Reader = Callable[[dict[str, Any], Problems, FeatureGates], Reading]
+Check = Callable[[SchedulerConfiguration], Iterable[str]]
+"""Finds faults for which the plugins must be known."""
+
+
+def no_check(config: SchedulerConfiguration) -> tuple[str, ...]:
+    """A check that finds nothing."""
+    return ()
 
 
 def _component_reader(data: dict[str, Any], problems: Problems, gates: FeatureGates) -> Reading:
@@ -46,14 +53,16 @@ def load_config(
     return load_reading(path, feature_gates).config
 
 
-def load_reading(path: str | Path, feature_gates: GateSettings | None = None) -> Reading:
+def load_reading(
+    path: str | Path, feature_gates: GateSettings | None = None, check: Check = no_check
+) -> Reading:
     """Return the configuration in the file at `path` with notes on settings without effect."""
     source = str(path)
     try:
         text = Path(path).read_bytes()
     except OSError as error:
         raise ConfigError(f"{source}: expected a readable file; got {error.strerror}") from error
-    return parse_reading(text, source, feature_gates)
+    return parse_reading(text, source, feature_gates, check)
 
 
 def parse_config(
@@ -75,14 +84,18 @@ def parse_reading(
     data: dict[str, Any] | bytes | str,
     source: str = "scheduler.yaml",
     feature_gates: GateSettings | None = None,
+    check: Check = no_check,
 ) -> Reading:
     """Return the configuration in `data` with notes on settings without effect; see parse_config."""
     gates = FeatureGates.of(feature_gates)
     problems = Problems()
     tree = parse_text(data, problems) if isinstance(data, bytes | str) else data
     reading = None if tree is None and problems else _read(tree, problems, gates)
-    if problems or reading is None:
-        raise ConfigError("\n".join(f"{source}: {problem}" for problem in problems))
+    faults = [str(problem) for problem in problems]
+    if reading is not None:
+        faults += check(reading.config)
+    if faults or reading is None:
+        raise ConfigError("\n".join(f"{source}: {fault}" for fault in faults))
     return reading
 
 

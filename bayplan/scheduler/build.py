@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
@@ -11,7 +12,6 @@ import msgspec
 from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import Clock, SystemClock, Timers
-from ..config.expand import check_same_queue_sort
 from ..config.extenders import with_ignored_resources
 from ..config.types import PluginRef, PluginSet, Profile, SchedulerConfiguration
 from ..framework import SUCCESS, Executor, FeatureGates, Handle, Plugin, Status
@@ -26,11 +26,14 @@ from ..runtime.executor import InlineExecutor
 from ..runtime.waiting import WaitingPods
 from .attempt import Attempt
 from .binding import PreBindingPods
+from .catalog import expand_profiles, plugin_notes_of
 from .cycle import Scheduler
 from .extender import MakeTransport, make_http_transport
 from .extenders import Extenders
 from .parts import Cluster, Observer, Parts, unheard, unobserved
 from .select_host import RandomTies, TieBreak
+
+log = logging.getLogger(__name__)
 
 PluginSource: TypeAlias = str | type[Plugin]
 """A plugin, or a Python file with some."""
@@ -90,12 +93,14 @@ def build_scheduler(
         node_order=lambda: cache.snapshot.order,
         metrics=metrics,
     )
+    config = msgspec.structs.replace(config, profiles=tuple(_with_plugins(config.profiles, given)))
+    expand_profiles(config, registry)
+    for note in plugin_notes_of(config, registry):
+        log.warning("%s", note)
     profiles = {
         profile.scheduler_name: _make_profile(config, profile, registry, shared, seed)
-        for profile in _with_plugins(config.profiles, given)
+        for profile in config.profiles
     }
-    points = {name: runtime.points for name, runtime in profiles.items()}
-    check_same_queue_sort(config.profiles, points)
     queue = _make_queue(config, clock, profiles, nominator, metrics)
     _read_when_shown(metrics, cache, queue)
     parts = Parts(

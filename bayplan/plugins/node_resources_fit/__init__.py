@@ -28,6 +28,7 @@ from ...framework import (
     FilterPlugin,
     Handle,
     NodeInfo,
+    PlacementScorePlugin,
     PreFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
@@ -45,7 +46,9 @@ from .strategies import Strategy, least_allocated, make_strategy
 TOO_MANY_PODS = "Too many pods"
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeResourcesFit(
+    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin
+):
     """Every resource that is short is named, not only the first."""
 
     name = "NodeResourcesFit"
