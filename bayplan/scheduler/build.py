@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import msgspec
 
@@ -30,6 +30,7 @@ from .catalog import expand_profiles, plugin_notes_of
 from .cycle import Scheduler
 from .extender import MakeTransport, make_http_transport
 from .extenders import Extenders
+from .gated_pods import GatedCluster, GatedScheduler, pod_reader
 from .parts import Cluster, Observer, Parts, unheard, unobserved
 from .select_host import RandomTies, TieBreak
 
@@ -65,6 +66,10 @@ def build_scheduler(
     `bound_by_extender` is called for pods that an extender has bound: a cluster that no extender can write to needs it.
     """
     config = with_ignored_resources(config)
+    gates = FeatureGates.of(feature_gates)
+    read_pod = pod_reader(gates)
+    if read_pod is not None:
+        cluster = cast("Cluster", GatedCluster(cluster, read_pod))
     clock = clock or SystemClock()
     timers = timers or Timers(clock)
     cache = Cache(clock, assume_ttl_s)
@@ -82,7 +87,7 @@ def build_scheduler(
         lister=cluster,
         client=cluster,
         nominator=nominator,
-        feature_gates=FeatureGates.of(feature_gates),
+        feature_gates=gates,
         pod_groups=cache.pod_groups,
         waiting_pods=waiting_pods,
         pre_binding=pre_binding,
@@ -120,7 +125,11 @@ def build_scheduler(
         extenders=extenders,
         metrics=metrics,
     )
-    return Scheduler(parts, explain)
+    if read_pod is None:
+        return Scheduler(parts, explain)
+    scheduler = GatedScheduler(parts, explain)
+    scheduler.read_pod = read_pod
+    return scheduler
 
 
 def _read_when_shown(metrics: SchedulerMetrics, cache: Cache, queue: SchedulingQueue) -> None:
@@ -176,7 +185,11 @@ def _make_queue(
         return first.queue_sort.sort_key(queued)
 
     first = next(iter(profiles.values()))
-    settings = QueueSettings(config.pod_initial_backoff_s, config.pod_max_backoff_s)
+    settings = QueueSettings(
+        config.pod_initial_backoff_s,
+        config.pod_max_backoff_s,
+        pops_from_backoff=first.handle.feature_gates.enabled("SchedulerPopFromBackoffQ"),
+    )
     hints = {name: _registrations(profile) for name, profile in profiles.items()}
     return SchedulingQueue(
         clock,
