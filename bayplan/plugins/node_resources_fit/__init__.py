@@ -76,6 +76,7 @@ class NodeResourcesFit(
         strategy = make_strategy(args.scoring_strategy)
         plugin = cls(strategy, args.ignored_resources, args.ignored_resource_groups)
         plugin.handle = handle
+        plugin._hints = FitHints(handle.feature_gates.enabled("DRAExtendedResource"))
         return plugin
 
     def spec_key(self, spec: PodSpec) -> Hashable:
