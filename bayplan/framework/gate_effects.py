@@ -58,7 +58,7 @@ EFFECTS: dict[str, Effect] = {
         "extended resources come from nodes only",
     ),
     "DRAListTypeAttributes": Effect(
-        "attributes of devices have one value each", "attributes have one value each", missing=True
+        "an attribute of a device has one value", "an attribute has one value", missing=True
     ),
     "DRANodeAllocatableResources": Effect(
         "devices do not stand for resources of the node",
@@ -178,11 +178,17 @@ EFFECTS: dict[str, Effect] = {
     "BalanceAttachedNodeVolumes": Effect(
         "the number of volumes does not count in the score", "volumes do not score", missing=True
     ),
-    "CSIMigration": Effect("in-tree volumes count as CSI volumes", "they always do", missing=False),
-    "NonPreemptingPriority": Effect(
-        "preemptionPolicy Never is honoured", "it always is", missing=False
+    "CSIMigration": Effect(
+        "in-tree volumes count as CSI volumes",
+        "in-tree volumes always count as CSI volumes",
+        missing=False,
     ),
-    "PodOverhead": Effect("overhead is added to requests", "it always is", missing=False),
+    "NonPreemptingPriority": Effect(
+        "preemptionPolicy Never is honoured",
+        "preemptionPolicy Never is always honoured",
+        missing=False,
+    ),
+    "PodOverhead": Effect("overhead is added to requests", "overhead always counts", missing=False),
     "VolumeCapacityPriority": Effect(
         "this gate was replaced by StorageCapacityScoring", "capacity does not score", missing=True
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import TypeAlias, cast
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import Clock, SystemClock, Timers
+from ..config import gate_notes
 from ..config.extenders import with_ignored_resources
 from ..config.types import PluginRef, PluginSet, Profile, SchedulerConfiguration
 from ..framework import SUCCESS, Executor, FeatureGates, Handle, Plugin, Status
@@ -100,8 +102,8 @@ def build_scheduler(
     )
     config = msgspec.structs.replace(config, profiles=tuple(_with_plugins(config.profiles, given)))
     expand_profiles(config, registry)
-    for note in plugin_notes_of(config, registry):
-        log.warning("%s", note)
+    for note in (*gate_notes(gates), *plugin_notes_of(config, registry)):
+        _warn_once(note)
     profiles = {
         profile.scheduler_name: _make_profile(config, profile, registry, shared, seed)
         for profile in config.profiles
@@ -130,6 +132,12 @@ def build_scheduler(
     scheduler = GatedScheduler(parts, explain)
     scheduler.read_pod = read_pod
     return scheduler
+
+
+@cache
+def _warn_once(note: str) -> None:
+    """Log what has no effect; a question may build many schedulers."""
+    log.warning("%s", note)
 
 
 def _read_when_shown(metrics: SchedulerMetrics, cache: Cache, queue: SchedulingQueue) -> None:

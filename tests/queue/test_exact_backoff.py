@@ -35,7 +35,7 @@ class Bench:
         return unresolvable("closed").by("Gate") if self.is_closed else SUCCESS
 
     def reject(self, *names: str, priorities: tuple[int, ...] = ()) -> None:
-        """Try pods in vain, and let an event bring them into backoff."""
+        """Let pods be rejected, and let an event bring them into backoff."""
         for i, name in enumerate(names):
             priority = priorities[i] if priorities else 0
             self.queue.add(make_pod(name, uid=name, priority=priority))

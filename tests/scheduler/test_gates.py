@@ -261,6 +261,21 @@ def test_a_plugin_reads_the_position_of_any_gate() -> None:
     assert [attempt.node_name for attempt in scenario.run()] == ["a"]
 
 
+def test_what_has_no_effect_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    generator = {"enabled": [{"name": "TopologyPlacementGenerator"}]}
+    for _ in range(2):
+        Scenario(
+            make_node("a"),
+            profile={"plugins": {"placementGenerate": generator}},
+            feature_gates={"KubeletInUserNamespace": True, "MemoryQoS": True},
+        )
+
+    assert sorted(record.message.partition(":")[2].split()[0] for record in caplog.records) == [
+        "KubeletInUserNamespace,",
+        "TopologyPlacementGenerator:",
+    ]
+
+
 def test_a_scheduler_is_not_built_with_gates_that_cannot_be_set() -> None:
     with pytest.raises(ConfigError, match="feature is locked to true"):
         Scenario(make_node("a"), feature_gates={"SidecarContainers": False})
