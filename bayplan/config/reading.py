@@ -198,7 +198,7 @@ def _without_zeros(section: LeaderElection | ClientConnection) -> Any:
 def gate_notes(gates: FeatureGates) -> tuple[str, ...]:
     """Return a note on gates that were set and concern other components."""
     names = ", ".join(gates.without_effect())
-    return (f"feature gates without effect on the scheduler: {names}",) if names else ()
+    return (f"feature gates without effect here: {names}",) if names else ()
 
 
 def _notes(file: ConfigurationFile) -> list[str]:

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import ConfigError
@@ -180,7 +180,7 @@ def _parse_version(text: str) -> tuple[int, int]:
 
 def _read_gates() -> dict[str, Gate]:
     """All gates: those of v1.36, those of earlier releases that older formats know, AllAlpha and AllBeta."""
-    text = files(__package__).joinpath("feature_gates.txt").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("feature_gates.txt").read_text(encoding="utf-8")
     lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
     gates = [_read_gate(line) for line in lines]
     for name, default in EARLIER_GATES.items():

@@ -7,13 +7,13 @@ cache nor a plugin asks for these gates. With their defaults nothing in this mod
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
 from ..api.pod import Pod, PodSpec, intern_spec
-from ..framework import FeatureGates
+from ..framework import ChangeFeed, FeatureGates, ObjectKey
 from .attempt import Attempt
 from .cycle import Scheduler
 from .parts import Cluster
@@ -63,7 +63,7 @@ def pod_reader(gates: FeatureGates) -> PodReader | None:
 
 
 class GatedCluster:
-    """A cluster whose pods are read with `read`; everything else is as it was."""
+    """A cluster whose pods are read with `read`, and written with the fields that this drops."""
 
     def __init__(self, cluster: Cluster, read: PodReader) -> None:
         self._cluster = cluster
@@ -81,6 +81,28 @@ class GatedCluster:
         """All objects of `kind`."""
         found = self._cluster.list(kind, namespace)
         return map(self._read, found) if kind == Pod.kind else found
+
+    def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
+        """What changed after `version`; None when the cluster cannot tell."""
+        feed = getattr(self._cluster, "changes_since", None)
+        return None if feed is None else cast("ChangeFeed", self._cluster).changes_since(version)
+
+    def update(self, obj: Any) -> Any:
+        """Write a changed object."""
+        return self._cluster.update(self._whole(obj))
+
+    def update_status(self, obj: Any) -> Any:
+        """The same for its status."""
+        return self._cluster.update_status(self._whole(obj))
+
+    def _whole(self, obj: Any) -> Any:
+        """The object with what was dropped when it was read."""
+        stored = self._cluster.get(obj.kind, obj.namespace, obj.name)
+        if not isinstance(obj, Pod) or not isinstance(stored, Pod):
+            return obj
+        given = stored.status.resources, stored.status.allocated_resources
+        status = replace(obj.status, resources=given[0], allocated_resources=given[1])
+        return obj.replace(spec=stored.spec, status=status)
 
 
 class GatedScheduler(Scheduler):

@@ -261,7 +261,7 @@ def test_check_notes_what_has_no_effect() -> None:
     later = "is not run yet; pods of a group are placed one by one"
     assert out == "s.yaml: good\n"
     assert err.splitlines() == [
-        "note: s.yaml: feature gates without effect on the scheduler: KubeletPSI",
+        "note: s.yaml: feature gates without effect here: KubeletPSI",
         "note: s.yaml: profiles[0].pluginConfig: NodeResourceFit: no such plugin; no effect "
         "(expected NodeResourcesFit)",
         f"note: s.yaml: profiles[0].plugins: PodGroupPodsCount: placementScore {later}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.api.pod import Pod
 from bayplan.cluster.memory import MemoryCluster
@@ -152,6 +153,23 @@ def test_pod_level_resources_of_a_pod_that_is_tried_again() -> None:
     scenario.settle()
 
     assert scenario.cluster.get("Pod", "default", "p").node_name == "b"
+
+
+def test_a_pod_that_is_written_keeps_the_fields_that_are_not_read() -> None:
+    given = {"resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "3"}}
+    scenario = Scenario(make_node("a"), feature_gates=WITHOUT_POD_LEVEL)
+    scenario.add(with_pod_level("p", "3", status=given), make_pod("q"))
+    handle = scenario.scheduler.profiles["default-scheduler"].handle
+    (read,) = (pod for pod in handle.lister.list("Pod") if pod.name == "p")
+    before = scenario.cluster.get("Pod", "default", "p")
+
+    handle.client.update_status(read.with_status(replace(read.status, phase="Running")))
+
+    stored = scenario.cluster.get("Pod", "default", "p")
+    assert (read.spec.resources, read.status.resources) == (None, None)
+    assert stored.status == replace(before.status, phase="Running")
+    assert stored.spec is before.spec
+    assert handle.lister.changes_since(0) == scenario.cluster.changes_since(0)
 
 
 @pytest.mark.parametrize(
