@@ -57,6 +57,25 @@ def test_nominated_node_name_for_expectation(is_on: bool) -> None:
     assert Slow.runs == (["busy a"] if is_on else ["busy", "idle"])
 
 
+@pytest.mark.parametrize(
+    ("is_on", "attempts"),
+    [
+        pytest.param(True, [1, 0], id="on: the pod is tried at once"),
+        pytest.param(False, [0, 1], id="off: it is tried after its backoff"),
+    ],
+)
+def test_pop_from_backoff_queue(is_on: bool, attempts: list[int]) -> None:
+    scenario = Scenario(make_node("a", cpu="1"), feature_gates={"SchedulerPopFromBackoffQ": is_on})
+    scenario.add(make_pod("p", cpu="2"))
+    scenario.run()
+    scenario.add(make_node("b", cpu="2"))
+
+    tried = [len(scenario.run()), len(scenario.advance(3))]
+
+    assert tried == attempts
+    assert scenario.cluster.get("Pod", "default", "p").node_name == "b"
+
+
 # Preemption
 
 
@@ -169,6 +188,7 @@ def test_a_pod_that_is_written_keeps_the_fields_that_are_not_read() -> None:
     assert (read.spec.resources, read.status.resources) == (None, None)
     assert stored.status == replace(before.status, phase="Running")
     assert stored.spec is before.spec
+    assert handle.lister.get("Pod", "default", "p").spec is read.spec
     assert handle.lister.changes_since(0) == scenario.cluster.changes_since(0)
 
 

@@ -28,8 +28,8 @@ class DeviceFeatures:
     def of(cls, gates: FeatureGates) -> DeviceFeatures:
         """The features that are on with `gates`."""
         return cls(
-            binding_conditions=gates.enabled("DRADeviceBindingConditions")
-            and gates.enabled("DRAResourceClaimDeviceStatus"),
+            # This gate needs DRAResourceClaimDeviceStatus, which therefore is on.
+            binding_conditions=gates.enabled("DRADeviceBindingConditions"),
             consumable_capacity=gates.enabled("DRAConsumableCapacity"),
             extended_resources=gates.enabled("DRAExtendedResource"),
             partitionable_devices=gates.enabled("DRAPartitionableDevices"),
