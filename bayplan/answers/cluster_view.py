@@ -40,7 +40,7 @@ class ClusterView:
         clock: Clock | None = None,
         extender_transport: MakeTransport = make_http_transport,
     ) -> None:
-        config = config or default_config()
+        config = config or default_config(feature_gates)
         self.config = config
         self.is_sampled = any(config.percentage_for(p) is not None for p in config.profiles)
         """Whether percentageOfNodesToScore would limit the search to a share of the nodes."""

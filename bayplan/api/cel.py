@@ -41,11 +41,11 @@ class Expression:
 
     __slots__ = ("_compiled", "names", "text")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, has_sharing: bool = True) -> None:
         self.text = text
         self.names = names_in(text)
         try:
-            self._compiled = _environment().compile(text)
+            self._compiled = _environment(has_sharing).compile(text)
         except RuntimeError as error:
             raise CelError(_one_line(error)) from None
         kind = self._compiled.return_type().name()
@@ -108,9 +108,12 @@ class SeenDevice:
 
 
 @lru_cache(maxsize=4096)
-def compile_expression(text: str) -> Expression:
-    """Compile the expression; raises CelError when it is invalid."""
-    return Expression(text)
+def compile_expression(text: str, has_sharing: bool = True) -> Expression:
+    """Compile the expression; raises CelError when it is invalid.
+
+    Without `has_sharing` there is no `device.allowMultipleAllocations`.
+    """
+    return Expression(text, has_sharing)
 
 
 def _attribute(name: str, attribute: DeviceAttribute) -> Any:
@@ -220,8 +223,8 @@ def _sign(value: Any) -> int:
     return (nano > 0) - (nano < 0)
 
 
-@lru_cache(maxsize=1)
-def _environment() -> Any:
+@lru_cache(maxsize=2)
+def _environment(has_sharing: bool) -> Any:
     """The variables of expressions; raises CelError when the library is not installed."""
     try:
         from cel_expr_python import cel  # an optional extra: most clusters have no devices
@@ -230,13 +233,15 @@ def _environment() -> Any:
         raise CelError(MISSING) from None
     kind = cel.Type
     domains = kind.Map(kind.STRING, kind.Map(kind.STRING, kind.DYN))
+    variables = {
+        "device.driver": kind.STRING,
+        "device.attributes": domains,
+        "device.capacity": domains,
+    }
+    if has_sharing:
+        variables["device.allowMultipleAllocations"] = kind.BOOL
     return cel.NewEnv(
-        variables={
-            "device.driver": kind.STRING,
-            "device.allowMultipleAllocations": kind.BOOL,
-            "device.attributes": domains,
-            "device.capacity": domains,
-        },
+        variables=variables,
         extensions=[
             ext_bindings.ExtBindings(),
             ext_optional.ExtOptional(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -114,18 +115,23 @@ def check(
     Example: bayplan config check scheduler.yaml old-policy.json
     """
     from ..config import parse_feature_gates
+    from ..scheduler import notes_on_plugins, plugin_faults
 
     gates = parse_feature_gates(feature_gates)
+    plugin_files = [str(plugin) for plugin in plugins or ()]
+    find_faults = plugin_faults(plugin_files)
     faulty = False
     for path in files:
         try:
-            _expand(path, read_file(path, gates), plugins)
+            reading = read_file(path, gates, find_faults)
         except ConfigError as error:
             faulty = True
             sys.stdout.flush()
             print_error(str(error))
         else:
             print(f"{source_name(path)}: good")
+            notes = (*reading.notes, *notes_on_plugins(reading.config, plugin_files))
+            _print_notes([f"{source_name(path)}: {note}" for note in notes])
     if faulty:
         raise typer.Exit(BAD_INPUT)
 
@@ -207,26 +213,12 @@ def _effective(
 ) -> Effective:
     """The configuration in a file, of a provider or, with neither, the default, and the plugins that run."""
     from ..config import parse_feature_gates
+    from ..scheduler import effective_plugins, notes_on_plugins, plugin_faults
 
-    reading = read_configuration(config, provider, parse_feature_gates(feature_gates))
-    return Effective(reading, _expand(config, reading, plugins))
-
-
-def _expand(
-    path: Path | None, reading: Reading, plugins: list[Path] | None
-) -> tuple[ExpandedPlugins, ...]:
-    """The plugins of each profile; an error names the file."""
-    from ..config import with_ignored_resources
-    from ..scheduler import effective_plugins
-
-    try:
-        with_ignored_resources(reading.config)
-        return effective_plugins(reading.config, [str(plugin) for plugin in plugins or ()])
-    except ConfigError as error:
-        if path is None:
-            raise
-        lines = str(error).splitlines()
-        raise ConfigError("\n".join(f"{source_name(path)}: {line}" for line in lines)) from error
+    gates, files = parse_feature_gates(feature_gates), [str(plugin) for plugin in plugins or ()]
+    reading = read_configuration(config, provider, gates, plugin_faults(files))
+    notes = (*reading.notes, *notes_on_plugins(reading.config, files))
+    return Effective(replace(reading, notes=notes), effective_plugins(reading.config, files))
 
 
 def _print_tables(effective: Effective) -> None:

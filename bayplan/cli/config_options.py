@@ -13,7 +13,7 @@ from ..errors import ConfigError
 
 if TYPE_CHECKING:
     from ..answers.settings import Settings
-    from ..config import Reading
+    from ..config import Check, FeatureGates, Reading
 
 STDIN = Path("-")
 PROVIDER_NAMES = ("DefaultProvider", "ClusterAutoscalerProvider")
@@ -88,10 +88,16 @@ def read_settings(
 
 
 def read_configuration(
-    config: Path | None, provider: str | None, gates: dict[str, bool]
+    config: Path | None,
+    provider: str | None,
+    gates: FeatureGates,
+    check: Check | None = None,
 ) -> Reading:
-    """The configuration in a file, of a provider or, with neither, the default."""
-    from ..config import Reading, default_config, parse_reading, provider_reading
+    """The configuration in a file, of a provider or, with neither, the default.
+
+    `check` finds further faults of a file.
+    """
+    from ..config import Reading, default_config, gate_notes, provider_reading
     from ..config.files import API_VERSION as CURRENT_VERSION
 
     if config is not None and provider is not None:
@@ -99,20 +105,18 @@ def read_configuration(
     if provider is not None:
         return provider_reading(provider, gates)
     if config is not None:
-        return read_file(config, gates)
-    if gates:
-        head = {"apiVersion": CURRENT_VERSION, "kind": "KubeSchedulerConfiguration"}
-        return parse_reading(head, "default", gates)
-    return Reading(default_config(), CURRENT_VERSION)
+        return read_file(config, gates, check)
+    return Reading(default_config(gates), CURRENT_VERSION, notes=gate_notes(gates))
 
 
-def read_file(path: Path, gates: dict[str, bool]) -> Reading:
+def read_file(path: Path, gates: FeatureGates, check: Check | None = None) -> Reading:
     """The configuration in a file, or on standard input for `-`."""
-    from ..config import load_reading, parse_reading
+    from ..config import load_reading, no_check, parse_reading
 
+    check = check or no_check
     if path == STDIN:
-        return parse_reading(sys.stdin.buffer.read(), source_name(path), gates)
-    return load_reading(path, gates)
+        return parse_reading(sys.stdin.buffer.read(), source_name(path), gates, check)
+    return load_reading(path, gates, check)
 
 
 def source_name(path: Path) -> str:

@@ -150,7 +150,7 @@ def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler |
 
     plane = server.plane
     driver = LoopDriver(
-        settings.config or default_config(),
+        settings.config or default_config(settings.feature_gates),
         plane.cluster,
         server.clock,
         plane.timers,

@@ -12,8 +12,8 @@ from .defaults import DEFAULT_PLUGINS, default_config, default_profile
 from .encode import encode_args, encode_config, encode_plugin_set, encode_struct
 from .expand import ExpandedPlugins, check_same_queue_sort, expand_plugins
 from .extenders import extender_order, with_ignored_resources
-from .gates import GATES, FeatureGates, is_gate_on, parse_feature_gates
-from .load import load_config, load_reading, parse_config, parse_reading
+from .gates import GATES, FeatureGates, GateSettings, parse_feature_gates
+from .load import Check, load_config, load_reading, no_check, parse_config, parse_reading
 from .plugin_args import (
     ARGS_TYPES,
     LEGACY_ARGS_TYPES,
@@ -36,9 +36,10 @@ from .plugin_args import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
+from .plugin_names import find_plugin_problems, plugin_notes
 from .policy import PROVIDERS, provider_config, provider_reading
 from .problems import Problem, ProblemKind
-from .reading import Reading
+from .reading import Reading, gate_notes
 from .types import (
     DEFAULT_SCHEDULER_NAME,
     POINT_NAMES,
@@ -58,6 +59,7 @@ from .validation import validate_config
 __all__ = [
     "ARGS_TYPES",
     "Args",
+    "Check",
     "ClientConnection",
     "Converted",
     "DEFAULT_PLUGINS",
@@ -70,6 +72,7 @@ __all__ = [
     "ExtenderTLS",
     "FeatureGates",
     "GATES",
+    "GateSettings",
     "InterPodAffinityArgs",
     "LEGACY_ARGS_TYPES",
     "LeaderElection",
@@ -106,10 +109,13 @@ __all__ = [
     "encode_plugin_set",
     "encode_struct",
     "extender_order",
+    "find_plugin_problems",
+    "gate_notes",
+    "plugin_notes",
     "expand_plugins",
-    "is_gate_on",
     "load_config",
     "load_reading",
+    "no_check",
     "parse_config",
     "parse_feature_gates",
     "parse_reading",

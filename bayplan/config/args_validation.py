@@ -6,6 +6,8 @@ Mirrors pkg/scheduler/apis/config/validation/validation_pluginargs.go.
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import structs
+
 from ..api.affinity import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
@@ -19,7 +21,10 @@ from ..api.selectors import (
     Requirement,
     parse_integer,
 )
+from ..framework.feature_gates import DEFAULT_GATES
 from .durations import format_go_duration
+from .gated_args import SCORING_GATE
+from .gates import FeatureGates
 from .name_faults import key_faults, value_faults
 from .plugin_args import (
     DEFAULTING_TYPES,
@@ -49,8 +54,13 @@ WHEN_UNSATISFIABLE = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 LABEL_KEY = "a label key such as example.com/name"
 
 
-def validate_args(args: Args, path: str, problems: Problems) -> None:
+def validate_args(
+    args: Args, path: str, problems: Problems, gates: FeatureGates = DEFAULT_GATES
+) -> None:
     """Record the faults in the arguments of one plugin, which are at `path` of the file."""
+    if isinstance(args, VolumeBindingArgs) and gates.enabled(SCORING_GATE):
+        _shape(args.shape or (), f"{path}.shape", problems)
+        args = structs.replace(args, shape=None)
     validate = _VALIDATORS.get(type(args))
     if validate is not None:
         validate(args, path, problems)
@@ -333,11 +343,11 @@ def _volume_binding(args: VolumeBindingArgs, path: str, problems: Problems) -> N
 
 
 def _dynamic_resources(args: DynamicResourcesArgs, path: str, problems: Problems) -> None:
-    if args.filter_timeout_s < 0:
+    if args.filter_timeout_s is not None and args.filter_timeout_s < 0:
         got = seconds(args.filter_timeout_s)
         where, upstream = f"{path}.filterTimeout", "must be zero or positive"
         problems.add(where, "a duration not below 0s", got, upstream=upstream)
-    if args.binding_timeout_s < 1:
+    if args.binding_timeout_s is not None and args.binding_timeout_s < 1:
         got = seconds(args.binding_timeout_s)
         where, upstream = f"{path}.bindingTimeout", "must be at least 1 second"
         problems.add(where, "a duration of at least 1s", got, upstream=upstream)

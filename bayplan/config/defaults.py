@@ -6,6 +6,9 @@ Mirrors pkg/scheduler/apis/config/v1/{default_plugins,defaults}.go.
 from collections.abc import Mapping
 from typing import Any
 
+from ..framework.feature_gates import DEFAULT_GATES
+from .gated_args import apply_gates
+from .gates import GANG_SCHEDULING, NODE_DECLARED_FEATURES, FeatureGates, GateSettings
 from .plugin_args import ARGS_TYPES, Args
 from .types import (
     DEFAULT_SCHEDULER_NAME,
@@ -49,6 +52,16 @@ DEFAULT_PLUGINS = Plugins(
 )
 
 
+def default_plugins(gates: FeatureGates) -> Plugins:
+    """Returns the default plugins of v1.36 with these feature gates."""
+    enabled = list(DEFAULT_PLUGINS.multi_point.enabled)
+    if not gates.enabled(NODE_DECLARED_FEATURES):
+        enabled.remove(PluginRef(NODE_DECLARED_FEATURES))
+    if gates.enabled(GANG_SCHEDULING):
+        enabled.append(PluginRef(GANG_SCHEDULING))
+    return Plugins(multi_point=PluginSet(tuple(enabled)))
+
+
 def merge_plugins(defaults: Plugins, custom: Plugins, *, replaces: bool = True) -> Plugins:
     """Returns `defaults` changed by what `custom` enables and disables, point by point."""
     return Plugins(
@@ -86,21 +99,26 @@ def default_plugin_config(
     plugins: Plugins,
     given: Mapping[str, Args | dict[str, Any] | None],
     args_types: Mapping[str, type[Args]] = ARGS_TYPES,
+    gates: FeatureGates = DEFAULT_GATES,
 ) -> dict[str, Args | dict[str, Any] | None]:
     """Returns `given` followed by the default arguments of the other enabled plugins, by name."""
     missing = sorted(plugins.names() & args_types.keys() - given.keys())
-    return {**given, **{name: args_types[name]() for name in missing}}
+    return {**given, **{name: apply_gates(args_types[name](), gates) for name in missing}}
 
 
-def default_profile(scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Profile:
+def default_profile(
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME, feature_gates: GateSettings | None = None
+) -> Profile:
     """Returns a profile with the default plugins and arguments."""
+    gates = FeatureGates.of(feature_gates)
+    plugins = default_plugins(gates)
     return Profile(
         scheduler_name=scheduler_name,
-        plugins=DEFAULT_PLUGINS,
-        plugin_config=default_plugin_config(DEFAULT_PLUGINS, {}),
+        plugins=plugins,
+        plugin_config=default_plugin_config(plugins, {}, gates=gates),
     )
 
 
-def default_config() -> SchedulerConfiguration:
+def default_config(feature_gates: GateSettings | None = None) -> SchedulerConfiguration:
     """Return the configuration without a file."""
-    return SchedulerConfiguration(profiles=(default_profile(),))
+    return SchedulerConfiguration(profiles=(default_profile(feature_gates=feature_gates),))

@@ -81,7 +81,7 @@ def encode_struct(value: msgspec.Struct, *, keep_empty: bool = False) -> dict[st
     )
     for name, written in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
         member = getattr(value, name)
-        if name.endswith("_s"):
+        if name.endswith("_s") and member is not None:
             member = format_go_duration(member)
         # An empty list differs from an absent one where the default is absent.
         is_empty_list = member == () and defaults.get(name) is not None

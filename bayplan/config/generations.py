@@ -7,7 +7,7 @@ version are those of the release that introduced it, or, for v1beta1, of the las
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .defaults import DEFAULT_PLUGINS
+from .defaults import DEFAULT_PLUGINS, default_plugins
 from .files import (
     API_VERSION,
     GROUP,
@@ -16,13 +16,7 @@ from .files import (
     ConfigurationV1Beta1,
     ConfigurationV1Beta2,
 )
-from .gates import (
-    DEFAULT_POD_TOPOLOGY_SPREAD,
-    GANG_SCHEDULING,
-    NODE_DECLARED_FEATURES,
-    FeatureGates,
-    is_gate_on,
-)
+from .gates import DEFAULT_POD_TOPOLOGY_SPREAD, FeatureGates
 from .older_plugins import (
     V1BETA1_PLUGINS,
     V1BETA2_PLUGINS,
@@ -30,7 +24,7 @@ from .older_plugins import (
     with_selector_spread,
 )
 from .plugin_args import ARGS_TYPES, LEGACY_ARGS_TYPES, Args
-from .types import PluginRef, Plugins, PluginSet
+from .types import Plugins
 
 _ALL_ARGS_TYPES = {**ARGS_TYPES, **LEGACY_ARGS_TYPES}
 LIMITS = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
@@ -73,14 +67,9 @@ class Generation:
     def default_plugins(self, gates: FeatureGates) -> Plugins:
         """Return the default plugins of this version."""
         if self.api_version != API_VERSION:
-            spreads = is_gate_on(gates, DEFAULT_POD_TOPOLOGY_SPREAD)
+            spreads = gates.enabled(DEFAULT_POD_TOPOLOGY_SPREAD)
             return self.plugins if spreads else with_selector_spread(self.plugins)
-        enabled = list(self.plugins.multi_point.enabled)
-        if not is_gate_on(gates, NODE_DECLARED_FEATURES):
-            enabled.remove(PluginRef(NODE_DECLARED_FEATURES))
-        if is_gate_on(gates, GANG_SCHEDULING):
-            enabled.append(PluginRef(GANG_SCHEDULING))
-        return Plugins(multi_point=PluginSet(tuple(enabled)))
+        return default_plugins(gates)
 
 
 V1 = Generation("v1", ConfigurationV1, DEFAULT_PLUGINS, _ALL_ARGS_TYPES, removed=LIMITS)

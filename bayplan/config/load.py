@@ -4,14 +4,14 @@ Mirrors cmd/kube-scheduler/app/options/configfile.go. Reading is strict, and all
 reported at once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import ConfigError
 from .defaults import default_config
 from .files import KIND
-from .gates import FeatureGates, check_feature_gates
+from .gates import FeatureGates, GateSettings
 from .generations import GENERATIONS
 from .policy import read_config_map, read_policy
 from .policy_files import API_VERSION as POLICY_VERSION
@@ -24,6 +24,13 @@ from .types import SchedulerConfiguration
 
 T = TypeVar("T")
 Reader = Callable[[dict[str, Any], Problems, FeatureGates], Reading]
+Check = Callable[[SchedulerConfiguration], Iterable[str]]
+"""Finds faults for which the plugins must be known."""
+
+
+def no_check(config: SchedulerConfiguration) -> tuple[str, ...]:
+    """A check that finds nothing."""
+    return ()
 
 
 def _component_reader(data: dict[str, Any], problems: Problems, gates: FeatureGates) -> Reading:
@@ -40,26 +47,28 @@ READERS: dict[str, dict[str, Reader]] = {
 
 
 def load_config(
-    path: str | Path, feature_gates: FeatureGates | None = None
+    path: str | Path, feature_gates: GateSettings | None = None
 ) -> SchedulerConfiguration:
     """Return the configuration in the file at `path`; raise ConfigError if it is invalid."""
     return load_reading(path, feature_gates).config
 
 
-def load_reading(path: str | Path, feature_gates: FeatureGates | None = None) -> Reading:
+def load_reading(
+    path: str | Path, feature_gates: GateSettings | None = None, check: Check = no_check
+) -> Reading:
     """Return the configuration in the file at `path` with notes on settings without effect."""
     source = str(path)
     try:
         text = Path(path).read_bytes()
     except OSError as error:
         raise ConfigError(f"{source}: expected a readable file; got {error.strerror}") from error
-    return parse_reading(text, source, feature_gates)
+    return parse_reading(text, source, feature_gates, check)
 
 
 def parse_config(
     data: dict[str, Any] | bytes | str | None,
     source: str = "scheduler.yaml",
-    feature_gates: FeatureGates | None = None,
+    feature_gates: GateSettings | None = None,
 ) -> SchedulerConfiguration:
     """Return the configuration in `data`: YAML or JSON text, the mapping it holds, or None for the
     default configuration.
@@ -67,23 +76,26 @@ def parse_config(
     Raises ConfigError with one line per problem, each beginning with `source`.
     """
     if data is None:
-        return default_config()
+        return default_config(feature_gates)
     return parse_reading(data, source, feature_gates).config
 
 
 def parse_reading(
     data: dict[str, Any] | bytes | str,
     source: str = "scheduler.yaml",
-    feature_gates: FeatureGates | None = None,
+    feature_gates: GateSettings | None = None,
+    check: Check = no_check,
 ) -> Reading:
     """Return the configuration in `data` with notes on settings without effect; see parse_config."""
-    gates = feature_gates or {}
-    check_feature_gates(gates)
+    gates = FeatureGates.of(feature_gates)
     problems = Problems()
     tree = parse_text(data, problems) if isinstance(data, bytes | str) else data
     reading = None if tree is None and problems else _read(tree, problems, gates)
-    if problems or reading is None:
-        raise ConfigError("\n".join(f"{source}: {problem}" for problem in problems))
+    faults = [str(problem) for problem in problems]
+    if reading is not None:
+        faults += check(reading.config)
+    if faults or reading is None:
+        raise ConfigError("\n".join(f"{source}: {fault}" for fault in faults))
     return reading
 
 

@@ -97,17 +97,23 @@ class PodTopologySpreadArgs(Args, frozen=True, rename="camel"):
 
 
 class VolumeBindingArgs(Args, frozen=True, rename="camel"):
-    """How long to wait for volumes; the shape belongs to a feature that is off."""
+    """How long to wait for volumes, and how the storage that is left scores.
+
+    The shape belongs to feature gate StorageCapacityScoring.
+    """
 
     bind_timeout_seconds: Int64 = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
 
 
 class DynamicResourcesArgs(Args, frozen=True, rename="camel"):
-    """How long to search for devices on one node (0: no limit), and to wait for their binding."""
+    """How long to search for devices on one node (0: no limit), and to wait for their binding.
 
-    filter_timeout_s: Duration = field(default=10.0, name="filterTimeout")
-    binding_timeout_s: Duration = field(default=600.0, name="bindingTimeout")
+    A field is None while its feature gate is off.
+    """
+
+    filter_timeout_s: Duration | None = field(default=10.0, name="filterTimeout")
+    binding_timeout_s: Duration | None = field(default=600.0, name="bindingTimeout")
 
 
 class NodeResourcesLeastAllocatedArgs(Args, frozen=True, rename="camel"):

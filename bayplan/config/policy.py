@@ -12,7 +12,7 @@ from msgspec import structs
 from ..errors import ConfigError
 from .decode import decode
 from .defaults import default_plugin_config
-from .gates import DEFAULT_POD_TOPOLOGY_SPREAD, FeatureGates, is_gate_on
+from .gates import DEFAULT_POD_TOPOLOGY_SPREAD, FeatureGates, GateSettings
 from .generations import V1BETA1
 from .older_plugins import CLUSTER_AUTOSCALER_PROVIDER, DEFAULT_PROVIDER, with_selector_spread
 from .plugin_args import (
@@ -48,7 +48,7 @@ from .policy_plugins import (
     PolicyPlugins,
 )
 from .problems import Problem, ProblemKind, Problems, one_of
-from .reading import Reading
+from .reading import Reading, gate_notes
 from .text import parse_text
 from .types import PluginRef, Plugins, PluginSet, Profile, SchedulerConfiguration
 from .validation import validate_config
@@ -60,21 +60,23 @@ PROVIDERS = {
 _MAX_WEIGHT = 2**31 - 1
 
 
-def provider_reading(name: str, gates: FeatureGates | None = None) -> Reading:
+def provider_reading(name: str, feature_gates: GateSettings | None = None) -> Reading:
     """Returns the configuration of algorithm provider `name`; raises ConfigError if there is no
     such provider."""
     if name not in PROVIDERS:
         choices = one_of(tuple(PROVIDERS))
         raise ConfigError(f'algorithm provider: expected {choices}; got "{name}"')
     plugins = PROVIDERS[name]
-    if not is_gate_on(gates or {}, DEFAULT_POD_TOPOLOGY_SPREAD):
+    gates = FeatureGates.of(feature_gates)
+    if not gates.enabled(DEFAULT_POD_TOPOLOGY_SPREAD):
         plugins = with_selector_spread(plugins)
-    return Reading(SchedulerConfiguration(profiles=(_profile(plugins, {}),)), API_VERSION)
+    config = SchedulerConfiguration(profiles=(_profile(plugins, {}, gates),))
+    return Reading(config, API_VERSION, notes=gate_notes(gates))
 
 
-def provider_config(name: str, gates: FeatureGates | None = None) -> SchedulerConfiguration:
+def provider_config(name: str, feature_gates: GateSettings | None = None) -> SchedulerConfiguration:
     """Returns the configuration of algorithm provider `name`; see provider_reading."""
-    return provider_reading(name, gates).config
+    return provider_reading(name, feature_gates).config
 
 
 def read_config_map(data: dict[str, Any], problems: Problems, gates: FeatureGates) -> Reading:
@@ -119,12 +121,12 @@ def read_policy(data: dict[str, Any], problems: Problems, gates: FeatureGates) -
     plugins.add_predicates(predicates)
     plugins.add_priorities(priorities)
     config = SchedulerConfiguration(
-        profiles=(_profile(plugins.to_plugins(), dict(plugins.plugin_config)),),
+        profiles=(_profile(plugins.to_plugins(), dict(plugins.plugin_config), gates),),
         extenders=tuple(extender.to_extender() for extender in file.extenders),
         always_check_all_predicates=file.always_check_all_predicates,
     )
-    _validate(config, reader, problems)
-    return Reading(config, API_VERSION, notes=tuple(notes))
+    _validate(config, reader, problems, gates)
+    return Reading(config, API_VERSION, notes=(*notes, *gate_notes(gates)))
 
 
 class _PolicyReader:
@@ -257,7 +259,7 @@ def _members(argument: Any) -> list[str]:
     return [name for name in argument.__struct_fields__ if getattr(argument, name) is not None]
 
 
-def _profile(plugins: Plugins, given: dict[str, Any]) -> Profile:
+def _profile(plugins: Plugins, given: dict[str, Any], gates: FeatureGates) -> Profile:
     """Return a profile with these plugins.
 
     VolumeRestrictions had no preFilter in v1.20. Its current filter needs one, so one adds the
@@ -267,11 +269,13 @@ def _profile(plugins: Plugins, given: dict[str, Any]) -> Profile:
     if "VolumeRestrictions" in {ref.name for ref in plugins.filter.enabled} - listed:
         pre_filters = (*plugins.pre_filter.enabled, PluginRef("VolumeRestrictions"))
         plugins = structs.replace(plugins, pre_filter=PluginSet(pre_filters))
-    args = default_plugin_config(plugins, given, V1BETA1.args_types)
+    args = default_plugin_config(plugins, given, V1BETA1.args_types, gates)
     return Profile(plugins=plugins, plugin_config=args)
 
 
-def _validate(config: SchedulerConfiguration, reader: _PolicyReader, problems: Problems) -> None:
+def _validate(
+    config: SchedulerConfiguration, reader: _PolicyReader, problems: Problems, gates: FeatureGates
+) -> None:
     """Record the faults of the configuration under the paths of the policy."""
     paths = {
         f"profiles[0].pluginConfig.{RATIO}.args": reader.ratio_path,
@@ -281,7 +285,7 @@ def _validate(config: SchedulerConfiguration, reader: _PolicyReader, problems: P
         ("profiles[0]", name): f"profiles[0].pluginConfig.{name}" for name in (RATIO, NODE_LABEL)
     }
     known = Problems(problems)
-    for problem in validate_config(config, where, frozenset()):
+    for problem in validate_config(config, where, frozenset(), gates=gates):
         path = problem.path
         for inner, outer in paths.items():
             path = path.replace(inner, outer)

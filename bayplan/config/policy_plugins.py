@@ -6,7 +6,7 @@ Mirrors pkg/scheduler/framework/plugins/legacy_registry.go of v1.20, oddities in
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from .gates import DEFAULT_POD_TOPOLOGY_SPREAD, FeatureGates, is_gate_on
+from .gates import DEFAULT_POD_TOPOLOGY_SPREAD, FeatureGates
 from .plugin_args import (
     LIST_DEFAULTING,
     SYSTEM_DEFAULTING,
@@ -165,7 +165,7 @@ class PolicyPlugins:
 
     @property
     def _spreads_by_default(self) -> bool:
-        return is_gate_on(self.gates, DEFAULT_POD_TOPOLOGY_SPREAD)
+        return self.gates.enabled(DEFAULT_POD_TOPOLOGY_SPREAD)
 
     def _enable(self, point: str, plugin: str, weight: int = 0) -> None:
         # A plugin named by two priorities keeps the weight of the first, even if it is smaller.

@@ -13,7 +13,8 @@ from .args_validation import validate_args
 from .decode import decode
 from .defaults import default_plugin_config, merge_plugins
 from .files import ConfigurationFile, PluginConfigFile, PluginSetFile, ProfileV1Beta1
-from .gates import DEFAULT_POD_TOPOLOGY_SPREAD, FeatureGates, is_gate_on
+from .gated_args import apply_gates, forbid_gated_fields
+from .gates import DEFAULT_POD_TOPOLOGY_SPREAD, FeatureGates
 from .generations import V1, Generation
 from .plugin_args import LIST_DEFAULTING, Args, PodTopologySpreadArgs, fill_in
 from .problems import ProblemKind, Problems
@@ -63,7 +64,8 @@ def read_component(
     profiles = file.profiles or (ProfileV1Beta1(),)
     # Only a single profile has a default name; several must all be named.
     only_name = DEFAULT_SCHEDULER_NAME if len(profiles) == 1 else ""
-    reader = _ProfileReader(generation, gates or {}, problems)
+    gates = FeatureGates.of(gates)
+    reader = _ProfileReader(generation, gates, problems)
     config = SchedulerConfiguration(
         parallelism=file.parallelism,
         percentage_of_nodes_to_score=file.percentage_of_nodes_to_score,
@@ -85,10 +87,12 @@ def read_component(
     )
     # An unreadable field has its default now; problems about that default are not useful.
     unreadable = Problems(problems)
-    found = validate_config(config, reader.args_paths, generation.removed, generation.api_version)
+    found = validate_config(
+        config, reader.args_paths, generation.removed, generation.api_version, gates
+    )
     found += reader.found_in_repeated
     problems.extend(problem for problem in found if not unreadable.cover(problem.path))
-    notes = tuple(_notes(file))
+    notes = (*_notes(file), *gate_notes(gates))
     return Reading(config, generation.api_version, tuple(reader.entries), notes)
 
 
@@ -118,7 +122,7 @@ class _ProfileReader:
                 continue
             given[entry.name] = args
             self.args_paths[path, entry.name] = where
-        complete = default_plugin_config(plugins, given, self._generation.args_types)
+        complete = default_plugin_config(plugins, given, self._generation.args_types, self._gates)
         if "PodTopologySpread" not in given and "PodTopologySpread" in complete:
             complete["PodTopologySpread"] = self._spread({}, PodTopologySpreadArgs())
         added = tuple((name, complete[name]) for name in complete if name not in given)
@@ -134,7 +138,7 @@ class _ProfileReader:
         found = self.found_in_repeated
         found.add(where, "each plugin once", name, ProblemKind.DUPLICATE)
         if isinstance(args, Args) and name != "NodeResourcesFit":
-            validate_args(args, f"{where}.args", found)
+            validate_args(args, f"{where}.args", found, self._gates)
 
     def _args(self, entry: PluginConfigFile, path: str) -> PlainArgs:
         """Return the arguments of a plugin: typed if it is known, else as written."""
@@ -147,6 +151,8 @@ class _ProfileReader:
             return args_type()
         data = self._without_type_meta(entry.name, data, path)
         args = fill_in(decode(args_type, data, path, self._problems))
+        forbid_gated_fields(args, data, path, self._problems, self._gates)
+        args = apply_gates(args, self._gates)
         return self._spread(data, args) if isinstance(args, PodTopologySpreadArgs) else args
 
     def _spread(self, data: Mapping[str, Any], args: PodTopologySpreadArgs) -> Args:
@@ -155,7 +161,7 @@ class _ProfileReader:
             return args
         guesses = self._generation.guesses_defaulting and args.default_constraints
         old = self._generation.api_version != V1.api_version
-        if guesses or (old and not is_gate_on(self._gates, DEFAULT_POD_TOPOLOGY_SPREAD)):
+        if guesses or (old and not self._gates.enabled(DEFAULT_POD_TOPOLOGY_SPREAD)):
             return structs.replace(args, defaulting_type=LIST_DEFAULTING)
         return args
 
@@ -187,6 +193,12 @@ def _without_zeros(section: LeaderElection | ClientConnection) -> Any:
         if getattr(section, name) in ("", 0) and not isinstance(getattr(section, name), bool)
     }
     return structs.replace(section, **empty)
+
+
+def gate_notes(gates: FeatureGates) -> tuple[str, ...]:
+    """Return a note on gates that were set and concern other components."""
+    names = ", ".join(gates.without_effect())
+    return (f"feature gates without effect here: {names}",) if names else ()
 
 
 def _notes(file: ConfigurationFile) -> list[str]:

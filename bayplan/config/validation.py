@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..api.resources import is_extended
+from ..framework.feature_gates import DEFAULT_GATES
 from .args_validation import seconds, validate_args
+from .gates import FeatureGates
 from .name_faults import key_faults
 from .plugin_args import ARGS_TYPES, Args
 from .problems import Literally, ProblemKind, Problems, Upstream
@@ -32,11 +34,12 @@ CURRENT = "kubescheduler.config.k8s.io/v1"
 _POINTS_WITHOUT_REMOVED = frozenset(POINT_NAMES) - {"placement_generate", "placement_score"}
 
 
-class _Removed(NamedTuple):
-    """The plugins that a version rejects, and kube-scheduler's text for it."""
+class _Rules(NamedTuple):
+    """The plugins that a version rejects, and kube-scheduler's text for it; the feature gates."""
 
     plugins: frozenset[str]
     upstream: str
+    gates: FeatureGates
 
 
 def validate_config(
@@ -44,6 +47,7 @@ def validate_config(
     args_paths: Mapping[tuple[str, str], str] | None = None,
     removed: frozenset[str] = REMOVED_PLUGINS,
     api_version: str = CURRENT,
+    gates: FeatureGates = DEFAULT_GATES,
 ) -> Problems:
     """Return all faults of `config`, empty if it is valid.
 
@@ -55,7 +59,7 @@ def validate_config(
         f'was invalid in version "{api_version.rpartition("/")[2]}" '
         f'(KubeSchedulerConfiguration is version "{api_version}")'
     )
-    rules = _Removed(removed, refusal)
+    rules = _Rules(removed, refusal, gates)
     _client_connection(config.client_connection, problems)
     _leader_election(config.leader_election, problems)
     if config.parallelism <= 0:
@@ -120,7 +124,7 @@ def _leader_election(election: LeaderElection, problems: Problems) -> None:
 def _profiles(
     profiles: tuple[Profile, ...],
     args_paths: Mapping[tuple[str, str], str],
-    removed: _Removed,
+    rules: _Rules,
     problems: Problems,
 ) -> None:
     if not profiles:
@@ -134,8 +138,8 @@ def _profiles(
         _percentage(
             profile.percentage_of_nodes_to_score, f"{path}.percentageOfNodesToScore", problems
         )
-        _removed_plugins(profile, path, removed, problems)
-        _plugin_config(profile, path, args_paths, removed, problems)
+        _removed_plugins(profile, path, rules, problems)
+        _plugin_config(profile, path, args_paths, rules, problems)
         if name in seen:
             expected = "a name no other profile has"
             upstream = Upstream(("",), {})
@@ -144,33 +148,33 @@ def _profiles(
     _common_queue_sort(profiles, problems)
 
 
-def _removed_plugins(profile: Profile, path: str, removed: _Removed, problems: Problems) -> None:
+def _removed_plugins(profile: Profile, path: str, rules: _Rules, problems: Problems) -> None:
     for point, name in POINT_NAMES.items():
         if point in _POINTS_WITHOUT_REMOVED:
             for i, ref in enumerate(profile.plugins.at(point).enabled):
-                if ref.name in removed.plugins:
+                if ref.name in rules.plugins:
                     where = f"{path}.plugins.{name}.enabled[{i}]"
                     expected = "a plugin that still exists"
-                    problems.add(where, expected, ref.name, upstream=removed.upstream)
+                    problems.add(where, expected, ref.name, upstream=rules.upstream)
 
 
 def _plugin_config(
     profile: Profile,
     path: str,
     args_paths: Mapping[tuple[str, str], str],
-    removed: _Removed,
+    rules: _Rules,
     problems: Problems,
 ) -> None:
     enabled = profile.plugins.names()
     for i, (name, args) in enumerate(profile.plugin_config.items()):
         where = args_paths.get((path, name), f"{path}.pluginConfig[{i}]")
-        if name in removed.plugins:
-            problems.add(where, "a plugin that still exists", name, upstream=removed.upstream)
+        if name in rules.plugins:
+            problems.add(where, "a plugin that still exists", name, upstream=rules.upstream)
             continue
         args_type = ARGS_TYPES.get(name)
         if args_type is None:
             if isinstance(args, Args):
-                validate_args(args, f"{where}.args", problems)
+                validate_args(args, f"{where}.args", problems, rules.gates)
             continue
         if not isinstance(args, args_type):
             got = Literally(type(args).__name__)
@@ -178,7 +182,7 @@ def _plugin_config(
             problems.add(f"{where}.args", args_type.__name__, got, upstream=upstream)
         # kube-scheduler checks these arguments only when it creates the plugin.
         elif name != "NodeResourcesFit" or name in enabled:
-            validate_args(args, f"{where}.args", problems)
+            validate_args(args, f"{where}.args", problems, rules.gates)
 
 
 def _common_queue_sort(profiles: tuple[Profile, ...], problems: Problems) -> None:

@@ -21,6 +21,7 @@ from .events import (
     default_events,
     wait_for,
 )
+from .feature_gates import FeatureGates
 from .following import ChangeFeed, Follower, KeyLog, ObjectKey, ObjectLog
 from .handle import (
     Client,
@@ -48,6 +49,8 @@ from .interface import (
     BindPlugin,
     FilterPlugin,
     PermitPlugin,
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
     Plugin,
     PostBindPlugin,
     PostFilterPlugin,
@@ -108,6 +111,7 @@ __all__ = [
     "Diagnosis",
     "EmptyLister",
     "EventWithHint",
+    "FeatureGates",
     "Executor",
     "FilterPlugin",
     "FilterRunner",
@@ -125,6 +129,8 @@ __all__ = [
     "ObjectKey",
     "ObjectLog",
     "PermitPlugin",
+    "PlacementGeneratePlugin",
+    "PlacementScorePlugin",
     "Plugin",
     "PodEvent",
     "PostBindPlugin",

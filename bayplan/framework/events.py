@@ -6,13 +6,14 @@ and pkg/scheduler/framework/{types,events}.go (matching, the events the schedule
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum, IntFlag
 from typing import Any, TypeVar
 
 from ..api.pod import Pod
 from ..errors import InputError
+from .feature_gates import DEFAULT_GATES, FeatureGates
 
 T = TypeVar("T")
 
@@ -239,9 +240,9 @@ ANY_EVENT = tuple(
 """What a plugin waits for that says nothing. Upstream leaves VolumeAttachment and ResourceSlice out."""
 
 
-def default_events(feature_gates: Mapping[str, bool]) -> tuple[EventWithHint, ...]:
+def default_events(feature_gates: FeatureGates = DEFAULT_GATES) -> tuple[EventWithHint, ...]:
     """What a plugin that says nothing, or an extender, waits for."""
-    if feature_gates.get("GenericWorkload", False):
+    if feature_gates.enabled("GenericWorkload"):
         return (*ANY_EVENT, wait_for(POD_GROUP, ActionType.All))
     return ANY_EVENT
 

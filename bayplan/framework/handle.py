@@ -17,6 +17,7 @@ from ..observe import SchedulerMetrics
 from ..table import Ints, NodeInfo, NodeTable
 from ..table.what_if import WhatIf
 from .cycle_state import CycleState
+from .feature_gates import DEFAULT_GATES, FeatureGates
 from .status import Status
 
 if TYPE_CHECKING:
@@ -290,7 +291,7 @@ class Handle:
     client: Client = field(default_factory=NoClient)
     nominator: Nominator = field(default_factory=NoNominations)
     random: random.Random = field(default_factory=lambda: random.Random(0))
-    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    feature_gates: FeatureGates = field(default_factory=lambda: DEFAULT_GATES)
     pod_groups: PodGroups = field(default_factory=NoPodGroups)
     waiting_pods: WaitingPods | None = None
     pre_binding: PreBinding | None = None

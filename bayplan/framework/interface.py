@@ -337,6 +337,14 @@ class PostBindPlugin(Plugin):
         """The pod is bound."""
 
 
+class PlacementGeneratePlugin(Plugin):
+    """Proposes sets of nodes for a pod group. Not run yet: pods of a group are placed one by one."""
+
+
+class PlacementScorePlugin(Plugin):
+    """Scores sets of nodes for a pod group. Not run yet: pods of a group are placed one by one."""
+
+
 EXTENSION_POINTS: dict[str, type[Plugin]] = {
     "pre_enqueue": PreEnqueuePlugin,
     "queue_sort": QueueSortPlugin,
@@ -350,6 +358,8 @@ EXTENSION_POINTS: dict[str, type[Plugin]] = {
     "pre_bind": PreBindPlugin,
     "bind": BindPlugin,
     "post_bind": PostBindPlugin,
+    "placement_generate": PlacementGeneratePlugin,
+    "placement_score": PlacementScorePlugin,
 }
 """The extension points by their name in code; the configuration spells them in camelCase."""
 
@@ -364,6 +374,8 @@ __all__ = [
     "BindPlugin",
     "FilterPlugin",
     "PermitPlugin",
+    "PlacementGeneratePlugin",
+    "PlacementScorePlugin",
     "Plugin",
     "PostBindPlugin",
     "PostFilterPlugin",

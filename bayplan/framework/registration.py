@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .events import ANY_EVENT, NODE, ActionType, EventWithHint, default_events, wait_for
+from .feature_gates import DEFAULT_GATES
 from .interface import (
     FilterPlugin,
     PermitPlugin,
@@ -30,7 +31,7 @@ def declared_events(plugin: Plugin) -> tuple[EventWithHint, ...]:
     declared = plugin.events_to_register()
     if declared is ANY_EVENT:
         handle = getattr(plugin, "handle", None)
-        return default_events(handle.feature_gates if handle is not None else {})
+        return default_events(handle.feature_gates if handle is not None else DEFAULT_GATES)
     return tuple(declared)
 
 

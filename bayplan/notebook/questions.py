@@ -16,7 +16,13 @@ from ..answers.rebalance import DEFAULT_MOVES, Objective, RebalancePlan, plan_re
 from ..answers.settings import Settings
 from ..answers.what_if import ClusterChange, WhatIf, ask_what_if
 from ..api.durations import EXPECTED, parse_duration
-from ..config import SchedulerConfiguration, load_config, parse_config, parse_feature_gates
+from ..config import (
+    FeatureGates,
+    SchedulerConfiguration,
+    load_config,
+    parse_config,
+    parse_feature_gates,
+)
 from ..errors import InputError
 from ..scheduler import PluginSource
 from ..sim import SimulationReport
@@ -174,7 +180,7 @@ def _settings(
     gates = (
         parse_feature_gates(feature_gates)
         if isinstance(feature_gates, str)
-        else dict(feature_gates)
+        else FeatureGates.of(feature_gates)
     )
     sources = tuple(str(one) if isinstance(one, Path) else one for one in plugins)
     return Settings(_configuration(config, gates), gates, sources, seed)

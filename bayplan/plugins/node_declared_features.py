@@ -4,7 +4,7 @@ Mirrors pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeature
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from ..api.node import Node
 from ..api.pod import Pod, PodSpec
@@ -14,6 +14,7 @@ from ..framework import (
     SUCCESS,
     CycleState,
     FilterPlugin,
+    Handle,
     NodeInfo,
     PreFilterPlugin,
     Settled,
@@ -42,12 +43,20 @@ RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     name = "NodeDeclaredFeatures"
     scope = NODE_OBJECT
+    _is_enabled = True
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        plugin = cls()
+        plugin.handle = handle
+        plugin._is_enabled = handle.feature_gates.enabled(cls.name)
+        return plugin
 
     def spec_key(self, spec: PodSpec) -> Hashable:
         return features_of(spec)
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        return SUCCESS if required_features(pod) else SKIP
+        return self.pre_filter_spec(pod.spec)
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         node_changes = ActionType.Add | ActionType.UpdateNodeDeclaredFeature
@@ -57,7 +66,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         )
 
     def settled(self, spec: PodSpec) -> Settled:
-        return Settled(pre_filter=SUCCESS if features_of(spec) else SKIP)
+        return Settled(pre_filter=SUCCESS if self._is_enabled and features_of(spec) else SKIP)
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)

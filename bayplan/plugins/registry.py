@@ -24,6 +24,7 @@ from .node_resources_fit import NodeResourcesFit
 from .node_unschedulable import NodeUnschedulable
 from .node_volume_limits import NodeVolumeLimits
 from .node_volume_limits.clouds import AzureDiskLimits, CinderLimits, EBSLimits, GCEPDLimits
+from .pod_group_placement import PodGroupPodsCount, TopologyPlacementGenerator
 from .pod_topology_spread import PodTopologySpread
 from .priority_sort import PrioritySort
 from .scheduling_gates import SchedulingGates
@@ -57,6 +58,8 @@ IN_TREE: tuple[type[Plugin], ...] = (
     NodeDeclaredFeatures,
     # Off unless a profile enables them.
     GangScheduling,
+    TopologyPlacementGenerator,
+    PodGroupPodsCount,
     Coscheduling,
     EBSLimits,
     GCEPDLimits,

@@ -61,7 +61,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls(handle.feature_gates.get("TaintTolerationComparisonOperators", False))
+        plugin = cls(handle.feature_gates.enabled("TaintTolerationComparisonOperators"))
         plugin.handle = handle
         return plugin
 

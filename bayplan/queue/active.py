@@ -31,7 +31,7 @@ class ActiveQueue:
         counters: QueueCounters,
     ) -> None:
         self.heap: KeyedHeap[QueuedPodInfo] = KeyedHeap(sort_key)
-        self._early = backoff.rejected
+        self._early = backoff.early
         self._in_flight = in_flight
         self._counters = counters
         self.scheduling_cycle = 0

@@ -1,7 +1,6 @@
 """BackoffQueue: pods that may be retried after their backoff.
 
-Mirrors pkg/scheduler/backend/queue/backoff_queue.go, with popping from the backoff queue switched
-on.
+Mirrors pkg/scheduler/backend/queue/backoff_queue.go.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 from ..api.pod import Pod
 from .heap import KeyedHeap
 from .queued_pod import NO_BACKOFF, QueuedPodInfo
-from .ticks import SECOND, micros, window
+from .ticks import BACKOFF_TICK_S, SECOND, backoff_tick, micros, window
 
 
 class BackoffQueue:
@@ -23,6 +22,9 @@ class BackoffQueue:
     it the order is that of the active queue.
     """
 
+    is_exact = False
+    """Whether backoff ends at its exact end; see ExactBackoffQueue."""
+
     def __init__(
         self, initial_s: float, max_s: float, sort_key: Callable[[QueuedPodInfo], Any]
     ) -> None:
@@ -31,6 +33,8 @@ class BackoffQueue:
             lambda info: (info.backoff_expiration, sort_key(info))
         )
         self.errors: KeyedHeap[QueuedPodInfo] = KeyedHeap(lambda info: info.backoff_expiration)
+        self.early = self.rejected
+        """The pods that may be popped before their backoff is over."""
 
     def expiration(self, info: QueuedPodInfo) -> float:
         """The whole second in which the backoff of the pod ends, counted from its timestamp."""
@@ -40,7 +44,10 @@ class BackoffQueue:
         # In nanoseconds, because the shift drops bits.
         shift = count - 1
         backoff = self._max if self._initial > self._max >> shift else self._initial << shift
-        return float((micros(info.timestamp) * 1000 + backoff) // (SECOND * 1000))
+        return self._end(micros(info.timestamp) * 1000 + backoff)
+
+    def _end(self, nanos: int) -> float:
+        return float(nanos // (SECOND * 1000))
 
     def is_backing_off(self, info: QueuedPodInfo, now: float) -> bool:
         """Whether the pod is still backing off, including the whole second in which its backoff ends."""
@@ -91,3 +98,42 @@ class BackoffQueue:
 
     def __len__(self) -> int:
         return len(self.rejected) + len(self.errors)
+
+
+class ExactBackoffQueue(BackoffQueue):
+    """The backoff queue with feature gate SchedulerPopFromBackoffQ off.
+
+    Pods stay to the exact end of their backoff, in the order of these ends. A flush releases them, which runs every
+    second from `started` on.
+    """
+
+    is_exact = True
+
+    def __init__(
+        self,
+        initial_s: float,
+        max_s: float,
+        sort_key: Callable[[QueuedPodInfo], Any],
+        started: float,
+    ) -> None:
+        super().__init__(initial_s, max_s, sort_key)
+        self.rejected = KeyedHeap(lambda info: info.backoff_expiration)
+        self.early = KeyedHeap(sort_key)  # stays empty
+        self._started = started
+
+    def _end(self, nanos: int) -> float:
+        return nanos // 1000 / SECOND
+
+    def is_backing_off(self, info: QueuedPodInfo, now: float) -> bool:
+        """Whether the backoff of the pod ends at `now` or later."""
+        return micros(info.backoff_expiration) >= micros(now)
+
+    def pop_completed(self, now: float) -> list[QueuedPodInfo]:
+        """Remove and return the pods whose backoff was over at the last flush."""
+        return super().pop_completed(backoff_tick(self._started, now))
+
+    def next_completion(self) -> float | None:
+        """The first flush after the end of a backoff; None when empty."""
+        heads = [info for info in (self.rejected.peek(), self.errors.peek()) if info is not None]
+        ends = [backoff_tick(self._started, info.backoff_expiration) for info in heads]
+        return min((end + BACKOFF_TICK_S for end in ends), default=None)

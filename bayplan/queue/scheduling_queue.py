@@ -1,7 +1,6 @@
 """SchedulingQueue: the pending pods, from creation to binding.
 
-Mirrors pkg/scheduler/backend/queue/scheduling_queue.go, with queueing hints and popping from the
-backoff queue on.
+Mirrors pkg/scheduler/backend/queue/scheduling_queue.go, with queueing hints on.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from ..framework.events import (
 )
 from ..observe import SchedulerMetrics
 from .active import ActiveQueue
-from .backoff import BackoffQueue
+from .backoff import BackoffQueue, ExactBackoffQueue
 from .counters import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, QueueCounters
 from .hints import AFTER_BACKOFF, IMMEDIATELY, SKIP, HintMap, QueueingHints, Strategy
 from .in_flight import InFlight
@@ -45,11 +44,15 @@ RENOMINATING = frozenset({ADD_LABEL, UPDATE_LABEL})
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
-    """The queue's part of the configuration; a maximum backoff of 0 disables backoff."""
+    """The queue's part of the configuration; a maximum backoff of 0 disables backoff.
+
+    `pops_from_backoff` is feature gate SchedulerPopFromBackoffQ.
+    """
 
     pod_initial_backoff_s: float = 1.0
     pod_max_backoff_s: float = 10.0
     pod_max_in_unschedulable_pods_s: float = 300.0
+    pops_from_backoff: bool = True
 
 
 class SchedulingQueue:
@@ -80,8 +83,11 @@ class SchedulingQueue:
         self._started = self._last_tick = clock.timestamp()
         self.counters = QueueCounters()
         self.in_flight = InFlight()
-        self.backoff = BackoffQueue(
-            settings.pod_initial_backoff_s, settings.pod_max_backoff_s, sort_key
+        backoff_s = settings.pod_initial_backoff_s, settings.pod_max_backoff_s
+        self.backoff = (
+            BackoffQueue(*backoff_s, sort_key)
+            if settings.pops_from_backoff
+            else ExactBackoffQueue(*backoff_s, sort_key, self._started)
         )
         self.active = ActiveQueue(sort_key, self.backoff, self.in_flight, self.counters)
         self.unschedulable = UnschedulablePods()
@@ -226,7 +232,7 @@ class SchedulingQueue:
         now = self._now()
         completed = self.backoff.pop_completed(now)
         for info in completed:
-            self._enter_active(info, BACKOFF_COMPLETE, now)
+            self._leave_backoff(info, BACKOFF_COMPLETE, now)
         return len(completed)
 
     def flush_unschedulable_leftover(self) -> int:
@@ -374,9 +380,7 @@ class SchedulingQueue:
         if info is not None:
             return self._to_active(info, label, self._now())
         info = self.backoff.delete(key)
-        if info is not None:
-            self._enter_active(info, label, self._now())
-        return info is not None
+        return info is not None and self._leave_backoff(info, label, self._now())
 
     def _to_active(self, info: QueuedPodInfo, label: str, now: float) -> bool:
         """Make the pod active unless a PreEnqueue plugin gates it."""
@@ -391,12 +395,19 @@ class SchedulingQueue:
     def _to_backoff(self, info: QueuedPodInfo, label: str) -> bool:
         """Put the pod into backoff unless a PreEnqueue plugin gates it."""
         # Pods leave the backoff queue without PreEnqueue, so the plugins run when a pod enters it.
-        if self._gate(info):
+        if not self.backoff.is_exact and self._gate(info):
             self._hold(info, label)
             return False
         self.unschedulable.delete(info.pod.key)
         self.backoff.add(info)
         self.counters.incoming[BACKOFF, label] += 1
+        return True
+
+    def _leave_backoff(self, info: QueuedPodInfo, label: str, now: float) -> bool:
+        """Make a pod active that was in backoff; False when a PreEnqueue plugin gates it."""
+        if self.backoff.is_exact:  # the plugins did not run when it entered
+            return self._to_active(info, label, now)
+        self._enter_active(info, label, now)
         return True
 
     def _enter_active(self, info: QueuedPodInfo, label: str, now: float) -> None:

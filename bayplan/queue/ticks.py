@@ -10,6 +10,7 @@ import math
 
 SECOND = 1_000_000
 LEFTOVER_TICK_S = 30
+BACKOFF_TICK_S = 1
 
 
 def micros(seconds: float) -> int:
@@ -24,6 +25,15 @@ def window(seconds: float) -> int:
 
 def leftover_tick(start: float, moment: float) -> float:
     """The last tick of the leftover flush, which started at `start`, not later than `moment`."""
-    beat = LEFTOVER_TICK_S * SECOND
+    return _tick(start, moment, LEFTOVER_TICK_S)
+
+
+def backoff_tick(start: float, moment: float) -> float:
+    """The same for the backoff flush, when it is not aligned with the seconds of the wall clock."""
+    return _tick(start, moment, BACKOFF_TICK_S)
+
+
+def _tick(start: float, moment: float, period_s: int) -> float:
+    beat = period_s * SECOND
     beats = (micros(moment) - micros(start)) // beat
     return (micros(start) + beats * beat) / SECOND

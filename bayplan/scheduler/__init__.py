@@ -8,7 +8,13 @@ Must not happen: a placement rule (those are plugins), I/O. Called by: `sim`, `c
 
 from .attempt import Attempt, Explanation, Outcome, PluginScore
 from .build import PluginSource, build_scheduler
-from .catalog import PluginDescription, describe_plugins, effective_plugins
+from .catalog import (
+    PluginDescription,
+    describe_plugins,
+    effective_plugins,
+    notes_on_plugins,
+    plugin_faults,
+)
 from .cycle import Scheduler
 from .parts import Cluster, Observer
 from .select_host import FirstByName, FirstFound, RandomTies, TieBreak
@@ -30,4 +36,6 @@ __all__ = [
     "build_scheduler",
     "describe_plugins",
     "effective_plugins",
+    "notes_on_plugins",
+    "plugin_faults",
 ]

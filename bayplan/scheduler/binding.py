@@ -59,8 +59,8 @@ class BindingTools:
     executor: Executor
     waiting_pods: WaitingPods
     pre_binding: PreBindingPods
-    expect_node: Callable[[Pod, str], None]
-    """Say in the pod's status where it will go, when that takes time."""
+    expect_node: Callable[[Pod, str], None] | None
+    """Say in the pod's status where it will go, when that takes time; None: not announced."""
     leave_queue: Callable[[str], None]
     """The pod (by uid) no longer counts as being scheduled: events need not be kept for it."""
     bound: Callable[[Binding], None]
@@ -105,13 +105,15 @@ class Binding:
     def begin(self, timeouts_s: Mapping[str, float]) -> None:
         """Wait on Permit when plugins asked for it (`timeouts_s`), then go on."""
         tools, assumed = self._tools, self.assumed
-        if self.plan.pre_binds:
+        if tools.expect_node is None:
+            self._has_pre_bind = bool(self.plan.pre_binds)
+        elif self.plan.pre_binds:
             status, skipped = self._pre_flight()
             if status.code is Code.Error:
                 self._fail(status)
                 return
             self._has_pre_bind, self._skipped = status.is_success, skipped
-        if timeouts_s or self._has_pre_bind:
+        if tools.expect_node is not None and (timeouts_s or self._has_pre_bind):
             tools.expect_node(assumed, assumed.node_name)
         if not timeouts_s:
             self.go_on()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from functools import cache
+from typing import TypeAlias, cast
 
 import msgspec
 
 from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import Clock, SystemClock, Timers
-from ..config.expand import check_same_queue_sort
+from ..config import gate_notes
 from ..config.extenders import with_ignored_resources
 from ..config.types import PluginRef, PluginSet, Profile, SchedulerConfiguration
-from ..framework import SUCCESS, Executor, Handle, Plugin, Status
+from ..framework import SUCCESS, Executor, FeatureGates, Handle, Plugin, Status
 from ..framework.events import EXTENDER, default_events
 from ..framework.handle import RunBlocking, run_here
 from ..framework.registration import registered_events
@@ -26,11 +28,15 @@ from ..runtime.executor import InlineExecutor
 from ..runtime.waiting import WaitingPods
 from .attempt import Attempt
 from .binding import PreBindingPods
+from .catalog import expand_profiles, plugin_notes_of
 from .cycle import Scheduler
 from .extender import MakeTransport, make_http_transport
 from .extenders import Extenders
+from .gated_pods import GatedCluster, GatedScheduler, pod_reader
 from .parts import Cluster, Observer, Parts, unheard, unobserved
 from .select_host import RandomTies, TieBreak
+
+log = logging.getLogger(__name__)
 
 PluginSource: TypeAlias = str | type[Plugin]
 """A plugin, or a Python file with some."""
@@ -62,6 +68,10 @@ def build_scheduler(
     `bound_by_extender` is called for pods that an extender has bound: a cluster that no extender can write to needs it.
     """
     config = with_ignored_resources(config)
+    gates = FeatureGates.of(feature_gates)
+    read_pod = pod_reader(gates)
+    if read_pod is not None:
+        cluster = cast("Cluster", GatedCluster(cluster, read_pod))
     clock = clock or SystemClock()
     timers = timers or Timers(clock)
     cache = Cache(clock, assume_ttl_s)
@@ -79,7 +89,7 @@ def build_scheduler(
         lister=cluster,
         client=cluster,
         nominator=nominator,
-        feature_gates=feature_gates or {},
+        feature_gates=gates,
         pod_groups=cache.pod_groups,
         waiting_pods=waiting_pods,
         pre_binding=pre_binding,
@@ -90,12 +100,14 @@ def build_scheduler(
         node_order=lambda: cache.snapshot.order,
         metrics=metrics,
     )
+    config = msgspec.structs.replace(config, profiles=tuple(_with_plugins(config.profiles, given)))
+    expand_profiles(config, registry)
+    for note in (*gate_notes(gates), *plugin_notes_of(config, registry)):
+        _warn_once(note)
     profiles = {
         profile.scheduler_name: _make_profile(config, profile, registry, shared, seed)
-        for profile in _with_plugins(config.profiles, given)
+        for profile in config.profiles
     }
-    points = {name: runtime.points for name, runtime in profiles.items()}
-    check_same_queue_sort(config.profiles, points)
     queue = _make_queue(config, clock, profiles, nominator, metrics)
     _read_when_shown(metrics, cache, queue)
     parts = Parts(
@@ -115,7 +127,17 @@ def build_scheduler(
         extenders=extenders,
         metrics=metrics,
     )
-    return Scheduler(parts, explain)
+    if read_pod is None:
+        return Scheduler(parts, explain)
+    scheduler = GatedScheduler(parts, explain)
+    scheduler.read_pod = read_pod
+    return scheduler
+
+
+@cache
+def _warn_once(note: str) -> None:
+    """Log what has no effect; a question may build many schedulers."""
+    log.warning("%s", note)
 
 
 def _read_when_shown(metrics: SchedulerMetrics, cache: Cache, queue: SchedulingQueue) -> None:
@@ -171,7 +193,11 @@ def _make_queue(
         return first.queue_sort.sort_key(queued)
 
     first = next(iter(profiles.values()))
-    settings = QueueSettings(config.pod_initial_backoff_s, config.pod_max_backoff_s)
+    settings = QueueSettings(
+        config.pod_initial_backoff_s,
+        config.pod_max_backoff_s,
+        pops_from_backoff=first.handle.feature_gates.enabled("SchedulerPopFromBackoffQ"),
+    )
     hints = {name: _registrations(profile) for name, profile in profiles.items()}
     return SchedulingQueue(
         clock,

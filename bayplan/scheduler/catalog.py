@@ -6,7 +6,7 @@ For those who look at a configuration without building a scheduler from it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,9 @@ from ..config import (
     check_same_queue_sort,
     encode_struct,
     expand_plugins,
+    find_plugin_problems,
+    plugin_notes,
+    with_ignored_resources,
 )
 from ..engine import Judging, describe_judging
 from ..errors import ConfigError
@@ -70,16 +73,42 @@ def effective_plugins(
 ) -> tuple[ExpandedPlugins, ...]:
     """The plugins of each profile by extension point, in the order of execution.
 
-    Raises ConfigError, with a line for each profile that cannot be built.
+    Raises ConfigError with a line for each mistake.
     """
+    return expand_profiles(config, make_registry(plugin_files))
+
+
+def plugin_faults(
+    plugin_files: Iterable[str] = (),
+) -> Callable[[SchedulerConfiguration], list[str]]:
+    """A function that finds the mistakes for which plugins, or the files of extenders, must be looked at."""
     registry = make_registry(plugin_files)
+
+    def check(config: SchedulerConfiguration) -> list[str]:
+        faults: list[str] = []
+        for build in (with_ignored_resources, lambda config: expand_profiles(config, registry)):
+            try:
+                build(config)
+            except ConfigError as error:
+                faults += str(error).splitlines()
+        return faults
+
+    return check
+
+
+def expand_profiles(
+    config: SchedulerConfiguration, registry: Registry
+) -> tuple[ExpandedPlugins, ...]:
+    """The plugins of each profile; see effective_plugins."""
     faults: list[str] = []
     expanded: list[ExpandedPlugins] = []
     for i, profile in enumerate(config.profiles):
+        path = f"profiles[{i}]"
         try:
             expanded.append(expand_plugins(profile, list(registry), registry.implements))
         except ConfigError as error:
-            faults.append(f"profiles[{i}]: {error}")
+            found = find_plugin_problems(profile, path, list(registry), registry.implements)
+            faults += map(str, found) if found else [f"{path}: {error}"]
     if not faults:
         by_name = {
             profile.scheduler_name: own
@@ -92,6 +121,20 @@ def effective_plugins(
     if faults:
         raise ConfigError("\n".join(faults))
     return tuple(expanded)
+
+
+def notes_on_plugins(config: SchedulerConfiguration, plugin_files: Iterable[str] = ()) -> list[str]:
+    """Notes on settings about plugins that have no effect."""
+    return plugin_notes_of(config, make_registry(plugin_files))
+
+
+def plugin_notes_of(config: SchedulerConfiguration, registry: Registry) -> list[str]:
+    """Notes on settings about plugins of `registry` that have no effect."""
+    return [
+        note
+        for i, profile in enumerate(config.profiles)
+        for note in plugin_notes(profile, f"profiles[{i}]", list(registry), registry.implements)
+    ]
 
 
 def make_registry(plugin_files: Iterable[str] = ()) -> Registry:

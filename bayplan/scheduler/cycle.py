@@ -76,13 +76,14 @@ class Scheduler(EventHandlers):
         }
         self._finder = NodeFinder(parts.cache.table, parts.cache.snapshot, parts.extenders)
         self._failure = FailureHandler(parts.queue, parts.cluster, parts.cluster)
+        announces = parts.feature_gates.enabled("NominatedNodeNameForExpectation")
         self._binding = BindingTools(
             cache=parts.cache,
             timers=parts.timers,
             executor=parts.executor,
             waiting_pods=parts.waiting_pods,
             pre_binding=parts.pre_binding,
-            expect_node=self._announce,
+            expect_node=self._announce if announces else None,
             leave_queue=parts.queue.done,
             bound=self._bound,
             failed=self._binding_failed,

@@ -33,6 +33,7 @@ def judge_pod(scheduler: Scheduler, pod: Pod) -> Judged:
     KeyError when no profile is in charge of it; PluginRunError when a plugin fails. Extenders are not asked: they are
     somewhere else, and may remember.
     """
+    pod = scheduler.as_read(pod)
     profile, cache = scheduler.profiles[pod.scheduler_name], scheduler.cache
     cache.snapshot.update()
     state, table = CycleState(), cache.table

@@ -9,7 +9,7 @@ from typing import Protocol
 from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import Clock, Timers
-from ..framework import Client, Executor, Lister
+from ..framework import Client, Executor, FeatureGates, Lister
 from ..framework.handle import RunBlocking, run_here
 from ..observe import SchedulerMetrics
 from ..queue import SchedulingQueue
@@ -59,3 +59,8 @@ class Parts:
     """None when the configuration names none."""
     metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
     """Those of the profiles, too."""
+
+    @property
+    def feature_gates(self) -> FeatureGates:
+        """Those of the profiles, which share them."""
+        return next(iter(self.profiles.values())).handle.feature_gates

@@ -124,7 +124,7 @@ class Replay:
         plugins: Iterable[PluginSource] = (),
     ) -> None:
         self._recording = recording
-        config = config or default_config()
+        config = config or default_config(feature_gates)
         self._schedulers = {profile.scheduler_name for profile in config.profiles}
         self._compared: dict[str, Comparison] = {}
         self._simulation = Simulation(

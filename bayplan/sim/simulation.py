@@ -61,7 +61,7 @@ class Simulation:
         pods_end: bool = True,
         is_recorded: bool = False,
     ) -> None:
-        config = config or default_config()
+        config = config or default_config(feature_gates)
         self._pods_end, self._has_begun = pods_end, False
         self._world = World(objects, place_of or (lambda obj: ""), provisioning, is_recorded)
         self.clock, self.cluster = self._world.clock, self._world.cluster

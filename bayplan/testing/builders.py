@@ -16,7 +16,7 @@ from ..api.node import HOSTNAME, ZONE, Node
 from ..api.pod import Pod, PodCondition
 from ..clock import ManualClock
 from ..errors import InputError
-from ..framework import Handle, KeyLog, ObjectKey, ObjectLog, PodEvent
+from ..framework import FeatureGates, Handle, KeyLog, ObjectKey, ObjectLog, PodEvent
 from ..table import NodeTable
 from ..table.writer import TableWriter
 
@@ -190,7 +190,7 @@ def make_handle(
         lister=ObjectLister(objects),
         client=RecordingClient(),
         nominator=Nominations(nominated or {}),
-        feature_gates=dict(feature_gates or {}),
+        feature_gates=FeatureGates.of(feature_gates),
     )
 
 

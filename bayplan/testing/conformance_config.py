@@ -37,7 +37,7 @@ from .conformance_cases import Disagreement
 
 Record = dict[str, Any]
 
-# kube-scheduler v1.36 has our plugins except these, and two more that we do not have.
+# kube-scheduler v1.36 has our plugins except these.
 OURS_ONLY = {
     "AzureDiskLimits",
     "CinderLimits",
@@ -52,14 +52,7 @@ OURS_ONLY = {
     "SelectorSpread",
     "ServiceAffinity",
 }
-# Points of pod-group placement, which upstream has behind a gate and we do not have.
-BEYOND_OURS = {
-    ("NodeResourcesFit", "placement_score"),
-    ("PodGroupPodsCount", "placement_score"),
-    ("TopologyPlacementGenerator", "placement_generate"),
-}
 REGISTRY = Registry(plugin for plugin in IN_TREE if plugin.name not in OURS_ONLY)
-KNOWN = {*REGISTRY, *(name for name, _ in BEYOND_OURS)}
 GENERATION = replace(V1, args_types=ARGS_TYPES)
 
 TYPES = {
@@ -284,7 +277,7 @@ def _build_profile(profile: Profile) -> ExpandedPlugins:
     name = profile.scheduler_name
     try:
         _make_fit(profile)
-        return expand_plugins(profile, KNOWN, _implements)
+        return expand_plugins(profile, list(REGISTRY), REGISTRY.implements)
     except ConfigError as error:
         start = f"initializing profiles: creating profile for scheduler name {name}"
         raise ConfigError(f"{start}: {error}") from error
@@ -304,10 +297,6 @@ def _make_fit(profile: Profile) -> None:
         raise ConfigError(f'initializing plugin "NodeResourcesFit": {text}')
 
 
-def _implements(plugin: str, point: str) -> bool:
-    return (plugin, point) in BEYOND_OURS or REGISTRY.implements(plugin, point)
-
-
 def _profile_record(profile: Profile, expanded: ExpandedPlugins) -> Record:
     return {
         "schedulerName": profile.scheduler_name,
@@ -322,6 +311,6 @@ def _profile_record(profile: Profile, expanded: ExpandedPlugins) -> Record:
         "pluginConfig": {
             name: encode_args(name, args)
             for name, args in profile.plugin_config.items()
-            if name in profile.plugins.names() and name in KNOWN
+            if name in profile.plugins.names() and name in REGISTRY
         },
     }

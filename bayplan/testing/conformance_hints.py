@@ -117,7 +117,7 @@ def _events_of(case: Record) -> tuple[Sequence[EventWithHint], Sequence[EventWit
     """The plugin's declared events, and its registrations."""
     name = case["plugin"]
     if name == EXTENDER:
-        return default_events({}), default_events({})
+        return default_events(), default_events()
     cluster = CaseCluster(decode_object(obj) for obj in case.get("objects", ()))
     plugin = PLUGINS[name].from_args(
         _args(name, case.get("args")), Handle(NodeTable(), lister=cluster)

@@ -147,7 +147,9 @@ def test_show_takes_a_provider(provider: str) -> None:
 
 
 def test_show_takes_feature_gates() -> None:
-    out, _ = run("show", "--feature-gates", "GangScheduling=true", "-o", "json")
+    out, _ = run(
+        "show", "--feature-gates", "GenericWorkload=true,GangScheduling=true", "-o", "json"
+    )
 
     plugins = json.loads(out)["profiles"][0]["plugins"]
     assert {"name": "GangScheduling"} in plugins["permit"]
@@ -174,8 +176,8 @@ def test_show_takes_feature_gates() -> None:
         ),
         pytest.param(
             ["show", "--feature-gates", "SidecarContainers=false"],
-            "error: --feature-gates: SidecarContainers: expected true, to which the gate is locked; "
-            "got false",
+            "error: --feature-gates: cannot set feature gate SidecarContainers to false, feature is "
+            "locked to true",
             id="a locked gate",
         ),
         pytest.param(
@@ -210,7 +212,10 @@ def test_check_names_all_problems_of_all_files() -> None:
 
 
 def test_check_finds_plugins_that_cannot_be_run() -> None:
-    enabled = {"filter": {"enabled": [{"name": "Best"}]}}
+    enabled = {
+        "filter": {"enabled": [{"name": "Best"}, {"name": "ImageLocality"}]},
+        "multiPoint": {"enabled": [{"name": "NodeAfinity"}]},
+    }
     doubled = {"multiPoint": {"enabled": [{"name": "NodeName"}, {"name": "NodeName"}]}}
     profiles = [
         {"schedulerName": "a", "plugins": enabled},
@@ -221,10 +226,73 @@ def test_check_finds_plugins_that_cannot_be_run() -> None:
 
     _, err = run("check", file, code=2)
 
+    first, third = "error: s.yaml: profiles[0].plugins", "error: s.yaml: profiles[2].plugins"
     assert err.splitlines() == [
-        'error: s.yaml: profiles[0]: FilterPlugin "Best" does not exist',
-        'error: s.yaml: profiles[2]: plugin "NodeName" already registered as "FilterPlugin"',
+        f'{first}.filter.enabled: expected the name of a plugin; got "Best"',
+        f'{first}.filter.enabled: expected plugins that implement filter; got "ImageLocality"',
+        f'{first}.multiPoint.enabled: expected NodeAffinity; got "NodeAfinity"',
+        f'{third}.multiPoint.enabled: expected each plugin once; got "NodeName"',
     ]
+
+
+def test_check_finds_problems_of_fields_and_of_plugins_at_once() -> None:
+    no_binder = {"bind": {"disabled": [{"name": "*"}]}}
+    file = write("s.yaml", component(parallelism=0, profiles=[{"plugins": no_binder}]))
+
+    _, err = run("check", file, code=2)
+
+    assert err.splitlines() == [
+        "error: s.yaml: parallelism: expected a number above 0; got 0",
+        "error: s.yaml: profiles[0]: at least one bind plugin is needed for profile with scheduler "
+        'name "default-scheduler"',
+    ]
+
+
+def test_check_notes_what_has_no_effect() -> None:
+    placement = {
+        "placementGenerate": {"enabled": [{"name": "TopologyPlacementGenerator"}]},
+        "placementScore": {"enabled": [{"name": "PodGroupPodsCount", "weight": 3}]},
+    }
+    config = [{"name": "NodeResourceFit", "args": {}}]
+    file = write("s.yaml", component(profiles=[{"plugins": placement, "pluginConfig": config}]))
+
+    out, err = run("check", file, "--feature-gates", "KubeletPSI=true")
+
+    later = "is not run yet; pods of a group are placed one by one"
+    assert out == "s.yaml: good\n"
+    assert err.splitlines() == [
+        "note: s.yaml: feature gates without effect here: KubeletPSI",
+        "note: s.yaml: profiles[0].pluginConfig: NodeResourceFit: no such plugin; no effect "
+        "(expected NodeResourcesFit)",
+        f"note: s.yaml: profiles[0].plugins: PodGroupPodsCount: placementScore {later}",
+        f"note: s.yaml: profiles[0].plugins: TopologyPlacementGenerator: placementGenerate {later}",
+    ]
+
+
+def test_show_has_the_plugins_for_pod_groups() -> None:
+    placement = {"placementGenerate": {"enabled": [{"name": "TopologyPlacementGenerator"}]}}
+    file = write("s.yaml", component(profiles=[{"plugins": placement}]))
+
+    out, _ = run("show", "--config", file, "-o", "json")
+
+    plugins = json.loads(out)["profiles"][0]["plugins"]
+    assert plugins["placementGenerate"] == [{"name": "TopologyPlacementGenerator"}]
+    assert plugins["placementScore"] == [{"name": "NodeResourcesFit", "weight": 1}]
+
+
+def test_gates_decide_about_arguments() -> None:
+    shape = [{"utilization": 0, "score": 1}, {"utilization": 100, "score": 9}]
+    config = [{"name": "VolumeBinding", "args": {"shape": shape}}]
+    file = write("s.yaml", component(profiles=[{"pluginConfig": config}]))
+
+    _, err = run("show", "--config", file, code=2)
+    out, _ = run(
+        "show", "--config", file, "--feature-gates", "StorageCapacityScoring=true", "-o", "json"
+    )
+
+    assert "expected nothing while feature gate StorageCapacityScoring is off" in err
+    shown = json.loads(out)["profiles"][0]["pluginConfig"]["VolumeBinding"]
+    assert shown["shape"] == shape
 
 
 def test_check_knows_plugins_of_a_file() -> None:

@@ -18,6 +18,7 @@ from bayplan.config import (
 from bayplan.config.generations import V1, V1BETA1, V1BETA2, V1BETA3
 from bayplan.config.policy import PROVIDERS
 from bayplan.errors import ConfigError
+from bayplan.framework.feature_gates import EFFECTS
 
 GROUP = "kubescheduler.config.k8s.io"
 OLDER = ("v1beta1", "v1beta2", "v1beta3")
@@ -176,16 +177,29 @@ def test_the_current_version_ignores_that_gate() -> None:
     assert plugins_of("v1", DefaultPodTopologySpread=False) == plugins_of("v1")
 
 
+WITHOUT_DECLARED_FEATURES = {
+    "NodeDeclaredFeatures": False,
+    "ExtendWebSocketsToKubelet": False,
+    "InPlacePodLevelResourcesVerticalScaling": False,
+    "InPlacePodVerticalScalingInitContainers": False,
+    "RestartAllContainersOnContainerExits": False,
+    "UserNamespacesHostNetworkSupport": False,
+}
+MISSING = {name: False for name, effect in EFFECTS.items() if effect.missing}
+
+
 @pytest.mark.parametrize(
     ("gates", "last"),
     [
         pytest.param({}, "NodeDeclaredFeatures", id="as it is"),
-        pytest.param({"NodeDeclaredFeatures": False}, "DefaultBinder", id="without the feature"),
-        pytest.param({"GangScheduling": True}, "GangScheduling", id="with gangs"),
-        pytest.param({"AllAlpha": True}, "GangScheduling", id="with all alpha gates"),
+        pytest.param(WITHOUT_DECLARED_FEATURES, "DefaultBinder", id="without the feature"),
+        pytest.param(
+            {"GenericWorkload": True, "GangScheduling": True}, "GangScheduling", id="with gangs"
+        ),
+        pytest.param({"AllAlpha": True, **MISSING}, "GangScheduling", id="with all alpha gates"),
         pytest.param({"AllBeta": False}, "DefaultBinder", id="without all beta gates"),
         pytest.param(
-            {"AllAlpha": True, "GangScheduling": False},
+            {"AllAlpha": True, **MISSING, "GangScheduling": False},
             "NodeDeclaredFeatures",
             id="one gate takes precedence over AllAlpha",
         ),

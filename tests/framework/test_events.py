@@ -3,6 +3,7 @@ import pytest
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.errors import InputError
+from bayplan.framework import FeatureGates
 from bayplan.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_UPDATE,
@@ -106,16 +107,16 @@ def test_wildcard_is_any_resource_and_any_action() -> None:
 
 
 def test_default_events_leave_out_what_upstream_leaves_out() -> None:
-    resources = [e.event.resource for e in default_events({})]
+    resources = [e.event.resource for e in default_events()]
 
     assert "storage.k8s.io/VolumeAttachment" not in resources
     assert "resource.k8s.io/ResourceSlice" not in resources
     assert "scheduling.k8s.io/PodGroup" not in resources
-    assert all(e.event.action == ActionType.All and e.hint is None for e in default_events({}))
+    assert all(e.event.action == ActionType.All and e.hint is None for e in default_events())
 
 
 def test_default_events_have_pod_groups_when_there_are_some() -> None:
-    resources = [e.event.resource for e in default_events({"GenericWorkload": True})]
+    resources = [e.event.resource for e in default_events(FeatureGates({"GenericWorkload": True}))]
 
     assert "scheduling.k8s.io/PodGroup" in resources
 

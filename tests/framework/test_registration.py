@@ -6,6 +6,7 @@ from bayplan.framework import (
     ActionType,
     CycleState,
     EventWithHint,
+    FeatureGates,
     FilterPlugin,
     NodeInfo,
     Plugin,
@@ -88,15 +89,15 @@ def test_plugin_that_waits_for_nothing_is_registered_for_nothing() -> None:
 
 
 def test_plugin_that_says_nothing_waits_for_everything() -> None:
-    assert registered_events(Silent()) == default_events({})
+    assert registered_events(Silent()) == default_events()
 
 
 def test_pod_groups_are_part_of_everything_when_the_gate_is_on() -> None:
     gates = {"GenericWorkload": True}
     plugin = Silent.from_args(None, make_handle(feature_gates=gates))
 
-    assert registered_events(plugin) == default_events(gates)
-    assert declared_events(plugin) != default_events({})
+    assert registered_events(plugin) == default_events(FeatureGates(gates))
+    assert declared_events(plugin) != default_events()
 
 
 def test_plugin_that_cannot_refuse_a_pod_is_not_asked() -> None:

@@ -14,6 +14,7 @@ from ..handle import Handle, Lister
 from .allocated import Allocated, take
 from .claims import TrackedClaims
 from .classes import DeviceClasses
+from .features import ALL_FEATURES, DeviceFeatures
 from .inventory import EVERY_ROW, Candidate, Inventory, NodeOffers
 from .pools import Amounts, DeviceId, Offer, PoolId, PoolView
 from .selection import Fault, Selection
@@ -24,12 +25,17 @@ SHARED = "devices"
 class Devices:
     """All of it; `follow` brings it up to date with the cluster."""
 
-    def __init__(self, table: NodeTable, lister: Lister) -> None:
+    def __init__(
+        self, table: NodeTable, lister: Lister, features: DeviceFeatures = ALL_FEATURES
+    ) -> None:
         self.table = table
         self.lister = lister
-        self.classes = DeviceClasses()
-        self.inventory = Inventory(table)
-        self.allocated = Allocated(self.inventory.number_of)
+        self.features = features
+        self.classes = DeviceClasses(features)
+        self.inventory = Inventory(table, features)
+        self.allocated = Allocated(
+            self.inventory.number_of, are_shared=features.consumable_capacity
+        )
         self.claims = TrackedClaims(lister, self.allocated)
         self._follower = Follower(lister)
         self._version = -1
@@ -44,7 +50,8 @@ class Devices:
             or known.table is not handle.table
             or known.lister is not handle.lister
         ):
-            known = handle.shared[SHARED] = cls(handle.table, handle.lister)
+            features = DeviceFeatures.of(handle.feature_gates)
+            known = handle.shared[SHARED] = cls(handle.table, handle.lister, features)
             known.follow()
         return known
 
@@ -94,6 +101,7 @@ __all__ = [
     "Amounts",
     "Candidate",
     "DeviceClasses",
+    "DeviceFeatures",
     "DeviceId",
     "Devices",
     "Fault",

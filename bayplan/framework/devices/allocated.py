@@ -15,10 +15,14 @@ from .pools import Amounts, DeviceId, PoolId, PoolView
 
 
 class Allocated:
-    """The devices that claims have. `changes` logs the numbers of pools from which devices were taken or given back."""
+    """The devices that claims have. `changes` logs the numbers of pools from which devices were taken or given back.
 
-    def __init__(self, number_of: Callable[[PoolId], int]) -> None:
+    Unless devices `are_shared`, a share of one counts as the whole device.
+    """
+
+    def __init__(self, number_of: Callable[[PoolId], int], *, are_shared: bool = True) -> None:
         self._number_of = number_of
+        self._are_shared = are_shared
         self._claims: dict[str, AllocationResult] = {}
         self.in_use: Counter[DeviceId] = Counter()
         """Devices that belong to one claim alone; the count is 1 unless another component allocated one twice."""
@@ -50,7 +54,7 @@ class Allocated:
             if result.admin_access:
                 continue  # admin access does not use the device
             device = (result.driver, result.pool, result.device)
-            if result.share_id is None:
+            if result.share_id is None or not self._are_shared:
                 _add(self.in_use, device, sign)
             else:
                 _add(self._shares, device, sign)

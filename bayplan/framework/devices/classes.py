@@ -9,13 +9,15 @@ from collections.abc import Iterable
 
 from ...api.dra import DeviceClass, DeviceSelector, DeviceToleration
 from ...api.resources import may_stand_for_devices
+from .features import ALL_FEATURES, DeviceFeatures
 from .selection import Selection
 
 
 class DeviceClasses:
     """The classes by name and by resource; `version` changes when one does."""
 
-    def __init__(self) -> None:
+    def __init__(self, features: DeviceFeatures = ALL_FEATURES) -> None:
+        self.features = features
         self.version = 0
         self._by_name: dict[str, DeviceClass] = {}
         self._by_resource: dict[str, DeviceClass] = {}
@@ -27,6 +29,8 @@ class DeviceClasses:
         self._selections.clear()
         self._by_name = {c.name: c for c in classes}
         self._by_resource = {}
+        if not self.features.extended_resources:
+            return
         by_name = sorted(self._by_name.values(), key=lambda c: c.name)
         for found in sorted(by_name, key=lambda c: c.creation_timestamp or "", reverse=True):
             for resource in found.resource_names:
@@ -56,6 +60,7 @@ class DeviceClasses:
         key = (device_class.name, selectors, tolerations)
         selection = self._selections.get(key)
         if selection is None:
-            selection = Selection(device_class, selectors, tolerations)
+            has_sharing = self.features.consumable_capacity
+            selection = Selection(device_class, selectors, tolerations, has_sharing)
             self._selections[key] = selection
         return selection

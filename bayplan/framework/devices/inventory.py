@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ...api.devices import ResourceSlice
 from ...table import ChangeLog, NodeTable
+from .features import ALL_FEATURES, DeviceFeatures
 from .pools import Offer, Pool, PoolId, PoolView
 from .selection import Fault, Selection
 
@@ -58,8 +59,9 @@ class Inventory:
     Pools have numbers, for logs of their own; see `number_of` and `rows_of`.
     """
 
-    def __init__(self, table: NodeTable) -> None:
+    def __init__(self, table: NodeTable, features: DeviceFeatures = ALL_FEATURES) -> None:
         self._table = table
+        self._features = features
         self._node_version = -1
         self._slices: dict[str, PoolId] = {}
         self._pools: dict[PoolId, Pool] = {}
@@ -83,7 +85,7 @@ class Inventory:
             self._set(before, name, None)
 
     def _set(self, pool_id: PoolId, name: str, made: ResourceSlice | None) -> None:
-        pool = self._pools.setdefault(pool_id, Pool(pool_id))
+        pool = self._pools.setdefault(pool_id, Pool(pool_id, self._features))
         self._forget(pool)
         pool.put(name, made)
         names = pool.node_names
@@ -149,6 +151,8 @@ class Inventory:
             found: list[Candidate] = []
             for view in offers.views:
                 for offer in view.offers:
+                    if not offer.is_selectable:
+                        continue
                     judged = selection.judge(offer)
                     if judged is not True and judged is not False:
                         found.append((offer, judged, view))

@@ -13,6 +13,7 @@ from ...api.devices import BLOCKING_EFFECTS, Device, DeviceCapacity, ResourceSli
 from ...api.node import Node
 from ...api.quantity import parse_quantity
 from ...api.selectors import NodeSelector
+from .features import ALL_FEATURES, DeviceFeatures
 
 PoolId: TypeAlias = tuple[str, str]
 """Driver and name."""
@@ -30,22 +31,31 @@ class Offer:
         "consumes",
         "device",
         "id",
+        "is_allocatable",
         "is_blocked",
         "is_plain",
+        "is_selectable",
         "is_shared",
         "memo",
         "slice",
     )
 
-    def __init__(self, made: ResourceSlice, device: Device) -> None:
+    def __init__(
+        self, made: ResourceSlice, device: Device, features: DeviceFeatures = ALL_FEATURES
+    ) -> None:
+        device = features.offered(device)
         self.slice = made
         self.device = device
         self.id: DeviceId = (made.spec.driver, made.spec.pool.name, device.name)
         self.is_shared = bool(device.allow_multiple_allocations)
         self.capacity: Mapping[str, DeviceCapacity] = device.capacity or {}
-        self.is_blocked = any(t.effect in BLOCKING_EFFECTS for t in device.taints or ())
+        self.is_selectable = features.is_selectable(device)
+        self.is_allocatable = features.is_allocatable(device)
+        self.is_blocked = not self.is_allocatable or any(
+            t.effect in BLOCKING_EFFECTS for t in device.taints or ()
+        )
         self.consumes: Amounts = {}
-        for consumption in device.consumes_counters or ():
+        for consumption in (device.consumes_counters or ()) if self.is_allocatable else ():
             amounts = self.consumes.setdefault(consumption.counter_set, {})
             for name, counter in (consumption.counters or {}).items():
                 amounts[name] = amounts.get(name, 0) + parse_quantity(counter.value)
@@ -102,8 +112,9 @@ class PoolView:
 class Pool:
     """The slices of one pool, all generations of it."""
 
-    def __init__(self, pool: PoolId) -> None:
+    def __init__(self, pool: PoolId, features: DeviceFeatures = ALL_FEATURES) -> None:
         self.id = pool
+        self._features = features
         self._slices: dict[str, tuple[ResourceSlice, tuple[Offer, ...]]] = {}
         self._views: dict[frozenset[str], PoolView | None] = {}
 
@@ -118,7 +129,9 @@ class Pool:
         self._views.clear()
         self._slices.pop(name, None)
         if made is not None:
-            offers = tuple(Offer(made, device) for device in made.spec.devices or ())
+            offers = tuple(
+                Offer(made, device, self._features) for device in made.spec.devices or ()
+            )
             self._slices[name] = (made, offers)
 
     @property
@@ -139,7 +152,11 @@ class Pool:
 
     def view(self, node: Node) -> PoolView | None:
         """What `node` sees of the pool; None when that is nothing."""
-        seen = frozenset(name for name, (made, _) in self._slices.items() if _sees(node, made))
+        seen = frozenset(
+            name
+            for name, (made, _) in self._slices.items()
+            if self._features.reads(made) and _sees(node, made)
+        )
         if not seen:
             return None
         if seen not in self._views:

@@ -34,20 +34,22 @@ Judged = bool | Fault
 class Selection:
     """The selectors of a class and of a request for its devices, and the taints the request tolerates."""
 
-    __slots__ = ("_expressions", "_judged", "_names", "tolerations")
+    __slots__ = ("_expressions", "_has_sharing", "_judged", "_names", "tolerations")
 
     def __init__(
         self,
         device_class: DeviceClass,
         selectors: Iterable[DeviceSelector],
         tolerations: tuple[DeviceToleration, ...],
+        has_sharing: bool = True,
     ) -> None:
+        self._has_sharing = has_sharing
         self._expressions = [
             *_numbered(device_class.name, device_class.spec.selectors or ()),
             *_numbered("", selectors),
         ]
         self.tolerations = tolerations
-        self._names = _names(text for _, _, text in self._expressions)
+        self._names = _names((text for _, _, text in self._expressions), has_sharing)
         self._judged: dict[Hashable, Judged] = {}
 
     def judge(self, offer: Offer) -> Judged:
@@ -79,7 +81,7 @@ class Selection:
     def _ask(self, offer: Offer) -> Judged:
         for of_class, position, text in self._expressions:
             try:
-                expression = compile_expression(text)
+                expression = compile_expression(text, self._has_sharing)
             except CelError as error:
                 return Fault(of_class, position, f"CEL compile error: {error}")
             try:
@@ -94,19 +96,21 @@ class Selection:
 
     def tolerates(self, offer: Offer) -> bool:
         """Whether no taint keeps the device from being used."""
-        return not offer.is_blocked or all(
+        if not offer.is_blocked:
+            return True
+        return offer.is_allocatable and all(
             any(_tolerates(toleration, taint) for toleration in self.tolerations)
             for taint in offer.device.taints or ()
             if taint.effect in BLOCKING_EFFECTS
         )
 
 
-def _names(texts: Iterable[str]) -> frozenset[str] | None:
+def _names(texts: Iterable[str], has_sharing: bool) -> frozenset[str] | None:
     """The attributes and capacities that some expressions can look at together; None: any."""
     found: set[str] = set()
     for text in texts:
         try:
-            names = compile_expression(text).names
+            names = compile_expression(text, has_sharing).names
         except CelError:
             continue
         if names is None:

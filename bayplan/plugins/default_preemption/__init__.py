@@ -58,6 +58,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     """Tries the nodes where removing pods may help, and nominates the one that costs least."""
 
     name = "DefaultPreemption"
+    _is_async = True
 
     def __init__(self, min_percentage: int = 10, min_absolute: int = 100) -> None:
         self._min_percentage = min_percentage
@@ -75,6 +76,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         args = args or DefaultPreemptionArgs()
         plugin = cls(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
         plugin.handle = handle
+        plugin._is_async = handle.feature_gates.enabled("SchedulerAsyncPreemption")
         return plugin
 
     def pre_enqueue(self, pod: Pod) -> Status:
@@ -88,7 +90,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         return unresolvable(IN_PROGRESS)
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        return (wait_for(POD, ActionType.Delete, after_pod_deleted),)
+        return (wait_for(POD, ActionType.Delete, after_pod_deleted),) if self._is_async else ()
 
     def post_filter(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
@@ -115,6 +117,11 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
             text = no_node_available(self.handle.table.node_count, account.reasons)
             return PostFilterResult("", account), unschedulable(text)
         account.chosen = chosen
+        if not self._is_async:
+            status = self._evict_within_attempt(pod, chosen, account)
+            return PostFilterResult(
+                chosen.node_name if status.is_success else None, account
+            ), status
         self._evict(pod, chosen, account)
         return PostFilterResult(chosen.node_name, account), SUCCESS
 
@@ -234,11 +241,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         """
         if not chosen.evicted:
             return
-        for rival in self.handle.nominator.nominated_pods(chosen.node_name):
-            if rival.priority < pod.priority:
-                account.cleared.append(rival)
-                self.handle.nominator.delete(rival)
-                self.handle.client.clear_nomination(rival)
+        self._clear_nominations(pod, chosen, account)
         to_delete = [victim for victim in chosen.evicted if not self._stop(victim, pod)]
         if not to_delete:
             return
@@ -258,8 +261,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         def finished(status: Status) -> None:
             over(status.is_success)
             self._preempting.pop(pod.uid, None)
-            if not status.is_success:  # some victims stay: try again rather than wait for them
-                self.handle.activate([pod])
+            self._retry(pod, status)
 
         if self.handle.executor is not None:
             self.handle.executor.run(delete, finished)
@@ -267,6 +269,42 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         status = delete()
         assert isinstance(status, Status), "a client that takes its time needs an executor"
         finished(status)
+
+    def _clear_nominations(self, pod: Pod, chosen: Victims, account: Preemption) -> None:
+        for rival in self.handle.nominator.nominated_pods(chosen.node_name):
+            if rival.priority < pod.priority:
+                account.cleared.append(rival)
+                self.handle.nominator.delete(rival)
+                self.handle.client.clear_nomination(rival)
+
+    def _evict_within_attempt(self, pod: Pod, chosen: Victims, account: Preemption) -> Status:
+        """Push the victims out with feature gate SchedulerAsyncPreemption off: one that cannot be fails the attempt.
+
+        The scheduler's thread never waits for an API server: what a client answers later is not part of the attempt.
+        """
+        self.handle.metrics.preemption_victims.observe(len(chosen.pods))
+        try:
+            answers = [
+                self.handle.client.evict(victim, pod)
+                for victim in chosen.evicted
+                if not self._stop(victim, pod)
+            ]
+        except ApiError as error:
+            return failure(error)
+        later = [answer for answer in answers if answer is not None]
+        if later:
+            assert self.handle.executor is not None, (
+                "a client that takes its time needs an executor"
+            )
+            self.handle.executor.run(
+                lambda: _evicted(later), lambda status: self._retry(pod, status)
+            )
+        self._clear_nominations(pod, chosen, account)
+        return SUCCESS
+
+    def _retry(self, pod: Pod, status: Status) -> None:
+        if not status.is_success:  # some victims stay: try again rather than wait for them
+            self.handle.activate([pod])
 
     def _stop(self, victim: Pod, pod: Pod) -> bool:
         """Stop a victim that is not bound yet, without deleting it; False when it is too late for that."""

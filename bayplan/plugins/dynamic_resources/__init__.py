@@ -110,7 +110,9 @@ class DynamicResources(
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
         args = args or DynamicResourcesArgs()
-        plugin = cls(args.filter_timeout_s, args.binding_timeout_s)
+        is_limited = handle.feature_gates.enabled("DRASchedulerFilterTimeout")
+        filter_timeout_s = (args.filter_timeout_s or 0) if is_limited else 0
+        plugin = cls(filter_timeout_s, args.binding_timeout_s or 0)
         plugin.handle = handle
         return plugin
 
@@ -262,14 +264,18 @@ class DynamicResources(
         allocation = claim.allocation
         assert allocation is not None, "only claims that have devices are asked about"
         everywhere: Bools = np.ones(table.count(rows), dtype=np.bool_)
-        try:
-            if not is_ready(claim) and is_late(claim, self.handle.clock, self._timeout_s):
-                return ~everywhere
-        except BindingError:
+        if self._keep().features.binding_conditions and self._is_unready(claim):
             return ~everywhere
         if allocation.node_selector is None:
             return everywhere
         return match_selector(table, allocation.node_selector, rows)
+
+    def _is_unready(self, claim: ResourceClaim) -> bool:
+        """Whether the devices of the claim will not be ready in time."""
+        try:
+            return not is_ready(claim) and is_late(claim, self.handle.clock, self._timeout_s)
+        except BindingError:
+            return True
 
     # PostFilter
 
@@ -319,7 +325,8 @@ class DynamicResources(
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         known: ClaimState | None = state.get(STATE)
-        if known is None or known.answers is None:
+        is_off = not self._keep().features.prioritized_list
+        if known is None or known.answers is None or is_off:
             return np.zeros(table.count(rows), dtype=np.int64)
         scores = known.answers.scores(rows_in(self._keep(), table, rows))
         had = sum(score_allocated(claim) for claim in known.claims if claim.allocation is not None)

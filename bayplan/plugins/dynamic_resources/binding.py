@@ -117,7 +117,7 @@ class ClaimBinder:
             try:
                 if allocation is not None and FINALIZER not in (claim.metadata.finalizers or ()):
                     claim = yield self._handle.client.update(_with_finalizer(claim))
-                status = _status(claim, pod, allocation, self._handle.clock)
+                status = self._status(claim, pod, allocation)
                 written: ResourceClaim = yield self._handle.client.update_status(
                     replace(claim, status=status)
                 )
@@ -127,6 +127,17 @@ class ClaimBinder:
             return written
         what = "reservation" if allocation is None else "allocation and reservation"
         raise BindingError(f"add {what} to claim {claim.key}: {conflict}")
+
+    def _status(
+        self, claim: ResourceClaim, pod: Pod, allocation: AllocationResult | None
+    ) -> ResourceClaimStatus:
+        user = ResourceClaimConsumer(resource="pods", name=pod.name, uid=pod.uid)
+        has = claim.allocation if allocation is None else allocation
+        assert has is not None, "checked before"
+        if has.allocation_timestamp is None and self._devices.features.binding_conditions:
+            has = replace(has, allocation_timestamp=_timestamp(self._handle.clock.now()))
+        users = (*(claim.status.reserved_for or ()), user)
+        return replace(claim.status, allocation=has, reserved_for=users)
 
     def _tell_pod(self, pod: Pod, claim: ResourceClaim, requests: ExtendedRequests) -> Steps[None]:
         """Say in the pod's status which claim has its extended resources."""
@@ -143,6 +154,8 @@ class ClaimBinder:
 
     def waits(self, given: list[Given]) -> bool:
         """Whether some device has to be made ready first."""
+        if not self._devices.features.binding_conditions:
+            return False
         return any(result.binding_conditions for one in given for result in _results(one.claim))
 
     async def wait(self, pod: Pod, given: list[Given]) -> None:
@@ -323,18 +336,6 @@ def _check(claim: ResourceClaim, allocation: AllocationResult | None) -> None:
 def _with_finalizer(claim: ResourceClaim) -> ResourceClaim:
     finalizers = (*(claim.metadata.finalizers or ()), FINALIZER)
     return replace(claim, metadata=replace(claim.metadata, finalizers=finalizers))
-
-
-def _status(
-    claim: ResourceClaim, pod: Pod, allocation: AllocationResult | None, clock: Clock
-) -> ResourceClaimStatus:
-    user = ResourceClaimConsumer(resource="pods", name=pod.name, uid=pod.uid)
-    has = claim.allocation if allocation is None else allocation
-    assert has is not None, "checked before"
-    if has.allocation_timestamp is None:
-        has = replace(has, allocation_timestamp=_timestamp(clock.now()))
-    users = (*(claim.status.reserved_for or ()), user)
-    return replace(claim.status, allocation=has, reserved_for=users)
 
 
 @lru_cache(maxsize=16)

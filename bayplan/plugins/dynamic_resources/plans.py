@@ -29,7 +29,7 @@ class AllocationError(BayplanError):
 
 
 class NoSuchClassError(AllocationError):
-    """A request names a class that is not there; the pod waits for it."""
+    """A request names a class that is not there, or alternatives while these are off; the pod waits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +93,9 @@ def _options(request: DeviceRequest, classes: DeviceClasses, where: str) -> tupl
     if request.exactly is not None:
         return (_plan_request(request, request.exactly, "", 0, classes, where),)
     if request.first_available:
+        if not classes.features.prioritized_list:
+            text = "has subrequests, but the DRAPrioritizedList feature is disabled"
+            raise NoSuchClassError(f"resource claim {where}, request {request.name}: {text}")
         return tuple(
             _plan_request(request, option, option.name, i, classes, where)
             for i, option in enumerate(request.first_available)

@@ -108,10 +108,21 @@ class Search:
         """Find out how many devices the claim needs at least."""
         fewest = 0
         for options in claim.requests:
+            if not self._devices.features.consumable_capacity:
+                self._check_capacity(number, options)
             fewest += min(self._size(number, plan) for plan in options)
         if fewest > MAX_RESULTS:
             text = f"number of requested devices {fewest} exceeds the claim limit of {MAX_RESULTS}"
             raise AllocationError(f"claim {self._keys[number]}: {text}")
+
+    def _check_capacity(self, number: int, options: Sequence[RequestPlan]) -> None:
+        """Raise for a request of capacity, which is off."""
+        for plan in options:
+            if plan.capacity is not None:
+                kind = "subrequest" if plan.alternative else "request"
+                where = f"claim {self._keys[number]}, {kind} {plan.alternative or plan.request}"
+                text = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
+                raise AllocationError(f"{where}: {text}")
 
     def _size(self, number: int, plan: RequestPlan) -> int:
         if not plan.wants_all:

@@ -29,6 +29,7 @@ from ...framework import (
     FilterPlugin,
     Handle,
     NodeInfo,
+    PlacementScorePlugin,
     PreFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
@@ -47,7 +48,9 @@ from .strategies import Strategy, least_allocated, make_strategy
 TOO_MANY_PODS = "Too many pods"
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeResourcesFit(
+    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin
+):
     """Every resource that is short is named, not only the first."""
 
     name = "NodeResourcesFit"
@@ -75,6 +78,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         strategy = make_strategy(args.scoring_strategy)
         plugin = cls(strategy, args.ignored_resources, args.ignored_resource_groups)
         plugin.handle = handle
+        plugin._hints = FitHints(handle.feature_gates.enabled("DRAExtendedResource"))
         return plugin
 
     def spec_key(self, spec: PodSpec) -> Hashable:

@@ -29,9 +29,13 @@ from ...framework.events import (
 
 
 class FitHints:
-    """The hints of NodeResourcesFit. Resources that the filter ignores are not ignored here."""
+    """The hints of NodeResourcesFit. Resources that the filter ignores are not ignored here.
 
-    def __init__(self) -> None:
+    `uses_devices` is feature gate DRAExtendedResource.
+    """
+
+    def __init__(self, uses_devices: bool = True) -> None:
+        self._uses_devices = uses_devices
         self._lister: Lister | None = None
         self._lister_version = -1
         self._device_resources: frozenset[str] = frozenset()
@@ -50,9 +54,14 @@ class FitHints:
 
         node_changes = ActionType.Add | ActionType.UpdateNodeAllocatable
         less = ActionType.Delete | ActionType.UpdatePodScaleDown
-        return (
+        events = (
             wait_for(POD, less, after_pod_event, still_unschedulable),
             wait_for(NODE, node_changes, after_node_change),
+        )
+        if not self._uses_devices:
+            return events
+        return (
+            *events,
             wait_for(DEVICE_CLASS, ActionType.Add | ActionType.Update, after_device_class_event),
         )
 
@@ -84,7 +93,7 @@ class FitHints:
 
     def _is_left_to_devices(self, name: str, node: Node, lister: Lister) -> bool:
         """Whether the resource, of which the node has none, can be had from a class of devices."""
-        if not is_scalar(name) or node.allocatable.get(name, 0) > 0:
+        if not self._uses_devices or not is_scalar(name) or node.allocatable.get(name, 0) > 0:
             return False
         if lister is not self._lister or lister.version != self._lister_version:
             self._lister, self._lister_version = lister, lister.version

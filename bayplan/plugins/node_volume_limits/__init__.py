@@ -48,7 +48,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
-        plugin = cls(handle.feature_gates.get("VolumeLimitScaling", False))
+        plugin = cls(handle.feature_gates.enabled("VolumeLimitScaling"))
         plugin.handle = handle
         return plugin
 

@@ -113,7 +113,7 @@ class PodTopologySpread(
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
         given: PodTopologySpreadArgs = PodTopologySpreadArgs() if args is None else args
-        comparison_operators = handle.feature_gates.get("TaintTolerationComparisonOperators", False)
+        comparison_operators = handle.feature_gates.enabled("TaintTolerationComparisonOperators")
         plugin = cls(given.default_constraints, given.defaulting_type, comparison_operators)
         plugin.handle = handle
         return plugin

@@ -77,7 +77,7 @@ class VolumeBinding(
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
         args = args or VolumeBindingArgs()
-        scoring = handle.feature_gates.get(SCORING_GATE, False)
+        scoring = handle.feature_gates.enabled(SCORING_GATE)
         scorer = CapacityScorer(args.shape) if scoring else None
         plugin = cls(args.bind_timeout_seconds, scorer)
         plugin.handle = handle

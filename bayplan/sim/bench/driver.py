@@ -49,7 +49,7 @@ class Driver:
         """Called when no pod is ready and some are wanted; False: nothing left to do."""
         self._passing: dict[str, list[Pod]] = {}
         self.scheduler: Scheduler = build_scheduler(
-            config or default_config(),
+            config or default_config(feature_gates),
             self.cluster,
             clock=self.clock,
             timers=Timers(self.clock),

@@ -1,0 +1,68 @@
+"""DeviceFeatures: which parts of device allocation are on.
+
+Mirrors AllocatorFeatures of pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from ...api.devices import Device, ResourceSlice
+from ..feature_gates import FeatureGates
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFeatures:
+    """The feature gates of device allocation."""
+
+    binding_conditions: bool = True
+    consumable_capacity: bool = True
+    extended_resources: bool = True
+    partitionable_devices: bool = True
+    prioritized_list: bool = True
+    taints: bool = True
+
+    @classmethod
+    def of(cls, gates: FeatureGates) -> DeviceFeatures:
+        """The features that are on with `gates`."""
+        return cls(
+            # This gate needs DRAResourceClaimDeviceStatus, which therefore is on.
+            binding_conditions=gates.enabled("DRADeviceBindingConditions"),
+            consumable_capacity=gates.enabled("DRAConsumableCapacity"),
+            extended_resources=gates.enabled("DRAExtendedResource"),
+            partitionable_devices=gates.enabled("DRAPartitionableDevices"),
+            prioritized_list=gates.enabled("DRAPrioritizedList"),
+            taints=gates.enabled("DRADeviceTaints"),
+        )
+
+    def offered(self, device: Device) -> Device:
+        """The device without the fields of features that are off."""
+        if not self.taints and device.taints:
+            device = replace(device, taints=None)
+        if not self.consumable_capacity:
+            capacity = device.capacity and {
+                name: replace(offered, request_policy=None)
+                for name, offered in device.capacity.items()
+            }
+            device = replace(device, allow_multiple_allocations=None, capacity=capacity)
+        return device
+
+    def is_selectable(self, device: Device) -> bool:
+        """Whether a request may pick the device."""
+        return self.binding_conditions or not device.binding_conditions
+
+    def is_allocatable(self, device: Device) -> bool:
+        """Whether a device that was picked may be given to a claim."""
+        return self.partitionable_devices or not device.consumes_counters
+
+    def reads(self, made: ResourceSlice) -> bool:
+        """Whether the devices of the slice can be used."""
+        spec = made.spec
+        return self.partitionable_devices or not (
+            spec.per_device_node_selection is not None or spec.shared_counters
+        )
+
+
+ALL_FEATURES = DeviceFeatures()

@@ -1,0 +1,211 @@
+"""GateEffects: what the feature gates that concern the scheduler do in both positions.
+
+A position that is not implemented is `missing`; setting it is refused with its text. docs/feature-gates.md is made from
+this table.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Effect(NamedTuple):
+    """What a gate does when it is on and when it is off."""
+
+    on: str
+    off: str
+    missing: bool | None = None
+    """The position that is not implemented; its text says what is done instead."""
+
+    def describe(self, value: bool | None) -> str:
+        """The text of one position."""
+        return self.on if value else self.off
+
+
+POD_GROUPS = "scheduling by pod group is not there yet"
+
+EFFECTS: dict[str, Effect] = {
+    "ComponentFlagz": Effect("no difference; there is no /flagz yet", "there is no /flagz"),
+    "ComponentStatusz": Effect("no difference; there is no /statusz yet", "there is no /statusz"),
+    "CoordinatedLeaderElection": Effect(
+        "replicas take part in leader election by Lease alone, not by LeaseCandidate",
+        "replicas compete for one Lease",
+        missing=True,
+    ),
+    "DRAAdminAccess": Effect(
+        "a request with adminAccess is given devices that are in use",
+        "adminAccess is always honoured",
+        missing=False,
+    ),
+    "DRAConsumableCapacity": Effect(
+        "devices with allowMultipleAllocations are shared, as far as their capacity goes",
+        "a device belongs to one claim; a request for capacity is an error",
+    ),
+    "DRADeviceBindingConditions": Effect(
+        "a pod waits until its devices are ready, up to bindingTimeout",
+        "devices with binding conditions are not used; bindingTimeout is an error",
+    ),
+    "DRADeviceTaintRules": Effect(
+        "DeviceTaintRule objects are not read",
+        "only taints in ResourceSlices count",
+        missing=True,
+    ),
+    "DRADeviceTaints": Effect(
+        "a tainted device is given to requests that tolerate it", "taints of devices are ignored"
+    ),
+    "DRAExtendedResource": Effect(
+        "extended resources that a node lacks come from devices of a DeviceClass",
+        "extended resources come from nodes only",
+    ),
+    "DRAListTypeAttributes": Effect(
+        "an attribute of a device has one value", "an attribute has one value", missing=True
+    ),
+    "DRANodeAllocatableResources": Effect(
+        "devices do not stand for resources of the node",
+        "devices do not stand for resources of the node",
+        missing=True,
+    ),
+    "DRAPartitionableDevices": Effect(
+        "sharedCounters limit which partitions of a device are given out",
+        "slices with sharedCounters or perDeviceNodeSelection, and devices with consumesCounters, "
+        "are not used",
+    ),
+    "DRAPrioritizedList": Effect(
+        "firstAvailable lists alternatives; earlier ones score higher",
+        "a claim with firstAvailable is refused; DynamicResources does not score",
+    ),
+    "DRAResourceClaimDeviceStatus": Effect(
+        "the status of devices in claims is read for binding conditions",
+        "as DRADeviceBindingConditions off, which it requires",
+    ),
+    "DRASchedulerFilterTimeout": Effect(
+        "the search for devices on a node ends after filterTimeout",
+        "the search has no limit; filterTimeout is an error",
+    ),
+    "DRAWorkloadResourceClaims": Effect(
+        f"claims belong to pods; {POD_GROUPS}", "claims belong to pods", missing=True
+    ),
+    "DefaultPodTopologySpread": Effect(
+        "formats before v1 spread pods with PodTopologySpread",
+        "formats before v1 spread pods with SelectorSpread",
+    ),
+    "DynamicResourceAllocation": Effect(
+        "DynamicResources is a default plugin", "claims are always served", missing=False
+    ),
+    "GangScheduling": Effect(
+        "the plugin GangScheduling is added to the default plugins", "it is not added"
+    ),
+    "GenericWorkload": Effect(
+        "plugins without events of their own, and extenders, wait for PodGroups, too",
+        "they do not",
+    ),
+    "InPlacePodLevelResourcesVerticalScaling": Effect(
+        "pod-level requests are raised to what the status says the pod was given",
+        "pod-level requests are those of the spec",
+    ),
+    "InPlacePodVerticalScaling": Effect(
+        "requests of containers are raised to what the status says they were given",
+        "what containers were given always counts",
+        missing=False,
+    ),
+    "MatchLabelKeysInPodTopologySpread": Effect(
+        "matchLabelKeys narrow the selector of a spread constraint", "matchLabelKeys are ignored"
+    ),
+    "NativeHistograms": Effect(
+        "histograms are served in the classic form only", "histograms are classic", missing=True
+    ),
+    "NodeDeclaredFeatures": Effect(
+        "the plugin NodeDeclaredFeatures is a default plugin",
+        "it is not, and does nothing where a profile enables it",
+    ),
+    "NodeInclusionPolicyInPodTopologySpread": Effect(
+        "nodeAffinityPolicy and nodeTaintsPolicy say which nodes count",
+        "nodeAffinityPolicy and nodeTaintsPolicy are always honoured",
+        missing=False,
+    ),
+    "NominatedNodeNameForExpectation": Effect(
+        "a pod that waits on Permit or PreBind has its node in status.nominatedNodeName",
+        "the node is not announced, and every PreBind plugin runs",
+    ),
+    "OpportunisticBatching": Effect(
+        "equal pods share cached answers; every decision is that of a full evaluation",
+        "no difference: decisions are those of a full evaluation",
+    ),
+    "PodLevelResources": Effect(
+        "spec.resources of a pod replaces the sum over its containers",
+        "spec.resources of a pod is ignored",
+    ),
+    "SchedulerAsyncAPICalls": Effect(
+        "no difference: writes to the API server never hold up the next pod",
+        "writes to the API server never hold up the next pod",
+    ),
+    "SchedulerAsyncPreemption": Effect(
+        "victims are deleted beside the scheduling of other pods; the preemptor is held back meanwhile",
+        "victims are deleted within the attempt, which fails if one cannot be; `run` still schedules "
+        "other pods while it waits for the API server",
+    ),
+    "SchedulerPopFromBackoffQ": Effect(
+        "pods that back off are tried when no other pod is ready; PreEnqueue runs before backoff",
+        "backoff is always waited for, to its exact end; PreEnqueue runs after it",
+    ),
+    "SchedulerQueueingHints": Effect(
+        "plugins decide which events requeue a pod", "hints are always used", missing=False
+    ),
+    "SidecarContainers": Effect(
+        "init containers with restartPolicy Always count as running",
+        "sidecars are always counted",
+        missing=False,
+    ),
+    "StorageCapacityScoring": Effect(
+        "VolumeBinding scores by the storage left, by the points of `shape`",
+        "VolumeBinding scores static bindings only; `shape` is an error",
+    ),
+    "TaintTolerationComparisonOperators": Effect(
+        "tolerations may have the operators Gt and Lt", "a toleration with Gt or Lt matches nothing"
+    ),
+    "TopologyAwareWorkloadScheduling": Effect(POD_GROUPS, "pods are placed one by one", True),
+    "VolumeAttributesClass": Effect(
+        "claims match volumes of their attributes class",
+        "the attributes class of a claim always counts",
+        missing=False,
+    ),
+    "VolumeLimitScaling": Effect(
+        "a node lacking a CSI driver with preventPodSchedulingIfMissing refuses pods with its volumes",
+        "a driver that is not installed does not matter",
+    ),
+    "WorkloadAwarePreemption": Effect(POD_GROUPS, "pods preempt one by one", missing=True),
+    # Of releases before v1.23, whose formats are read.
+    "BalanceAttachedNodeVolumes": Effect(
+        "the number of volumes does not count in the score", "volumes do not score", missing=True
+    ),
+    "CSIMigration": Effect(
+        "in-tree volumes count as CSI volumes",
+        "in-tree volumes always count as CSI volumes",
+        missing=False,
+    ),
+    "NonPreemptingPriority": Effect(
+        "preemptionPolicy Never is honoured",
+        "preemptionPolicy Never is always honoured",
+        missing=False,
+    ),
+    "PodOverhead": Effect("overhead is added to requests", "overhead always counts", missing=False),
+    "VolumeCapacityPriority": Effect(
+        "this gate was replaced by StorageCapacityScoring", "capacity does not score", missing=True
+    ),
+}
+for _cloud in ("AWS", "AzureDisk", "GCE", "OpenStack"):
+    EFFECTS[f"CSIMigration{_cloud}"] = EFFECTS["CSIMigration"]
+
+EARLIER_GATES: dict[str, bool] = {
+    "BalanceAttachedNodeVolumes": False,
+    "CSIMigration": True,
+    "CSIMigrationAWS": True,
+    "CSIMigrationAzureDisk": True,
+    "CSIMigrationGCE": True,
+    "CSIMigrationOpenStack": True,
+    "DefaultPodTopologySpread": True,
+    "NonPreemptingPriority": True,
+    "PodOverhead": True,
+    "VolumeCapacityPriority": False,
+}
+"""Gates of releases before v1.23, with the position that is the same as what v1.36 does."""

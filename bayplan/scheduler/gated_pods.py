@@ -1,0 +1,126 @@
+"""GatedPods: pods without the fields of feature gates that are off.
+
+kube-scheduler skips such a field wherever it is read; here it is dropped once, when a pod is read, so that neither the
+cache nor a plugin asks for these gates. With their defaults nothing in this module is in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+from msgspec.structs import replace
+
+from ..api.pod import Pod, PodSpec, intern_spec
+from ..framework import ChangeFeed, FeatureGates, ObjectKey
+from .attempt import Attempt
+from .cycle import Scheduler
+from .parts import Cluster
+
+MATCH_LABEL_KEYS = "MatchLabelKeysInPodTopologySpread"
+POD_LEVEL = "PodLevelResources"
+POD_LEVEL_RESIZE = "InPlacePodLevelResourcesVerticalScaling"
+PodReader = Callable[[Pod], Pod]
+
+
+class _Reader:
+    """Drops the fields of gates that are off; the pods of one spec share the new one, too."""
+
+    def __init__(self, gates: FeatureGates) -> None:
+        self._drops_keys = not gates.enabled(MATCH_LABEL_KEYS)
+        self._drops_resources = not gates.enabled(POD_LEVEL)
+        self._drops_resize = not gates.enabled(POD_LEVEL_RESIZE)
+        self._specs: WeakKeyDictionary[PodSpec, PodSpec | None] = WeakKeyDictionary()
+
+    def __call__(self, pod: Pod) -> Pod:
+        if pod.spec not in self._specs:
+            self._specs[pod.spec] = self._read_spec(pod.spec)
+        spec = self._specs[pod.spec]
+        if spec is not None:
+            pod = pod.replace(spec=spec)
+        status = pod.status
+        if self._drops_resize and (status.resources or status.allocated_resources):
+            pod = pod.with_status(replace(status, resources=None, allocated_resources=None))
+        return pod
+
+    def _read_spec(self, spec: PodSpec) -> PodSpec | None:
+        """The spec without the fields; None when it has none of them."""
+        changes: dict[str, Any] = {}
+        if self._drops_resources and spec.resources is not None:
+            changes["resources"] = None
+        constraints = spec.topology_spread_constraints or ()
+        if self._drops_keys and any(c.match_label_keys for c in constraints):
+            plain = tuple(replace(c, match_label_keys=None) for c in constraints)
+            changes["topology_spread_constraints"] = plain
+        return intern_spec(replace(spec, **changes)) if changes else None
+
+
+def pod_reader(gates: FeatureGates) -> PodReader | None:
+    """What drops the fields of gates that are off; None when none of them is."""
+    is_needed = not all(map(gates.enabled, (MATCH_LABEL_KEYS, POD_LEVEL, POD_LEVEL_RESIZE)))
+    return _Reader(gates) if is_needed else None
+
+
+class GatedCluster:
+    """A cluster whose pods are read with `read`, and written with the fields that this drops."""
+
+    def __init__(self, cluster: Cluster, read: PodReader) -> None:
+        self._cluster = cluster
+        self._read = read
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def get(self, kind: str, namespace: str, name: str) -> Any | None:
+        """One object, or None."""
+        found = self._cluster.get(kind, namespace, name)
+        return self._read(found) if isinstance(found, Pod) else found
+
+    def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
+        """All objects of `kind`."""
+        found = self._cluster.list(kind, namespace)
+        return map(self._read, found) if kind == Pod.kind else found
+
+    def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
+        """What changed after `version`; None when the cluster cannot tell."""
+        feed = getattr(self._cluster, "changes_since", None)
+        return None if feed is None else cast("ChangeFeed", self._cluster).changes_since(version)
+
+    def update(self, obj: Any) -> Any:
+        """Write a changed object."""
+        return self._cluster.update(self._whole(obj))
+
+    def update_status(self, obj: Any) -> Any:
+        """The same for its status."""
+        return self._cluster.update_status(self._whole(obj))
+
+    def _whole(self, obj: Any) -> Any:
+        """The object with what was dropped when it was read."""
+        stored = self._cluster.get(obj.kind, obj.namespace, obj.name)
+        if not isinstance(obj, Pod) or not isinstance(stored, Pod):
+            return obj
+        given = stored.status.resources, stored.status.allocated_resources
+        status = replace(obj.status, resources=given[0], allocated_resources=given[1])
+        return obj.replace(spec=stored.spec, status=status)
+
+
+class GatedScheduler(Scheduler):
+    """A scheduler that reads pods with `read_pod`."""
+
+    read_pod: PodReader
+
+    def as_read(self, obj: Any) -> Any:
+        return self.read_pod(obj) if isinstance(obj, Pod) else obj
+
+    def on_add(self, obj: Any) -> None:
+        super().on_add(self.as_read(obj))
+
+    def on_update(self, old: Any, new: Any) -> None:
+        super().on_update(self.as_read(old), self.as_read(new))
+
+    def on_delete(self, obj: Any) -> None:
+        super().on_delete(self.as_read(obj))
+
+    def judge(self, pod: Pod) -> Attempt:
+        return super().judge(self.as_read(pod))

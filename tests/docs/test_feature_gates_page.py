@@ -1,0 +1,63 @@
+"""docs/feature-gates.md lists every gate with what the code says about it.
+
+When it fails, `python tests/docs/test_feature_gates_page.py` writes the tables anew.
+"""
+
+import re
+from pathlib import Path
+
+from bayplan.framework.feature_gates import (
+    CURRENT_VERSION,
+    EFFECTS,
+    GATES,
+    STAGE_GATES,
+    Effect,
+    Gate,
+)
+
+PAGE = Path(__file__).parents[2] / "docs" / "feature-gates.md"
+PART = re.compile(r"(<!-- begin: (\w+) -->\n).*?(<!-- end -->)", re.S)
+
+
+def cell(effect: Effect, value: bool) -> str:
+    """The text of one position."""
+    text = effect.describe(value)
+    return f"refused: {text}" if effect.missing is value else text
+
+
+def row(gate: Gate, effect: Effect) -> str:
+    state = gate.at(CURRENT_VERSION)
+    default = f"{'on' if state.default else 'off'}{', locked' if state.is_locked else ''}"
+    return (
+        f"| `{gate.name}` | {state.stage} | {default} | {cell(effect, True)} "
+        f"| {cell(effect, False)} |"
+    )
+
+
+def effects() -> str:
+    """The table of gates that concern the scheduler."""
+    rows = [row(GATES[name], EFFECTS[name]) for name in sorted(EFFECTS)]
+    return "\n".join(("| gate | stage | default | on | off |", "|---|---|---|---|---|", *rows))
+
+
+def others() -> str:
+    """The gates of other components."""
+    names = [f"`{name}`" for name in sorted(GATES) if name not in {*EFFECTS, *STAGE_GATES}]
+    return ", ".join(names)
+
+
+def rendered(text: str) -> str:
+    """The page with its generated parts from the code."""
+    parts = {"effects": effects, "others": others}
+    return PART.sub(lambda found: f"{found[1]}{parts[found[2]]()}\n{found[3]}", text)
+
+
+def test_the_page_has_every_gate() -> None:
+    text = PAGE.read_text()
+
+    assert len(PART.findall(text)) == 2
+    assert text == rendered(text)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(rendered(PAGE.read_text()))

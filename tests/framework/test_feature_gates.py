@@ -1,0 +1,198 @@
+"""Feature gates: defaults, stages, locks, dependencies, emulated versions, and what is not implemented."""
+
+import re
+
+import pytest
+
+from bayplan.errors import ConfigError
+from bayplan.framework.feature_gates import (
+    ALL_ALPHA,
+    ALL_BETA,
+    CURRENT_VERSION,
+    EFFECTS,
+    GATES,
+    STAGE_GATES,
+    FeatureGates,
+)
+
+NAMES = sorted(GATES)
+
+
+def needed_by(name: str) -> set[str]:
+    """The gates that need gate `name`, directly or through others."""
+    found = {gate.name for gate in GATES.values() if name in gate.needs}
+    return found | {other for gate in found for other in needed_by(gate)}
+
+
+def needs_of(name: str) -> set[str]:
+    """The gates that gate `name` needs, directly or through others."""
+    needs = set(GATES[name].needs)
+    return needs | {other for gate in needs for other in needs_of(gate)}
+
+
+def consistent(name: str, value: bool) -> dict[str, bool]:
+    """Settings with `name` at `value`, and with what its dependencies require."""
+    others = needs_of(name) if value else needed_by(name)
+    states = {other: GATES[other].at(CURRENT_VERSION) for other in others}
+    return {
+        name: value,
+        **{other: value for other, state in states.items() if state.default is not value},
+    }
+
+
+def fault_of(settings: dict[str, bool]) -> str:
+    """The refusal of these settings, empty if they are taken."""
+    try:
+        FeatureGates(settings)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_unset_gate_has_its_default(name: str) -> None:
+    assert FeatureGates().enabled(name) is GATES[name].at(CURRENT_VERSION).default
+
+
+@pytest.mark.parametrize("value", [True, False])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in STAGE_GATES])
+def test_a_gate_is_set_or_refused_with_a_reason(name: str, value: bool) -> None:
+    state, settings = GATES[name].at(CURRENT_VERSION), consistent(name, value)
+    effect = EFFECTS.get(name)
+
+    fault = fault_of(settings)
+
+    if state.is_locked and value is not state.default:
+        shown, default = str(value).lower(), str(state.default).lower()
+        text = f"cannot set feature gate {name} to {shown}, feature is locked to {default}"
+        assert text in fault
+    elif any(EFFECTS[n].missing is v for n, v in settings.items() if n in EFFECTS):
+        assert "is not implemented: " in fault
+        if effect is not None and effect.missing is value:
+            assert effect.describe(value) in fault
+    else:
+        assert fault == ""
+        assert FeatureGates(settings).enabled(name) is value
+        assert FeatureGates(settings)[name] is value
+
+
+@pytest.mark.parametrize("name", sorted(EFFECTS))
+def test_an_effect_belongs_to_a_gate_and_its_default_is_implemented(name: str) -> None:
+    effect = EFFECTS[name]
+
+    assert effect.on
+    assert effect.off
+    assert effect.missing is not GATES[name].at(CURRENT_VERSION).default
+
+
+@pytest.mark.parametrize(
+    ("name", "needed"),
+    [
+        (name, needed)
+        for name in NAMES
+        for needed in GATES[name].needs
+        if not GATES[needed].at(CURRENT_VERSION).is_locked
+    ],
+)
+def test_a_gate_that_is_on_requires_those_it_needs(name: str, needed: str) -> None:
+    fault = fault_of({**consistent(name, True), needed: False})
+
+    assert f"{name} is enabled, but depends on features that are disabled: [" in fault
+
+
+@pytest.mark.parametrize("stage_gate", [ALL_ALPHA, ALL_BETA])
+@pytest.mark.parametrize("value", [True, False])
+def test_all_gates_of_a_stage_are_set_together(stage_gate: str, value: bool) -> None:
+    stage = STAGE_GATES[stage_gate]
+    members = [n for n in NAMES if n not in STAGE_GATES and GATES[n].at("1.36").stage == stage]
+    missing = {n: not value for n in members if n in EFFECTS and EFFECTS[n].missing is value}
+    # What needs a gate that is off is off, too.
+    off = {other: False for n, on in missing.items() if not on for other in needed_by(n)}
+
+    gates = FeatureGates({stage_gate: value, **off, **missing})
+
+    assert {n for n in members if gates.enabled(n) is not value} == {*missing, *off}
+    assert gates.enabled("SidecarContainers") is True
+
+
+def test_a_gate_set_by_its_name_outweighs_its_stage() -> None:
+    gates = FeatureGates({"SchedulerAsyncPreemption": True, ALL_BETA: False})
+
+    assert gates.enabled("SchedulerAsyncPreemption")
+    assert not gates.enabled("SchedulerPopFromBackoffQ")
+
+
+def test_a_stage_that_sets_what_is_not_implemented_says_what_to_add() -> None:
+    fault = fault_of({ALL_BETA: True})
+
+    assert "(set by AllBeta=true; add CoordinatedLeaderElection=false)" in fault
+    assert len(fault.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"),
+    [
+        pytest.param(
+            "SchedulerQueueingHint", "; did you mean SchedulerQueueingHints?", id="a misspelt name"
+        ),
+        pytest.param("x", "", id="nothing similar"),
+    ],
+)
+def test_an_unknown_gate_is_refused_with_a_suggestion(name: str, ending: str) -> None:
+    assert fault_of({name: True}) == f"featureGates: unrecognized feature gate: {name}{ending}"
+
+
+def test_all_mistakes_are_reported_at_once() -> None:
+    fault = fault_of({"x": True, "SidecarContainers": False, "y": True})
+
+    assert [line.partition(": ")[2].split()[0] for line in fault.splitlines()] == [
+        "unrecognized",
+        "cannot",
+        "unrecognized",
+    ]
+
+
+def test_gates_of_other_components_are_named_as_without_effect() -> None:
+    gates = FeatureGates({"KubeletPSI": True, "MemoryQoS": True, "SchedulerAsyncAPICalls": True})
+
+    assert gates.without_effect() == ("KubeletPSI", "MemoryQoS")
+
+
+@pytest.mark.parametrize(
+    ("version", "is_on"),
+    [
+        pytest.param("1.36", True, id="beta and on"),
+        pytest.param("1.35", False, id="alpha and off"),
+        pytest.param("v1.34", False, id="alpha, written with a v"),
+    ],
+)
+def test_an_emulated_version_has_its_own_defaults(version: str, is_on: bool) -> None:
+    assert FeatureGates(version=version).enabled("DRAConsumableCapacity") is is_on
+
+
+def test_a_gate_that_an_emulated_version_does_not_have_cannot_be_set() -> None:
+    text = (
+        "cannot set feature gate DRAListTypeAttributes to false, feature is PreAlpha at emulated "
+        "version 1.35, min compatibility version 1.34"
+    )
+    with pytest.raises(ConfigError, match=re.escape(text)):
+        FeatureGates({"DRAListTypeAttributes": False}, version="1.35")
+
+
+def test_an_emulated_version_without_what_is_always_done_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"VolumeAttributesClass=false is not implemented"):
+        FeatureGates(version="1.33")
+
+
+def test_an_emulated_version_must_be_a_version() -> None:
+    with pytest.raises(ConfigError, match=r"expected a version such as 1\.36; got 'latest'"):
+        FeatureGates(version="latest")
+
+
+def test_gates_that_were_read_are_taken_as_they_are() -> None:
+    gates = FeatureGates({"SchedulerAsyncAPICalls": True})
+
+    assert FeatureGates.of(gates) is gates
+    assert FeatureGates.of({"SchedulerAsyncAPICalls": True}).settings == gates.settings
+    assert FeatureGates.of(None) is FeatureGates.of({})
+    assert len(gates) == len(list(gates)) == len(GATES)
