@@ -56,7 +56,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         return features_of(spec)
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        return self.pre_filter_spec(pod.spec)
+        return SUCCESS if self._is_enabled and features_of(pod.spec) else SKIP
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         node_changes = ActionType.Add | ActionType.UpdateNodeDeclaredFeature
