@@ -42,6 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "runtime": {"api", "table", "framework", "config", "amounts"},
     "engine": {"api", "table", "framework", "amounts", "runtime"},
     "scheduler": BELOW_SCHEDULER,
+    "drivers": BELOW_SCHEDULER | {"scheduler"},
     "sim": {"scheduler", "config", "cluster", "api"},
     "answers": {
         "api",
@@ -55,7 +56,7 @@ ALLOWED: dict[str, set[str]] = {
         "sim",
     },
     "web": {"scheduler", "config", "cluster", "api", "answers"},
-    "cli": {"scheduler", "config", "cluster", "api", "sim", "web", "answers"},
+    "cli": {"scheduler", "drivers", "config", "cluster", "api", "sim", "web", "answers"},
     "notebook": {"scheduler", "config", "cluster", "api", "sim", "answers"},
     "testing": {
         "api",
@@ -99,6 +100,7 @@ IO_MODULES = {
 FORBIDDEN_OUTSIDE: dict[str, set[str]] = {
     "api": IO_MODULES | {"numpy", "time", "yaml"},
     "plugins": IO_MODULES | {"time"},
+    "scheduler": IO_MODULES,
 }
 # The embedded API server is one cluster implementation of several; nothing below it may depend on
 # it, and the simulator's cluster, whose rules it shares, must run without it.
@@ -250,6 +252,8 @@ def test_every_folder_says_what_lives_there() -> None:
         pytest.param("engine/engine.py", "from ..plugins import IN_TREE", id="engine, plugins"),
         pytest.param("amounts/rules.py", "from ..framework import Status", id="amounts, framework"),
         pytest.param("scheduler/cycle.py", "from ..cli.main import main", id="upwards to cli"),
+        pytest.param("scheduler/cycle.py", "import asyncio", id="scheduler uses an event loop"),
+        pytest.param("scheduler/build.py", "from ..drivers import core_thread", id="to drivers"),
         pytest.param("scheduler/cycle.py", "from ..testing import builders", id="testing"),
         pytest.param("testing/builders.py", "from ..cluster.kube import client", id="kube"),
         pytest.param("cluster/memory/store.py", "from ..apiserver import server", id="apiserver"),

@@ -48,7 +48,7 @@ from .serving import (
 if TYPE_CHECKING:
     from ..cluster.kube.leader import LeaderElector
     from ..config import SchedulerConfiguration
-    from ..scheduler.kube_driver import DriverOptions, KubeDriver
+    from ..drivers.kube_driver import DriverOptions, KubeDriver
     from ..web.server import WebServer
 
 log = logging.getLogger(__name__)
@@ -111,8 +111,8 @@ def run(
     need_packages()
     from ..cluster.kube.patience import make_loop
     from ..config import parse_feature_gates
+    from ..drivers.kube_driver import DriverOptions
     from ..observe.logs import set_up_logging
-    from ..scheduler.kube_driver import DriverOptions
 
     set_up_logging(verbose + 1)
     serving = serving_options(
@@ -177,7 +177,7 @@ async def serve(
     """Schedule until a signal comes; returns the exit status."""
     from ..cluster.kube.connection import Connection
     from ..cluster.kube.credentials import load_credentials
-    from ..scheduler.kube_driver import KubeDriver
+    from ..drivers.kube_driver import KubeDriver
 
     told = asyncio.Event()
     loop = asyncio.get_running_loop()

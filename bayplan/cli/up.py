@@ -146,7 +146,7 @@ def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler |
     if settings is None:
         return None
     from ..config import default_config
-    from ..scheduler.loop_driver import LoopDriver
+    from ..drivers.loop_driver import LoopDriver
 
     plane = server.plane
     driver = LoopDriver(

@@ -1,9 +1,8 @@
 """The order of steps: what happens to a pod from the queue to its node.
 
-Lives here: the scheduling cycle (`cycle.py`, read it first), the search for nodes, host selection, event handlers,
-`build.py`, which puts everything together, and the drivers around it (`loop_driver.py`; `kube_driver.py` and
-`core_thread.py` for a real cluster). May enter: everything below it.
-Must not happen: a placement rule (those are plugins), I/O. Called by: `sim`, `cli`, drivers.
+Lives here: the scheduling cycle (`cycle.py`, read it first), the search for nodes, host selection, event handlers, and
+`build.py`, which puts everything together. May enter: everything below it. Must not happen: a placement rule (those are
+plugins), a thread, I/O. Called by: `drivers`, `sim`, `answers`, `cli`.
 """
 
 from .attempt import Attempt, Explanation, Outcome, PluginScore

@@ -28,10 +28,10 @@ from ..config import SchedulerConfiguration
 from ..errors import ApiError
 from ..framework import PodEvent
 from ..observe import SchedulerMetrics
-from .attempt import Attempt, Outcome
-from .build import PluginSource, build_scheduler
+from ..scheduler.attempt import Attempt, Outcome
+from ..scheduler.build import PluginSource, build_scheduler
+from ..scheduler.cycle import Scheduler
 from .core_thread import CoreThread
-from .cycle import Scheduler
 
 log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from bayplan.cluster.apiserver import make_kubeconfig
 from bayplan.cluster.kube.connection import Connection
 from bayplan.cluster.kube.credentials import load_credentials
 from bayplan.config import default_config
+from bayplan.drivers.kube_driver import DriverOptions, KubeDriver
 from bayplan.errors import ApiError
 from bayplan.framework import SKIP, SUCCESS, CycleState, PreBindPlugin, Status
-from bayplan.scheduler.kube_driver import DriverOptions, KubeDriver
 from bayplan.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
 
 DEADLINE_S = 30.0

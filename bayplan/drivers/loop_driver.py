@@ -13,7 +13,7 @@ from typing import Any
 from ..clock import Clock, Timers
 from ..config import SchedulerConfiguration
 from ..framework import Status, failure
-from .build import PluginSource, build_scheduler
+from ..scheduler.build import PluginSource, build_scheduler
 
 SLICE_S = 0.02
 """How long pods are scheduled before others have their turn."""

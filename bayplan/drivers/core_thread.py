@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 from ..clock import Clock
 from ..cluster.kube.crossing import Crossing, PatientCrossing
 from ..framework import Status
-from .collector import rare_collections
-from .cycle import Scheduler
+from ..scheduler.collector import rare_collections
+from ..scheduler.cycle import Scheduler
 from .loop_driver import LoopExecutor
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.cluster.apiserver import ApiServer
 from bayplan.config import default_config
-from bayplan.scheduler.loop_driver import LoopDriver
+from bayplan.drivers.loop_driver import LoopDriver
 from bayplan.testing.api_server import (
     PODS,
     ServerInThread,
