@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ..api.pod import EMPTY_STATUS, Pod
 from ..clock import Clock, ManualClock
-from ..cluster.memory import ClusterObject
+from ..cluster.objects import ClusterObject
 from ..config import SchedulerConfiguration, default_config
 from ..errors import InputError
 from ..framework import Status

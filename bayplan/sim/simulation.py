@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from ..clock import SystemClock
-from ..cluster.memory import Provisioning, WatchHandler
+from ..cluster.memory import Provisioning
+from ..cluster.objects import WatchHandler
 from ..config import SchedulerConfiguration, default_config
 from ..scheduler import Attempt, Outcome, PluginSource, build_scheduler
 from ..scheduler.collector import rare_collections

@@ -15,7 +15,7 @@ from ..api.durations import EXPECTED, parse_duration
 from ..api.kinds import KINDS, FieldError, Kind
 from ..api.meta import Wire
 from ..api.own_documents import API_VERSION
-from ..cluster.memory import ClusterObject
+from ..cluster.objects import ClusterObject
 from ..errors import DecodeError
 
 KIND = "Timeline"

@@ -26,7 +26,6 @@ from ..cluster.memory import (
     Admission,
     AdmissionError,
     ClaimController,
-    ClusterObject,
     Controllers,
     Kubelets,
     MemoryCluster,
@@ -38,6 +37,7 @@ from ..cluster.memory import (
     duration_problem,
     provisioning_problems,
 )
+from ..cluster.objects import ClusterObject
 from ..errors import ConflictError, DecodeError, InputError
 from .agenda import Agenda
 from .timeline import (

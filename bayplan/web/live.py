@@ -19,7 +19,7 @@ from aiohttp import web
 
 from ..api.pod import Pod
 from ..clock import Clock
-from ..cluster.memory import WatchHandler
+from ..cluster.objects import WatchHandler
 from ..errors import BayplanError
 from ..scheduler import Scheduler
 from ..scheduler.judge import judge_pod

@@ -17,7 +17,8 @@ from ...api.node import Node
 from ...api.pod import Pod
 from ...api.workloads import Namespace
 from ...clock import ManualClock, Timers
-from ...cluster.memory import ClusterObject, MemoryCluster, admit_namespace
+from ...cluster.memory import MemoryCluster, admit_namespace
+from ...cluster.objects import ClusterObject
 from ...config import SchedulerConfiguration, default_config
 from ...scheduler import Attempt, Outcome, Scheduler, build_scheduler
 from ...scheduler.collector import rare_collections
