@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.conformance_cli import RUNNERS
-from bayplan.testing.conformance_queue import is_queue_script, run_queue_script
+from bayplan.testing.conformance.cli import RUNNERS
+from bayplan.testing.conformance.queue import is_queue_script, run_queue_script
 
 POD = {
     "metadata": {"name": "p", "namespace": "default", "uid": "p"},

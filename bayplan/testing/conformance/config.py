@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..config import (
+from ...config import (
     ARGS_TYPES,
     NodeResourcesFitArgs,
     Problem,
@@ -21,19 +21,19 @@ from ..config import (
     encode_config,
     expand_plugins,
 )
-from ..config.args_validation import validate_args
-from ..config.expand import ExpandedPlugins, check_same_queue_sort
-from ..config.extenders import extender_order, with_ignored_resources
-from ..config.files import API_VERSION, KIND
-from ..config.generations import V1
-from ..config.problems import Problems
-from ..config.reading import Reading, read_component
-from ..config.text import parse_text
-from ..config.types import POINT_NAMES, Profile
-from ..errors import ConfigError
-from ..plugins.registry import IN_TREE
-from ..runtime import Registry
-from .conformance_cases import Disagreement
+from ...config.args_validation import validate_args
+from ...config.expand import ExpandedPlugins, check_same_queue_sort
+from ...config.extenders import extender_order, with_ignored_resources
+from ...config.files import API_VERSION, KIND
+from ...config.generations import V1
+from ...config.problems import Problems
+from ...config.reading import Reading, read_component
+from ...config.text import parse_text
+from ...config.types import POINT_NAMES, Profile
+from ...errors import ConfigError
+from ...plugins.registry import IN_TREE
+from ...runtime import Registry
+from .cases import Disagreement
 
 Record = dict[str, Any]
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..api.pod import Pod
-from ..framework import Code, CycleState, Diagnosis, PostFilterResult, Preemption, Status
-from ..runtime import ProfileRuntime
-from ..scheduler import Scheduler
-from ..scheduler.find_nodes import NodeFinder
-from ..table import Ints, Rows
+from ...api.pod import Pod
+from ...framework import Code, CycleState, Diagnosis, PostFilterResult, Preemption, Status
+from ...runtime import ProfileRuntime
+from ...scheduler import Scheduler
+from ...scheduler.find_nodes import NodeFinder
+from ...table import Ints, Rows
 
 Came = tuple[PostFilterResult, Status]
 

@@ -12,17 +12,17 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ..api.decode import decode_object
-from ..api.dra import AllocationResult, DeviceClass, ResourceClaim
-from ..api.meta import KubeObject
-from ..api.pod import Pod, PodCondition
-from ..clock import ManualClock
-from ..config import default_config, parse_config
-from ..config.plugin_args import DefaultPreemptionArgs
-from ..config.types import SchedulerConfiguration
-from ..framework import PodEvent, Status
-from ..queue import QueuedPodInfo
-from ..scheduler import Attempt, FirstByName, Scheduler, build_scheduler
+from ...api.decode import decode_object
+from ...api.dra import AllocationResult, DeviceClass, ResourceClaim
+from ...api.meta import KubeObject
+from ...api.pod import Pod, PodCondition
+from ...clock import ManualClock
+from ...config import default_config, parse_config
+from ...config.plugin_args import DefaultPreemptionArgs
+from ...config.types import SchedulerConfiguration
+from ...framework import PodEvent, Status
+from ...queue import QueuedPodInfo
+from ...scheduler import Attempt, FirstByName, Scheduler, build_scheduler
 
 PREEMPTION = "DefaultPreemption"
 T = TypeVar("T")

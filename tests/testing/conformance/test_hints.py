@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.conformance_hints import is_event_case, run_event_case
+from bayplan.testing.conformance.hints import is_event_case, run_event_case
 
 POD = {
     "apiVersion": "v1",

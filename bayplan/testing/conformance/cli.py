@@ -1,4 +1,4 @@
-"""Conformance command: `python -m bayplan.testing.conformance_cli FILES...` runs recorded cases and compares.
+"""Conformance command: `python -m bayplan.testing.conformance.cli FILES...` runs recorded cases and compares.
 
 Ends with `agree A of B decisions in C cases`; status 0 only when A is B and there is at least one decision.
 """
@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
-from .conformance_cases import Disagreement, run_case
-from .conformance_config import is_config_case, run_config_case
-from .conformance_hints import is_event_case, run_event_case
-from .conformance_long_run import is_long_run, run_long_run
-from .conformance_queue import is_queue_script, run_queue_script
+from ...errors import InputError
+from .cases import Disagreement, run_case
+from .config import is_config_case, run_config_case
+from .hints import is_event_case, run_event_case
+from .long_run import is_long_run, run_long_run
+from .queue import is_queue_script, run_queue_script
 
 NOT_COMPARED_YET = {
     "pod-groups": "there is no runner for the cycle of a pod group",

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from bayplan.errors import InputError
-from bayplan.testing.conformance_cli import RUNNERS, read_cases
-from bayplan.testing.conformance_long_run import digest, is_long_run, run_long_run
+from bayplan.testing.conformance.cli import RUNNERS, read_cases
+from bayplan.testing.conformance.long_run import digest, is_long_run, run_long_run
 
-FILE = Path(__file__).parents[1] / "conformance" / "cases" / "long-run.jsonl"
+FILE = Path(__file__).parents[2] / "conformance" / "cases" / "long-run.jsonl"
 ROOM, PREEMPTION, NEIGHBOURS = read_cases(FILE)
 Record = dict[str, Any]
 NO_HELP = {"nominatedNode": "", "victims": [], "evicted": [], "clearedNominations": []}

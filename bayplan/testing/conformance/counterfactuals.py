@@ -4,7 +4,7 @@ For every pod of a recorded case without a node, and every node: the reported ch
 the manifests, a scheduler is built from those, and the pod is judged again in the ordinary way. It
 must fit on that node, and must not when any change is left out.
 
-`python -m bayplan.testing.conformance_counterfactuals FILES...` does so for whole files.
+`python -m bayplan.testing.conformance.counterfactuals FILES...` does so for whole files.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..answers import ClusterView
-from ..answers.account import Counterfactual
-from ..answers.changes import Change, apply_changes
-from ..answers.counterfactual import find_counterfactual, nearest_nodes
-from ..api.decode import decode_object
-from ..api.dra import DeviceClass, ResourceClaim
-from ..api.encode import to_dict
-from ..api.pod import Pod
-from ..clock import ManualClock
-from ..config.types import SchedulerConfiguration
-from ..errors import InputError
-from ..scheduler import FirstByName, Scheduler, build_scheduler
-from .conformance_cases import CaseCluster, ClaimBinding, NoBinding, case_config, decide
-from .conformance_cli import case_files, is_placement, read_cases
-from .conformance_long_run import is_long_run
+from ...answers import ClusterView
+from ...answers.account import Counterfactual
+from ...answers.changes import Change, apply_changes
+from ...answers.counterfactual import find_counterfactual, nearest_nodes
+from ...api.decode import decode_object
+from ...api.dra import DeviceClass, ResourceClaim
+from ...api.encode import to_dict
+from ...api.pod import Pod
+from ...clock import ManualClock
+from ...config.types import SchedulerConfiguration
+from ...errors import InputError
+from ...scheduler import FirstByName, Scheduler, build_scheduler
+from .cases import CaseCluster, ClaimBinding, NoBinding, case_config, decide
+from .cli import case_files, is_placement, read_cases
+from .long_run import is_long_run
 
 ALL_NODES_UP_TO = 20
 """In larger clusters only the nearest nodes are checked, as the command does."""

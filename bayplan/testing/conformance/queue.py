@@ -12,14 +12,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ..api.decode import decode_object
-from ..api.pod import Pod
-from ..clock import ManualClock
-from ..framework import SUCCESS, Status, unresolvable
-from ..framework.events import ActionType, ClusterEvent, Hint, HintFunction
-from ..plugins.priority_sort import PrioritySort
-from ..queue import PodNominator, QueuedPodInfo, QueueSettings, Registration, SchedulingQueue, hints
-from .conformance_cases import Disagreement
+from ...api.decode import decode_object
+from ...api.pod import Pod
+from ...clock import ManualClock
+from ...framework import SUCCESS, Status, unresolvable
+from ...framework.events import ActionType, ClusterEvent, Hint, HintFunction
+from ...plugins.priority_sort import PrioritySort
+from ...queue import (
+    PodNominator,
+    QueuedPodInfo,
+    QueueSettings,
+    Registration,
+    SchedulingQueue,
+    hints,
+)
+from .cases import Disagreement
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 START_S = START.timestamp()

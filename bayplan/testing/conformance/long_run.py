@@ -14,15 +14,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ..api.decode import decode_object
-from ..api.pod import Pod, PodCondition
-from ..clock import ManualClock
-from ..cluster.memory import MemoryCluster
-from ..errors import InputError
-from ..queue import QueuedPodInfo
-from ..scheduler import Attempt, FirstByName, build_scheduler
-from .conformance_cases import Disagreement, case_config
-from .conformance_witness import Witness
+from ...api.decode import decode_object
+from ...api.pod import Pod, PodCondition
+from ...clock import ManualClock
+from ...cluster.memory import MemoryCluster
+from ...errors import InputError
+from ...queue import QueuedPodInfo
+from ...scheduler import Attempt, FirstByName, build_scheduler
+from .cases import Disagreement, case_config
+from .witness import Witness
 
 FIRST_START = datetime(2026, 4, 1, tzinfo=UTC)
 COMPARED = (

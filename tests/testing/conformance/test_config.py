@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.conformance_cli import main
-from bayplan.testing.conformance_config import Outcome, is_config_case, run_config_case, run_start
+from bayplan.testing.conformance.cli import main
+from bayplan.testing.conformance.config import Outcome, is_config_case, run_config_case, run_start
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 

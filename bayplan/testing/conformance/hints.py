@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..api.decode import decode_object
-from ..api.node import Node
-from ..api.pod import Pod
-from ..config import parse_config
-from ..errors import InputError
-from ..framework import (
+from ...api.decode import decode_object
+from ...api.node import Node
+from ...api.pod import Pod
+from ...config import parse_config
+from ...errors import InputError
+from ...framework import (
     ClusterEvent,
     EventWithHint,
     Handle,
@@ -24,10 +24,10 @@ from ..framework import (
     pod_update_events,
     registered_events,
 )
-from ..framework.events import EXTENDER, ActionType
-from ..plugins.registry import IN_TREE
-from ..table import NodeTable
-from .conformance_cases import CaseCluster, Disagreement
+from ...framework.events import EXTENDER, ActionType
+from ...plugins.registry import IN_TREE
+from ...table import NodeTable
+from .cases import CaseCluster, Disagreement
 
 Record = dict[str, Any]
 PLUGINS = {plugin.name: plugin for plugin in IN_TREE}

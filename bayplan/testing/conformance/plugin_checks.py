@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..amounts import ShareRule, balance_points, share_points, shortages
-from ..api.pod import Pod
-from ..framework import (
+from ...amounts import ShareRule, balance_points, share_points, shortages
+from ...api.pod import Pod
+from ...framework import (
     GROUPS,
     MAX_SCORE,
     MIN_SCORE,
@@ -34,10 +34,10 @@ from ..framework import (
     ScorePlugin,
     Status,
 )
-from ..framework.fitting import fit_verdict
-from ..runtime.registry import check_plugin
-from ..table import Ints, NodeTable, Rows
-from .builders import make_handle, make_table
+from ...framework.fitting import fit_verdict
+from ...runtime.registry import check_plugin
+from ...table import Ints, NodeTable, Rows
+from ..builders import make_handle, make_table
 
 Answer: TypeAlias = str | int
 """The compared value: a status as text, its reasons sorted; or a raw score."""
