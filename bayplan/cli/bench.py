@@ -192,7 +192,7 @@ def _said(console: Console, text: str) -> AbstractContextManager[None]:
 
 def _print(runs: Sequence[Run], changes: Sequence[Change]) -> None:
     from ..sim.bench import EventRun, LoadRun, PodRun, find_growth
-    from .render_bench import change_table, event_table, growth_table, load_table, pod_table
+    from .render.bench import change_table, event_table, growth_table, load_table, pod_table
 
     console = stdout_console()
     tables = [

@@ -141,7 +141,7 @@ def _print(accounts: Sequence[PodExplanation], output: ExplainOutput, everything
         show = print_json_document if is_json else print_yaml_document
         show(documents[0] if len(documents) == 1 else document)
         return
-    from .render_account import render_account
+    from .render.account import render_account
 
     console = stdout_console()
     wide = output is ExplainOutput.WIDE

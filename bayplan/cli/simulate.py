@@ -160,8 +160,8 @@ def print_report(report: SimulationReport, output: Output, explain: bool, everyt
         case Output.NAME:
             print_names(report)
         case _:
-            from .render import render_report
-            from .render_explain import render_explanations
+            from .render.explain import render_explanations
+            from .render.report import render_report
 
             console = stdout_console()
             wide = output is Output.WIDE

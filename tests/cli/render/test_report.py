@@ -10,7 +10,8 @@ from rich.text import Text
 from bayplan.api.decode import decode_object
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
-from bayplan.cli.render import (
+from bayplan.cli.render.explain import render_explanation
+from bayplan.cli.render.report import (
     MAX_NODES,
     MAX_PODS,
     duration,
@@ -19,7 +20,6 @@ from bayplan.cli.render import (
     plain_lines,
     render_report,
 )
-from bayplan.cli.render_explain import render_explanation
 from bayplan.framework import SUCCESS, unschedulable
 from bayplan.scheduler import Attempt, Explanation, Outcome, PluginScore
 from bayplan.sim import NodeUse, PodResult, SimulationReport

@@ -12,9 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..scheduler import Attempt, Explanation, Outcome
-from ..sim import SimulationReport
-from .render import new_table
+from ...scheduler import Attempt, Explanation, Outcome
+from ...sim import SimulationReport
+from .report import new_table
 
 PluginPoints: TypeAlias = tuple[str, int, Mapping[str, int]]
 """A plugin, its weight, and the weighted points it gave each node."""

@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..answers.compare import COUNTS, Comparison, Metric
-from ..api.durations import format_duration
-from .render import count, hint, new_table, section
+from ...answers.compare import COUNTS, Comparison, Metric
+from ...api.durations import format_duration
+from .report import count, hint, new_table, section
 
 MAX_PODS = 20
 TITLES = {

@@ -11,9 +11,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..api.durations import format_duration
-from ..api.quantity import format_quantity
-from ..sim import NodeUse, PodResult, SimulationReport
+from ...api.durations import format_duration
+from ...api.quantity import format_quantity
+from ...sim import NodeUse, PodResult, SimulationReport
 
 MAX_PODS = 40
 MAX_NODES = 20

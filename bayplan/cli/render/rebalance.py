@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from ..answers.rebalance import Objective, RebalancePlan
-from .render import count, hint, new_table, section
+from ...answers.rebalance import Objective, RebalancePlan
+from .report import count, hint, new_table, section
 
 MAX_MOVES = 40
 TITLES = {

@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..answers.what_if import PodChange, State, WhatIf
-from ..answers.what_if.answer import NodeSearch
-from .render import count, hint, new_table, section
+from ...answers.what_if import PodChange, State, WhatIf
+from ...answers.what_if.answer import NodeSearch
+from .report import count, hint, new_table, section
 
 MAX_PODS = 40
 STYLES = {State.RUNNING: "cyan", State.PENDING: "yellow", State.LOST: "red", State.ABSENT: "dim"}

@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..api.own_documents import API_VERSION
-from ..sim.replay import Comparison, Placement, ReplayReport, Verdict
-from .render import count, hint, new_table, section
+from ...api.own_documents import API_VERSION
+from ...sim.replay import Comparison, Placement, ReplayReport, Verdict
+from .report import count, hint, new_table, section
 
 MAX_PODS = 40
 STYLES = {

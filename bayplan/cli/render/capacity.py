@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..answers.capacity import Capacity
-from .render import amount, count, hint, make_bar, new_table, section
+from ...answers.capacity import Capacity
+from .report import amount, count, hint, make_bar, new_table, section
 
 MAX_ROWS = 12
 

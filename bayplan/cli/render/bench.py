@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rich.table import Table
 
-from ..sim.bench import Change, EventRun, Growth, LoadRun, PodRun, Run
+from ...sim.bench import Change, EventRun, Growth, LoadRun, PodRun, Run
 
 
 def pod_table(runs: Sequence[PodRun]) -> Table:

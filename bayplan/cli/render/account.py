@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..answers import (
+from ...answers import (
     Change,
     Choice,
     Counterfactual,
@@ -20,8 +20,7 @@ from ..answers import (
     RunnerUp,
     Verdict,
 )
-from .render import new_table
-from .render_explain import (
+from .explain import (
     Scores,
     indent,
     level_scores,
@@ -30,6 +29,7 @@ from .render_explain import (
     skipped,
     wait_table,
 )
+from .report import new_table
 
 MAX_GROUPS = 8
 MAX_VICTIMS = 5
