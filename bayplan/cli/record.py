@@ -63,7 +63,7 @@ def record(
     from ..api.clipping import KEPT_ANNOTATIONS
     from ..cluster.live import connected, need_packages
     from ..observe.logs import set_up_logging
-    from .render.report import count
+    from .render.tables import count
 
     kubeconfig, context = chosen_cluster(kubeconfig, context)
     need_packages()
@@ -166,7 +166,7 @@ class Recorder:
         """All that is there is known: write it down."""
         from ..api.clipping import clipped_tree
         from ..sim.recording import ADDED, RecordingWriter
-        from .render.report import count
+        from .render.tables import count
 
         self._started_s = self._clock.monotonic()
         self._writer = RecordingWriter(self._open_stream(), self._clock.now())

@@ -29,7 +29,7 @@ from .explain import (
     skipped,
     wait_table,
 )
-from .report import new_table
+from .tables import new_table
 
 MAX_GROUPS = 8
 MAX_VICTIMS = 5

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...answers.capacity import Capacity
-from .report import amount, count, hint, make_bar, new_table, section
+from .tables import amount, count, hint, make_bar, new_table, section
 
 MAX_ROWS = 12
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from ...answers.compare import COUNTS, Comparison, Metric
 from ...api.durations import format_duration
-from .report import count, hint, new_table, section
+from .tables import count, hint, new_table, section
 
 MAX_PODS = 20
 TITLES = {

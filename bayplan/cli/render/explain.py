@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ...scheduler import Attempt, Explanation, Outcome
 from ...sim import SimulationReport
-from .report import new_table
+from .tables import new_table
 
 PluginPoints: TypeAlias = tuple[str, int, Mapping[str, int]]
 """A plugin, its weight, and the weighted points it gave each node."""

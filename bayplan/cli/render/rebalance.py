@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ...answers.rebalance import Objective, RebalancePlan
-from .report import count, hint, new_table, section
+from .tables import count, hint, new_table, section
 
 MAX_MOVES = 40
 TITLES = {

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ...api.own_documents import API_VERSION
 from ...sim.replay import Comparison, Placement, ReplayReport, Verdict
-from .report import count, hint, new_table, section
+from .tables import count, hint, new_table, section
 
 MAX_PODS = 40
 STYLES = {

@@ -1,26 +1,23 @@
-"""Render: the report as tables that people like to read."""
+"""Report: the result of a simulation as tables."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from ...api.durations import format_duration
-from ...api.quantity import format_quantity
 from ...sim import NodeUse, PodResult, SimulationReport
+from .tables import BAR_WIDTH, amount, count, duration, hint, make_bar, new_table, section
 
 MAX_PODS = 40
 MAX_NODES = 20
 MAX_MESSAGES = 10
 NAMED_PER_MESSAGE = 3
-BAR_WIDTH = 10
-GIB = 1 << 30
 MAIN_RESOURCES = ("cpu", "memory")
 UNNAMED_RESOURCES = (*MAIN_RESOURCES, "ephemeral-storage", "pods")
 
@@ -42,11 +39,6 @@ def render_report(
     console.print(summary(report))
 
 
-def new_table() -> Table:
-    """A table the way kubectl prints them: capitals above, no lines."""
-    return Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-
-
 def summary(report: SimulationReport) -> Text:
     """`12 of 14 pods placed, 2 pending, 1h30m in 3 ms`."""
     placed, pending = len(report.placed), len(report.pending)
@@ -61,13 +53,6 @@ def summary(report: SimulationReport) -> Text:
     passed = f"{format_duration(report.time_s)} in " if report.time_s else ""
     parts.append(passed + duration(report.seconds))
     return Text(", ".join(parts), style="bold yellow" if pending else "bold green")
-
-
-def duration(seconds: float) -> str:
-    """A duration in the unit that suits it."""
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
 
 
 def _pod_table(results: list[PodResult], wide: bool) -> Table:
@@ -139,27 +124,6 @@ def _use(use: NodeUse, resource: str, wide: bool, width: int) -> Text:
     return text
 
 
-def make_bar(before: float, after: float, width: int = BAR_WIDTH) -> Text:
-    """A bar of what was in use, what was added or freed, and what is free."""
-    old, new = _cells(before, width), _cells(after, width)
-    bar = Text()
-    bar.append("█" * min(old, new), style="blue")
-    if new >= old:
-        bar.append("▓" * (new - old), style="green")
-    else:
-        bar.append("▒" * (old - new), style="red")
-    bar.append("░" * (width - max(old, new)), style="dim")
-    return bar
-
-
-def _cells(share: float, width: int) -> int:
-    """Cells of a bar to fill; a little is never shown as nothing, nor nearly all as full."""
-    if share <= 0:
-        return 0
-    cells = min(max(round(share * width), 1), width)
-    return cells - 1 if cells == width and share < 1 and width > 1 else cells
-
-
 def _bar_width(console: Console, wide: bool) -> int:
     return BAR_WIDTH if wide or console.width >= 72 else max(BAR_WIDTH - 4, 1)
 
@@ -168,8 +132,8 @@ def _extra_resources(uses: list[NodeUse], wide: bool) -> list[str]:
     """Resources beyond cpu and memory: all that nodes have, or those that are in use."""
     found: dict[str, None] = {}
     for use in uses:
-        for name, amount in (use.node.allocatable if wide else use.after).items():
-            if amount and name not in UNNAMED_RESOURCES:
+        for name, value in (use.node.allocatable if wide else use.after).items():
+            if value and name not in UNNAMED_RESOURCES:
                 found[name] = None
     return list(found)
 
@@ -181,15 +145,6 @@ def _amounts(use: NodeUse, resource: str) -> str:
     if not total and after == "0":
         return "-"
     return f"{_change(before, after)} of {amount(total, resource)}"
-
-
-def amount(value: int, resource: str) -> str:
-    """An amount in few digits: cores for cpu, GiB for memory."""
-    if resource == "cpu":
-        return f"{value / 1000:g}"
-    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
-        return f"{value / GIB:.1f}".removesuffix(".0") + "Gi" if value else "0"
-    return format_quantity(value, resource)
 
 
 def _change(before: str, after: str) -> str:
@@ -235,35 +190,3 @@ def _render_pending(console: Console, pending: list[PodResult], everything: bool
         console.print(Padding(Text(message), (0, 0, 0, 2), expand=False))
     hint(console, len(by_message) - len(messages), "message")
     console.print()
-
-
-def section(console: Console, table: Table) -> None:
-    """Print a table and an empty line."""
-    lines = [] if console.is_terminal else list(plain_lines(table))
-    if lines and max(map(cell_len, lines)) <= console.width:
-        console.out("\n".join(lines), highlight=False)
-    else:
-        console.print(table)
-    console.print()
-
-
-def plain_lines(table: Table) -> Iterator[str]:
-    """The lines of a table from `new_table` as rich would print them where there is room, a hundred times faster."""
-    columns = []
-    for column in table.columns:
-        cells = [str(column.header), *map(str, column.cells)]
-        width = max(map(cell_len, cells))
-        fill = str.rjust if column.justify == "right" else str.ljust
-        columns.append([fill(cell, width - cell_len(cell) + len(cell)) for cell in cells])
-    return ("  ".join(row).rstrip() for row in zip(*columns, strict=True))
-
-
-def hint(console: Console, hidden: int, what: str) -> None:
-    """Say how much was left out."""
-    if hidden > 0:
-        console.print(f"… and {count(hidden, f'more {what}')}; --all shows them\n", style="dim")
-
-
-def count(number: int, what: str) -> str:
-    """`1 pod`, `2 pods`."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from ...answers.what_if import PodChange, State, WhatIf
 from ...answers.what_if.answer import NodeSearch
-from .report import count, hint, new_table, section
+from .tables import count, hint, new_table, section
 
 MAX_PODS = 40
 STYLES = {State.RUNNING: "cyan", State.PENDING: "yellow", State.LOST: "red", State.ABSENT: "dim"}

@@ -11,15 +11,8 @@ from bayplan.api.decode import decode_object
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.cli.render.explain import render_explanation
-from bayplan.cli.render.report import (
-    MAX_NODES,
-    MAX_PODS,
-    duration,
-    make_bar,
-    new_table,
-    plain_lines,
-    render_report,
-)
+from bayplan.cli.render.report import MAX_NODES, MAX_PODS, render_report
+from bayplan.cli.render.tables import duration, make_bar, new_table, plain_lines
 from bayplan.framework import SUCCESS, unschedulable
 from bayplan.scheduler import Attempt, Explanation, Outcome, PluginScore
 from bayplan.sim import NodeUse, PodResult, SimulationReport
