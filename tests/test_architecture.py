@@ -193,6 +193,45 @@ def own_room_problem(file: str, room: str, target: list[str]) -> str | None:
     return f"plugin {unit} must not import another plugin ({'.'.join(target)})"
 
 
+def module_graph(package: Path) -> dict[str, set[str]]:
+    """Return the modules of `package` with the modules of it that each imports, anywhere in its source.
+
+    Imports for type checking and within functions count: they only defer a circle. The package's own
+    `__init__` is left out; from below, only the version is imported from it.
+    """
+    files = {
+        ".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in package.rglob("*.py")
+    }
+    files.pop("__init__", None)
+    graph: dict[str, set[str]] = {}
+    for name, path in files.items():
+        file = path.relative_to(package).as_posix()
+        targets = set()
+        for _, imported in imported_modules(file, path.read_text("utf-8")):
+            inside = imported.removeprefix("bayplan.")
+            # `from a import b`: b is a module, or a name in module a
+            targets |= {target for target in (inside, inside.rpartition(".")[0]) if target in files}
+            if inside in files:
+                targets.discard(inside.rpartition(".")[0])
+        graph[name] = targets - {name}
+    return graph
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Return a circle through each module that is on one, each circle once, as a path back to its start."""
+    found: dict[frozenset[str], list[str]] = {}
+    for start in sorted(graph):
+        paths, reached = [[start]], set()
+        for path in paths:  # breadth first, so the first way back is a shortest one
+            if start in graph[path[-1]]:
+                found.setdefault(frozenset(path), [*path, start])
+                break
+            paths += ([*path, target] for target in sorted(graph[path[-1]] - reached))
+            reached |= graph[path[-1]]
+    return list(found.values())
+
+
 def sources_of(room: str) -> list[Path]:
     """Return the source files of a folder or module of the package, empty if it does not exist."""
     module = PACKAGE / f"{room}.py"
@@ -208,6 +247,30 @@ def test_imports_follow_the_table(room: str) -> None:
     ]
 
     assert found == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    found = [" -> ".join(circle) for circle in circles(module_graph(PACKAGE))]
+
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param("from .b import y", "from bayplan.x import a", id="imports at the top"),
+        pytest.param(
+            "from .b import y", "if TYPE_CHECKING:\n    from .a import z", id="for type checking"
+        ),
+        pytest.param("from . import b", "def f():\n    from .a import z", id="within a function"),
+    ],
+)
+def test_circle_is_found(first: str, second: str, tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    for name, source in {"a": first, "b": second, "c": "from .a import b", "__init__": ""}.items():
+        (tmp_path / "x" / f"{name}.py").write_text(source)
+
+    assert circles(module_graph(tmp_path)) == [["x.a", "x.b", "x.a"]]
 
 
 def test_every_room_is_in_the_table() -> None:

@@ -63,7 +63,6 @@ from .interface import (
     ReservePlugin,
     Scope,
     ScorePlugin,
-    Victims,
 )
 from .plugin_args import typed_args
 from .registration import declared_events, registered_events
@@ -81,6 +80,7 @@ from .status import (
     wait,
 )
 from .verdict import Verdict
+from .victims import Victims
 
 __all__ = [
     "ANY_EVENT",

@@ -21,7 +21,7 @@ from .status import Status
 
 if TYPE_CHECKING:
     from ..amounts import FitRule
-    from .interface import FilterPlugin, Victims
+    from .victims import Victims
 
 
 Object = TypeVar("Object", bound=KubeObject)
@@ -116,6 +116,13 @@ class Nominator(Protocol):
         """End the nomination of `pod`."""
 
 
+class PodFilter(Protocol):
+    """A filter that declares which pods of a node its answer depends on; see `FilterPlugin.looks_at`."""
+
+    def looks_at(self, state: CycleState, pod: Pod, other: Pod) -> bool:
+        """Whether the answer about a node for `pod` can depend on `other` being there."""
+
+
 class FilterRunner(Protocol):
     """The profile's filters, for plugins that ask what would happen if."""
 
@@ -124,7 +131,7 @@ class FilterRunner(Protocol):
 
     def beside_room(
         self, state: CycleState, pod: Pod
-    ) -> tuple[FitRule, Sequence[FilterPlugin]] | None:
+    ) -> tuple[FitRule, Sequence[PodFilter]] | None:
         """What `pod` needs free on a node, and the filters that use pods in another way, if they declare which."""
 
     def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:

@@ -14,12 +14,12 @@ from ...framework import (
     SUCCESS,
     Code,
     CycleState,
-    FilterPlugin,
     FilterRunner,
     Status,
     Victims,
     failure,
 )
+from ...framework.handle import PodFilter
 from ...framework.reserved import Reserved
 from ...table import NodeTable
 from .by_room import Room, select_by_room
@@ -37,7 +37,7 @@ class BesideRoom:
         table: NodeTable,
         reserved: Reserved,
         room: Room,
-        others: Sequence[FilterPlugin],
+        others: Sequence[PodFilter],
     ) -> None:
         self._filters = filters
         self._state = state
