@@ -169,19 +169,6 @@ def parse_ref(text: Any, path: str) -> ObjectRef:
     return ObjectRef(kind, space, parts[-1])
 
 
-def merge_patch(target: Any, patch: Any) -> Any:
-    """`target` with a JSON merge patch (RFC 7386) applied: null deletes, lists are replaced."""
-    if not isinstance(patch, Mapping):
-        return patch
-    merged = dict(target) if isinstance(target, Mapping) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = merge_patch(merged.get(name), value)
-    return merged
-
-
 def found(value: Any) -> str:
     """A value as it is shown in an error."""
     match value:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from ..api.decode import decode_object
 from ..api.dra import ResourceClaim
 from ..api.encode import to_dict
+from ..api.merge_patch import merge_patch
 from ..api.meta import ObjectMeta
 from ..api.node import Node
 from ..api.pod import Pod
@@ -48,7 +49,6 @@ from .timeline import (
     TimelineEvent,
     created_at,
     created_at_problem,
-    merge_patch,
 )
 
 InputObject: TypeAlias = ClusterObject | Timeline
