@@ -9,6 +9,7 @@ from .attempt import Attempt, Explanation, Outcome, PluginScore
 from .build import PluginSource, build_scheduler
 from .catalog import PluginDescription, describe_plugins, effective_plugins
 from .cycle import Scheduler
+from .inquiry import Inquiry
 from .parts import Cluster, Observer
 from .select_host import FirstByName, FirstFound, RandomTies, TieBreak
 
@@ -18,6 +19,7 @@ __all__ = [
     "Explanation",
     "FirstByName",
     "FirstFound",
+    "Inquiry",
     "Observer",
     "Outcome",
     "PluginDescription",

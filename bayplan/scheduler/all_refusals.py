@@ -1,4 +1,4 @@
-"""Survey: the result of every filter for every node, not only the first rejection.
+"""All refusals: the result of every filter for every node, not only the first rejection.
 
 kube-scheduler stops at the first rejection; a counterfactual needs all of them.
 """
@@ -10,17 +10,16 @@ from collections.abc import Iterable
 import numpy as np
 
 from ..api.pod import Pod
-from ..framework import SUCCESS, Code, CycleState, Status, Verdict
+from ..framework import SUCCESS, Code, CycleState, Nominator, Status, Verdict
 from ..framework.row_statuses import RowStatuses
-from ..runtime import Filtering, PluginRunError, PreFiltered
+from ..runtime import Filtering, PluginRunError, PreFiltered, ProfileRuntime
 from ..runtime.asking import judge_rows
 from ..table import ALL, Bools, Ints, NodeTable
-from .cluster_view import ClusterView
 
 OUTSIDE = "node(s) didn't satisfy plugin(s) [{}]"
 
 
-class Survey:
+class AllRefusals:
     """The rejections of one pod: `pre` is the PreFilter status; the rest is empty when that rejects the
     pod.
 
@@ -28,12 +27,14 @@ class Survey:
     node.
     """
 
-    def __init__(self, view: ClusterView, pod: Pod) -> None:
+    def __init__(
+        self, profile: ProfileRuntime, pod: Pod, table: NodeTable, nominator: Nominator
+    ) -> None:
         self.pod = pod
-        self.table = view.table
+        self.table = table
         self.state = CycleState()
-        self.filtering: Filtering = view.profile_of(pod).filtering
-        self._nominator = view.scheduler.queue.nominator
+        self.filtering: Filtering = profile.filtering
+        self._nominator = nominator
         self.rows: Ints = self.table.numbers(self.table.live_rows)
         self.said: list[RowStatuses] = []
         self.error: Status | None = None

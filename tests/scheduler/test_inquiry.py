@@ -1,4 +1,4 @@
-"""Judge: it says what the scheduler says, and leaves no trace."""
+"""Inquiry: it says what the scheduler says, and leaves no trace."""
 
 from typing import Any
 
@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.api.pod import Pod
-from bayplan.scheduler.judge import judge_pod
+from bayplan.errors import InputError
+from bayplan.scheduler import Inquiry
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.scenarios import Scenario
 
@@ -27,7 +28,7 @@ PODS = [
     pytest.param({"cpu": "1"}, id="fits on some"),
     pytest.param({"cpu": "64"}, id="fits on none"),
     pytest.param({"cpu": "3", "tolerations": ["gpu=yes:NoSchedule"]}, id="tolerates"),
-    pytest.param({"node_selector": {"no": "such"}}, id="asks for a label nobody has"),
+    pytest.param({"node_selector": {"no": "such"}}, id="asks for a label that no node has"),
     pytest.param({"labels": {"app": "web"}, "spread": [SPREAD]}, id="spreads, beyond its row"),
     pytest.param(
         {"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]}},
@@ -49,30 +50,35 @@ def test_it_says_what_an_explained_attempt_says(fields: dict[str, Any]) -> None:
     scenario = Scenario(*NODES, make_pod("old", node_name="a", labels={"app": "web"}), explain=True)
     pod = make_pod("p", **fields)
 
-    judged = judge_pod(scenario.scheduler, pod)
+    inquiry = Inquiry(scenario.scheduler, pod)
+    asked = inquiry.scores, inquiry.refusals(), inquiry.feasible_nodes
     scenario.cluster.add(pod)
     attempt = scenario.scheduler.schedule_one()
 
     assert attempt is not None
     told = attempt.explanation
     assert told is not None
-    assert judged.feasible_nodes == attempt.feasible_nodes
-    assert judged.scores.totals == told.totals
-    assert judged.scores.pre_filter == told.pre_filter
+    scores, refusals, feasible_nodes = asked
+    assert feasible_nodes == attempt.feasible_nodes
+    assert scores.totals == told.totals
+    assert scores.pre_filter == told.pre_filter
     if told.pre_filter.is_success:
-        said = {(s.plugin, s.reasons, s.code): set(names) for s, names in judged.refusals}
+        said = {(s.plugin, s.reasons, s.code): set(names) for s, names in refusals}
         assert said == groups(told.filter)
 
 
 def decisions(judging: list[int], fields: list[int]) -> list[tuple[str, str, str]]:
-    """Where pods go, and what is counted, when somebody asks about pods before some of the attempts."""
+    """Where pods go, and what is counted, with inquiries about pods before some of the attempts."""
     scenario = Scenario(*NODES)
     choices: list[dict[str, Any]] = [param.values[0] for param in PODS]
     made = []
     for i, choice in enumerate(fields):
         pod = make_pod(f"p{i}", **choices[choice])
         for other in judging[i : i + 1]:
-            judge_pod(scenario.scheduler, make_pod("asked", **choices[other]))
+            inquiry = Inquiry(scenario.scheduler, make_pod("asked", **choices[other]))
+            assert inquiry.scores.totals or inquiry.refusals()
+            inquiry.best_rows()
+            inquiry.all_refusals()
         scenario.cluster.add(pod)
         attempt = scenario.scheduler.schedule_one()
         assert attempt is not None
@@ -95,5 +101,20 @@ def test_asking_changes_no_decision_and_counts_nothing(
 def test_a_pod_of_another_scheduler_is_not_judged() -> None:
     pod: Pod = make_pod("p", spec={"schedulerName": "elsewhere"})
 
-    with pytest.raises(KeyError):
-        judge_pod(Scenario(*NODES).scheduler, pod)
+    with pytest.raises(
+        InputError, match=r'expected a profile of the configuration .*; got "elsewhere"'
+    ):
+        Inquiry(Scenario(*NODES).scheduler, pod)
+
+
+def test_every_node_is_judged_although_the_profile_samples() -> None:
+    nodes = [make_node(f"n{i:03}") for i in range(150)]
+    scenario = Scenario(*nodes, profile={"percentageOfNodesToScore": 10})
+    pod = make_pod("p")
+
+    feasible = Inquiry(scenario.scheduler, pod).feasible_nodes
+    scenario.cluster.add(pod)
+    attempt = scenario.scheduler.schedule_one()
+
+    assert attempt is not None
+    assert (feasible, attempt.feasible_nodes) == (150, 100)
