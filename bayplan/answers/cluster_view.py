@@ -15,7 +15,14 @@ from ..cluster.objects import ClusterObject
 from ..config import SchedulerConfiguration, default_config
 from ..framework import Status
 from ..runtime import ProfileRuntime
-from ..scheduler import FirstByName, Inquiry, PluginSource, Scheduler, build_scheduler
+from ..scheduler import (
+    FirstByName,
+    Inquiry,
+    PluginSource,
+    Scheduler,
+    SchedulerSettings,
+    build_scheduler,
+)
 from ..scheduler.extender import MakeTransport, make_http_transport
 from ..scheduler.inquiry import profile_of
 from ..sim.world import InputObject, PlaceOf, World
@@ -51,12 +58,14 @@ class ClusterView:
         self.scheduler: Scheduler = build_scheduler(
             _judging_all_nodes(config),
             self.cluster,
-            clock=clock or ManualClock(),
-            ties=FirstByName(),
-            plugins=plugins,
-            feature_gates=feature_gates,
-            explain=True,
-            extender_transport=extender_transport,
+            SchedulerSettings(
+                clock=clock or ManualClock(),
+                ties=FirstByName(),
+                plugins=plugins,
+                feature_gates=feature_gates,
+                explain=True,
+                extender_transport=extender_transport,
+            ),
         )
         self.cluster.watch(self.scheduler)
         self._versions = count(1)

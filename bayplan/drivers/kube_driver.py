@@ -29,8 +29,9 @@ from ..errors import ApiError
 from ..framework import PodEvent
 from ..observe import SchedulerMetrics
 from ..scheduler.attempt import Attempt, Outcome
-from ..scheduler.build import PluginSource, build_scheduler
+from ..scheduler.build import build_scheduler
 from ..scheduler.cycle import Scheduler
+from ..scheduler.settings import PluginSource, SchedulerSettings
 from .core_thread import CoreThread
 
 log = logging.getLogger(__name__)
@@ -208,14 +209,16 @@ class KubeDriver:
         return build_scheduler(
             self.config,
             self.cluster,
-            clock=options.clock,
-            executor=self.core.executor,
-            seed=options.seed,
-            plugins=options.plugins,
-            feature_gates=options.feature_gates,
-            metrics=options.metrics,
-            run_blocking=self.core.run_blocking,
-            ended=self._note,
+            SchedulerSettings(
+                clock=options.clock,
+                executor=self.core.executor,
+                seed=options.seed,
+                plugins=options.plugins,
+                feature_gates=options.feature_gates,
+                metrics=options.metrics,
+                run_blocking=self.core.run_blocking,
+                ended=self._note,
+            ),
         )
 
     def _note(self, attempt: Attempt) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 from ..clock import Clock, Timers
 from ..config import SchedulerConfiguration
 from ..framework import Status, failure
-from ..scheduler.build import PluginSource, build_scheduler
+from ..scheduler.build import build_scheduler
+from ..scheduler.settings import PluginSource, SchedulerSettings
 
 SLICE_S = 0.02
 """How long pods are scheduled before others have their turn."""
@@ -86,11 +87,13 @@ class LoopDriver:
         self.scheduler = build_scheduler(
             config,
             cluster,
-            clock=clock,
-            timers=timers,
-            executor=LoopExecutor(wake),
-            plugins=plugins,
-            feature_gates=feature_gates,
+            SchedulerSettings(
+                clock=clock,
+                timers=timers,
+                executor=LoopExecutor(wake),
+                plugins=plugins,
+                feature_gates=feature_gates,
+            ),
         )
         self._alarm: asyncio.TimerHandle | None = None
         cluster.watch(self.scheduler)

@@ -6,12 +6,13 @@ plugins), a thread, I/O. Called by: `drivers`, `sim`, `answers`, `cli`.
 """
 
 from .attempt import Attempt, Explanation, Outcome, PluginScore
-from .build import PluginSource, build_scheduler
+from .build import build_scheduler
 from .catalog import PluginDescription, describe_plugins, effective_plugins
 from .cycle import Scheduler
 from .inquiry import Inquiry
 from .parts import Cluster, Observer
 from .select_host import FirstByName, FirstFound, RandomTies, TieBreak
+from .settings import PluginSource, SchedulerSettings
 
 __all__ = [
     "Attempt",
@@ -27,6 +28,7 @@ __all__ = [
     "PluginSource",
     "RandomTies",
     "Scheduler",
+    "SchedulerSettings",
     "TieBreak",
     "build_scheduler",
     "describe_plugins",

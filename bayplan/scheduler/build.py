@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
 import msgspec
 
 from ..api.pod import Pod
 from ..cache import Cache
-from ..clock import Clock, SystemClock, Timers
+from ..clock import SystemClock, Timers
 from ..config.expand import check_same_queue_sort
 from ..config.extenders import with_ignored_resources
 from ..config.types import PluginRef, PluginSet, Profile, SchedulerConfiguration
-from ..framework import SUCCESS, Executor, Handle, Plugin, Status
+from ..framework import SUCCESS, Handle, Status
 from ..framework.events import EXTENDER, default_events
-from ..framework.handle import RunBlocking, run_here
 from ..framework.registration import registered_events
 from ..observe import SchedulerMetrics
 from ..plugins.registry import IN_TREE
@@ -24,79 +24,54 @@ from ..queue import PodNominator, QueuedPodInfo, QueueSettings, Registration, Sc
 from ..runtime import ProfileRuntime, Registry
 from ..runtime.executor import InlineExecutor
 from ..runtime.waiting import WaitingPods
-from .attempt import Attempt
 from .binding import PreBindingPods
 from .cycle import Scheduler
-from .extender import MakeTransport, make_http_transport
 from .extenders import Extenders
-from .parts import Cluster, Observer, Parts, unheard, unobserved
-from .select_host import RandomTies, TieBreak
-
-PluginSource: TypeAlias = str | type[Plugin]
-"""A plugin, or a Python file with some."""
+from .parts import Cluster, Parts
+from .select_host import RandomTies
+from .settings import DEFAULT_SETTINGS, PluginSource, SchedulerSettings
 
 
 def build_scheduler(
     config: SchedulerConfiguration,
     cluster: Cluster,
-    *,
-    clock: Clock | None = None,
-    timers: Timers | None = None,
-    executor: Executor | None = None,
-    seed: int | None = None,
-    ties: TieBreak | None = None,
-    plugins: Iterable[PluginSource] = (),
-    feature_gates: Mapping[str, bool] | None = None,
-    explain: bool = False,
-    observer: Observer = unobserved,
-    ended: Callable[[Attempt], None] = unheard,
-    assume_ttl_s: float = 0,
-    extender_transport: MakeTransport = make_http_transport,
-    bound_by_extender: Callable[[Pod, str], None] | None = None,
-    metrics: SchedulerMetrics | None = None,
-    run_blocking: RunBlocking = run_here,
+    settings: SchedulerSettings = DEFAULT_SETTINGS,
+    **changes: Any,
 ) -> Scheduler:
     """A scheduler with one runtime per profile, all sharing one cache and one queue.
 
-    Plugins handed over as classes or files run in every profile, unless the configuration names them somewhere.
-    `bound_by_extender` is called for pods that an extender has bound: a cluster that no extender can write to needs it.
+    `changes` replace fields of `settings`: `build_scheduler(config, cluster, plugins=[Mine])` is short for
+    `build_scheduler(config, cluster, SchedulerSettings(plugins=[Mine]))`. TypeError when one is not a field.
     """
+    settings = replace(settings, **changes)
     config = with_ignored_resources(config)
-    clock = clock or SystemClock()
-    timers = timers or Timers(clock)
-    cache = Cache(clock, assume_ttl_s)
+    clock = settings.clock or SystemClock()
+    timers = settings.timers or Timers(clock)
+    cache = Cache(clock, settings.assume_ttl_s)
     waiting_pods, pre_binding = WaitingPods(), PreBindingPods()
-    metrics = metrics or SchedulerMetrics()
-    executor = executor or InlineExecutor(clock, timers)
-    registry, given = _make_registry(plugins)
+    metrics = settings.metrics or SchedulerMetrics()
+    executor = settings.executor or InlineExecutor(clock, timers)
     nominator = PodNominator(lambda namespace, name: cluster.get("Pod", namespace, name))
-    extenders = None
-    if config.extenders:
-        extenders = Extenders(config.extenders, extender_transport, cache.table, bound_by_extender)
+    extenders = _make_extenders(config, settings, cache)
     shared = Handle(
         cache.table,
         clock=clock,
         lister=cluster,
         client=cluster,
         nominator=nominator,
-        feature_gates=feature_gates or {},
+        feature_gates=settings.feature_gates or {},
         pod_groups=cache.pod_groups,
         waiting_pods=waiting_pods,
         pre_binding=pre_binding,
         executor=executor,
-        run_blocking=run_blocking,
+        run_blocking=settings.run_blocking,
         activate=lambda pods: queue.activate(pods),
         extenders=extenders,
         node_order=lambda: cache.snapshot.order,
         metrics=metrics,
     )
-    profiles = {
-        profile.scheduler_name: _make_profile(config, profile, registry, shared, seed)
-        for profile in _with_plugins(config.profiles, given)
-    }
-    points = {name: runtime.points for name, runtime in profiles.items()}
-    check_same_queue_sort(config.profiles, points)
-    queue = _make_queue(config, clock, profiles, nominator, metrics)
+    profiles = _make_profiles(config, settings, shared)
+    queue = _make_queue(config, profiles, shared, nominator)
     _read_when_shown(metrics, cache, queue)
     parts = Parts(
         cache=cache,
@@ -106,16 +81,40 @@ def build_scheduler(
         clock=clock,
         timers=timers,
         executor=executor,
-        run_blocking=run_blocking,
+        run_blocking=settings.run_blocking,
         waiting_pods=waiting_pods,
         pre_binding=pre_binding,
-        ties=ties or RandomTies(seed or 0),
-        observer=observer,
-        ended=ended,
+        ties=settings.ties or RandomTies(settings.seed or 0),
+        observer=settings.observer,
+        ended=settings.ended,
         extenders=extenders,
         metrics=metrics,
     )
-    return Scheduler(parts, explain)
+    return Scheduler(parts, settings.explain)
+
+
+def _make_extenders(
+    config: SchedulerConfiguration, settings: SchedulerSettings, cache: Cache
+) -> Extenders | None:
+    """The extenders of the configuration; None when it has none."""
+    if not config.extenders:
+        return None
+    transport, bound = settings.extender_transport, settings.bound_by_extender
+    return Extenders(config.extenders, transport, cache.table, bound)
+
+
+def _make_profiles(
+    config: SchedulerConfiguration, settings: SchedulerSettings, shared: Handle
+) -> dict[str, ProfileRuntime]:
+    """The runtime of each profile, by its name."""
+    registry, given = _make_registry(settings.plugins)
+    profiles = {
+        profile.scheduler_name: _make_profile(config, profile, registry, shared, settings.seed)
+        for profile in _with_plugins(config.profiles, given)
+    }
+    points = {name: runtime.points for name, runtime in profiles.items()}
+    check_same_queue_sort(config.profiles, points)
+    return profiles
 
 
 def _read_when_shown(metrics: SchedulerMetrics, cache: Cache, queue: SchedulingQueue) -> None:
@@ -158,10 +157,9 @@ def _make_profile(
 
 def _make_queue(
     config: SchedulerConfiguration,
-    clock: Clock,
     profiles: Mapping[str, ProfileRuntime],
+    shared: Handle,
     nominator: PodNominator,
-    metrics: SchedulerMetrics,
 ) -> SchedulingQueue:
     def pre_enqueue(pod: Pod) -> Status:
         profile = profiles.get(pod.scheduler_name)
@@ -174,13 +172,13 @@ def _make_queue(
     settings = QueueSettings(config.pod_initial_backoff_s, config.pod_max_backoff_s)
     hints = {name: _registrations(profile) for name, profile in profiles.items()}
     return SchedulingQueue(
-        clock,
+        shared.clock,
         sort_key,
         pre_enqueue,
         hints=hints,
         settings=settings,
         nominator=nominator,
-        metrics=metrics,
+        metrics=shared.metrics,
     )
 
 

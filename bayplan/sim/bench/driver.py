@@ -20,7 +20,7 @@ from ...clock import ManualClock, Timers
 from ...cluster.memory import MemoryCluster, admit_namespace
 from ...cluster.objects import ClusterObject
 from ...config import SchedulerConfiguration, default_config
-from ...scheduler import Attempt, Outcome, Scheduler, build_scheduler
+from ...scheduler import Attempt, Outcome, Scheduler, SchedulerSettings, build_scheduler
 from ...scheduler.collector import rare_collections
 
 PATIENCE_S = 3600
@@ -51,11 +51,13 @@ class Driver:
         self.scheduler: Scheduler = build_scheduler(
             config or default_config(),
             self.cluster,
-            clock=self.clock,
-            timers=Timers(self.clock),
-            seed=0,
-            feature_gates=feature_gates,
-            ended=self._ended,
+            SchedulerSettings(
+                clock=self.clock,
+                timers=Timers(self.clock),
+                seed=0,
+                feature_gates=feature_gates,
+                ended=self._ended,
+            ),
         )
         self.cluster.watch(self.scheduler)
 
