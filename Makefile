@@ -82,10 +82,10 @@ e2e: kernel ## Run the end-to-end tests, on a real control plane, too, if KUBEBU
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS) tests/e2e $(ARGS)
 
 conformance: kernel ## Compare with recorded decisions of kube-scheduler (CASES="files or folders")
-	$(BIN)/python -m bayplan.testing.conformance_cli $(CASES)
+	$(BIN)/python -m bayplan.testing.conformance.cli $(CASES)
 
 counterfactuals: kernel ## Make every change that explain names, and see that the pod fits (CASES="files or folders")
-	$(BIN)/python -m bayplan.testing.conformance_counterfactuals $(CASES)
+	$(BIN)/python -m bayplan.testing.conformance.counterfactuals $(CASES)
 
 bench: kernel ## Measure speed (ARGS=...)
 	$(BIN)/bayplan bench $(ARGS)

@@ -42,6 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "runtime": {"api", "table", "framework", "config", "amounts"},
     "engine": {"api", "table", "framework", "amounts", "runtime"},
     "scheduler": BELOW_SCHEDULER,
+    "drivers": BELOW_SCHEDULER | {"scheduler"},
     "sim": {"scheduler", "config", "cluster", "api"},
     "answers": {
         "api",
@@ -55,7 +56,7 @@ ALLOWED: dict[str, set[str]] = {
         "sim",
     },
     "web": {"scheduler", "config", "cluster", "api", "answers"},
-    "cli": {"scheduler", "config", "cluster", "api", "sim", "web", "answers"},
+    "cli": {"scheduler", "drivers", "config", "cluster", "api", "sim", "web", "answers"},
     "notebook": {"scheduler", "config", "cluster", "api", "sim", "answers"},
     "testing": {
         "api",
@@ -64,6 +65,7 @@ ALLOWED: dict[str, set[str]] = {
         "framework",
         "config",
         "cluster.memory",
+        "cluster.objects",
         "cluster.certificates",
     },
 }
@@ -73,7 +75,7 @@ ALLOWED: dict[str, set[str]] = {
 EXCEPTIONS: dict[str, set[str]] = {
     "testing/api_server": {"cluster.apiserver"},
     "testing/live": {"cluster.apiserver"},
-    "testing/conformance": BELOW_SCHEDULER | {"scheduler", "sim", "answers"},
+    "testing/conformance/": BELOW_SCHEDULER | {"scheduler", "sim", "answers"},
     "testing/scenarios": BELOW_SCHEDULER | {"scheduler"},
 }
 
@@ -99,10 +101,16 @@ IO_MODULES = {
 FORBIDDEN_OUTSIDE: dict[str, set[str]] = {
     "api": IO_MODULES | {"numpy", "time", "yaml"},
     "plugins": IO_MODULES | {"time"},
+    "scheduler": IO_MODULES,
 }
-# The embedded API server is one cluster implementation of several; nothing below it may depend on
-# it, and the simulator's cluster, whose rules it shares, must run without it.
-CLUSTERS_ALONE = {"memory", "kube"}
+# What each part of cluster/ may import of the others. The embedded API server shares the rules of the
+# simulator's cluster, not the other way round.
+CLUSTER_PARTS: dict[str, set[str]] = {
+    "objects": set(),
+    "memory": {"objects"},
+    "kube": {"objects"},
+    "apiserver": {"objects", "memory", "certificates"},
+}
 TABLE_WRITERS = {"table", "cache", "testing"}
 # These may name every plugin: one maps names to classes, the other is the package's public
 # interface.
@@ -172,15 +180,56 @@ def inside_problem(file: str, room: str, target: list[str]) -> str | None:
 
 def own_room_problem(file: str, room: str, target: list[str]) -> str | None:
     """Return why a file must not import a sibling; only plugins and clusters are kept apart."""
-    if room == "cluster" and target[1:2] == ["apiserver"]:
-        part = Path(file).parts[1]
-        return f"cluster {part} must not import apiserver" if part in CLUSTERS_ALONE else None
+    if room == "cluster":
+        part, other = Path(file).parts[1], target[1]
+        if other == part or part not in CLUSTER_PARTS or other in CLUSTER_PARTS[part]:
+            return None
+        return f"cluster/{part} must not import cluster/{other}"
     if room != "plugins" or file in PLUGIN_LISTS:
         return None
     unit = Path(file).parts[1].removesuffix(".py")
     if target[1:2] == [unit]:
         return None
     return f"plugin {unit} must not import another plugin ({'.'.join(target)})"
+
+
+def module_graph(package: Path) -> dict[str, set[str]]:
+    """Return the modules of `package` with the modules of it that each imports, anywhere in its source.
+
+    Imports for type checking and within functions count: they only defer a circle. The package's own
+    `__init__` is left out; from below, only the version is imported from it.
+    """
+    files = {
+        ".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in package.rglob("*.py")
+    }
+    files.pop("__init__", None)
+    graph: dict[str, set[str]] = {}
+    for name, path in files.items():
+        file = path.relative_to(package).as_posix()
+        targets = set()
+        for _, imported in imported_modules(file, path.read_text("utf-8")):
+            inside = imported.removeprefix("bayplan.")
+            # `from a import b`: b is a module, or a name in module a
+            targets |= {target for target in (inside, inside.rpartition(".")[0]) if target in files}
+            if inside in files:
+                targets.discard(inside.rpartition(".")[0])
+        graph[name] = targets - {name}
+    return graph
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Return a circle through each module that is on one, each circle once, as a path back to its start."""
+    found: dict[frozenset[str], list[str]] = {}
+    for start in sorted(graph):
+        paths, reached = [[start]], set()
+        for path in paths:  # breadth first, so the first way back is a shortest one
+            if start in graph[path[-1]]:
+                found.setdefault(frozenset(path), [*path, start])
+                break
+            paths += ([*path, target] for target in sorted(graph[path[-1]] - reached))
+            reached |= graph[path[-1]]
+    return list(found.values())
 
 
 def sources_of(room: str) -> list[Path]:
@@ -198,6 +247,30 @@ def test_imports_follow_the_table(room: str) -> None:
     ]
 
     assert found == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    found = [" -> ".join(circle) for circle in circles(module_graph(PACKAGE))]
+
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param("from .b import y", "from bayplan.x import a", id="imports at the top"),
+        pytest.param(
+            "from .b import y", "if TYPE_CHECKING:\n    from .a import z", id="for type checking"
+        ),
+        pytest.param("from . import b", "def f():\n    from .a import z", id="within a function"),
+    ],
+)
+def test_circle_is_found(first: str, second: str, tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    for name, source in {"a": first, "b": second, "c": "from .a import b", "__init__": ""}.items():
+        (tmp_path / "x" / f"{name}.py").write_text(source)
+
+    assert circles(module_graph(tmp_path)) == [["x.a", "x.b", "x.a"]]
 
 
 def test_every_room_is_in_the_table() -> None:
@@ -250,9 +323,12 @@ def test_every_folder_says_what_lives_there() -> None:
         pytest.param("engine/engine.py", "from ..plugins import IN_TREE", id="engine, plugins"),
         pytest.param("amounts/rules.py", "from ..framework import Status", id="amounts, framework"),
         pytest.param("scheduler/cycle.py", "from ..cli.main import main", id="upwards to cli"),
+        pytest.param("scheduler/cycle.py", "import asyncio", id="scheduler uses an event loop"),
+        pytest.param("scheduler/build.py", "from ..drivers import core_thread", id="to drivers"),
         pytest.param("scheduler/cycle.py", "from ..testing import builders", id="testing"),
         pytest.param("testing/builders.py", "from ..cluster.kube import client", id="kube"),
         pytest.param("cluster/memory/store.py", "from ..apiserver import server", id="apiserver"),
+        pytest.param("cluster/kube/cluster.py", "from ..memory import names", id="kube, memory"),
         pytest.param("errors.py", "from .api.pod import Pod", id="errors imports a room"),
         pytest.param("sim/run.py", "from bayplan import Scheduler", id="the package's front"),
     ],
@@ -270,7 +346,7 @@ def test_forbidden_import_is_found(file: str, source: str) -> None:
         pytest.param("plugins/volume_binding/plugin.py", "from .binder import Binder", id="own"),
         pytest.param("plugins/registry.py", "from .node_name import NodeName", id="registry"),
         pytest.param("testing/scenarios.py", "from ..cluster.memory import Store", id="memory"),
-        pytest.param("testing/conformance_cli.py", "from ..scheduler import build", id="replay"),
+        pytest.param("testing/conformance/cli.py", "from ...scheduler import build", id="replay"),
         pytest.param("engine/engine.py", "from ..runtime import ProfileRuntime", id="engine"),
         pytest.param("plugins/node_ports.py", "from ..amounts import FitRule", id="amounts"),
         pytest.param("cli/main.py", "from bayplan import __version__", id="version"),

@@ -17,11 +17,10 @@ from ..api.pod import Pod
 from ..api.workloads import Namespace
 from ..cluster.memory import Admission, AdmissionError
 from ..errors import InputError
-from ..scheduler import Outcome
+from ..scheduler import Inquiry, Outcome
 from ..scheduler.collector import rare_collections
 from ..sim.frames import make_frame
 from ..sim.world import InputObject
-from .judging import judge
 from .pod_kinds import PodKind, on_nodes
 from .references import find_node
 from .room import ResourceRoom, known_resources, totals
@@ -243,13 +242,12 @@ class _Filling:
 
     def _ask_why(self, kind: KindCapacity, template: Pod) -> None:
         """The reasons why one more of the kind does not fit."""
-        diagnosis = judge(self._scheduler, _more(template)).diagnosis
+        diagnosis = Inquiry(self._scheduler, _more(template)).diagnosis
         kind.refusals = diagnosis.histogram()
         kind.message = diagnosis.fit_error()
 
     def _fits(self, template: Pod) -> bool:
-        found = judge(self._scheduler, _more(template)).rows
-        return self._scheduler.cache.table.count(found) > 0
+        return Inquiry(self._scheduler, _more(template)).feasible_nodes > 0
 
 
 def _more(template: Pod) -> Pod:

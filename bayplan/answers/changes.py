@@ -14,7 +14,7 @@ import msgspec
 
 from ..api.decode import decode_object
 from ..api.encode import to_dict
-from ..cluster.memory import ClusterObject
+from ..cluster.objects import ClusterObject
 from ..errors import InputError
 from .data import Data
 

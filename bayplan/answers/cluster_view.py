@@ -11,13 +11,20 @@ from msgspec.structs import replace
 
 from ..api.pod import EMPTY_STATUS, Pod
 from ..clock import Clock, ManualClock
-from ..cluster.memory import ClusterObject
+from ..cluster.objects import ClusterObject
 from ..config import SchedulerConfiguration, default_config
-from ..errors import InputError
 from ..framework import Status
 from ..runtime import ProfileRuntime
-from ..scheduler import Attempt, FirstByName, PluginSource, Scheduler, build_scheduler
+from ..scheduler import (
+    FirstByName,
+    Inquiry,
+    PluginSource,
+    Scheduler,
+    SchedulerSettings,
+    build_scheduler,
+)
 from ..scheduler.extender import MakeTransport, make_http_transport
+from ..scheduler.inquiry import profile_of
 from ..sim.world import InputObject, PlaceOf, World
 from ..table import NodeTable
 from .still_cluster import StillCluster
@@ -51,12 +58,14 @@ class ClusterView:
         self.scheduler: Scheduler = build_scheduler(
             _judging_all_nodes(config),
             self.cluster,
-            clock=clock or ManualClock(),
-            ties=FirstByName(),
-            plugins=plugins,
-            feature_gates=feature_gates,
-            explain=True,
-            extender_transport=extender_transport,
+            SchedulerSettings(
+                clock=clock or ManualClock(),
+                ties=FirstByName(),
+                plugins=plugins,
+                feature_gates=feature_gates,
+                explain=True,
+                extender_transport=extender_transport,
+            ),
         )
         self.cluster.watch(self.scheduler)
         self._versions = count(1)
@@ -97,14 +106,7 @@ class ClusterView:
 
     def profile_of(self, pod: Pod) -> ProfileRuntime:
         """The profile of `pod`; raises InputError when there is none."""
-        profile = self.scheduler.profiles.get(pod.scheduler_name)
-        if profile is None:
-            known = ", ".join(self.scheduler.profiles)
-            raise InputError(
-                f"pod {pod.key}: spec.schedulerName: expected a profile of the configuration ({known}); "
-                f'got "{pod.scheduler_name}"'
-            )
-        return profile
+        return profile_of(self.scheduler, pod)
 
     def plugin_args(self, pod: Pod, plugin: str) -> Any:
         """The arguments of a plugin in the profile of `pod`; None when it has none."""
@@ -115,16 +117,9 @@ class ClusterView:
         """The PreEnqueue status of the pod; SUCCESS when nothing holds it back."""
         return self.profile_of(pod).run_pre_enqueue(pod)
 
-    def judge(self, pod: Pod) -> Attempt:
-        """The node `pod` would get now and the victims of preemption, with the full account."""
-        self.profile_of(pod)
-        attempt = self.scheduler.judge(pod)
-        told = attempt.explanation
-        preemption = told.post_filter[0].preemption if told and told.post_filter else None
-        if preemption is not None and preemption.chosen is not None:
-            for rival in preemption.cleared:  # only a query: other pods keep their nomination
-                self.scheduler.queue.nominator.add(rival, preemption.chosen.node_name)
-        return attempt
+    def ask(self, pod: Pod) -> Inquiry:
+        """What the scheduler says about `pod` now."""
+        return Inquiry(self.scheduler, pod)
 
     @contextmanager
     def changed(self, steps: Iterable[Step]) -> Iterator[None]:

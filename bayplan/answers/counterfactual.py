@@ -13,13 +13,13 @@ from typing import TypeAlias
 
 from ..api.pod import Pod
 from ..framework import Status
+from ..scheduler.all_refusals import AllRefusals
 from .account import Alternative, Counterfactual, Refusal, Step
 from .changes import Change, ChangeKind
 from .cluster_view import ClusterView
 from .distance import distances
 from .remedies import Ask, Remedy, propose
 from .situation import Refused, Situation
-from .survey import Survey
 
 MAX_STEPS = 12
 MAX_ALTERNATIVES = 2
@@ -52,23 +52,23 @@ def find_counterfactual(view: ClusterView, pod: Pod, node_name: str) -> Counterf
 
 def nearest_nodes(view: ClusterView, pod: Pod, count: int) -> list[str]:
     """The nodes to try first: those with the smallest rejections once PreFilter accepts the pod."""
-    survey = Survey(view, pod)
+    refused_by = view.ask(pod).all_refusals()
     names = view.table.names
-    if not view.gate(pod).is_success or survey.is_pod_refused:
-        if not len(survey.rows):
+    if not view.gate(pod).is_success or refused_by.is_pod_refused:
+        if not len(refused_by.rows):
             return []
-        situation = Situation(view, pod, names[int(survey.rows[0])])
+        situation = Situation(view, pod, names[int(refused_by.rows[0])])
         changes = _Search(situation).let_in()
         with situation.changed(changes) as changed:
-            survey = Survey(view, changed)
-            return _ranked(survey, count)
-    return _ranked(survey, count)
+            refused_by = view.ask(changed).all_refusals()
+            return _ranked(refused_by, count)
+    return _ranked(refused_by, count)
 
 
-def _ranked(survey: Survey, count: int) -> list[str]:
-    far = distances(survey)[survey.rows]
-    order = survey.rows[far.argsort(kind="stable")]
-    return [survey.table.names[row] for row in order[:count].tolist()]
+def _ranked(refused_by: AllRefusals, count: int) -> list[str]:
+    far = distances(refused_by)[refused_by.rows]
+    order = refused_by.rows[far.argsort(kind="stable")]
+    return [refused_by.table.names[row] for row in order[:count].tolist()]
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ class _Search:
     def _is_pod_refused(self) -> bool:
         with self._situation.changed(self._changes()) as pod:
             view = self._situation.view
-            return not view.gate(pod).is_success or Survey(view, pod).is_pod_refused
+            return not view.gate(pod).is_success or view.ask(pod).all_refusals().is_pod_refused
 
     def _changes(self) -> list[Change]:
         return [change for met in self._met for change in met.changes]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..framework import Code
-from .survey import Survey
+from ..scheduler.all_refusals import AllRefusals
 
 Floats = NDArray[np.float64]
 
@@ -35,11 +35,11 @@ FOR_GOOD = 0.5
 """Added when evicting pods would not help."""
 
 
-def distances(survey: Survey) -> Floats:
+def distances(refusals: AllRefusals) -> Floats:
     """float64 per row of the table: 0 where the pod fits; grows with the number and size of
     rejections."""
-    far: Floats = np.zeros(len(survey.table))
-    for said in survey.said:
+    far: Floats = np.zeros(len(refusals.table))
+    for said in refusals.said:
         steps = []
         for status in said.statuses:
             if status.is_success:
@@ -48,13 +48,13 @@ def distances(survey: Survey) -> Floats:
             step = FAR.get(status.plugin, UNKNOWN) * max(len(status.reasons), 1)
             steps.append(step + FOR_GOOD * (status.code is Code.UnschedulableAndUnresolvable))
         far += np.array(steps)[said.said]
-    return far + shortages(survey)
+    return far + shortages(refusals)
 
 
-def shortages(survey: Survey) -> Floats:
+def shortages(refusals: AllRefusals) -> Floats:
     """float64 per row, below 1: the share of the pod's requests that the node lacks."""
-    table, total = survey.table, np.zeros(len(survey.table))
-    requests = survey.pod.requests
+    table, total = refusals.table, np.zeros(len(refusals.table))
+    requests = refusals.pod.requests
     for resource, wanted in requests.items():
         free = table.allocatable[resource] - table.requested[resource]
         missing = np.clip(wanted - np.maximum(free, 0), 0, wanted)

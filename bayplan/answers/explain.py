@@ -12,6 +12,7 @@ from ..api.pod import Pod
 from ..framework import Code, Status
 from ..framework.events import EXTENDER
 from ..scheduler import Attempt, Explanation
+from ..scheduler.all_refusals import AllRefusals
 from .account import (
     Ahead,
     Choice,
@@ -28,7 +29,6 @@ from .cluster_view import ClusterView
 from .counterfactual import NEAREST, find_counterfactuals, refusal
 from .distance import distances
 from .runner_up import find_runner_up
-from .survey import Survey
 
 
 def explain(
@@ -128,8 +128,8 @@ def _explain_waiting(view: ClusterView, pod: Pod, account: PodExplanation) -> No
 
 def judge(view: ClusterView, pod: Pod, account: PodExplanation) -> Attempt:
     """Judge a pending pod, and record the result of every plugin."""
-    survey = Survey(view, pod)
-    attempt = view.judge(pod)
+    inquiry = view.ask(pod)
+    refused, attempt = inquiry.all_refusals(), inquiry.decide()
     told = attempt.explanation
     account.message = attempt.message
     if attempt.node_name and account.node is None:
@@ -144,7 +144,7 @@ def judge(view: ClusterView, pod: Pod, account: PodExplanation) -> Attempt:
     account.skipped = {"filter": told.skipped_filter, "score": told.skipped_score}
     account.waits_for = told.waits_for
     _note_scores(told, attempt, account)
-    _note_refused(survey, told, account)
+    _note_refused(refused, told, account)
     account.preemption = _preemption(told)
     return attempt
 
@@ -191,17 +191,17 @@ def ahead_of(one: ScoredNode, other: ScoredNode) -> list[Ahead]:
     return [Ahead(plugin=plugin, points=points) for plugin, points in ranked if points]
 
 
-def _note_refused(survey: Survey, told: Explanation, account: PodExplanation) -> None:
+def _note_refused(refused_by: AllRefusals, told: Explanation, account: PodExplanation) -> None:
     """The rejected nodes, grouped by equal rejections, nearest first."""
-    names, feasible = survey.table.names, survey.feasible
+    names, feasible = refused_by.table.names, refused_by.feasible
     # Extenders run after the filters, on the nodes that passed them.
-    survey.note(
+    refused_by.note(
         (row, status if status.plugin else status.by(EXTENDER))
-        for row in survey.rows[feasible[survey.rows]].tolist()
+        for row in refused_by.rows[feasible[refused_by.rows]].tolist()
         if not (status := told.filter.get(names[row], _FITS)).is_success
     )
-    far = distances(survey)
-    groups = survey.groups()
+    far = distances(refused_by)
+    groups = refused_by.groups()
     groups.sort(key=lambda group: (float(far[group[1]].min()), -len(group[1])))
     for statuses, rows in groups:
         nearest = rows[far[rows].argsort(kind="stable")]

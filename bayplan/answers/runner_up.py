@@ -60,7 +60,7 @@ class _Contest:
     def wins(self, changes: Sequence[Change]) -> bool:
         """Whether the node has the strictly highest score once `changes` are made."""
         with self.situation.changed(changes) as pod:
-            told = self.view.judge(pod).explanation
+            told = self.view.ask(pod).decide().explanation
         totals = told.totals if told is not None else {}
         mine = totals.get(self.node_name)
         return mine is not None and all(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ..clock import Clock
-from ..cluster.memory import ClusterObject
+from ..cluster.objects import ClusterObject
 from ..config import SchedulerConfiguration
 from ..scheduler import PluginSource
 from ..sim import Simulation

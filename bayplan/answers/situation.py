@@ -12,10 +12,10 @@ from ..errors import ConflictError, InputError
 from ..framework import Code, CycleState, FilterPlugin, NodeInfo, Status
 from ..framework.events import EXTENDER
 from ..runtime import PluginRunError
+from ..scheduler.all_refusals import OUTSIDE
 from ..table import ALL
 from .changes import Change, ChangeKind, ObjectRef, changed_object, decode
 from .cluster_view import ClusterView, Step
-from .survey import OUTSIDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Situation:
         """Extenders are called in the ordinary way, with all nodes."""
         if not self.view.has_extenders:
             return []
-        attempt = self.view.judge(pod)
+        attempt = self.view.ask(pod).decide()
         if attempt.status is not None and not attempt.status.is_rejected:
             return [Refused(attempt.status.by(EXTENDER))]
         told = attempt.explanation

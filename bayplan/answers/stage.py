@@ -12,7 +12,8 @@ from typing import Any
 
 from ..api.node import Node
 from ..api.pod import Pod
-from ..cluster.memory import ClusterObject, MemoryCluster
+from ..cluster.memory import MemoryCluster
+from ..cluster.objects import ClusterObject
 from ..errors import InputError
 from ..sim import Timeline, TimelineEvent
 from ..sim.timeline import Change, ObjectRef, created_at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..cluster.memory import ObjectIndex
+from ..cluster.objects import ObjectIndex
 from ..framework.handle import NoClient
 
 

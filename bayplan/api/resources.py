@@ -10,9 +10,9 @@ zero differs from no request; they are rounded once, in `to_units`.
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
-from .containers import Container
+from .containers import Container, ResourceRequirements
 from .names import is_qualified_name
 from .pod_status import ContainerStatus, PodStatus
 from .quantity import (
@@ -23,9 +23,6 @@ from .quantity import (
     nano_to_value,
     parse_quantity,
 )
-
-if TYPE_CHECKING:
-    from .pod import PodSpec
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -50,6 +47,22 @@ NON_ZERO_DEFAULTS: Mapping[str, int] = {
 }
 
 _BASIC = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+class RequestingSpec(Protocol):
+    """The fields of a PodSpec that request resources."""
+
+    @property
+    def containers(self) -> tuple[Container, ...] | None: ...
+
+    @property
+    def init_containers(self) -> tuple[Container, ...] | None: ...
+
+    @property
+    def overhead(self) -> dict[str, Quantity] | None: ...
+
+    @property
+    def resources(self) -> ResourceRequirements | None: ...
 
 
 def is_prefixed_native(name: str) -> bool:
@@ -132,7 +145,7 @@ def allocatable_units(quantities: Mapping[str, Quantity] | None) -> dict[str, in
 
 
 def pod_amounts(
-    spec: "PodSpec",
+    spec: RequestingSpec,
     *,
     status: PodStatus | None = None,
     defaults: Mapping[str, int] | None = None,
@@ -151,7 +164,7 @@ def pod_amounts(
     return amounts
 
 
-def pod_limits(spec: "PodSpec") -> Amounts:
+def pod_limits(spec: RequestingSpec) -> Amounts:
     """Total limits of a pod, overhead included where there is a limit."""
 
     def limits_of(container: Container, long_running: bool) -> Amounts:
@@ -165,7 +178,7 @@ def pod_limits(spec: "PodSpec") -> Amounts:
     return amounts
 
 
-def non_zero_units(spec: "PodSpec", status: PodStatus | None = None) -> dict[str, int]:
+def non_zero_units(spec: RequestingSpec, status: PodStatus | None = None) -> dict[str, int]:
     """The non-zero requests of a pod on its node for scoring: cpu (milli) and memory.
 
     A container without a request counts with a default. With pod-level requests, only a resource
@@ -179,7 +192,7 @@ def non_zero_units(spec: "PodSpec", status: PodStatus | None = None) -> dict[str
     return {name: to_unit(name, amounts.get(name, 0)) for name in (CPU, MEMORY)}
 
 
-def scoring_units(spec: "PodSpec") -> dict[str, int]:
+def scoring_units(spec: RequestingSpec) -> dict[str, int]:
     """The requests with which NodeResourcesFit scores a pending pod.
 
     Upstream passes its feature gates to the filter but not to the scorer, so pod-level requests are
@@ -188,7 +201,7 @@ def scoring_units(spec: "PodSpec") -> dict[str, int]:
     return to_units(pod_amounts(spec, defaults=NON_ZERO_DEFAULTS, pod_level=False))
 
 
-def names_its_needs(spec: "PodSpec") -> bool:
+def names_its_needs(spec: RequestingSpec) -> bool:
     """Whether every container requests cpu and memory: then no default applies, and all sums are equal.
 
     Pod-level requests make the sums differ again.
@@ -202,7 +215,7 @@ def names_its_needs(spec: "PodSpec") -> bool:
     return bool(spec.containers)
 
 
-def has_pod_level_requests(spec: "PodSpec") -> bool:
+def has_pod_level_requests(spec: RequestingSpec) -> bool:
     """Whether the pod has a pod-level request for a supported resource."""
     requests = spec.resources.requests if spec.resources else None
     return any(is_pod_level(name) for name in requests or ())
@@ -244,7 +257,7 @@ def _effective(
 
 
 def _sum_containers(
-    spec: "PodSpec",
+    spec: RequestingSpec,
     requests_of: Callable[[Container, bool], Amounts],
     defaults: Mapping[str, int],
 ) -> Amounts:
@@ -268,7 +281,7 @@ def _sum_containers(
     return running
 
 
-def _pod_level_amounts(spec: "PodSpec", status: PodStatus | None) -> Amounts:
+def _pod_level_amounts(spec: RequestingSpec, status: PodStatus | None) -> Amounts:
     """The pod-level requests, raised to the pod's allocation."""
     assert spec.resources is not None, "called only for a spec with pod-level requests"
     wanted = parse_amounts(spec.resources.requests)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from ..errors import InputError
 from .config_options import PluginFilesOption
 from .consoles import stderr_console, stdout_console, written_to_stdout
 from .failures import reports_failures
+from .option_groups import takes_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,8 +36,10 @@ def complete_workload(incomplete: str) -> list[tuple[str, str]]:
     return [entry for entry in known if entry[0].startswith(incomplete)]
 
 
-@reports_failures
-def bench(
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions:
+    """The options of `bayplan bench`."""
+
     workload: Annotated[
         list[str] | None,
         typer.Option(
@@ -45,7 +49,7 @@ def bench(
             help="Workload to run; --list names them. May be given several times. Default: all.",
             autocompletion=complete_workload,
         ),
-    ] = None,
+    ] = None
     nodes: Annotated[
         list[int] | None,
         typer.Option(
@@ -55,7 +59,7 @@ def bench(
             min=1,
             help="Number of nodes. May be given several times. Default: the workload's.",
         ),
-    ] = None,
+    ] = None
     pods: Annotated[
         int | None,
         typer.Option(
@@ -65,10 +69,10 @@ def bench(
             min=1,
             help="Number of pods. Default: the workload's.",
         ),
-    ] = None,
+    ] = None
     growth: Annotated[
         bool, typer.Option("--growth", help="Run at 1,000, 5,000 and 15,000 nodes.")
-    ] = False,
+    ] = False
     repeat: Annotated[
         int,
         typer.Option(
@@ -78,29 +82,29 @@ def bench(
             min=1,
             help="Run each workload this number of times, and take the best.",
         ),
-    ] = 1,
+    ] = 1
     cpu: Annotated[
         bool,
         typer.Option(
             "--cpu", help="Measure CPU time instead of wall-clock time, for a busy machine."
         ),
-    ] = False,
+    ] = False
     file: Annotated[
         Path | None,
         typer.Option("--file", "-f", metavar="FILE", help="Take the workloads from this file."),
-    ] = None,
-    plugins: PluginFilesOption = None,
-    list_only: Annotated[bool, typer.Option("--list", help="List the workloads and exit.")] = False,
+    ] = None
+    plugins: PluginFilesOption = None
+    list_only: Annotated[bool, typer.Option("--list", help="List the workloads and exit.")] = False
     json_file: Annotated[
         Path | None,
         typer.Option("--json", metavar="FILE", help="Also write the results to this file."),
-    ] = None,
+    ] = None
     from_file: Annotated[
         Path | None,
         typer.Option(
             "--from", metavar="FILE", help="Run nothing; take the results from this file."
         ),
-    ] = None,
+    ] = None
     compare_file: Annotated[
         Path | None,
         typer.Option(
@@ -108,20 +112,24 @@ def bench(
             metavar="FILE",
             help="Name what is slower than in this file of results; exit status 1 if something is.",
         ),
-    ] = None,
+    ] = None
     threshold: Annotated[
         float,
         typer.Option(
             metavar="PERCENT", min=0, help="From how many percent --compare calls a result slower."
         ),
-    ] = 10.0,
+    ] = 10.0
     svg_file: Annotated[
         Path | None,
         typer.Option(
             "--svg", metavar="FILE", help="Draw how the costs grow with the nodes, to this file."
         ),
-    ] = None,
-) -> None:
+    ] = None
+
+
+@reports_failures
+@takes_options(BenchOptions)
+def bench(options: BenchOptions) -> None:
     """Measure pods per second and memory; every node is filtered and scored for every pod.
 
     Exit status: 0, 1 when a result is slower than --compare or the workload's threshold allows, 2 when the input is
@@ -139,32 +147,33 @@ def bench(
         write_report,
     )
 
-    for option, path in (("--json", json_file), ("--svg", svg_file)):
+    for option, path in (("--json", options.json_file), ("--svg", options.svg_file)):
         _need_folder(option, path)
-    if growth and nodes:
+    if options.growth and options.nodes:
         raise InputError("--growth: expected it without --nodes, which it says itself; got both")
-    before = None if compare_file is None else read_report(compare_file)
-    suite = read_suite(file)
-    if list_only:
+    before = None if options.compare_file is None else read_report(options.compare_file)
+    suite = read_suite(options.file)
+    if options.list_only:
         for name, summary in suite.summaries.items():
             typer.echo(f"{name:16} {summary}".rstrip())
         return
-    if from_file is not None:
-        runs = read_report(from_file)
+    if options.from_file is not None:
+        runs = read_report(options.from_file)
     else:
-        sizes = GROWTH_NODES if growth else tuple(nodes or ())
-        clock: ClockName = "cpu" if cpu else "wall"
-        own = tuple(str(path) for path in plugins or ())
-        runs = _run_all(suite.requests(workload or (), sizes, pods, clock, own), repeat)
-    changes = [] if before is None else compare(before, runs, threshold / 100)
+        sizes = GROWTH_NODES if options.growth else tuple(options.nodes or ())
+        clock: ClockName = "cpu" if options.cpu else "wall"
+        own = tuple(str(path) for path in options.plugins or ())
+        requests = suite.requests(options.workload or (), sizes, options.pods, clock, own)
+        runs = _run_all(requests, options.repeat)
+    changes = [] if before is None else compare(before, runs, options.threshold / 100)
     _print(runs, changes)
     _warn_if_busy(runs)
-    if json_file is not None:
-        write_report(json_file, runs)
-    if svg_file is not None:
+    if options.json_file is not None:
+        write_report(options.json_file, runs)
+    if options.svg_file is not None:
         from ..sim.bench.growth_svg import draw_growth
 
-        write_file(svg_file, draw_growth(find_growth(runs)).encode())
+        write_file(options.svg_file, draw_growth(find_growth(runs)).encode())
     if _name_worse(runs, changes):
         raise typer.Exit(WORSE)
 
@@ -195,7 +204,7 @@ def _said(console: Console, text: str) -> AbstractContextManager[None]:
 
 def _print(runs: Sequence[Run], changes: Sequence[Change]) -> None:
     from ..sim.bench import EventRun, LoadRun, PodRun, find_growth
-    from .render_bench import change_table, event_table, growth_table, load_table, pod_table
+    from .render.bench import change_table, event_table, growth_table, load_table, pod_table
 
     console = stdout_console()
     tables = [

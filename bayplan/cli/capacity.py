@@ -51,7 +51,7 @@ def capacity(
     """
     from ..answers.capacity import find_capacity
     from ..answers.pod_kinds import read_pod_kinds
-    from .render_capacity import render_capacity
+    from .render.capacity import render_capacity
 
     kinds = read_pod_kinds(pod)
     with progress_bar("placing") as on_pods:

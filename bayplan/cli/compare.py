@@ -63,7 +63,7 @@ def compare(
     Example: bayplan compare -f cluster.yaml --config a.yaml --config b.yaml
     """
     from ..answers.compare import compare as compare_schedulers
-    from .render_compare import render_comparison
+    from .render.compare import render_comparison
 
     schedulers = _schedulers(config or [], feature_gates, plugins, seed)
     manifests = read_cluster(filename, kubeconfig, context).manifests

@@ -240,7 +240,7 @@ def _print_tables(effective: Effective) -> None:
 
 
 def _settings_table(configuration: dict[str, Any]) -> Any:
-    from .render import new_table
+    from .render.tables import new_table
 
     table = new_table()
     table.add_column("SETTING")
@@ -252,7 +252,7 @@ def _settings_table(configuration: dict[str, Any]) -> Any:
 
 
 def _plugins_table(plugins: dict[str, Any]) -> Any:
-    from .render import new_table
+    from .render.tables import new_table
 
     table = new_table()
     for title in ("POINT", "PLUGIN", "WEIGHT"):
@@ -264,7 +264,7 @@ def _plugins_table(plugins: dict[str, Any]) -> Any:
 
 
 def _args_table(plugin_config: dict[str, Any]) -> Any:
-    from .render import new_table
+    from .render.tables import new_table
 
     table = new_table()
     for title in ("PLUGIN", "ARGUMENT", "VALUE"):

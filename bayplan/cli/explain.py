@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,7 @@ from .config_options import (
 from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
 from .failures import reports_failures
+from .option_groups import takes_options
 from .options import FilenameOption, read_cluster
 
 if TYPE_CHECKING:
@@ -43,8 +45,10 @@ class ExplainOutput(StrEnum):
 FORMS = ", ".join(ExplainOutput)
 
 
-@reports_failures
-def explain_command(
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions:
+    """The options of `bayplan explain`."""
+
     pod: Annotated[
         str,
         typer.Argument(
@@ -52,11 +56,11 @@ def explain_command(
             help="NAME, pod/NAME, NAMESPACE/NAME, or a workload such as deployment/NAME.",
             show_default=False,
         ),
-    ],
-    filename: FilenameOption = None,
-    kubeconfig: LiveKubeconfigOption = None,
-    context: LiveContextOption = None,
-    namespace: NamespaceOption = None,
+    ]
+    filename: FilenameOption = None
+    kubeconfig: LiveKubeconfigOption = None
+    context: LiveContextOption = None
+    namespace: NamespaceOption = None
     node: Annotated[
         list[str] | None,
         typer.Option(
@@ -65,11 +69,11 @@ def explain_command(
             help="Only this node. May be given several times.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     output: Annotated[
         ExplainOutput,
         typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
-    ] = ExplainOutput.TABLE,
+    ] = ExplainOutput.TABLE
     nearest: Annotated[
         int,
         typer.Option(
@@ -77,15 +81,17 @@ def explain_command(
             min=0,
             help="For how many nodes to search for changes that would let the pod run.",
         ),
-    ] = NEAREST,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Show all nodes, however many.")
-    ] = False,
-    config: ConfigOption = None,
-    algorithm_provider: ProviderOption = None,
-    feature_gates: FeatureGatesOption = "",
-    plugins: PluginFilesOption = None,
-) -> None:
+    ] = NEAREST
+    everything: Annotated[bool, typer.Option("--all", help="Show all nodes, however many.")] = False
+    config: ConfigOption = None
+    algorithm_provider: ProviderOption = None
+    feature_gates: FeatureGatesOption = ""
+    plugins: PluginFilesOption = None
+
+
+@reports_failures
+@takes_options(ExplainOptions)
+def explain_command(options: ExplainOptions) -> None:
     """Say why a pod is pending, or why it is where it is: the nodes' refusals and their scores.
 
     For a pod that fits nowhere, the answer names changes that would let it run on the nearest nodes; for a pod with a
@@ -102,20 +108,27 @@ def explain_command(
     """
     from ..answers import Verdict, explain, find_pods
 
-    settings = read_settings(config, algorithm_provider, feature_gates, plugins, seed=None)
-    reading = read_cluster(filename, kubeconfig, context)
+    settings = read_settings(
+        options.config,
+        options.algorithm_provider,
+        options.feature_gates,
+        options.plugins,
+        seed=None,
+    )
+    reading = read_cluster(options.filename, options.kubeconfig, options.context)
     manifests = reading.manifests
     view = settings.view_of_manifests(manifests.objects, manifests.place_of)
-    nodes = _known_nodes(view, node or [])
-    kind_and_name = pod if "/" in pod else f"pod/{pod}"
-    target = pod if namespace else with_namespace(kind_and_name, reading.namespace)
+    nodes = _known_nodes(view, options.node or [])
+    kind_and_name = options.pod if "/" in options.pod else f"pod/{options.pod}"
+    target = options.pod if options.namespace else with_namespace(kind_and_name, reading.namespace)
     accounts = [
-        explain(view, found, nodes, nearest) for found in find_pods(view, target, namespace)
+        explain(view, found, nodes, options.nearest)
+        for found in find_pods(view, target, options.namespace)
     ]
     for account in accounts:
         if nodes:
             account.keep_nodes(nodes)
-    _print(accounts, output, everything)
+    _print(accounts, options.output, options.everything)
     without_node = {Verdict.UNSCHEDULABLE, Verdict.GATED, Verdict.ERROR}
     if any(account.verdict in without_node for account in accounts):
         raise typer.Exit(NO_NODE)
@@ -141,7 +154,7 @@ def _print(accounts: Sequence[PodExplanation], output: ExplainOutput, everything
         show = print_json_document if is_json else print_yaml_document
         show(documents[0] if len(documents) == 1 else document)
         return
-    from .render_account import render_account
+    from .render.account import render_account
 
     console = stdout_console()
     wide = output is ExplainOutput.WIDE

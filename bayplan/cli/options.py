@@ -6,7 +6,6 @@ A command that is wrapped in `takes_question` gets these options, and is called 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,6 +26,7 @@ from .config_options import (
 )
 from .consoles import stderr_console
 from .failures import reports_failures
+from .option_groups import parameters_of, show_options
 from .progress import progress_bar
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def takes_question(command: Callable[Concatenate[Question, Own], None]) -> Calla
         shared = {name: options.pop(name) for name in SHARED}
         command(read_question(**shared), **options)  # type: ignore[call-arg]
 
-    _show_options(run, [*SHARED.values(), *_parameters(command)[1:]])
+    show_options(run, [*SHARED.values(), *parameters_of(command)[1:]])
     return run
 
 
@@ -173,18 +173,7 @@ def _read_files(paths: Sequence[Path]) -> Manifests:
     return manifests
 
 
-def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    found = inspect.signature(function, eval_str=True).parameters.values()
-    return [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in found]
-
-
-SHARED = {parameter.name: parameter for parameter in _parameters(read_question)}
-
-
-def _show_options(command: Callable[..., None], parameters: list[inspect.Parameter]) -> None:
-    """Give `command` the signature with these parameters, of which typer makes options."""
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in parameters}
+SHARED = {parameter.name: parameter for parameter in parameters_of(read_question)}
 
 
 def _note_unused(unused: Mapping[str, int]) -> None:

@@ -1,6 +1,6 @@
 """Output: results for machines: JSON, YAML, and one line per pod.
 
-The shape of JSON and YAML is that of `bayplan.sim.documents`.
+The shape of JSON and YAML is that of `SimulationReport.to_dict`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,12 @@ if TYPE_CHECKING:
 
 def print_json(report: SimulationReport) -> None:
     """Print the report as JSON."""
-    from ..sim import to_document
-
-    print_json_document(to_document(report))
+    print_json_document(report.to_dict())
 
 
 def print_yaml(report: SimulationReport) -> None:
     """Print the report as YAML."""
-    from ..sim import to_document
-
-    print_yaml_document(to_document(report))
+    print_yaml_document(report.to_dict())
 
 
 def print_names(report: SimulationReport) -> None:

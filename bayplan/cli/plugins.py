@@ -108,7 +108,7 @@ def _document(described: tuple[PluginDescription, ...]) -> dict[str, Any]:
 def _print_table(described: tuple[PluginDescription, ...], *, wide: bool) -> None:
     import msgspec
 
-    from .render import new_table
+    from .render.tables import new_table
 
     console = stdout_console()
     table = new_table()

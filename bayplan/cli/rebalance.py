@@ -57,7 +57,7 @@ def rebalance(
     Example: bayplan rebalance -f cluster.yaml --objective pack --max-moves 10
     """
     from ..answers.rebalance import Objective, plan_rebalance
-    from .render_rebalance import render_plan
+    from .render.rebalance import render_plan
 
     if objective not in OBJECTIVES:
         raise InputError(f'--objective: expected {", ".join(OBJECTIVES)}; got "{objective}"')

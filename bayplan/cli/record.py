@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Collection
-from contextlib import ExitStack
+from contextlib import AbstractAsyncContextManager, ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -63,7 +63,7 @@ def record(
     from ..api.clipping import KEPT_ANNOTATIONS
     from ..cluster.live import connected, need_packages
     from ..observe.logs import set_up_logging
-    from .render import count
+    from .render.tables import count
 
     kubeconfig, context = chosen_cluster(kubeconfig, context)
     need_packages()
@@ -74,19 +74,10 @@ def record(
     if to is None and sys.stdout.isatty():
         problem = "expected a file or a pipe; got a terminal. Try: bayplan record > run.jsonl.gz"
         raise InputError(f"standard output: {problem}")
-
-    async def run(files: ExitStack) -> Recorder:
-        async with connected(kubeconfig, context) as connection:
-            recorder = Recorder(lambda: _open(to, files), SystemClock(), kept)
-            told = asyncio.Event()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                asyncio.get_running_loop().add_signal_handler(number, told.set)
-            await recorder.record(connection, told, seconds)
-            return recorder
-
     try:
         with ExitStack() as files:
-            recorder = asyncio.run(run(files))
+            recorder = Recorder(lambda: _open(to, files), SystemClock(), kept)
+            asyncio.run(_record_until_told(recorder, connected(kubeconfig, context), seconds))
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -94,6 +85,17 @@ def record(
         raise InputError(f"{where}: expected room to write; got {error.strerror}") from None
     text = f"recorded {count(recorder.objects, 'object')} and {count(recorder.events, 'event')}"
     stderr_console().print(text, highlight=False)
+
+
+async def _record_until_told(
+    recorder: Recorder, opening: AbstractAsyncContextManager[Connection], seconds: float | None
+) -> None:
+    """Record until a signal comes, or for so many seconds."""
+    async with opening as connection:
+        told = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, told.set)
+        await recorder.record(connection, told, seconds)
 
 
 class Recorder:
@@ -166,7 +168,7 @@ class Recorder:
         """All that is there is known: write it down."""
         from ..api.clipping import clipped_tree
         from ..sim.recording import ADDED, RecordingWriter
-        from .render import count
+        from .render.tables import count
 
         self._started_s = self._clock.monotonic()
         self._writer = RecordingWriter(self._open_stream(), self._clock.now())

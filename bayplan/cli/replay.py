@@ -86,7 +86,7 @@ def replay(
 
 def print_report(report: ReplayReport, output: ReplayOutput, everything: bool) -> None:
     """Print the comparison in the form asked for."""
-    from .render_replay import render_replay, to_document
+    from .render.replay import render_replay, to_document
 
     match output:
         case ReplayOutput.JSON:

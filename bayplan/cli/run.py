@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
@@ -31,6 +32,7 @@ from .electing import (
     with_election,
 )
 from .failures import reports_failures
+from .option_groups import takes_options
 from .serving import (
     LOOPBACK,
     PROBES,
@@ -48,7 +50,7 @@ from .serving import (
 if TYPE_CHECKING:
     from ..cluster.kube.leader import LeaderElector
     from ..config import SchedulerConfiguration
-    from ..scheduler.kube_driver import DriverOptions, KubeDriver
+    from ..drivers.kube_driver import DriverOptions, KubeDriver
     from ..web.server import WebServer
 
 log = logging.getLogger(__name__)
@@ -59,8 +61,10 @@ ENDING_S = 0.5
 """How long idle threads of plugins may take to end."""
 
 
-@reports_failures
-def run(
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The options of `bayplan run`."""
+
     kubeconfig: Annotated[
         Path | None,
         typer.Option(
@@ -69,22 +73,22 @@ def run(
             "KUBECONFIG, ~/.kube/config, or the service account of the pod it runs in.",
             show_default=False,
         ),
-    ] = None,
-    context: ContextOption = None,
-    config: ConfigOption = None,
-    plugins: PluginFilesOption = None,
-    feature_gates: FeatureGatesOption = "",
-    leader_elect: LeaderElectOption = None,
-    leader_elect_lease_duration: LeaseDurationOption = None,
-    leader_elect_renew_deadline: RenewDeadlineOption = None,
-    leader_elect_retry_period: RetryPeriodOption = None,
-    leader_elect_resource_name: ResourceNameOption = None,
-    leader_elect_resource_namespace: ResourceNamespaceOption = None,
-    bind_address: BindAddressOption = LOOPBACK,
-    secure_port: SecurePortOption = SECURE_PORT,
-    tls_cert_file: CertFileOption = None,
-    tls_private_key_file: KeyFileOption = None,
-    authorization_always_allow_paths: AllowPathsOption = PROBES,
+    ] = None
+    context: ContextOption = None
+    config: ConfigOption = None
+    plugins: PluginFilesOption = None
+    feature_gates: FeatureGatesOption = ""
+    leader_elect: LeaderElectOption = None
+    leader_elect_lease_duration: LeaseDurationOption = None
+    leader_elect_renew_deadline: RenewDeadlineOption = None
+    leader_elect_retry_period: RetryPeriodOption = None
+    leader_elect_resource_name: ResourceNameOption = None
+    leader_elect_resource_namespace: ResourceNamespaceOption = None
+    bind_address: BindAddressOption = LOOPBACK
+    secure_port: SecurePortOption = SECURE_PORT
+    tls_cert_file: CertFileOption = None
+    tls_private_key_file: KeyFileOption = None
+    authorization_always_allow_paths: AllowPathsOption = PROBES
     verbose: Annotated[
         int,
         typer.Option(
@@ -94,8 +98,12 @@ def run(
             help="Log more; -vv logs everything.",
             show_default=False,
         ),
-    ] = 0,
-) -> None:
+    ] = 0
+
+
+@reports_failures
+@takes_options(RunOptions)
+def run(options: RunOptions) -> None:
     """Schedule the pods of a real cluster, as its default scheduler or beside it.
 
     Schedules the pods whose spec.schedulerName is that of a profile. On SIGTERM or Ctrl-C it finishes the bindings
@@ -111,33 +119,35 @@ def run(
     need_packages()
     from ..cluster.kube.patience import make_loop
     from ..config import parse_feature_gates
+    from ..drivers.kube_driver import DriverOptions
     from ..observe.logs import set_up_logging
-    from ..scheduler.kube_driver import DriverOptions
 
-    set_up_logging(verbose + 1)
+    set_up_logging(options.verbose + 1)
     serving = serving_options(
-        bind_address,
-        secure_port,
-        tls_cert_file,
-        tls_private_key_file,
-        authorization_always_allow_paths,
+        options.bind_address,
+        options.secure_port,
+        options.tls_cert_file,
+        options.tls_private_key_file,
+        options.authorization_always_allow_paths,
     )
-    gates = parse_feature_gates(feature_gates)
+    gates = parse_feature_gates(options.feature_gates)
     settings = with_election(
-        read_configuration(config, None, gates).config,
-        leader_elect,
-        lease_duration=leader_elect_lease_duration,
-        renew_deadline=leader_elect_renew_deadline,
-        retry_period=leader_elect_retry_period,
-        resource_name=leader_elect_resource_name,
-        resource_namespace=leader_elect_resource_namespace,
+        read_configuration(options.config, None, gates).config,
+        options.leader_elect,
+        lease_duration=options.leader_elect_lease_duration,
+        renew_deadline=options.leader_elect_renew_deadline,
+        retry_period=options.leader_elect_retry_period,
+        resource_name=options.leader_elect_resource_name,
+        resource_namespace=options.leader_elect_resource_namespace,
     )
-    options = DriverOptions(plugins=[str(path) for path in plugins or ()], feature_gates=gates)
-    kubeconfig, context = chosen_cluster(kubeconfig, context)
+    driving = DriverOptions(
+        plugins=[str(path) for path in options.plugins or ()], feature_gates=gates
+    )
+    kubeconfig, context = chosen_cluster(options.kubeconfig, options.context)
     source = kubeconfig or settings.client_connection.kubeconfig or None
     place = ClusterPlace(source, context)
     with asyncio.Runner(loop_factory=make_loop) as runner:
-        code = runner.run(serve(settings, options, place, serving))
+        code = runner.run(serve(settings, driving, place, serving))
     if has_blocked_plugins():
         log.warning("a plugin still blocks its thread: ending without it")
         end_at_once(code)
@@ -177,7 +187,7 @@ async def serve(
     """Schedule until a signal comes; returns the exit status."""
     from ..cluster.kube.connection import Connection
     from ..cluster.kube.credentials import load_credentials
-    from ..scheduler.kube_driver import KubeDriver
+    from ..drivers.kube_driver import KubeDriver
 
     told = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ..api.pod import Pod
     from ..cluster.kube.leader import LeaderElector
-    from ..scheduler.kube_driver import KubeDriver
+    from ..drivers.kube_driver import KubeDriver
     from ..web.server import WebServer
 
 SECURE_PORT = 10259

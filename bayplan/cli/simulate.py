@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,7 @@ from .commands import CommandApp, PlainCommand
 from .consoles import stdout_console, written_to_stdout
 from .html import html_to
 from .metrics import metrics_to
+from .option_groups import takes_options
 from .options import PENDING, AllOption, Question, takes_question
 from .output import print_json, print_names, print_yaml
 from .progress import progress_bar
@@ -52,18 +54,18 @@ class SimulateCommand(PlainCommand):
         return super().parse_args(ctx, spelled)
 
 
-@app.command(cls=SimulateCommand)
-@takes_question
-def simulate(
-    question: Question,
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions:
+    """The options of `bayplan simulate` besides those of a question."""
+
     output: Annotated[
         Output,
         typer.Option("-o", "--output", metavar="FORM", help=f"How to print it: {FORMS}."),
-    ] = Output.TABLE,
+    ] = Output.TABLE
     explain: Annotated[
         bool, typer.Option("--explain", help="Show for each pod what every plugin answered.")
-    ] = False,
-    everything: AllOption = False,
+    ] = False
+    everything: AllOption = False
     until: Annotated[
         str | None,
         typer.Option(
@@ -71,7 +73,7 @@ def simulate(
             help="Stop after this time in the cluster, such as 90s or 2h. Default: when nothing changes any more.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     trace: Annotated[
         str | None,
         typer.Option(
@@ -79,7 +81,7 @@ def simulate(
             help="Write each event with its time to a file, or, without FILE, before the result.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     metrics: Annotated[
         str | None,
         typer.Option(
@@ -88,7 +90,7 @@ def simulate(
             "- is standard output, after the result.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     html: Annotated[
         Path | None,
         typer.Option(
@@ -96,8 +98,13 @@ def simulate(
             help="Write a page about the run to a file, which opens in a browser without a network.",
             show_default=False,
         ),
-    ] = None,
-) -> None:
+    ] = None
+
+
+@app.command(cls=SimulateCommand)
+@takes_question
+@takes_options(SimulateOptions)
+def simulate(question: Question, options: SimulateOptions) -> None:
     """Place pods on a cluster that manifests describe, and show where they go.
 
     Pods with spec.nodeName run already; all others are scheduled in queue order. Deployments and other workloads become
@@ -112,17 +119,17 @@ def simulate(
 
     Example: bayplan simulate -f cluster.yaml -f workload.yaml --explain
     """
-    until_s = _parse_until(until)
+    until_s = _parse_until(options.until)
     settings, manifests = question.settings, question.manifests
-    with metrics_to(metrics) as write_metrics, html_to(html) as page:
-        with trace_to(trace, output is Output.JSON) as writer:
+    with metrics_to(options.metrics) as write_metrics, html_to(options.html) as page:
+        with trace_to(options.trace, options.output is Output.JSON) as writer:
             simulation = settings.simulation(
-                manifests.objects, manifests.place_of, explain=explain, trace=writer
+                manifests.objects, manifests.place_of, explain=options.explain, trace=writer
             )
             page.follow(simulation, settings)
             report = _run(simulation, writer, until_s)
         page.write(report, question.sources)
-        print_report(report, output, explain, everything)
+        print_report(report, options.output, options.explain, options.everything)
         write_metrics(simulation.scheduler.metrics)
     if not report.is_complete:
         raise typer.Exit(PENDING)
@@ -160,8 +167,8 @@ def print_report(report: SimulationReport, output: Output, explain: bool, everyt
         case Output.NAME:
             print_names(report)
         case _:
-            from .render import render_report
-            from .render_explain import render_explanations
+            from .render.explain import render_explanations
+            from .render.report import render_report
 
             console = stdout_console()
             wide = output is Output.WIDE

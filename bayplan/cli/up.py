@@ -8,6 +8,7 @@ import importlib.util
 import os
 import signal
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,7 @@ from ..errors import InputError
 from .config_options import ConfigOption, FeatureGatesOption, PluginFilesOption, read_settings
 from .consoles import stderr_console
 from .failures import reports_failures
+from .option_groups import takes_options
 
 if TYPE_CHECKING:
     from ..answers.settings import Settings
@@ -28,14 +30,16 @@ if TYPE_CHECKING:
 DEFAULT_NODES = 3
 
 
-@reports_failures
-def up(
+@dataclass(frozen=True, kw_only=True)
+class UpOptions:
+    """The options of `bayplan up`."""
+
     port: Annotated[
         int,
         typer.Option(
             metavar="NUMBER", min=0, max=65535, help="Port on the loopback; 0: a free one."
         ),
-    ] = 0,
+    ] = 0
     data_dir: Annotated[
         Path | None,
         typer.Option(
@@ -43,7 +47,7 @@ def up(
             help="Folder that keeps the cluster between runs. Default: in memory only.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     nodes: Annotated[
         int | None,
         typer.Option(
@@ -53,7 +57,7 @@ def up(
             f"{DEFAULT_NODES} when there are none and no file is given.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     kubeconfig: Annotated[
         Path | None,
         typer.Option(
@@ -61,7 +65,7 @@ def up(
             help="Where to write the kubeconfig. Default: beside the data, or a new file.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     filename: Annotated[
         list[Path] | None,
         typer.Option(
@@ -72,19 +76,19 @@ def up(
             allow_dash=True,
             show_default=False,
         ),
-    ] = None,
-    config: ConfigOption = None,
-    feature_gates: FeatureGatesOption = "",
-    plugins: PluginFilesOption = None,
+    ] = None
+    config: ConfigOption = None
+    feature_gates: FeatureGatesOption = ""
+    plugins: PluginFilesOption = None
     scheduler: Annotated[
         bool, typer.Option(help="Whether pods are scheduled, or wait for a scheduler of yours.")
-    ] = True,
+    ] = True
     https: Annotated[
         bool, typer.Option("--https", help="Serve HTTPS, and ask clients for a token.")
-    ] = False,
+    ] = False
     page: Annotated[
         bool, typer.Option(help="Whether to serve a page that shows the cluster as it is.")
-    ] = True,
+    ] = True
     page_port: Annotated[
         int,
         typer.Option(
@@ -93,8 +97,12 @@ def up(
             max=65535,
             help="Port of the page on the loopback; 0: a free one.",
         ),
-    ] = 0,
-) -> None:
+    ] = 0
+
+
+@reports_failures
+@takes_options(UpOptions)
+def up(options: UpOptions) -> None:
     """Run a cluster on this machine: an API server, controllers, a scheduler, and simulated nodes.
 
     Prints the line that points kubectl to it. Ctrl-C ends it.
@@ -112,24 +120,28 @@ def up(
     from ..cluster.certificates import make_certificate
     from ..web.page_server import PageServer
 
-    settings = read_settings(config, None, feature_gates, plugins, None) if scheduler else None
-    folder = data_dir.resolve() if data_dir is not None else None
+    settings = (
+        read_settings(options.config, None, options.feature_gates, options.plugins, None)
+        if options.scheduler
+        else None
+    )
+    folder = options.data_dir.resolve() if options.data_dir is not None else None
     server = ApiServer(
         folder,
-        token=token_urlsafe(24) if https else "",
-        certificate=make_certificate() if https else None,
+        token=token_urlsafe(24) if options.https else "",
+        certificate=make_certificate() if options.https else None,
     )
 
     async def run() -> None:
         shown: PageServer | None = None
-        await server.start(port)
+        await server.start(options.port)
         try:
-            load(server, filename or [], nodes)
+            load(server, options.filename or [], options.nodes)
             running = start_scheduler(server, settings)
-            path = write_kubeconfig(server, kubeconfig, folder)
-            if page:
+            path = write_kubeconfig(server, options.kubeconfig, folder)
+            if options.page:
                 shown = PageServer(page_source(server, running, settings or DEFAULT_SETTINGS))
-                await shown.start(page_port, server.ssl_context())
+                await shown.start(options.page_port, server.ssl_context())
             announce(server, path, shown.url if shown is not None else "")
             await until_told()
         finally:
@@ -146,7 +158,7 @@ def start_scheduler(server: ApiServer, settings: Settings | None) -> Scheduler |
     if settings is None:
         return None
     from ..config import default_config
-    from ..scheduler.loop_driver import LoopDriver
+    from ..drivers.loop_driver import LoopDriver
 
     plane = server.plane
     driver = LoopDriver(

@@ -311,7 +311,7 @@ def _found(question: Question, namespace: str | None, target: str) -> str:
 
 
 def _print(answer: WhatIf, form: AnswerForm, everything: bool) -> None:
-    from .render_what_if import render_what_if
+    from .render.what_if import render_what_if
 
     print_answer(
         answer,

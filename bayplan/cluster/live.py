@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,9 +18,7 @@ from ..errors import InputError
 
 if TYPE_CHECKING:
     from .kube.connection import Connection
-
-OnKind = Callable[[int, int], None]
-"""Progress callback: kinds read and kinds in total."""
+    from .kube.snapshot import OnKind
 
 Result = TypeVar("Result")
 

@@ -68,7 +68,6 @@ from .interface import (
     Scope,
     ScorePlugin,
     Settled,
-    Victims,
 )
 from .plugin_args import typed_args
 from .registration import declared_events, registered_events
@@ -86,6 +85,7 @@ from .status import (
     wait,
 )
 from .verdict import Verdict
+from .victims import Victims
 
 __all__ = [
     "ANY_EVENT",

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
 
 from .status import Status
+
+__all__ = ["CANCELLED", "Cancellation", "CancelledError"]
 
 CANCELLED = "context canceled"
 """What kube-scheduler's plugins say when their context was cancelled."""

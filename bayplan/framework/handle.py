@@ -21,7 +21,7 @@ from .feature_gates import DEFAULT_GATES, FeatureGates
 from .status import Status
 
 if TYPE_CHECKING:
-    from .interface import Victims
+    from .victims import Victims
 
 
 Object = TypeVar("Object", bound=KubeObject)
@@ -114,6 +114,13 @@ class Nominator(Protocol):
 
     def delete(self, pod: Pod) -> None:
         """End the nomination of `pod`."""
+
+
+class PodFilter(Protocol):
+    """A filter that declares which pods of a node its answer depends on; see `FilterPlugin.looks_at`."""
+
+    def looks_at(self, state: CycleState, pod: Pod, other: Pod) -> bool:
+        """Whether the answer about a node for `pod` can depend on `other` being there."""
 
 
 class FilterRunner(Protocol):

@@ -23,6 +23,7 @@ from .cycle_state import CycleState
 from .events import ANY_EVENT, EventWithHint
 from .status import SKIP, SUCCESS, Status
 from .verdict import Verdict
+from .victims import Victims
 
 if TYPE_CHECKING:
     from .diagnosis import Diagnosis
@@ -209,20 +210,6 @@ class Preemption:
     """Pods that lost their nomination to the chosen node."""
 
 
-@dataclass(slots=True)
-class Victims:
-    """The pods to preempt on one node, the most important first."""
-
-    node_name: str
-    pods: list[Pod]
-    pdb_violations: int
-
-    @property
-    def evicted(self) -> list[Pod]:
-        """Those that are not terminating already."""
-        return [pod for pod in self.pods if not pod.is_terminating]
-
-
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
     """What PostFilter wants done with the pod's nomination: None keeps it, "" clears it."""
@@ -393,5 +380,4 @@ __all__ = [
     "Scope",
     "ScorePlugin",
     "Settled",
-    "Victims",
 ]

@@ -1,13 +1,12 @@
 """The order of steps: what happens to a pod from the queue to its node.
 
-Lives here: the scheduling cycle (`cycle.py`, read it first), the search for nodes, host selection, event handlers,
-`build.py`, which puts everything together, and the drivers around it (`loop_driver.py`; `kube_driver.py` and
-`core_thread.py` for a real cluster). May enter: everything below it.
-Must not happen: a placement rule (those are plugins), I/O. Called by: `sim`, `cli`, drivers.
+Lives here: the scheduling cycle (`cycle.py`, read it first), the search for nodes, host selection, event handlers, and
+`build.py`, which puts everything together. May enter: everything below it. Must not happen: a placement rule (those are
+plugins), a thread, I/O. Called by: `drivers`, `sim`, `answers`, `cli`.
 """
 
 from .attempt import Attempt, Explanation, Outcome, PluginScore
-from .build import PluginSource, build_scheduler
+from .build import build_scheduler
 from .catalog import (
     PluginDescription,
     describe_plugins,
@@ -16,8 +15,10 @@ from .catalog import (
     plugin_faults,
 )
 from .cycle import Scheduler
+from .inquiry import Inquiry
 from .parts import Cluster, Observer
 from .select_host import FirstByName, FirstFound, RandomTies, TieBreak
+from .settings import PluginSource, SchedulerSettings
 
 __all__ = [
     "Attempt",
@@ -25,6 +26,7 @@ __all__ = [
     "Explanation",
     "FirstByName",
     "FirstFound",
+    "Inquiry",
     "Observer",
     "Outcome",
     "PluginDescription",
@@ -32,6 +34,7 @@ __all__ = [
     "PluginSource",
     "RandomTies",
     "Scheduler",
+    "SchedulerSettings",
     "TieBreak",
     "build_scheduler",
     "describe_plugins",

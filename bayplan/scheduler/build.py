@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
-from typing import TypeAlias, cast
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache as cached
+from typing import Any, cast
 
 import msgspec
 
 from ..api.pod import Pod
 from ..cache import Cache
-from ..clock import Clock, SystemClock, Timers
+from ..clock import SystemClock, Timers
 from ..config import gate_notes
 from ..config.extenders import with_ignored_resources
 from ..config.types import PluginRef, PluginSet, Profile, SchedulerConfiguration
-from ..framework import SUCCESS, Executor, FeatureGates, Handle, Plugin, Status
+from ..framework import SUCCESS, FeatureGates, Handle, Status
 from ..framework.events import EXTENDER, default_events
-from ..framework.handle import RunBlocking, run_here
 from ..framework.registration import registered_events
 from ..observe import SchedulerMetrics
 from ..plugins.registry import IN_TREE
@@ -26,63 +26,43 @@ from ..queue import PodNominator, QueuedPodInfo, QueueSettings, Registration, Sc
 from ..runtime import ProfileRuntime, Registry
 from ..runtime.executor import InlineExecutor
 from ..runtime.waiting import WaitingPods
-from .attempt import Attempt
 from .binding import PreBindingPods
 from .catalog import expand_profiles, plugin_notes_of
 from .cycle import Scheduler
-from .extender import MakeTransport, make_http_transport
 from .extenders import Extenders
 from .gated_pods import GatedCluster, GatedScheduler, pod_reader
-from .parts import Cluster, Observer, Parts, unheard, unobserved
-from .select_host import RandomTies, TieBreak
+from .parts import Cluster, Parts
+from .select_host import RandomTies
+from .settings import DEFAULT_SETTINGS, PluginSource, SchedulerSettings
 
 log = logging.getLogger(__name__)
-
-PluginSource: TypeAlias = str | type[Plugin]
-"""A plugin, or a Python file with some."""
 
 
 def build_scheduler(
     config: SchedulerConfiguration,
     cluster: Cluster,
-    *,
-    clock: Clock | None = None,
-    timers: Timers | None = None,
-    executor: Executor | None = None,
-    seed: int | None = None,
-    ties: TieBreak | None = None,
-    plugins: Iterable[PluginSource] = (),
-    feature_gates: Mapping[str, bool] | None = None,
-    explain: bool = False,
-    observer: Observer = unobserved,
-    ended: Callable[[Attempt], None] = unheard,
-    assume_ttl_s: float = 0,
-    extender_transport: MakeTransport = make_http_transport,
-    bound_by_extender: Callable[[Pod, str], None] | None = None,
-    metrics: SchedulerMetrics | None = None,
-    run_blocking: RunBlocking = run_here,
+    settings: SchedulerSettings = DEFAULT_SETTINGS,
+    **changes: Any,
 ) -> Scheduler:
     """A scheduler with one runtime per profile, all sharing one cache and one queue.
 
-    Plugins handed over as classes or files run in every profile, unless the configuration names them somewhere.
-    `bound_by_extender` is called for pods that an extender has bound: a cluster that no extender can write to needs it.
+    `changes` replace fields of `settings`: `build_scheduler(config, cluster, plugins=[Mine])` is short for
+    `build_scheduler(config, cluster, SchedulerSettings(plugins=[Mine]))`. TypeError when one is not a field.
     """
+    settings = replace(settings, **changes)
     config = with_ignored_resources(config)
-    gates = FeatureGates.of(feature_gates)
+    gates = FeatureGates.of(settings.feature_gates)
     read_pod = pod_reader(gates)
     if read_pod is not None:
         cluster = cast("Cluster", GatedCluster(cluster, read_pod))
-    clock = clock or SystemClock()
-    timers = timers or Timers(clock)
-    cache = Cache(clock, assume_ttl_s)
+    clock = settings.clock or SystemClock()
+    timers = settings.timers or Timers(clock)
+    cache = Cache(clock, settings.assume_ttl_s)
     waiting_pods, pre_binding = WaitingPods(), PreBindingPods()
-    metrics = metrics or SchedulerMetrics()
-    executor = executor or InlineExecutor(clock, timers)
-    registry, given = _make_registry(plugins)
+    metrics = settings.metrics or SchedulerMetrics()
+    executor = settings.executor or InlineExecutor(clock, timers)
     nominator = PodNominator(lambda namespace, name: cluster.get("Pod", namespace, name))
-    extenders = None
-    if config.extenders:
-        extenders = Extenders(config.extenders, extender_transport, cache.table, bound_by_extender)
+    extenders = _make_extenders(config, settings, cache)
     shared = Handle(
         cache.table,
         clock=clock,
@@ -94,21 +74,14 @@ def build_scheduler(
         waiting_pods=waiting_pods,
         pre_binding=pre_binding,
         executor=executor,
-        run_blocking=run_blocking,
+        run_blocking=settings.run_blocking,
         activate=lambda pods: queue.activate(pods),
         extenders=extenders,
         node_order=lambda: cache.snapshot.order,
         metrics=metrics,
     )
-    config = msgspec.structs.replace(config, profiles=tuple(_with_plugins(config.profiles, given)))
-    expand_profiles(config, registry)
-    for note in (*gate_notes(gates), *plugin_notes_of(config, registry)):
-        _warn_once(note)
-    profiles = {
-        profile.scheduler_name: _make_profile(config, profile, registry, shared, seed)
-        for profile in config.profiles
-    }
-    queue = _make_queue(config, clock, profiles, nominator, metrics)
+    profiles = _make_profiles(config, settings, shared)
+    queue = _make_queue(config, profiles, shared, nominator)
     _read_when_shown(metrics, cache, queue)
     parts = Parts(
         cache=cache,
@@ -118,26 +91,51 @@ def build_scheduler(
         clock=clock,
         timers=timers,
         executor=executor,
-        run_blocking=run_blocking,
+        run_blocking=settings.run_blocking,
         waiting_pods=waiting_pods,
         pre_binding=pre_binding,
-        ties=ties or RandomTies(seed or 0),
-        observer=observer,
-        ended=ended,
+        ties=settings.ties or RandomTies(settings.seed or 0),
+        observer=settings.observer,
+        ended=settings.ended,
         extenders=extenders,
         metrics=metrics,
     )
     if read_pod is None:
-        return Scheduler(parts, explain)
-    scheduler = GatedScheduler(parts, explain)
+        return Scheduler(parts, settings.explain)
+    scheduler = GatedScheduler(parts, settings.explain)
     scheduler.read_pod = read_pod
     return scheduler
 
 
-@cache
+@cached
 def _warn_once(note: str) -> None:
     """Log what has no effect; a question may build many schedulers."""
     log.warning("%s", note)
+
+
+def _make_extenders(
+    config: SchedulerConfiguration, settings: SchedulerSettings, cache: Cache
+) -> Extenders | None:
+    """The extenders of the configuration; None when it has none."""
+    if not config.extenders:
+        return None
+    transport, bound = settings.extender_transport, settings.bound_by_extender
+    return Extenders(config.extenders, transport, cache.table, bound)
+
+
+def _make_profiles(
+    config: SchedulerConfiguration, settings: SchedulerSettings, shared: Handle
+) -> dict[str, ProfileRuntime]:
+    """The runtime of each profile, by its name."""
+    registry, given = _make_registry(settings.plugins)
+    config = msgspec.structs.replace(config, profiles=tuple(_with_plugins(config.profiles, given)))
+    expand_profiles(config, registry)
+    for note in (*gate_notes(shared.feature_gates), *plugin_notes_of(config, registry)):
+        _warn_once(note)
+    return {
+        profile.scheduler_name: _make_profile(config, profile, registry, shared, settings.seed)
+        for profile in config.profiles
+    }
 
 
 def _read_when_shown(metrics: SchedulerMetrics, cache: Cache, queue: SchedulingQueue) -> None:
@@ -180,10 +178,9 @@ def _make_profile(
 
 def _make_queue(
     config: SchedulerConfiguration,
-    clock: Clock,
     profiles: Mapping[str, ProfileRuntime],
+    shared: Handle,
     nominator: PodNominator,
-    metrics: SchedulerMetrics,
 ) -> SchedulingQueue:
     def pre_enqueue(pod: Pod) -> Status:
         profile = profiles.get(pod.scheduler_name)
@@ -200,13 +197,13 @@ def _make_queue(
     )
     hints = {name: _registrations(profile) for name, profile in profiles.items()}
     return SchedulingQueue(
-        clock,
+        shared.clock,
         sort_key,
         pre_enqueue,
         hints=hints,
         settings=settings,
         nominator=nominator,
-        metrics=metrics,
+        metrics=shared.metrics,
     )
 
 

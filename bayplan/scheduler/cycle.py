@@ -138,7 +138,7 @@ class Scheduler(EventHandlers):
     def judge(self, pod: Pod) -> Attempt:
         """Where `pod` would go as things stand, up to the choice of a node: nothing is assumed or reserved.
 
-        When no node fits, PostFilter makes room through the cluster; to ask only, use a cluster that ignores writes.
+        When no node fits, PostFilter makes room through the cluster. Questions go through `Inquiry.decide`.
         """
         profile, state = self.profiles[pod.scheduler_name], CycleState()
         state.times[STARTED] = perf_counter()

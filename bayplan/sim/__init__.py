@@ -6,10 +6,10 @@ scheduler, config, cluster, api. What must not happen: a decision about placemen
 calls it: cli, web, and users' scripts.
 """
 
-from .documents import to_document
 from .manifests import Manifests, read_manifests
+from .outcomes import NodeUse, PodResult
 from .overlay import lay_over, manifests_of
-from .report import NodeUse, PodResult, SimulationReport
+from .report import SimulationReport
 from .simulation import Simulation
 from .timeline import Timeline, TimelineEvent
 from .trace import TraceEntry
@@ -26,5 +26,4 @@ __all__ = [
     "lay_over",
     "manifests_of",
     "read_manifests",
-    "to_document",
 ]

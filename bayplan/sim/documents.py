@@ -1,4 +1,4 @@
-"""Documents: a report as plain data, in the shape of `bayplan simulate -o json`.
+"""Documents: the parts of a report as plain data, in the shape of `bayplan simulate -o json`.
 
 The shape is described in docs/output.md; fields are added, never removed.
 """
@@ -7,42 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..api.own_documents import API_VERSION
 from ..api.quantity import format_quantity
 from ..scheduler import Explanation
-from .report import NodeUse, PodResult, SimulationReport
+from .outcomes import NodeUse, PodResult
 
 
-def to_document(report: SimulationReport) -> dict[str, Any]:
-    """The report as plain data."""
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "SimulationReport",
-        "summary": {
-            "pods": len(report.pods),
-            "placed": len(report.placed),
-            "pending": len(report.pending),
-            "preempted": len(report.preempted),
-            "running": report.running,
-            "nodes": len(report.nodes),
-            "finished": sum(result.finished_s is not None for result in report.pods),
-            "time": _time(report.time_s),
-        },
-        "pods": [_pod(result) for result in report.pods],
-        "nodes": [_node(use) for use in report.nodes],
-        "preempted": [
-            {
-                "namespace": victim.namespace,
-                "name": victim.name,
-                "node": victim.node_name,
-                "for": {"namespace": preemptor.namespace, "name": preemptor.name},
-            }
-            for victim, preemptor in report.preempted
-        ],
-    }
-
-
-def _pod(result: PodResult) -> dict[str, Any]:
+def pod_entry(result: PodResult) -> dict[str, Any]:
+    """One pod: its node, its times and its last attempt."""
     pod, attempt = result.pod, result.attempt
     entry: dict[str, Any] = {
         "namespace": pod.namespace,
@@ -51,10 +22,10 @@ def _pod(result: PodResult) -> dict[str, Any]:
         "outcome": attempt.outcome.value,
         "node": attempt.node_name if result.is_placed else None,
         "score": attempt.score,
-        "created": _time(result.created_s),
-        "time": _time(result.time_s),
-        "finished": _time(result.finished_s),
-        "deleted": _time(result.deleted_s),
+        "created": time_entry(result.created_s),
+        "time": time_entry(result.time_s),
+        "finished": time_entry(result.finished_s),
+        "deleted": time_entry(result.deleted_s),
         "attempts": result.attempts,
         "feasibleNodes": attempt.feasible_nodes,
         "evaluatedNodes": attempt.evaluated_nodes,
@@ -65,19 +36,20 @@ def _pod(result: PodResult) -> dict[str, Any]:
     return entry
 
 
-def _time(seconds: float | None) -> float | None:
+def time_entry(seconds: float | None) -> float | None:
     """Seconds on the clock of the simulation, to the microsecond."""
     return None if seconds is None else round(seconds, 6)
 
 
-def _node(use: NodeUse) -> dict[str, Any]:
+def node_entry(use: NodeUse) -> dict[str, Any]:
+    """One node: what is allocatable, and what is requested before and after."""
     allocatable = use.node.allocatable
     names = [name for name in allocatable if name != "pods"]
     names += (name for name in use.after if name not in allocatable)
     return {
         "name": use.node.name,
-        "added": _time(use.added_s),
-        "removed": _time(use.removed_s),
+        "added": time_entry(use.added_s),
+        "removed": time_entry(use.removed_s),
         "pods": {
             "allocatable": allocatable.get("pods", 0),
             "before": use.pods_before,

@@ -13,10 +13,11 @@ from typing import Any, TypeAlias
 
 from ..api.decode import decode_object
 from ..api.encode import to_dict
+from ..api.merge_patch import merge_patch
 from ..api.pod import Pod
 from ..errors import DecodeError, InputError
 from .manifests import Manifests, Place
-from .timeline import Timeline, merge_patch
+from .timeline import Timeline
 from .world import InputObject
 
 Key: TypeAlias = tuple[str, str, str]

@@ -5,47 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..api.node import Node
+from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
-from ..scheduler import Attempt, Outcome
+from .documents import node_entry, pod_entry, time_entry
 from .frames import make_frame
-
-
-@dataclass(slots=True)
-class PodResult:
-    """The last attempt of one pod, and its outcome; times are seconds on the simulation's clock."""
-
-    attempt: Attempt
-    time_s: float = 0.0
-    """When the attempt ended."""
-    attempts: int = 1
-    created_s: float = 0.0
-    finished_s: float | None = None
-    deleted_s: float | None = None
-    """When a placed pod was deleted."""
-
-    @property
-    def pod(self) -> Pod:
-        return self.attempt.pod
-
-    @property
-    def is_placed(self) -> bool:
-        """Whether it was placed, even if it was deleted later."""
-        return self.attempt.outcome is Outcome.BOUND
-
-
-@dataclass(slots=True)
-class NodeUse:
-    """What is requested on a node before and after: cpu in milli, others in whole units."""
-
-    node: Node
-    before: dict[str, int] = field(default_factory=dict)
-    after: dict[str, int] = field(default_factory=dict)
-    pods_before: int = 0
-    pods_after: int = 0
-    added_s: float | None = None
-    """When it was added, on the simulation's clock; None: at the start."""
-    removed_s: float | None = None
+from .outcomes import NodeUse, PodResult
 
 
 @dataclass(slots=True)
@@ -81,9 +45,31 @@ class SimulationReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The whole report as plain data, as `bayplan simulate -o json` prints it."""
-        from .documents import to_document  # avoids an import cycle
-
-        return to_document(self)
+        return {
+            "apiVersion": API_VERSION,
+            "kind": "SimulationReport",
+            "summary": {
+                "pods": len(self.pods),
+                "placed": len(self.placed),
+                "pending": len(self.pending),
+                "preempted": len(self.preempted),
+                "running": self.running,
+                "nodes": len(self.nodes),
+                "finished": sum(result.finished_s is not None for result in self.pods),
+                "time": time_entry(self.time_s),
+            },
+            "pods": [pod_entry(result) for result in self.pods],
+            "nodes": [node_entry(use) for use in self.nodes],
+            "preempted": [
+                {
+                    "namespace": victim.namespace,
+                    "name": victim.name,
+                    "node": victim.node_name,
+                    "for": {"namespace": preemptor.namespace, "name": preemptor.name},
+                }
+                for victim, preemptor in self.preempted
+            ],
+        }
 
     def pod_rows(self) -> list[dict[str, Any]]:
         """One row per pod: its node and times in seconds."""

@@ -10,7 +10,8 @@ from ..api.pod import Pod
 from ..clock import Clock
 from ..cluster.memory import MemoryCluster
 from ..scheduler import Attempt, Outcome, Scheduler
-from .report import NodeUse, PodResult, SimulationReport
+from .outcomes import NodeUse, PodResult
+from .report import SimulationReport
 from .world import is_waiting
 
 NOT_TRIED = "not tried yet"

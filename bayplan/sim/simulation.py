@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from ..clock import SystemClock
-from ..cluster.memory import Provisioning, WatchHandler
+from ..cluster.memory import Provisioning
+from ..cluster.objects import WatchHandler
 from ..config import SchedulerConfiguration, default_config
-from ..scheduler import Attempt, Outcome, PluginSource, build_scheduler
+from ..scheduler import Attempt, Outcome, PluginSource, SchedulerSettings, build_scheduler
 from ..scheduler.collector import rare_collections
 from ..scheduler.parts import unobserved
 from .progress import Progress
@@ -71,15 +72,17 @@ class Simulation:
         self.scheduler = build_scheduler(
             config,
             self.cluster,
-            clock=self.clock,
-            timers=self._world.timers,
-            seed=seed,
-            feature_gates=feature_gates,
-            plugins=plugins,
-            explain=explain,
-            observer=self._tracer.observe if self._tracer is not None else unobserved,
-            ended=self._ended,
-            bound_by_extender=self.cluster.bind,
+            SchedulerSettings(
+                clock=self.clock,
+                timers=self._world.timers,
+                seed=seed,
+                feature_gates=feature_gates,
+                plugins=plugins,
+                explain=explain,
+                observer=self._tracer.observe if self._tracer is not None else unobserved,
+                ended=self._ended,
+                bound_by_extender=self.cluster.bind,
+            ),
         )
         self._watcher: Watcher | None = None
 

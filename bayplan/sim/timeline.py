@@ -15,7 +15,7 @@ from ..api.durations import EXPECTED, parse_duration
 from ..api.kinds import KINDS, FieldError, Kind
 from ..api.meta import Wire
 from ..api.own_documents import API_VERSION
-from ..cluster.memory import ClusterObject
+from ..cluster.objects import ClusterObject
 from ..errors import DecodeError
 
 KIND = "Timeline"
@@ -167,19 +167,6 @@ def parse_ref(text: Any, path: str) -> ObjectRef:
         raise FieldError(path, f"{expected[: len('expected kind/name')]}; got {found(text)}")
     space = "" if not KINDS[kind].is_namespaced else parts[1] if len(parts) == 3 else "default"
     return ObjectRef(kind, space, parts[-1])
-
-
-def merge_patch(target: Any, patch: Any) -> Any:
-    """`target` with a JSON merge patch (RFC 7386) applied: null deletes, lists are replaced."""
-    if not isinstance(patch, Mapping):
-        return patch
-    merged = dict(target) if isinstance(target, Mapping) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = merge_patch(merged.get(name), value)
-    return merged
 
 
 def found(value: Any) -> str:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from ..api.decode import decode_object
 from ..api.dra import ResourceClaim
 from ..api.encode import to_dict
+from ..api.merge_patch import merge_patch
 from ..api.meta import ObjectMeta
 from ..api.node import Node
 from ..api.pod import Pod
@@ -26,7 +27,6 @@ from ..cluster.memory import (
     Admission,
     AdmissionError,
     ClaimController,
-    ClusterObject,
     Controllers,
     Kubelets,
     MemoryCluster,
@@ -38,6 +38,7 @@ from ..cluster.memory import (
     duration_problem,
     provisioning_problems,
 )
+from ..cluster.objects import ClusterObject
 from ..errors import ConflictError, DecodeError, InputError
 from .agenda import Agenda
 from .timeline import (
@@ -48,7 +49,6 @@ from .timeline import (
     TimelineEvent,
     created_at,
     created_at_problem,
-    merge_patch,
 )
 
 InputObject: TypeAlias = ClusterObject | Timeline

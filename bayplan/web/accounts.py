@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ..scheduler import Attempt, Explanation, PluginScore
-from ..scheduler.judge import Judged
+from ..scheduler import Attempt, Explanation, Inquiry, PluginScore
 from .numbering import NONE, Tree
 
 MOST_SCORED = 12
@@ -38,19 +37,19 @@ def account_of_attempt(attempt: Attempt, number_of: NumberOf) -> Tree | None:
     return account
 
 
-def account_of_judged(judged: Judged, number_of: NumberOf, when: str) -> Tree:
+def account_of_inquiry(inquiry: Inquiry, number_of: NumberOf, when: str) -> Tree:
     """The results now; `when` selects the page's wording."""
     groups = {
         (status.plugin, status.message, status.code.name): names
-        for status, names in judged.refusals
+        for status, names in inquiry.refusals()
     }
     return {
         "when": when,
-        "evaluated": judged.evaluated_nodes,
-        "feasible": judged.feasible_nodes,
+        "evaluated": inquiry.evaluated_nodes,
+        "feasible": inquiry.feasible_nodes,
         "refusals": _refusals(groups, number_of),
-        "hasExtenders": judged.has_extenders,
-        **_rest(judged.scores, number_of, ""),
+        "hasExtenders": inquiry.has_extenders,
+        **_rest(inquiry.scores, number_of, ""),
     }
 
 

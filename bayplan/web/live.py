@@ -19,11 +19,10 @@ from aiohttp import web
 
 from ..api.pod import Pod
 from ..clock import Clock
-from ..cluster.memory import WatchHandler
+from ..cluster.objects import WatchHandler
 from ..errors import BayplanError
-from ..scheduler import Scheduler
-from ..scheduler.judge import judge_pod
-from .accounts import account_of_judged
+from ..scheduler import Inquiry, Scheduler
+from .accounts import account_of_inquiry
 from .assembly import assemble, policy_of
 from .history import FORMAT, History
 from .numbering import Tree
@@ -224,12 +223,12 @@ class Feed:
         when = "like" if pod.node_name else "now"
         asked: Pod = pod.replace(node_name="") if pod.node_name else pod
         try:
-            judged = judge_pod(scheduler, asked)
+            inquiry = Inquiry(scheduler, asked)
+            account = account_of_inquiry(inquiry, history.numbering.nodes.known, when)
         except BayplanError as error:
             return {"when": when, "error": str(error)}
-        account = account_of_judged(judged, history.numbering.nodes.known, when)
-        is_small = judged.evaluated_nodes + len(history.now.state) <= MOST_VIEWED
-        if source.make_view is not None and not judged.feasible_nodes and is_small:
+        is_small = inquiry.evaluated_nodes + len(history.now.state) <= MOST_VIEWED
+        if source.make_view is not None and not inquiry.feasible_nodes and is_small:
             view = source.make_view()
             account["remedies"] = remedies_of(view, asked, history.numbering.nodes.known)
         return account

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ..api.pod import Pod
 from ..errors import BayplanError
-from ..scheduler.judge import judge_pod
-from .accounts import account_of_attempt, account_of_judged
+from ..scheduler import Inquiry
+from .accounts import account_of_attempt, account_of_inquiry
 from .assembly import assemble
 from .history import FORMAT, History, State
 from .numbering import Tree
@@ -132,6 +132,6 @@ def _judge(history: History, pod: Pod) -> Tree | None:
     if scheduler is None or pod.scheduler_name not in scheduler.profiles:
         return None
     try:
-        return account_of_judged(judge_pod(scheduler, pod), history.numbering.nodes.known, END)
+        return account_of_inquiry(Inquiry(scheduler, pod), history.numbering.nodes.known, END)
     except BayplanError as error:
         return {"when": END, "error": str(error)}

@@ -14,7 +14,7 @@ from bayplan.api.pod import Pod
 from bayplan.config import default_config, parse_config
 from bayplan.config.types import Extender, SchedulerConfiguration
 from bayplan.framework import SUCCESS, CycleState, FilterPlugin, NodeInfo, Status, unschedulable
-from bayplan.testing.conformance_counterfactuals import fits
+from bayplan.testing.conformance.counterfactuals import fits
 from bayplan.testing.extenders import FakeExtender
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.answers.judging import judge
 from bayplan.answers.rebalance import Objective, RebalancePlan, plan_rebalance
 from bayplan.api.meta import OwnerReference
 from bayplan.api.pod import Pod
 from bayplan.errors import InputError
+from bayplan.scheduler import Inquiry
 from bayplan.sim import Simulation
 from bayplan.testing.builders import make_node, make_object, make_pod
 
@@ -201,7 +201,7 @@ def accepts(objects: list[Any], waiting: Pod) -> set[str]:
     simulation = Simulation([*objects, waiting])
     simulation.begin()
     table = simulation.scheduler.cache.table
-    rows = table.numbers(judge(simulation.scheduler, waiting).rows)
+    rows = table.numbers(Inquiry(simulation.scheduler, waiting).rows)
     return {table.names[row] for row in rows}
 
 

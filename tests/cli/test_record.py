@@ -18,7 +18,7 @@ from bayplan.cluster.apiserver import make_kubeconfig
 from bayplan.cluster.kube.connection import Connection
 from bayplan.cluster.kube.credentials import load_credentials
 from bayplan.config import default_config
-from bayplan.scheduler.kube_driver import KubeDriver
+from bayplan.drivers.kube_driver import KubeDriver
 from bayplan.testing.api_server import PODS, ServerInThread, node_tree, pod_tree
 
 MOST_ALLOCATED = """

@@ -17,8 +17,8 @@ from bayplan.cluster.kube.connection import Connection
 from bayplan.cluster.kube.credentials import load_credentials
 from bayplan.cluster.kube.snapshot import KINDS_READ, read_snapshot
 from bayplan.config import default_config
+from bayplan.drivers.kube_driver import KubeDriver
 from bayplan.errors import ApiError, NotFoundError
-from bayplan.scheduler.kube_driver import KubeDriver
 from bayplan.sim import Simulation, read_manifests
 from bayplan.testing.api_server import PODS, ServerInThread, node_tree, pod_tree
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.testing.conformance_cases import run_case
-from bayplan.testing.conformance_cli import NOT_COMPARED_YET, is_placement, main, read_cases
+from bayplan.testing.conformance.cases import run_case
+from bayplan.testing.conformance.cli import NOT_COMPARED_YET, is_placement, main, read_cases
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "conformance"
 SUFFIX = ".jsonl.gz"

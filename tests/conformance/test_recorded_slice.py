@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.conformance_cli import read_cases
-from bayplan.testing.conformance_long_run import run_long_run
+from bayplan.testing.conformance.cli import read_cases
+from bayplan.testing.conformance.long_run import run_long_run
 
 FILE = Path(__file__).parent / "cases" / "recorded-runs.jsonl.gz"
 CASES = list(read_cases(FILE))

@@ -7,7 +7,7 @@ import pytest
 from bayplan.api.decode import decode_object
 from bayplan.errors import DecodeError
 from bayplan.sim import Timeline
-from bayplan.sim.timeline import ObjectRef, merge_patch
+from bayplan.sim.timeline import ObjectRef
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
 
@@ -124,16 +124,3 @@ def test_an_invalid_timeline(event: Any, expected: str) -> None:
 def test_a_timeline_without_events() -> None:
     with pytest.raises(DecodeError, match="events: expected a list of events; got none"):
         decode_object({"apiVersion": "bayplan.dev/v1", "kind": "Timeline"})
-
-
-@pytest.mark.parametrize(
-    ("target", "patch", "merged"),
-    [
-        pytest.param({"a": 1}, {"b": 2}, {"a": 1, "b": 2}, id="added"),
-        pytest.param({"a": {"b": 1, "c": 2}}, {"a": {"b": None}}, {"a": {"c": 2}}, id="deleted"),
-        pytest.param({"a": [1, 2]}, {"a": [3]}, {"a": [3]}, id="lists are replaced"),
-        pytest.param({"a": 1}, {"a": {"b": None, "c": 1}}, {"a": {"c": 1}}, id="made an object"),
-    ],
-)
-def test_merge_patches(target: Any, patch: Any, merged: Any) -> None:
-    assert merge_patch(target, patch) == merged

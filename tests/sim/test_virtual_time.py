@@ -9,7 +9,7 @@ from bayplan.api.decode import decode_object
 from bayplan.config import load_config
 from bayplan.errors import InputError
 from bayplan.scheduler import Outcome
-from bayplan.sim import Simulation, SimulationReport, TraceEntry, read_manifests, to_document
+from bayplan.sim import Simulation, SimulationReport, TraceEntry, read_manifests
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -467,7 +467,7 @@ def test_ten_hours_with_thousands_of_pods_are_deterministic() -> None:
     for _ in range(2):
         entries: list[TraceEntry] = []
         report = Simulation(make_day(), trace=entries.append).run()
-        runs.append((to_document(report), entries))
+        runs.append((report.to_dict(), entries))
 
     assert runs[0] == runs[1]
     assert len(report.placed) >= 3000

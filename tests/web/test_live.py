@@ -9,7 +9,8 @@ from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
 from bayplan.answers import ClusterView
-from bayplan.cluster.memory import MemoryCluster, WatchHandler
+from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.objects import WatchHandler
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.scenarios import Scenario
 from bayplan.web import live

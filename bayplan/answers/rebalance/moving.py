@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import numpy as np
 
 from ...api.pod import Pod
+from ...scheduler import Inquiry
 from ...table import Ints, NodeTable
 from ..budgets import Budgets
-from ..judging import favourites, judge
 from ..owners import is_bare, is_daemon, is_static, is_there, successor_of
 from ..stage import Stage
 
@@ -76,20 +76,20 @@ class Mover:
     def landing_rows(self, waiting: Pod, source: int) -> Ints:
         """The rows other than the source that accept the pod, or the one the scheduler is certain to choose."""
         if self._by_eviction:
-            best = self.favourites(waiting)
+            best = self.best_rows(waiting)
             rows = np.array(sorted(best) if len(best) == 1 else [], dtype=np.int64)
         else:
-            rows = self.table.numbers(judge(self.scheduler, waiting).rows)
+            rows = self.table.numbers(Inquiry(self.scheduler, waiting).rows)
         others: Ints = rows[rows != source]
         return others
 
-    def favourites(self, waiting: Pod) -> set[int]:
+    def best_rows(self, waiting: Pod) -> set[int]:
         """The rows from which the scheduler would choose."""
-        return favourites(self.scheduler, waiting)
+        return Inquiry(self.scheduler, waiting).best_rows()
 
     def choice(self, waiting: Pod, row: int) -> str:
         """The scheduler's choice for the pod; `row`, if it is among the best."""
-        best = self.favourites(waiting)
+        best = self.best_rows(waiting)
         chosen = row if row in best else min(best, default=row)
         return self.table.names[chosen]
 

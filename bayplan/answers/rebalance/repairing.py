@@ -14,7 +14,7 @@ from ...api.pod import Pod
 from ...api.pod_spec import PodSpec
 from ...api.taints import Toleration
 from ...framework import Status
-from ..judging import judge
+from ...scheduler import Inquiry
 from ..owners import is_daemon, is_static, is_there
 from .moving import Mover
 from .plan import Move
@@ -66,7 +66,7 @@ def _move(mover: Mover, pod: Pod) -> str | None:
         rows = mover.landing_rows(waiting, source)
         if not len(rows):
             return None
-        best = [row for row in sorted(mover.favourites(waiting)) if row != source]
+        best = [row for row in sorted(mover.best_rows(waiting)) if row != source]
         row = best[0] if best else int(rows[0])
         mover.put(waiting, row)
     return mover.table.names[row]
@@ -91,7 +91,7 @@ def _suspects(mover: Mover) -> list[Pod]:
         kind = pod.pod_class, pod.spec.pin
         if kind not in refusing:
             probe = pod.replace(uid="rebalance/probe", name="probe", node_name="")
-            accepted = judge(mover.scheduler, probe.with_spec(_light(pod.spec))).rows
+            accepted = Inquiry(mover.scheduler, probe.with_spec(_light(pod.spec))).rows
             everywhere = set(table.numbers(table.live_rows).tolist())
             refusing[kind] = everywhere - set(table.numbers(accepted).tolist())
         row = table.row_of[pod.node_name]
@@ -113,7 +113,7 @@ def _status_at_home(mover: Mover, pod: Pod) -> Status:
     row = mover.table.row_of[pod.node_name]
     with mover.lifted(pod) as waiting:
         probe = waiting.with_spec(_uncordoned(waiting.spec))
-        return judge(mover.scheduler, probe).diagnosis.status_of(row)
+        return Inquiry(mover.scheduler, probe).diagnosis.status_of(row)
 
 
 def _light(spec: PodSpec) -> PodSpec:

@@ -11,7 +11,7 @@ import msgspec
 from ...api.encode import to_dict
 from ...api.node import Node
 from ...api.pod import Pod
-from ...cluster.memory import ClusterObject
+from ...cluster.objects import ClusterObject
 from ...table import NodeInfo
 from ..changes import Change, ChangeKind, ObjectRef
 from ..cluster_view import ClusterView

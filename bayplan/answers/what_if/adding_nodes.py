@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from ...api.node import HOSTNAME, Node
 from ...api.storage import CSINode
-from ...cluster.memory import ClusterObject, MemoryCluster
+from ...cluster.memory import MemoryCluster
+from ...cluster.objects import ClusterObject
 from ...errors import InputError
 from ..references import find_node
 from ..stage import Stage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...api.node import Node
-from ...cluster.memory import ClusterObject
+from ...cluster.objects import ClusterObject
 from ...errors import InputError
 from ...sim.timeline import Change, ObjectRef
 from ..owners import is_bare, is_daemon, is_static

@@ -4,7 +4,7 @@ What lives here: the connection (`credentials.py`, `connection.py`), reading (`r
 and watch; `snapshot.py` and `following.py` for read-only commands), writing (`sender.py`,
 `posting.py`, `events.py`), the lease (`leader.py`), and access reviews (`reviews.py`), all of it
 asyncio; and `cluster.py`, which the scheduler reads and writes on its own thread. What may enter:
-api, framework, the cluster's object index. What must not happen: a decision, or a change of the
+api, framework, cluster/objects. What must not happen: a decision, or a change of the
 scheduler's data outside of the scheduler's thread. Who calls it: the scheduler's driver for
 Kubernetes, and the command.
 """

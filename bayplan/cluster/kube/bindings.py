@@ -51,12 +51,6 @@ def path_and_body(pod: Pod, node_name: str) -> tuple[str, bytes]:
     return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding", body.encode()
 
 
-def is_unclear(error: ApiError) -> bool:
-    """Whether the pod may have been bound nevertheless: no response, an unreliable one, or a
-    conflict."""
-    return isinstance(error, UnreachableError) or error.code == 409 or error.code >= 500
-
-
 class Confirm:
     """Determines whether a pod was bound to its intended node."""
 

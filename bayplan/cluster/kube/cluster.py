@@ -19,8 +19,7 @@ from ...api.pod import Pod, PodCondition
 from ...clock import Clock
 from ...errors import ApiError, ConflictError, DecodeError, NotFoundError
 from ...framework import PodEvent
-from ..memory import pod_life
-from ..memory.object_index import ClusterObject, ObjectIndex
+from ..objects import ClusterObject, ObjectIndex, pod_life
 from .bindings import Confirm, path_and_body
 from .connection import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from .patches import object_patch, status_patch

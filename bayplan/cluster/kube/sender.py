@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from ...errors import ApiError
-from .bindings import is_unclear
 from .connection import JSON, MAX_RETRIES, Answer, Connection, UnreachableError, refusal
 from .posting import Done, Post, PostPool
 from .throttle import TokenBucket
@@ -244,3 +243,9 @@ class Sender:
 
 def _not_sent(path: str) -> ApiError:
     return ClosedError(f"{path}: not sent, as another scheduler may have the lease")
+
+
+def is_unclear(error: ApiError) -> bool:
+    """Whether the object may have been written nevertheless: no response, an unreliable one, or a
+    conflict."""
+    return isinstance(error, UnreachableError) or error.code == 409 or error.code >= 500

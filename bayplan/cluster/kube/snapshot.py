@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...api.kinds import KINDS
 from ...errors import ApiError
-from ..live import OnKind
 from .connection import Connection
 from .discovery import find_served
 from .reflector import Batch, ExpiredError, Reflector
 from .resources import RESOURCES, Resource
+
+OnKind = Callable[[int, int], None]
+"""Progress callback: kinds read and kinds in total."""
 
 FORBIDDEN = 403
 TRIES = 5

@@ -11,7 +11,6 @@ from .admission import Admission, AdmissionError, admit_namespace, admit_storage
 from .admission_dra import admit_devices
 from .controllers import WORKLOAD_KINDS, Controllers, run_controllers
 from .kubelets import DURATION, Kubelets, duration_problem
-from .object_index import Cluster, ClusterObject, Later, ObjectIndex, WatchHandler
 from .provisioning import Provisioning, provisioning_problems
 from .resource_claims import ClaimController
 from .store import MemoryCluster
@@ -21,18 +20,13 @@ __all__ = [
     "Admission",
     "AdmissionError",
     "ClaimController",
-    "Cluster",
-    "ClusterObject",
     "Controllers",
     "DURATION",
     "Kubelets",
-    "Later",
     "MemoryCluster",
-    "ObjectIndex",
     "Provisioning",
     "VolumeController",
     "WORKLOAD_KINDS",
-    "WatchHandler",
     "admit_devices",
     "admit_namespace",
     "admit_storage",

@@ -28,10 +28,10 @@ from ...api.workloads import (
     StatefulSet,
 )
 from ...errors import BayplanError
+from ..objects import Cluster
 from . import daemons, deployments, jobs, stateful_sets
 from .admission import Admission, AdmissionError
 from .names import make_hash, make_name
-from .object_index import Cluster
 from .pod_index import COMPLETION_INDEX, OwnedPods, OwnerKey, PodIndex, is_active
 from .scaling import first_to_go
 from .store import MemoryCluster

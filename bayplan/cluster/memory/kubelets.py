@@ -12,8 +12,7 @@ from typing import Any
 from ...api.durations import EXPECTED, parse_duration
 from ...api.pod import Pod
 from ...clock import Clock
-from . import pod_life
-from .object_index import Cluster, Later
+from ..objects import Cluster, Later, pod_life
 
 DURATION = "bayplan.dev/duration"
 

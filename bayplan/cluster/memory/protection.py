@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ...api.pod import Pod
 from ...api.storage import PersistentVolume, PersistentVolumeClaim
 from ...api.volumes import claim_name_of
-from .object_index import Cluster
+from ..objects import Cluster
 
 
 class Protection:

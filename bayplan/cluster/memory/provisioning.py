@@ -28,8 +28,8 @@ from ...api.storage import (
     VolumeNodeAffinity,
     with_annotation,
 )
+from ..objects import Cluster, Later
 from . import topology
-from .object_index import Cluster, Later
 from .topology import driver_of
 
 DELAY = "bayplan.dev/provision-delay"

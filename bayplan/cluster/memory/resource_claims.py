@@ -22,7 +22,7 @@ from ...api.meta import ObjectMeta, OwnerReference
 from ...api.pod import Pod
 from ...api.pod_spec import PodResourceClaim
 from ...api.pod_status import PodResourceClaimStatus
-from .object_index import Cluster
+from ..objects import Cluster
 
 CLAIM, TEMPLATE = ResourceClaim.kind, ResourceClaimTemplate.kind
 MAX_NAME = 57

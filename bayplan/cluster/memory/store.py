@@ -17,9 +17,8 @@ from ...api.pod import Pod, PodCondition
 from ...clock import Clock
 from ...errors import ConflictError, NotFoundError
 from ...framework import PodEvent
-from . import pod_life
+from ..objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, Later, ObjectIndex, pod_life
 from .names import make_name
-from .object_index import UNVERSIONED_KINDS, AnyObject, ClusterObject, Later, ObjectIndex
 
 NAMESPACE_OF_UIDS = UUID("6d6f6f72-696e-4700-8000-000000000000")
 NOTHING: dict[tuple[str, str], Any] = {}

@@ -24,7 +24,7 @@ from ...api.storage import (
     StorageClass,
     TopologySelectorTerm,
 )
-from .object_index import Cluster
+from ..objects import Cluster
 
 Segment = tuple[tuple[str, str], ...]
 """Labels and values that identify a part of the cluster."""

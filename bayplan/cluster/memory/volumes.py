@@ -26,7 +26,7 @@ from ...api.storage import (
     with_annotation,
 )
 from ...api.volumes import EphemeralVolume, PersistentVolumeClaimTemplate, claim_name_of
-from .object_index import Cluster, Later
+from ..objects import Cluster, Later
 from .protection import Protection
 from .provisioning import PROVISIONED_BY, Provisioner, Provisioning
 from .volume_index import ClaimKey, VolumeIndex, is_enough

@@ -14,11 +14,11 @@ from ...framework import (
     SUCCESS,
     Code,
     CycleState,
-    FilterPlugin,
     Status,
     Victims,
     failure,
 )
+from ...framework.handle import PodFilter
 from ...framework.reserved import Reserved
 from ...framework.room import RoomFilters
 from ...table import NodeTable
@@ -37,7 +37,7 @@ class BesideRoom:
         table: NodeTable,
         reserved: Reserved,
         room: Room,
-        others: Sequence[FilterPlugin],
+        others: Sequence[PodFilter],
     ) -> None:
         self._filters = filters
         self._state = state

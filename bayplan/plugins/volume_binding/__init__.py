@@ -7,7 +7,6 @@ there to be given as columns, `assumed.py` what was given and is not written yet
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -34,7 +33,7 @@ from ...framework import (
     Verdict,
     failure,
 )
-from ...framework.cancellation import CANCELLED
+from ...framework.cancellation import CANCELLED, CancelledError
 from ...framework.events import EventWithHint
 from ...table import Ints, NodeTable, Rows
 from .assumed import AssumedObjects
@@ -183,7 +182,7 @@ class VolumeBinding(
             return SUCCESS
         try:
             await self._keep().binder.bind(pod, known.given)
-        except asyncio.CancelledError:
+        except CancelledError:
             if not state.cancellation.is_set:
                 raise
             self._count_error("bind")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 
 from ...api.pod import Pod
-from ...cluster.memory import ClusterObject
+from ...cluster.objects import ClusterObject
 from .driver import Driver
 from .making import Maker
 from .measuring import Measurement

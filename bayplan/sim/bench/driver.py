@@ -17,9 +17,10 @@ from ...api.node import Node
 from ...api.pod import Pod
 from ...api.workloads import Namespace
 from ...clock import ManualClock, Timers
-from ...cluster.memory import ClusterObject, MemoryCluster, admit_namespace
+from ...cluster.memory import MemoryCluster, admit_namespace
+from ...cluster.objects import ClusterObject
 from ...config import SchedulerConfiguration, default_config
-from ...scheduler import Attempt, Outcome, Scheduler, build_scheduler
+from ...scheduler import Attempt, Outcome, Scheduler, SchedulerSettings, build_scheduler
 from ...scheduler.collector import rare_collections
 
 PATIENCE_S = 3600
@@ -51,12 +52,14 @@ class Driver:
         self.scheduler: Scheduler = build_scheduler(
             config or default_config(feature_gates),
             self.cluster,
-            clock=self.clock,
-            timers=Timers(self.clock),
-            seed=0,
-            feature_gates=feature_gates,
-            plugins=plugins,
-            ended=self._ended,
+            SchedulerSettings(
+                clock=self.clock,
+                timers=Timers(self.clock),
+                seed=0,
+                feature_gates=feature_gates,
+                plugins=plugins,
+                ended=self._ended,
+            ),
         )
         self.cluster.watch(self.scheduler)
 

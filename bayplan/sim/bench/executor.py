@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from ...api.durations import EXPECTED, parse_duration
 from ...api.pod import Pod
 from ...api.selectors import matches_map
-from ...cluster.memory import ClusterObject
+from ...cluster.objects import ClusterObject
 from ...config.decode import decode
 from ...config.problems import Problems
 from ...errors import ConflictError, InputError, NotFoundError

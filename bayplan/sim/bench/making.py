@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...api.kinds import KINDS
-from ...cluster.memory import ClusterObject
+from ...cluster.objects import ClusterObject
 from .cases import Step, TemplateSource
 from .ops import AllocatableStrategy, CreateNodes
 from .templates import Marked, Templates, compile_templates

@@ -18,7 +18,7 @@ from typing import Any, cast
 import msgspec
 
 from ...api.decode import UnknownObject, decode
-from ...cluster.memory import ClusterObject
+from ...cluster.objects import ClusterObject
 from ...errors import InputError
 from ..yaml_tree import YamlError, iter_trees
 from .expressions import Env, Expression, evaluate, parse_expression

@@ -13,8 +13,7 @@ from ....api.meta import KubeObject
 from ....api.pod import Pod, PodCondition
 from ....errors import ApiError, ConflictError, NotFoundError
 from ....framework import ObjectKey, PodEvent
-from ...memory import ClusterObject, WatchHandler, pod_life
-from ...memory.object_index import UNVERSIONED_KINDS, AnyObject
+from ...objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, WatchHandler, pod_life
 from ..registry.carrying import carry_over
 from ..registry.errors import StatusError
 from ..registry.pods import PODS, set_condition

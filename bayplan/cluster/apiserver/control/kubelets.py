@@ -14,7 +14,8 @@ from typing import Any
 from ....api.node import Node
 from ....api.pod import Pod
 from ....clock import Clock
-from ...memory import Kubelets, Later
+from ...memory import Kubelets
+from ...objects import Later
 from ..registry.pods import PODS, set_condition
 from ..registry.registry import DeleteOptions, Registry
 from .cluster import LiveCluster

@@ -14,8 +14,8 @@ from ....api.encode import to_dict
 from ....api.meta import KubeObject
 from ....api.pod import Pod
 from ....api.workloads import PodTemplateSpec, ReplicaSet, StatefulSet
-from ...memory import ClusterObject, ObjectIndex
 from ...memory.deployments import TEMPLATE_HASH
+from ...objects import ClusterObject, ObjectIndex
 from ..registry.carrying import carry_over
 from ..registry.resources import BY_KIND, Resource
 from ..store import Store

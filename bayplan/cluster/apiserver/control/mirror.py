@@ -9,7 +9,7 @@ import msgspec
 
 from ....api.decode import without_nulls
 from ....api.kinds import FieldError, Kind
-from ...memory import ClusterObject, ObjectIndex
+from ...objects import ClusterObject, ObjectIndex
 from ..registry.admitting import kind_of
 from ..registry.resources import BY_STORAGE
 from ..store import Change, Record, Store

@@ -11,7 +11,7 @@ from typing import Any
 from ....api.node import Node
 from ....api.pod import Pod
 from ....api.taints import NO_EXECUTE, Taint, tolerated
-from ...memory import Later
+from ...objects import Later
 from ..registry.errors import StatusError
 from ..registry.pods import PODS
 from ..registry.registry import DeleteOptions, Registry

@@ -1,7 +1,4 @@
-"""JSON patch and JSON merge patch: RFC 6902 and RFC 7386.
-
-Both return a changed copy and do not modify the object.
-"""
+"""JSON patch: RFC 6902. Returns a changed copy and does not modify the object."""
 
 from __future__ import annotations
 
@@ -16,19 +13,6 @@ class PatchError(Exception):
     def __init__(self, message: str, is_unprocessable: bool = False) -> None:
         super().__init__(message)
         self.is_unprocessable = is_unprocessable
-
-
-def merge_patch(target: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch to `target`: null removes, objects are merged, the rest is replaced."""
-    if not isinstance(patch, Mapping):
-        return patch
-    merged = dict(target) if isinstance(target, Mapping) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = merge_patch(merged.get(name), value)
-    return merged
 
 
 def json_patch(target: Any, operations: Any) -> Any:

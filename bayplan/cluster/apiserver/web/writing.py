@@ -8,6 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from ....api.decode import without_nulls
+from ....api.merge_patch import merge_patch
 from ..registry import evicting, reviews, scaling
 from ..registry.errors import (
     Cause,
@@ -24,7 +25,7 @@ from ..registry.resources import Resource
 from ..registry.selecting import make_matcher
 from ..schema.apply import ApplyConflictError, Manager, apply
 from ..schema.checking import WrongTypeError, unknown_fields
-from ..schema.json_patch import PatchError, json_patch, merge_patch
+from ..schema.json_patch import PatchError, json_patch
 from ..schema.strategic import strategic_merge
 from ..store import Record
 from .answers import View, respond, respond_tree, success

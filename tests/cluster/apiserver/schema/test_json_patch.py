@@ -1,13 +1,11 @@
-"""JSON patch and JSON merge patch."""
+"""JSON patch."""
 
 from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from bayplan.cluster.apiserver.schema.json_patch import PatchError, json_patch, merge_patch
+from bayplan.cluster.apiserver.schema.json_patch import PatchError, json_patch
 
 DOCUMENT = {"a": {"b": [1, 2, 3]}, "c~/d": "x"}
 
@@ -81,31 +79,3 @@ def test_json_patch_refuses(operations: Any, unprocessable: bool) -> None:
         json_patch(DOCUMENT, operations)
 
     assert caught.value.is_unprocessable is unprocessable
-
-
-@pytest.mark.parametrize(
-    ("patch", "expected"),
-    [
-        pytest.param({}, {"a": {"b": 1}, "c": [1]}, id="nothing"),
-        pytest.param({"a": {"b": None}}, {"a": {}, "c": [1]}, id="null removes"),
-        pytest.param({"a": {"d": 2}}, {"a": {"b": 1, "d": 2}, "c": [1]}, id="objects are merged"),
-        pytest.param({"c": [2]}, {"a": {"b": 1}, "c": [2]}, id="lists are replaced"),
-        pytest.param({"a": 5}, {"a": 5, "c": [1]}, id="an object replaced by a number"),
-    ],
-)
-def test_merge_patch(patch: Any, expected: Any) -> None:
-    assert merge_patch({"a": {"b": 1}, "c": [1]}, patch) == expected
-
-
-TREES = st.recursive(
-    st.integers() | st.text(max_size=3) | st.booleans(),
-    lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@given(TREES, TREES)
-def test_merging_twice_is_merging_once(target: Any, patch: Any) -> None:
-    once = merge_patch(target, patch)
-
-    assert merge_patch(once, patch) == once

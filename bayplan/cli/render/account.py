@@ -1,0 +1,222 @@
+"""Render accounts: the answer of `bayplan explain` as people like to read it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ...answers import (
+    Change,
+    Choice,
+    Counterfactual,
+    PodExplanation,
+    PodRef,
+    RefusedNodes,
+    RunnerUp,
+    Verdict,
+)
+from .explain import (
+    Scores,
+    indent,
+    level_scores,
+    name_some,
+    score_table,
+    skipped,
+    wait_table,
+)
+from .tables import new_table
+
+MAX_GROUPS = 8
+MAX_VICTIMS = 5
+MAX_CHANGES = 4
+SHORTEST_NAME = 4
+"""A node whose name is shorter is always named: it may be a word that means something else."""
+
+Line: TypeAlias = tuple[str, str]
+"""A text and its style."""
+
+
+def render_account(
+    console: Console,
+    account: PodExplanation,
+    others: Sequence[PodRef] = (),
+    *,
+    wide: bool = False,
+    everything: bool = False,
+) -> None:
+    """Print one pod's account, which also holds of `others`; long tables are cut unless `everything`."""
+    console.print(_headline(account))
+    if others:
+        names = name_some([f"{pod.namespace}/{pod.name}" for pod in others], everything)
+        indent(console, Text(f"the same holds of {names}"))
+    for remark in account.remarks:
+        indent(console, Text(f"note: {remark}", style="yellow"))
+    if account.gate is not None:
+        held = f"held back by {account.gate.plugin}: {', '.join(account.gate.reasons)}"
+        indent(console, Text(held, style="yellow"))
+    if account.pre_filter is not None:
+        refused = f"{account.pre_filter.plugin}: {', '.join(account.pre_filter.reasons)}"
+        indent(console, Text(f"refused without a look at the nodes: {refused}"))
+    _render_scores(console, account, everything)
+    if account.refused:
+        indent(console, _refused_table(account.refused, everything))
+        hidden = len(account.refused) - MAX_GROUPS
+        if hidden > 0 and not everything:
+            indent(console, Text(f"… {hidden} more groups; --all shows them", style="dim"))
+    _render_preemption(console, account)
+    if account.message and account.verdict is not Verdict.PLACED:
+        indent(console, Text(account.message, style="yellow"))
+    if account.counterfactuals:
+        console.print()
+        indent(console, _counterfactual_table(account.counterfactuals, everything))
+    _render_runner_up(console, account.runner_up)
+    if wide:
+        indent(console, wait_table(account.waits_for))
+        indent(console, skipped(account.skipped))
+
+
+def _headline(account: PodExplanation) -> Text:
+    pod = account.pod
+    text = Text(f"{pod.namespace}/{pod.name}", style="bold")
+    nodes = f"{account.feasible_nodes} of {account.node_count} nodes fit"
+    match account.verdict:
+        case Verdict.PLACED:
+            text.append(" is on ")
+            text.append(account.node or "", style="bold cyan")
+        case Verdict.FITS:
+            text.append(" would go to ")
+            text.append(account.node or "", style="bold cyan")
+        case Verdict.UNSCHEDULABLE:
+            text.append(" is pending", style="yellow")
+        case Verdict.GATED:
+            text.append(" is held back", style="yellow")
+        case Verdict.FINISHED:
+            return text.append(" has finished")
+        case Verdict.ERROR:
+            return text.append(" cannot be judged", style="red")
+    return text.append(f"  ({nodes})", style="dim")
+
+
+def _render_scores(console: Console, account: PodExplanation, everything: bool) -> None:
+    choice = account.choice
+    if choice is None:
+        return
+    indent(console, Text(_margin(choice)))
+    if len(account.scores) < 2 and not everything:
+        return
+    scores: Scores = [
+        (
+            given.plugin,
+            given.weight,
+            {n.name: n.points.get(given.plugin, 0) for n in account.scores},
+        )
+        for given in account.score_plugins
+    ]
+    totals = {node.name: node.total for node in account.scores}
+    winner = account.node if account.node in totals else choice.node
+    indent(console, score_table(scores, totals, winner or "", everything))
+    indent(console, level_scores(scores))
+
+
+def _margin(choice: Choice) -> str:
+    """Why the node is the best one."""
+    if choice.from_nomination:
+        return f"{choice.node}: nominated earlier, and taken without comparing"
+    if choice.runner_up is None:
+        return f"{choice.node} is the only node that fits"
+    if choice.margin == 0:
+        others = choice.equals - 1
+        equals = "has 1 other node" if others == 1 else f"have {others} other nodes"
+        return f"{choice.node} has {choice.total} points, as {equals}: drawn by lot"
+    why = ", ".join(f"{part.plugin} {part.points:+d}" for part in choice.ahead)
+    return f"{choice.node} has {choice.total} points, {choice.margin} ahead of {choice.runner_up}: {why}"
+
+
+def _refused_table(groups: list[RefusedNodes], everything: bool) -> Table:
+    """Which plugins refuse which nodes; a node that several refuse has a line for each of them."""
+    table = new_table()
+    table.add_column("REFUSED", justify="right")
+    for heading in ("BY", "REASON", "NODES"):
+        table.add_column(heading, overflow="fold")
+    for group in groups if everything else groups[:MAX_GROUPS]:
+        for i, refusal in enumerate(group.refusals):
+            table.add_row(
+                "" if i else str(len(group.nodes)),
+                refusal.plugin,
+                Text(", ".join(refusal.reasons)),
+                Text("" if i else name_some(group.nodes, everything)),
+            )
+    return table
+
+
+def _render_preemption(console: Console, account: PodExplanation) -> None:
+    found = account.preemption
+    if found is None or not found.victims:
+        return
+    victims = [f"{pod.namespace}/{pod.name}" for pod in found.victims]
+    shown = ", ".join(victims[:MAX_VICTIMS])
+    rest = len(victims) - MAX_VICTIMS
+    more = f" and {rest} more" if rest > 0 else ""
+    broken = f", against {found.pdb_violations} disruption budgets" if found.pdb_violations else ""
+    indent(console, Text(f"it would push out {shown}{more} on {found.node}{broken}"))
+
+
+def _counterfactual_table(found: Sequence[Counterfactual], everything: bool) -> Table:
+    """What would let the pod run on each node, a line for each thing to do; nodes that need the same are in one row."""
+    groups: dict[tuple[Line, ...], list[Counterfactual]] = {}
+    for one in found:
+        lines = tuple((_of_any_node(text, one.node), style) for text, style in _lines(one))
+        groups.setdefault(lines, []).append(one)
+    table = new_table()
+    table.add_column("NODE", overflow="fold")
+    table.add_column("WHAT WOULD LET IT RUN THERE", overflow="fold")
+    for shared, alike in groups.items():
+        lines = shared if len(alike) > 1 else tuple(_lines(alike[0]))
+        names = name_some([one.node for one in alike], everything)
+        table.add_row(Text(names), Text("\n").join(Text(text, style) for text, style in lines))
+    return table
+
+
+def _lines(found: Counterfactual) -> Iterator[Line]:
+    for step in found.steps:
+        yield _what_to_do(step.goal, step.changes), ""
+        for other in step.alternatives:
+            yield f"  or {_what_to_do(other.goal, other.changes)}", "dim"
+    for refusal in found.unknown:
+        said = f"{refusal.plugin}: {', '.join(refusal.reasons)}"
+        yield f"nothing is known that would change the mind of {said}", "yellow"
+    if not found.steps and not found.unknown:
+        yield "nothing: it fits", ""
+
+
+def _of_any_node(text: str, node: str) -> str:
+    """What is said of a node, without its name. A name that could be a word of ours is left in."""
+    if len(node) < SHORTEST_NAME:
+        return text
+    named = re.compile(rf"(?:\bnode )?(?<![\w.-]){re.escape(node)}(?![\w.-])")
+    return named.sub("the node", text)
+
+
+def _what_to_do(goal: str, changes: Sequence[Change]) -> str:
+    """The goal, and the changes where they say more."""
+    texts = [text for text in dict.fromkeys(change.text for change in changes) if text not in goal]
+    if len(texts) > MAX_CHANGES:
+        texts = [*texts[:MAX_CHANGES], f"and {len(texts) - MAX_CHANGES} more"]
+    return f"{goal}: {'; '.join(texts)}" if texts else goal
+
+
+def _render_runner_up(console: Console, runner_up: RunnerUp | None) -> None:
+    if runner_up is None:
+        return
+    head = f"{runner_up.node} is {runner_up.gap} points behind"
+    if not runner_up.ways:
+        indent(console, Text(f"{head}; nothing is known that would let it win"))
+        return
+    indent(console, Text(f"{head}; it would win with"))
+    for way in runner_up.ways:
+        indent(console, Text(f"  {_what_to_do(way.goal, way.changes)}"))

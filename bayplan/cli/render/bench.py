@@ -1,0 +1,132 @@
+"""Render bench: tables of what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.table import Table
+
+from ...sim.bench import Change, EventRun, Growth, LoadRun, PodRun, Run
+
+
+def pod_table(runs: Sequence[PodRun]) -> Table:
+    """Pods: how many, how fast, how much memory."""
+    table = _table(
+        "workload",
+        ("nodes", "pods", "placed", "pods/s", "µs/pod", "p50 µs", "p99 µs", "MiB/10k pods"),
+        runs,
+    )
+    for run in runs:
+        numbers = (
+            f"{run.nodes:,}",
+            f"{run.pods:,}",
+            f"{run.placed:,}",
+            f"{run.pods_per_s:,.0f}",
+            f"{run.us_per_pod:,.1f}",
+            f"{run.p50_us:,.1f}",
+            f"{run.p99_us:,.1f}",
+            f"{run.mib_per_10k_pods:,.1f}",
+        )
+        table.add_row(run.name, *numbers, *_spread(run))
+    return table
+
+
+def event_table(runs: Sequence[EventRun]) -> Table:
+    """Events: what each costs, and how many pods it brings back."""
+    table = _table("event", ("nodes", "pods waiting", "µs/event", "moved/event"), runs)
+    for run in runs:
+        numbers = (
+            f"{run.nodes:,}",
+            f"{run.waiting:,}",
+            f"{run.us_per_event:,.1f}",
+            f"{run.moved_per_event:,.1f}",
+        )
+        table.add_row(run.event, *numbers, *_spread(run))
+    return table
+
+
+def load_table(runs: Sequence[LoadRun]) -> Table:
+    """Loading a dump: how long each part of it takes."""
+    headings = ("nodes", "pods", "MiB", "read s", "cluster s", "decision s", "total s", "peak MiB")
+    table = _table("dump", headings, runs)
+    for run in runs:
+        numbers = (
+            f"{run.nodes:,}",
+            f"{run.pods:,}",
+            f"{run.mib:,.0f}",
+            f"{run.read_s:.2f}",
+            f"{run.cluster_s:.2f}",
+            f"{run.decision_s:.2f}",
+            f"{run.seconds:.2f}",
+            f"{run.peak_mib:,.0f}",
+        )
+        table.add_row(run.name, *numbers, *_spread(run))
+    return table
+
+
+def growth_table(growths: Sequence[Growth]) -> Table:
+    """Growth: what a pod costs at each number of nodes, and the factors between."""
+    sizes = sorted({run.nodes for growth in growths for run in growth.runs})
+    headings = [f"µs/pod at {nodes:,}" for nodes in sizes]
+    table = _table("growth", (*headings, "× µs/pod", "× p50", "× p99", "× MiB/10k pods"))
+    for growth in growths:
+        costs = {run.nodes: f"{run.us_per_pod:,.1f}" for run in growth.runs}
+        table.add_row(
+            growth.workload,
+            *(costs.get(nodes, "") for nodes in sizes),
+            _factors(growth, lambda run: run.us_per_pod),
+            _factors(growth, lambda run: run.p50_us),
+            _factors(growth, lambda run: run.p99_us),
+            _factors(growth, lambda run: run.mib_per_10k_pods),
+        )
+    return table
+
+
+def change_table(changes: Sequence[Change]) -> Table:
+    """Changes: what a run cost before and now."""
+    table = _table("compared", ("nodes", "before µs", "now µs", "change"))
+    table.add_column("")
+    for change in changes:
+        before = "" if change.before is None else f"{change.before.cost:,.1f}"
+        by = "" if change.by is None else f"{100 * change.by:+,.0f}%"
+        table.add_row(
+            change.now.name,
+            f"{change.now.nodes:,}",
+            before,
+            f"{change.now.cost:,.1f}",
+            by,
+            _judgement(change),
+        )
+    return table
+
+
+def _judgement(change: Change) -> str:
+    if change.before is None:
+        return "new"
+    words = []
+    if change.is_slower:
+        words.append("[red]slower[/red]")
+    elif change.is_faster:
+        words.append("[green]faster[/green]")
+    if change.is_bigger:
+        words.append("[red]more memory[/red]")
+    return ", ".join(words)
+
+
+def _factors(growth: Growth, figure: Callable[[PodRun], float]) -> str:
+    return " ".join(f"{factor:.1f}" for factor in growth.factors(figure))
+
+
+def _spread(run: Run) -> list[str]:
+    """How far the worst of several runs was from the best."""
+    return [f"+{100 * run.spread:.0f}%"] if run.repeats > 1 else []
+
+
+def _table(first: str, numbers: Sequence[str], runs: Sequence[Run] = ()) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(first)
+    for heading in numbers:
+        table.add_column(heading, justify="right")
+    if any(run.repeats > 1 for run in runs):
+        table.add_column("spread", justify="right")
+    return table

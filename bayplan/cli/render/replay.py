@@ -1,0 +1,111 @@
+"""Render replay: where pods went and where they go now, as a table and as plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ...api.own_documents import API_VERSION
+from ...sim.replay import Comparison, Placement, ReplayReport, Verdict
+from .tables import count, hint, new_table, section
+
+MAX_PODS = 40
+STYLES = {
+    Verdict.SAME: "",
+    Verdict.OTHER: "cyan",
+    Verdict.PENDING_HERE: "red",
+    Verdict.PENDING_THEN: "green",
+    Verdict.PENDING: "yellow",
+}
+
+
+def to_document(report: ReplayReport) -> dict[str, Any]:
+    """The comparison as plain data; nothing in it depends on how long the replay took."""
+    counts = report.counts()
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ReplayReport",
+        "summary": {
+            "pods": len(report.pods),
+            "same": counts[Verdict.SAME],
+            "otherNode": counts[Verdict.OTHER],
+            "pendingHere": counts[Verdict.PENDING_HERE],
+            "pendingThen": counts[Verdict.PENDING_THEN],
+            "pending": counts[Verdict.PENDING],
+            "preempted": len(report.preempted),
+            "time": round(report.time_s, 6),
+        },
+        "pods": [_pod(one) for one in report.pods],
+        "preempted": [
+            {"pod": victim.key, "node": victim.node_name, "for": preemptor.key}
+            for victim, preemptor in report.preempted
+        ],
+    }
+
+
+def _pod(one: Comparison) -> dict[str, Any]:
+    return {
+        "namespace": one.pod.namespace,
+        "name": one.pod.name,
+        "created": round(one.created_s, 6),
+        "result": str(one.verdict),
+        "recorded": _placement(one.recorded),
+        "replayed": _placement(one.replayed),
+        **({"lostWithNode": True} if one.is_lost else {}),
+    }
+
+
+def _placement(placement: Placement | None) -> dict[str, Any] | None:
+    if placement is None:
+        return None
+    return {"node": placement.node_name, "time": round(placement.time_s, 6)}
+
+
+def render_replay(console: Console, report: ReplayReport, everything: bool) -> None:
+    """Print the pods that go to another node, and how many there are."""
+    pods = report.pods if everything else report.differing
+    shown = pods if everything or not console.is_terminal else pods[:MAX_PODS]
+    if shown:
+        section(console, _table(shown))
+        hint(console, len(pods) - len(shown), "pod")
+    console.print(summary(report))
+
+
+def summary(report: ReplayReport) -> Text:
+    """`12 of 14 pods go where they went, 1 to another node, 1 is pending here only`."""
+    counts = report.counts()
+    parts = [f"{counts[Verdict.SAME]:,} of {count(len(report.pods), 'pod')} go where they went"]
+    for verdict, words in (
+        (Verdict.OTHER, "to another node"),
+        (Verdict.PENDING_HERE, "pending here but not then"),
+        (Verdict.PENDING_THEN, "pending then but not here"),
+        (Verdict.PENDING, "pending both times"),
+    ):
+        if counts[verdict]:
+            parts.append(f"{counts[verdict]:,} {words}")
+    if report.preempted:
+        parts.append(f"{count(len(report.preempted), 'pod')} preempted")
+    return Text(", ".join(parts), style="bold yellow" if report.differing else "bold green")
+
+
+def _table(pods: list[Comparison]) -> Table:
+    table = new_table()
+    for name in ("TIME", "POD", "RECORDED", "REPLAYED", "RESULT"):
+        table.add_column(name, overflow="fold")
+    for one in pods:
+        result = "lost with its node" if one.is_lost else str(one.verdict)
+        table.add_row(
+            f"{one.created_s:.1f}s",
+            Text(one.pod.key),
+            _node(one.recorded),
+            _node(one.replayed),
+            Text(result, style=STYLES[one.verdict]),
+        )
+    return table
+
+
+def _node(placement: Placement | None) -> Text:
+    return Text(placement.node_name if placement else "-")

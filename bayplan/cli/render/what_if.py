@@ -1,0 +1,107 @@
+"""Render what-if: which pods move, wait or are preempted, and why, and which budgets are exceeded."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ...answers.what_if import PodChange, State, WhatIf
+from ...answers.what_if.answer import NodeSearch
+from .tables import count, hint, new_table, section
+
+MAX_PODS = 40
+STYLES = {State.RUNNING: "cyan", State.PENDING: "yellow", State.LOST: "red", State.ABSENT: "dim"}
+
+
+def render_what_if(console: Console, answer: WhatIf, everything: bool = False) -> None:
+    """Print the answer; long tables are cut unless `everything`."""
+    if answer.search is not None:
+        _render_search(console, answer.search)
+    # What hurts comes first, as the rest may be cut.
+    changes = sorted(answer.pods, key=lambda change: not change.is_worse)
+    shown = changes if everything else changes[:MAX_PODS]
+    if shown:
+        section(console, _pod_table(shown))
+        hint(console, len(changes) - len(shown), "pod")
+    if answer.preempted:
+        section(console, _preempted_table(answer))
+    if answer.budgets:
+        section(console, _budget_table(answer))
+    console.print(summary(answer))
+
+
+def summary(answer: WhatIf) -> Text:
+    """`5 moved, 1 placed, 2 newly pending; pending 3 → 4`."""
+    said = answer.summary()
+    parts = [
+        f"{said[name]:,} {text}"
+        for name, text in (
+            ("moved", "moved"),
+            ("madeAnew", "created again on the same node"),
+            ("placed", "placed"),
+            ("newlyPending", "newly pending"),
+            ("lost", "lost"),
+            ("deleted", "deleted"),
+            ("preempted", "preempted"),
+        )
+        if said[name]
+    ]
+    if said["budgetsViolated"]:
+        parts.append(f"{count(said['budgetsViolated'], 'disruption budget')} overdrawn")
+    text = ", ".join(parts) if parts else "nothing changes"
+    text += f"; pending {said['pendingBefore']:,} → {said['pendingAfter']:,}"
+    return Text(text, style="bold yellow" if answer.is_worse else "bold green")
+
+
+def _pod_table(changes: list[PodChange]) -> Table:
+    table = new_table()
+    for name in ("POD", "WAS", "NOW", "WHY"):
+        table.add_column(name, overflow="fold")
+    for change in changes:
+        now = Text(str(change.now), style=STYLES[change.now.state])
+        if change.successor:
+            now.append(f" (as {change.successor})", style="dim")
+        table.add_row(Text(change.key), Text(str(change.was)), now, Text(change.why))
+    return table
+
+
+def _preempted_table(answer: WhatIf) -> Table:
+    table = new_table()
+    for name in ("PREEMPTED", "NODE", "FOR"):
+        table.add_column(name, overflow="fold")
+    for entry in answer.preempted:
+        table.add_row(*map(Text, (entry.victim, entry.node, entry.preemptor)))
+    return table
+
+
+def _budget_table(answer: WhatIf) -> Table:
+    table = new_table()
+    table.add_column("BUDGET", overflow="fold")
+    for name in ("ALLOWED", "TAKEN"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for use in answer.budgets:
+        verdict = Text("kept", style="green")
+        if use.is_violated:
+            waits = "not at all" if use.allowed == 0 else f"{use.allowed:,} at a time"
+            verdict = Text(f"overdrawn: evictions go {waits}", style="red")
+        table.add_row(Text(use.budget), str(use.allowed), str(len(use.pods)), verdict)
+    return table
+
+
+def _render_search(console: Console, search: NodeSearch) -> None:
+    """Print how many nodes it takes, and which pods fit on none of them."""
+    if search.nodes is None:
+        text, style = f"no number of nodes like {search.like} helps", "bold yellow"
+    elif search.nodes == 0:
+        text, style = "0 nodes are needed: no pod waits", "bold green"
+    else:
+        nodes = count(search.nodes, "node")
+        text, style = f"{nodes} like {search.like} needed", "bold"
+        if search.nodes > 1:
+            text += f"; with {search.nodes - 1:,}, {search.tried[search.nodes - 1]:,} would wait"
+    console.print(Text(text, style=style))
+    for pod, message in search.hopeless.items():
+        console.print(Text.assemble((pod, "yellow"), f" fits on no such node: {message}"))
+    console.print()

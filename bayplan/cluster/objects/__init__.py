@@ -1,0 +1,26 @@
+"""Objects: what all clusters have in common.
+
+What lives here: the index of a cluster's objects, which is the scheduler's lister, the interface that controllers use,
+and the statuses and events of pods that are bound, preempted or finished. What may enter: api, framework. What must not
+happen: I/O, or anything specific to one cluster. Who calls it: memory, kube, apiserver.
+"""
+
+from .object_index import (
+    UNVERSIONED_KINDS,
+    AnyObject,
+    Cluster,
+    ClusterObject,
+    Later,
+    ObjectIndex,
+    WatchHandler,
+)
+
+__all__ = [
+    "AnyObject",
+    "Cluster",
+    "ClusterObject",
+    "Later",
+    "ObjectIndex",
+    "UNVERSIONED_KINDS",
+    "WatchHandler",
+]

@@ -1,0 +1,182 @@
+"""Core thread: the scheduler on a thread and an event loop of its own.
+
+Whatever plugins do asynchronously runs here, too, between the attempts: they may read what the scheduler reads. What
+comes from outside (changes in the cluster, answers) comes in batches; what goes out is handed to another loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from ..clock import Clock
+from ..cluster.kube.crossing import Crossing, PatientCrossing
+from ..framework import Status
+from ..scheduler.collector import rare_collections
+from ..scheduler.cycle import Scheduler
+from .loop_driver import LoopExecutor
+
+log = logging.getLogger(__name__)
+
+SLICE_S = 0.005
+"""How long pods are scheduled before others have their turn."""
+PATIENCE_S = 0.002
+"""How long what comes in may wait for more."""
+
+CATCH_UP_TURNS = 5
+"""Turns of the loop after which an answer has passed through all coroutines that wait for it."""
+CATCH_UP_S = 5.0
+MAX_THREADS = 64
+"""How many plugins may block at the same time."""
+
+Result = TypeVar("Result")
+Item = Any
+"""A batch of changes (a list), an answer (a tuple), or something to be called."""
+
+
+class CoreThread:
+    """Runs a scheduler for the event loop it was made on. `failed` is called, on any thread, if it cannot go on."""
+
+    def __init__(self, clock: Clock, failed: Callable[[BaseException], None]) -> None:
+        self._clock = clock
+        self._failed = failed
+        self.loop = asyncio.new_event_loop()
+        self.loop.set_exception_handler(self._on_exception)
+        source = asyncio.get_running_loop()
+        self.inbox: Crossing[Item] = PatientCrossing(source, self.loop, self._take, PATIENCE_S)
+        self.executor = LoopExecutor(self.wake)
+        self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="plugin")
+        self._apply: Callable[[Any], None] = lambda batch: None
+        self._answer: Callable[[Any], None] = lambda result: None
+        self._scheduler: Scheduler | None = None
+        self._may_schedule = False
+        self._is_turn_due = False
+        self._alarm: asyncio.TimerHandle | None = None
+        self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
+
+    def start(self, apply: Callable[[Any], None], answer: Callable[[Any], None]) -> None:
+        """Begin; `apply` is given the batches that come in, `answer` the answers."""
+        self._apply, self._answer = apply, answer
+        self._thread.start()
+
+    async def call(self, work: Callable[[], Result]) -> Result:
+        """Do something on the scheduler's thread, between two attempts, and return what came of it."""
+        caller = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = caller.create_future()
+
+        def reply(value: Any, error: BaseException | None) -> None:
+            if future.done():
+                return
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(value)
+
+        def do() -> None:
+            value, problem = None, None
+            try:
+                value = work()
+            except Exception as error:
+                problem = error
+            with suppress(RuntimeError):  # the caller's loop is closed
+                caller.call_soon_threadsafe(reply, value, problem)
+
+        self.inbox.put(do)
+        return await future
+
+    async def run_blocking(self, work: Callable[[], Status | Awaitable[Status]]) -> Status:
+        """Do work of a plugin that may block, away from the scheduler's thread."""
+        answer = await self.loop.run_in_executor(self._pool, work)
+        return answer if isinstance(answer, Status) else await answer
+
+    def drive(self, scheduler: Scheduler) -> None:
+        """From now on look after the timers of `scheduler`, and its pods while allowed. On its thread only."""
+        self._scheduler = scheduler
+        self.wake()
+
+    def allow(self, may_schedule: bool) -> None:
+        """Whether pods may be scheduled."""
+
+        def do() -> None:
+            self._may_schedule = may_schedule
+
+        self.inbox.put(do)
+
+    async def catch_up(self) -> None:
+        """Come back when all that has come in was seen, and what came of it has gone out, or it takes too long."""
+        if not self._thread.is_alive():
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CATCH_UP_S):
+                for _ in range(CATCH_UP_TURNS):
+                    await self.call(lambda: None)
+
+    async def stop(self, timeout_s: float) -> None:
+        """Schedule no more, and end the thread."""
+        if not self._thread.is_alive():
+            return
+        loop = asyncio.get_running_loop()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        await loop.run_in_executor(None, self._thread.join, timeout_s)
+
+    # On the scheduler's thread
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        if not self._is_turn_due:
+            self._is_turn_due = True
+            self.loop.call_soon(self._turn)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        with rare_collections():
+            self.loop.run_forever()
+
+    def _take(self, items: deque[Item]) -> None:
+        while items:
+            item = items.popleft()
+            if type(item) is list:
+                self._apply(item)
+            elif type(item) is tuple:
+                self._answer(item)
+            else:
+                item()
+        self.wake()
+
+    def _turn(self) -> None:
+        """Fire what is due and schedule for a little while."""
+        self._is_turn_due = False
+        scheduler = self._scheduler
+        if scheduler is None:
+            return
+        scheduler.run_timers()
+        if self._may_schedule:
+            end = self._clock.monotonic() + SLICE_S
+            while scheduler.schedule_one() is not None:
+                if self._clock.monotonic() > end:
+                    self.wake()
+                    return
+        self._set_alarm(scheduler.next_timer())
+
+    def _set_alarm(self, when: float | None) -> None:
+        """Be woken when a wait or a backoff ends."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if when is not None:
+            delay_s = max(when - self._clock.monotonic(), 0)
+            self._alarm = self.loop.call_later(delay_s, self.wake)
+
+    def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Something of ours broke: going on could decide on what is no longer so."""
+        error = context.get("exception") or RuntimeError(context.get("message", "unknown"))
+        log.critical("the scheduler failed: %s", context.get("message"), exc_info=error)
+        self._may_schedule = False
+        self._failed(error)

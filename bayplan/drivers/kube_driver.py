@@ -1,0 +1,304 @@
+"""Kube driver: the scheduler on a real cluster: what reflectors see goes in, what a sender writes comes out.
+
+Everything here runs on the event loop that talks to the API server; the scheduler has a thread of its own, so that
+neither a slow plugin nor a long search keeps a watch waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ..clock import Clock, SystemClock
+from ..cluster.kube.backoff import Backoff
+from ..cluster.kube.cluster import KubeCluster
+from ..cluster.kube.connection import Connection
+from ..cluster.kube.crossing import PatientCrossing
+from ..cluster.kube.discovery import find_served
+from ..cluster.kube.events import EventRecorder
+from ..cluster.kube.reflector import Reflector
+from ..cluster.kube.resources import RESOURCES, Resource
+from ..cluster.kube.sender import Order, PostOrder, Sender
+from ..cluster.kube.throttle import TokenBucket
+from ..config import SchedulerConfiguration
+from ..errors import ApiError
+from ..framework import PodEvent
+from ..observe import SchedulerMetrics
+from ..scheduler.attempt import Attempt, Outcome
+from ..scheduler.build import build_scheduler
+from ..scheduler.cycle import Scheduler
+from ..scheduler.settings import PluginSource, SchedulerSettings
+from .core_thread import CoreThread
+
+log = logging.getLogger(__name__)
+
+LOOK_AGAIN_S = 300.0
+"""How often to look whether the server has begun to serve a kind that it did not."""
+REFUSED_LIMIT_S = 5.0
+"""The longest step between tries of what the server refuses, as for want of permission."""
+NOT_SYNCED = "handlers are not fully synchronized"
+DRAIN_S = 10.0
+"""How long what is under way may take at the end."""
+EVENTS_S = 1.0
+"""How long the last events may take."""
+
+Result = TypeVar("Result")
+
+
+@dataclass
+class DriverOptions:
+    """What a driver does otherwise than by default."""
+
+    plugins: Sequence[PluginSource] = ()
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    seed: int | None = None
+    clock: Clock = field(default_factory=SystemClock)
+    metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
+    is_leading: Callable[[], bool] = lambda: True
+    """Asked before each write: whether the lease is surely still ours."""
+
+
+class KubeDriver:
+    """Schedules the pods of the cluster behind `connection`, while `lead` was called last and not `follow`."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        config: SchedulerConfiguration,
+        options: DriverOptions | None = None,
+    ) -> None:
+        self.connection = connection
+        self.config = config
+        self.options = options or DriverOptions()
+        self.metrics = self.options.metrics
+        self._loop = asyncio.get_running_loop()
+        self.failure: asyncio.Future[None] = self._loop.create_future()
+        """Ends, with an exception, when the driver cannot go on."""
+        self.core = CoreThread(self.options.clock, self._fail_from_elsewhere)
+        client = config.client_connection
+        answered = self.core.inbox.put
+        self._sender = Sender(
+            connection, TokenBucket(client.qps, client.burst), answered, self._may_send
+        )
+        self._event_sender = Sender(connection, TokenBucket(client.qps, client.burst), answered)
+        self._events = EventRecorder(self._event_sender, self.options.clock)
+        self._outbox: PatientCrossing[Order | PostOrder] = PatientCrossing(
+            self.core.loop, self._loop, self._sender.take
+        )
+        self._event_outbox: PatientCrossing[PodEvent] = PatientCrossing(
+            self.core.loop, self._loop, self._events.take
+        )
+        self.cluster = KubeCluster(
+            self.core.loop, self.options.clock, self._outbox.put, self._event_outbox.put
+        )
+        self.scheduler: Scheduler | None = None
+        """What is driven, once it was started; for its own thread only."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting_for: set[str] = set()
+        self._reflectors: list[Reflector] = []
+        self._problem = ""
+        """Why it is not known yet which kinds the server has."""
+        self._synced = asyncio.Event()
+        self._leads = False
+        self._is_running = False
+        self._is_stopped = False
+
+    # What others ask
+
+    def is_ready(self) -> bool:
+        """Whether the cluster is known, so that pods can be scheduled."""
+        return self._is_running
+
+    def problem(self) -> str | None:
+        """Why the driver is not ready; None when it is."""
+        if self._is_running:
+            return None
+        waiting = [one for one in self._reflectors if not one.is_synced and one.problem]
+        problems = [f"{one.resource.plural}: {one.problem}" for one in waiting]
+        return "; ".join(filter(None, [NOT_SYNCED, self._problem, *problems]))
+
+    def is_leader(self) -> bool:
+        """Whether this scheduler is the one that schedules."""
+        return self._may_send()
+
+    async def call(self, work: Callable[[], Result]) -> Result:
+        """Do something on the scheduler's thread, as reading its metrics, and return what came of it."""
+        return await self.core.call(work)
+
+    def lead(self) -> None:
+        """We hold the lease, or need none: schedule."""
+        self._leads = True
+        self.core.allow(True)
+
+    def follow(self) -> None:
+        """Another may hold the lease from now on: nothing more is sent."""
+        self._leads = False
+        self.core.allow(False)
+        self._sender.refuse_waiting()
+
+    def _may_send(self) -> bool:
+        return self._leads and self.options.is_leading()
+
+    # From begin to end
+
+    async def start(self) -> None:
+        """Begin to follow the cluster; returns when all of it is known and the scheduler runs.
+
+        Errors of the server are retried; `problem` says which. Raises ConfigError or PluginError for a configuration
+        that does not hold.
+        """
+        self.core.start(self.cluster.apply, self.cluster.answer)
+        scheduler = self.scheduler = await self.core.call(self._build)
+        served = await self._discover()
+        self._waiting_for = {resource.kind.name for resource in served}
+        for resource in served:
+            self._follow(resource)
+        self._begin(self._events.run())
+        missing = [resource for resource in RESOURCES.values() if resource not in served]
+        if missing:
+            log.info("not served: %s", ", ".join(resource.plural for resource in missing))
+            self._begin(self._look_for(missing))
+        await self.unless_it_fails(self._synced.wait())
+
+        def run() -> None:
+            self.cluster.watch(scheduler)
+            gc.freeze()  # what there is stays: no need to look through it for garbage
+            self.core.drive(scheduler)
+
+        await self.core.call(run)
+        self._is_running = True
+        count = self.cluster.count
+        log.info("the cluster is known: %d nodes, %d pods", count("Node"), count("Pod"))
+
+    async def unless_it_fails(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """What comes of `work`; raises what made the driver fail if that comes first."""
+        task = asyncio.ensure_future(work)
+        both: set[asyncio.Future[Any]] = {task, self.failure}
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if self.failure.done():
+                self.failure.result()
+            return task.result()
+        finally:
+            task.cancel()
+
+    async def stop(self) -> None:
+        """Take no more pods, let what is under way finish, and end; a second time it does nothing."""
+        if self._is_stopped:
+            return
+        self._is_stopped, self._is_running = True, False
+        self.core.allow(False)
+        await self.core.catch_up()  # what was decided has gone out
+        self._sender.end()
+        await self._sender.finish(DRAIN_S)
+        await self.core.catch_up()  # what came of it is told
+        await self._events.finish(EVENTS_S)
+        await self.core.stop(DRAIN_S)
+        self._sender.close()
+        self._event_sender.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _build(self) -> Scheduler:
+        options = self.options
+        return build_scheduler(
+            self.config,
+            self.cluster,
+            SchedulerSettings(
+                clock=options.clock,
+                executor=self.core.executor,
+                seed=options.seed,
+                plugins=options.plugins,
+                feature_gates=options.feature_gates,
+                metrics=options.metrics,
+                run_blocking=self.core.run_blocking,
+                ended=self._note,
+            ),
+        )
+
+    def _note(self, attempt: Attempt) -> None:
+        """Say how an attempt ended: failures always, the rest at debug level.
+
+        That the API server is unreachable is logged once, by the watches, not for each pod.
+        """
+        is_problem = attempt.outcome is Outcome.ERROR and not self.connection.is_away
+        level = logging.WARNING if is_problem else logging.DEBUG
+        if log.isEnabledFor(level):
+            what = attempt.message or f"bound to {attempt.node_name}"
+            log.log(level, "pod %s: %s", attempt.pod.key, what)
+
+    def _follow(self, resource: Resource) -> None:
+        name = resource.kind.name
+        reflector = Reflector(
+            resource, self.connection, self.core.inbox.put, lambda: self._kind_synced(name)
+        )
+        self._reflectors.append(reflector)
+        self._begin(self._reflect(reflector))
+
+    async def _discover(self) -> list[Resource]:
+        """The kinds that are served, as soon as the server says it."""
+        backoff = Backoff()
+        while True:
+            try:
+                served = await find_served(self.connection, RESOURCES.values())
+            except ApiError as error:
+                self._problem = str(error)
+                wait_s = backoff.next_s()
+                log.warning("discovery: %s; next try in %.1f s", error, wait_s)
+                await self.connection.pause(wait_s)
+            else:
+                self._problem = ""
+                return served
+
+    async def _reflect(self, reflector: Reflector) -> None:
+        """Run a reflector; what the server refuses may be allowed later."""
+        backoff = Backoff(limit_s=REFUSED_LIMIT_S)
+        while True:
+            try:
+                await reflector.run()
+            except ApiError as error:
+                wait_s = backoff.next_s()
+                log.error("%s: %s; next try in %.1f s", reflector.resource.plural, error, wait_s)
+                await self.connection.pause(wait_s)
+
+    def _kind_synced(self, name: str) -> None:
+        self._waiting_for.discard(name)
+        if not self._waiting_for:
+            self._synced.set()
+
+    async def _look_for(self, missing: list[Resource]) -> None:
+        """Follow kinds, too, that the server serves later."""
+        while missing:
+            await asyncio.sleep(LOOK_AGAIN_S)
+            try:
+                served = await find_served(self.connection, missing)
+            except ApiError as error:
+                log.debug("cannot see what is served: %s", error)
+                continue
+            for resource in served:
+                log.info("%s are served now", resource.plural)
+                missing.remove(resource)
+                self._follow(resource)
+
+    def _begin(self, work: Any) -> None:
+        task: asyncio.Task[None] = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._fail(task.exception())
+
+    def _fail_from_elsewhere(self, error: BaseException) -> None:
+        self._loop.call_soon_threadsafe(self._fail, error)
+
+    def _fail(self, error: BaseException | None) -> None:
+        self.follow()
+        if not self.failure.done() and error is not None:
+            self.failure.set_exception(error)

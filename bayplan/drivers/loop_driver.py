@@ -1,0 +1,119 @@
+"""Loop driver: the scheduler on an event loop that it shares with others, such as the server of `bayplan up`.
+
+It schedules for a little while whenever it is run, and asks to be woken when there is something to do again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+from ..clock import Clock, Timers
+from ..config import SchedulerConfiguration
+from ..framework import Status, failure
+from ..scheduler.build import build_scheduler
+from ..scheduler.settings import PluginSource, SchedulerSettings
+
+SLICE_S = 0.02
+"""How long pods are scheduled before others have their turn."""
+
+
+class LoopExecutor:
+    """Runs plain work at once and asyncio work on the running loop; `done` is called when that has ended."""
+
+    def __init__(self, done: Callable[[], None]) -> None:
+        self._done = done
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def run(
+        self, work: Callable[[], Status | Awaitable[Status]], finished: Callable[[Status], None]
+    ) -> None:
+        """Do `work`, then tell `finished` what came of it."""
+        try:
+            answer = work()
+        except Exception as error:
+            finished(failure(error))
+            return
+        if not inspect.isawaitable(answer):
+            finished(answer)
+            return
+
+        async def wait() -> None:
+            try:
+                status = await answer
+            except Exception as error:
+                status = failure(error)
+            finished(status)
+            self._done()
+
+        task = asyncio.get_running_loop().create_task(wait())
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+
+    @property
+    def under_way(self) -> int:
+        """How much has not ended."""
+        return len(self._under_way)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:  # not of the work, but of what was to be done with its answer
+            context = {
+                "message": "what came of asynchronous work was not taken",
+                "exception": error,
+            }
+            task.get_loop().call_exception_handler(context)
+
+
+class LoopDriver:
+    """Schedules the pods of `cluster`. The owner of the loop calls `run`, at least whenever `wake` was called."""
+
+    def __init__(
+        self,
+        config: SchedulerConfiguration,
+        cluster: Any,
+        clock: Clock,
+        timers: Timers,
+        wake: Callable[[], None],
+        *,
+        plugins: Iterable[PluginSource] = (),
+        feature_gates: Mapping[str, bool] | None = None,
+    ) -> None:
+        self._clock = clock
+        self._wake = wake
+        self.scheduler = build_scheduler(
+            config,
+            cluster,
+            SchedulerSettings(
+                clock=clock,
+                timers=timers,
+                executor=LoopExecutor(wake),
+                plugins=plugins,
+                feature_gates=feature_gates,
+            ),
+        )
+        self._alarm: asyncio.TimerHandle | None = None
+        cluster.watch(self.scheduler)
+
+    def run(self) -> bool:
+        """Schedule for a little while; returns whether pods are left that could be tried."""
+        self.scheduler.run_timers()
+        end = self._clock.monotonic() + SLICE_S
+        while self.scheduler.schedule_one() is not None:
+            if self._clock.monotonic() > end:
+                return True
+        self._set_alarm()
+        return False
+
+    def _set_alarm(self) -> None:
+        """Be woken when a wait or a backoff ends."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        when = self.scheduler.next_timer()
+        if when is not None:
+            delay = max(when - self._clock.monotonic(), 0)
+            self._alarm = asyncio.get_running_loop().call_later(delay, self._wake)

@@ -1,0 +1,21 @@
+"""Victims: the pods to preempt on one node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..api.pod import Pod
+
+
+@dataclass(slots=True)
+class Victims:
+    """The pods to preempt on one node, the most important first."""
+
+    node_name: str
+    pods: list[Pod]
+    pdb_violations: int
+
+    @property
+    def evicted(self) -> list[Pod]:
+        """Those that are not terminating already."""
+        return [pod for pod in self.pods if not pod.is_terminating]

@@ -1,0 +1,146 @@
+"""Inquiry: the one way to ask a scheduler about a pod without placing it.
+
+Nothing is assumed, reserved or nominated, and the next attempt of the scheduler is not affected: an inquiry counts no
+evaluations and leaves the start of the next search where it is. Every node is judged, also in a profile that samples
+nodes. Extenders are not asked, except by `decide`: they are other processes and may have state.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ..api.pod import Pod
+from ..errors import InputError
+from ..framework import CycleState, Diagnosis, Status
+from ..runtime import PreFiltered, ProfileRuntime
+from ..table import Rows
+from .all_refusals import AllRefusals
+from .attempt import Attempt, Explanation
+from .cycle import Scheduler
+from .explain import explain_scores
+from .find_nodes import NO_ROWS, Search, rows_to_look_at
+from .select_host import best_positions
+
+
+def profile_of(scheduler: Scheduler, pod: Pod) -> ProfileRuntime:
+    """The profile of `pod`; raises InputError when the configuration has none of that name."""
+    profile = scheduler.profiles.get(pod.scheduler_name)
+    if profile is None:
+        known = ", ".join(scheduler.profiles)
+        raise InputError(
+            f"pod {pod.key}: spec.schedulerName: expected a profile of the configuration ({known}); "
+            f'got "{pod.scheduler_name}"'
+        )
+    return profile
+
+
+class Inquiry:
+    """The answers of a scheduler's plugins about one pod as if it arrived now, each computed on first use.
+
+    They are those of one moment: make a new inquiry after a change of the cluster. Raises InputError when there is no
+    profile for the pod, and PluginRunError when a plugin fails.
+    """
+
+    def __init__(self, scheduler: Scheduler, pod: Pod) -> None:
+        self._scheduler = scheduler
+        pod = scheduler.as_read(pod)
+        self.pod = pod
+        self.profile = profile_of(scheduler, pod)
+        self.table = scheduler.cache.table
+        self.state = CycleState()
+        scheduler.cache.snapshot.update()
+
+    @cached_property
+    def pre_filtered(self) -> PreFiltered:
+        """The result of PreFilter."""
+        return self.profile.filtering.run_pre_filters(self.state, self.pod, self.table)
+
+    @cached_property
+    def _search(self) -> Search:
+        """PreFilter and Filter on every node."""
+        table, filtering = self.table, self.profile.filtering
+        diagnosis = Diagnosis(table, node_count=table.node_count)
+        pre = self.pre_filtered
+        diagnosis.unschedulable_plugins |= pre.narrowed_by
+        search = Search(NO_ROWS, diagnosis, pre)
+        if not pre.status.is_success:
+            diagnosis.refuse_all(pre.status)
+            return search
+        rows = rows_to_look_at(pre, diagnosis, table)
+        found = filtering.run_filters(self.state, self.pod, table, rows)
+        search.rows = filtering.filter_nominated(self.state, self.pod, table, found, diagnosis)
+        filtering.diagnose(self.state, self.pod, table, rows, diagnosis)
+        return search
+
+    @property
+    def rows(self) -> Rows:
+        """The feasible rows."""
+        return self._search.rows
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """The first refusal of each node that is not feasible."""
+        return self._search.diagnosis
+
+    @property
+    def evaluated_nodes(self) -> int:
+        """The number of nodes."""
+        return self.table.node_count
+
+    @property
+    def feasible_nodes(self) -> int:
+        """The number of feasible nodes."""
+        return self.table.count(self.rows)
+
+    @property
+    def has_extenders(self) -> bool:
+        """Whether the scheduler has extenders, which were not asked."""
+        return self._scheduler.has_extenders
+
+    def refusals(self) -> list[tuple[Status, list[str]]]:
+        """Each distinct status among the first refusals, with the names of its nodes."""
+        names = self.table.names
+        return [
+            (status, [names[row] for row in rows.tolist()])
+            for status, rows in self.diagnosis.by_status()
+        ]
+
+    def all_refusals(self) -> AllRefusals:
+        """The result of every filter for every node, not only the first refusal."""
+        nominator = self._scheduler.queue.nominator
+        return AllRefusals(self.profile, self.pod, self.table, nominator)
+
+    def best_rows(self) -> set[int]:
+        """The rows from which the scheduler would choose: feasible, with the highest score."""
+        rows = self.table.numbers(self.rows)
+        if len(rows) < 2:
+            return set(rows.tolist())
+        scoring = self.profile.scoring
+        scoring.run_pre_scores(self.state, self.pod, self.table, self.rows)
+        totals = scoring.run_scores(self.state, self.pod, self.table, self.rows)
+        return set(rows[best_positions(totals)].tolist())
+
+    @cached_property
+    def scores(self) -> Explanation:
+        """What PreFilter and Score say; the statuses of filters are left out, see `refusals`."""
+        pre, state = self.pre_filtered, self.state
+        found = self._search
+        explanation = Explanation(pre.status, pre.node_names, sorted(state.skip_filter), {})
+        if self.feasible_nodes:
+            self.profile.scoring.run_pre_scores(state, self.pod, self.table, found.rows)
+            explain_scores(explanation, found, self.profile, state, self.pod, self.table)
+        return explanation
+
+    def decide(self) -> Attempt:
+        """The node the pod would get, or the victims of preemption, as an attempt; extenders are asked, too.
+
+        Evictions go to the scheduler's cluster: ask a scheduler whose cluster ignores writes. Other pods keep their
+        nominations.
+        """
+        attempt = self._scheduler.judge(self.pod)
+        told = attempt.explanation
+        preemption = told.post_filter[0].preemption if told and told.post_filter else None
+        if preemption is not None and preemption.chosen is not None:
+            for rival in preemption.cleared:
+                self._scheduler.queue.nominator.add(rival, preemption.chosen.node_name)
+        return attempt

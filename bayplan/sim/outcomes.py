@@ -1,0 +1,46 @@
+"""Outcomes: the result of one pod, and the use of one node, in a simulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..api.node import Node
+from ..api.pod import Pod
+from ..scheduler import Attempt, Outcome
+
+
+@dataclass(slots=True)
+class PodResult:
+    """The last attempt of one pod, and its outcome; times are seconds on the simulation's clock."""
+
+    attempt: Attempt
+    time_s: float = 0.0
+    """When the attempt ended."""
+    attempts: int = 1
+    created_s: float = 0.0
+    finished_s: float | None = None
+    deleted_s: float | None = None
+    """When a placed pod was deleted."""
+
+    @property
+    def pod(self) -> Pod:
+        return self.attempt.pod
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether it was placed, even if it was deleted later."""
+        return self.attempt.outcome is Outcome.BOUND
+
+
+@dataclass(slots=True)
+class NodeUse:
+    """What is requested on a node before and after: cpu in milli, others in whole units."""
+
+    node: Node
+    before: dict[str, int] = field(default_factory=dict)
+    after: dict[str, int] = field(default_factory=dict)
+    pods_before: int = 0
+    pods_after: int = 0
+    added_s: float | None = None
+    """When it was added, on the simulation's clock; None: at the start."""
+    removed_s: float | None = None

@@ -1,0 +1,155 @@
+"""Conformance command: `python -m bayplan.testing.conformance.cli FILES...` runs recorded cases and compares.
+
+Ends with `agree A of B decisions in C cases`; status 0 only when A is B and there is at least one decision.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from .cases import Disagreement, run_case
+from .config import is_config_case, run_config_case
+from .hints import is_event_case, run_event_case
+from .long_run import is_long_run, run_long_run
+from .queue import is_queue_script, run_queue_script
+
+NOT_COMPARED_YET = {
+    "pod-groups": "there is no runner for the cycle of a pod group",
+    "preemption-ties": "the order of victims of equal priority and start time is not followed",
+}
+"""Families whose cases are counted and not run, with the reason; each is removed when its runner
+exists."""
+FULL = 20
+"""Number of differences that are printed; the rest is counted."""
+
+
+def case_files(names: list[str]) -> Iterator[Path]:
+    """The case files among `names`; folders are searched."""
+    for name in names:
+        path = Path(name)
+        if path.is_dir():
+            yield from sorted(p for p in path.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz")))
+        elif path.is_file():
+            yield path
+        else:
+            raise FileNotFoundError(name)
+
+
+def read_cases(path: Path) -> Iterator[dict[str, Any]]:
+    """The cases of one file, one JSON object per line."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    yield json.loads(line)
+                except json.JSONDecodeError as error:
+                    raise InputError(
+                        f"{path}: line {number}: expected a case in JSON; got {error}"
+                    ) from None
+
+
+def is_placement(case: dict[str, Any]) -> bool:
+    """Whether the case has pods to place with recorded decisions."""
+    expected = case.get("expected")
+    return (
+        "objects" in case and "pods" in case and isinstance(expected, dict) and "pods" in expected
+    )
+
+
+def run_placement(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
+    """For each pod of the case, the differences."""
+    return (found for _, found in run_case(case))
+
+
+def run_event(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
+    """For the one decision of the case, the differences."""
+    yield run_event_case(case)
+
+
+def run_script(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
+    """For each step of the case, the differences."""
+    return (found for _, found in run_queue_script(case))
+
+
+def run_history(case: dict[str, Any]) -> Iterator[list[Disagreement]]:
+    """For each attempt of the case, the differences."""
+    return (found for _, found in run_long_run(case))
+
+
+Case = dict[str, Any]
+RUNNERS: tuple[
+    tuple[Callable[[Case], bool], Callable[[Case], Iterator[list[Disagreement]]]], ...
+] = (
+    (is_placement, run_placement),
+    (is_event_case, run_event),
+    (is_queue_script, run_script),
+    (is_long_run, run_history),
+    (is_config_case, run_config_case),
+)
+"""The kinds of cases: how to recognise one, and a function that yields the differences of each
+decision."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the cases in the named files and folders; return the exit status."""
+    names = sys.argv[1:] if arguments is None else arguments
+    try:
+        return run_files(list(case_files(names)))
+    except FileNotFoundError as error:
+        print(f"{error}: expected a file or a folder; got none", file=sys.stderr)
+    except InputError as error:
+        print(error, file=sys.stderr)
+    return 2
+
+
+def family_left_out(case: Case) -> str | None:
+    """The family of a case that is not compared yet; a case's id begins with its family."""
+    return next((name for name in NOT_COMPARED_YET if case["id"].startswith(f"{name}-")), None)
+
+
+def run_files(files: list[Path]) -> int:
+    """Run the cases in `files` and print the differences; return the exit status."""
+    agree = total = cases = other = 0
+    left_out: Counter[str] = Counter()
+    disagreements: list[Disagreement] = []
+    for path in files:
+        for case in read_cases(path):
+            if family := family_left_out(case):
+                left_out[family] += 1
+                continue
+            run = next((run for is_kind, run in RUNNERS if is_kind(case)), None)
+            if run is None:
+                other += 1
+                continue
+            cases += 1
+            for found in run(case):
+                total += 1
+                agree += not found
+                disagreements.extend(found)
+    report(disagreements)
+    for family, count in left_out.items():
+        print(f"not compared yet: {family}, {count} cases ({NOT_COMPARED_YET[family]})")
+    if other:
+        print(f"left out: {other} cases of other kinds")
+    print(f"agree {agree} of {total} decisions in {cases} cases")
+    return 0 if total and agree == total else 1
+
+
+def report(disagreements: list[Disagreement]) -> None:
+    """Print each difference, the first ones in full."""
+    for found in disagreements[:FULL]:
+        print(found)
+    for found in disagreements[FULL:]:
+        print(f"{found.case}: {found.pod}: {found.field}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
