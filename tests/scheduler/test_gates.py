@@ -18,7 +18,7 @@ from bayplan.framework import (
     PreBindPlugin,
     Status,
 )
-from bayplan.scheduler.judge import judge_pod
+from bayplan.scheduler import Inquiry
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.scenarios import Scenario
 
@@ -152,7 +152,7 @@ def test_pod_level_resources(gates: dict[str, bool], fits: bool) -> None:
     scenario = Scenario(make_node("a", cpu="2"), feature_gates=gates)
     pod = with_pod_level("p", "3")
 
-    judged = judge_pod(scenario.scheduler, pod)
+    judged = Inquiry(scenario.scheduler, pod)
     asked = scenario.scheduler.judge(pod)
     scenario.add(pod)
     scenario.run()
