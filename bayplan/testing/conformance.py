@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..amounts import ShareRule, balance_points, share_points, shortages
+from ..amounts.domain_rules import DomainRules
 from ..api.pod import Pod
 from ..framework import (
     GROUPS,
@@ -172,6 +173,8 @@ def check_row_groups(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
         return
     _give_handle(plugin, table)
     columns = plugin.row_groups(pod, table)
+    if isinstance(columns, DomainRules):
+        columns = columns.columns
     if columns is None:
         return
     rows = table.numbers(table.live_rows)

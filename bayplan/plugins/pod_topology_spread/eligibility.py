@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...amounts.domain_rules import CountedPods
 from ...api.node import Node
 from ...api.pod import PodSpec
 from ...api.selectors import matches_map
@@ -65,6 +66,11 @@ class Domains:
         """What tells rows apart whose domains differ in the `count` of `counts`."""
         marks = marks_of_domains(self.label, counts, table.node_count)
         return marks if self._rows is None else (*marks, self._eligible)
+
+    def counted(self, counts: DomainCounts) -> CountedPods:
+        """The pods that `count` counts, for a rule."""
+        among = None if self._rows is None else (self._rows, self._codes)
+        return CountedPods(self.label, counts, among)
 
     def count(self, counts: DomainCounts) -> Ints:
         """int64 per domain (by code): pods on its eligible nodes. Do not write to it."""
