@@ -45,14 +45,17 @@ class TrackedGroups:
     They are stale when the view has another array of values: all rows were judged again then.
     """
 
-    __slots__ = ("judge", "marks", "tracker", "values", "version")
+    __slots__ = ("columns", "judge", "marks", "tracker", "values", "version")
 
-    def __init__(self, marks: Marks, tracker: Any, values: Ints) -> None:
+    def __init__(self, marks: Marks, columns: list[Ints], tracker: Any, values: Ints) -> None:
         self.marks = marks
         self.tracker = tracker
+        self.columns: list[Ints] | None = None
+        """The columns by which the rows are grouped; None: other arrays may take their place."""
         self.judge: Any = None
         """Applies the rules of the marks to the groups."""
         if marks.rules is not None:
+            self.columns = columns
             self.judge = compile_rules(marks.rules.limits, marks.rules.scores)
         self.values = values
         self.version = -1
@@ -183,25 +186,30 @@ class ClassView:
 
     def tracked(self, marks: Marks, table: NodeTable, budget: Budget) -> TrackedGroups | None:
         """The same, followed by changed rows; None where there is no quick form of that."""
-        columns = self.columns_of(marks)
-        log, key, tracker = table.row_changes, (self, id(marks)), None
+        log, key = table.row_changes, (self, id(marks))
         known: TrackedGroups | None = budget.get(key)
         if known is not None and known.marks is marks and known.values is self.values:
             changed = log.rows_since(known.version)
-            try:
-                if changed is not None:
-                    known.tracker.update(self.values, columns, changed)
-                    tracker = known.tracker
-            except OverflowError:
-                pass  # a mark is out of bounds: start again
-        if known is None or tracker is None:
-            tracker = make_tracker(self.values, columns)
-            if tracker is None:
-                return None
-            known = TrackedGroups(marks, tracker, self.values)
-            budget.put(key, known, tracker.cells)
+            if changed is not None and self._follow(known, changed):
+                known.version = log.version
+                return known
+        columns = self.columns_of(marks)
+        tracker = make_tracker(self.values, columns)
+        if tracker is None:
+            return None
+        known = TrackedGroups(marks, columns, tracker, self.values)
         known.version = log.version
+        budget.put(key, known, tracker.cells)
         return known
+
+    def _follow(self, known: TrackedGroups, changed: Ints) -> bool:
+        """Whether `known` has the changed rows in their groups now; not when a mark is out of bounds."""
+        columns = known.columns or self.columns_of(known.marks)
+        try:
+            known.tracker.update(self.values, columns, changed)
+        except OverflowError:
+            return False
+        return True
 
     def best(self) -> tuple[int, int, int, int]:
         """The fields of `Best`, of the values."""

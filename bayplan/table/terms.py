@@ -72,7 +72,8 @@ class DomainCounts:
     def __init__(self, size: Size) -> None:
         self.column = Column(size)
         """Holds `per_row`."""
-        self._domains: dict[str, tuple[LabelColumn, int, Ints]] = {}
+        self._domains: dict[str, tuple[LabelColumn, int, Ints, memoryview]] = {}
+        """By topology key: its column, the version of it, and counts, as an array and cell by cell."""
         self.total = 0
 
     @property
@@ -82,13 +83,13 @@ class DomainCounts:
 
     def add(self, row: int, change: int) -> None:
         """Count `change` more at `row` (writer only)."""
-        self.column.data[row] += change
+        self.column.cells[row] += change
         self.total += change
-        for label, version, counts in self._domains.values():
+        for label, version, _, cells in self._domains.values():
             if version == label.version:
-                code = label.column.data.item(row)
+                code = label.column.cells[row]
                 if code != ABSENT:
-                    counts[code] += change
+                    cells[code] += change
 
     def per_domain(self, label: LabelColumn) -> Ints:
         """int64 per domain of `label` (by code, one slot more for ABSENT, always 0). Do not write to it."""
@@ -96,7 +97,7 @@ class DomainCounts:
         if known is not None and known[1] == label.version and len(known[2]) == label.slots:
             return known[2]
         counts = sum_by_domain(label, self.per_row)
-        self._domains[label.key] = (label, label.version, counts)
+        self._domains[label.key] = (label, label.version, counts, memoryview(counts))  # type: ignore[arg-type]
         return counts
 
 
