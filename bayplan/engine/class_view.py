@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..amounts.domain_rules import compile_rules
 from ..amounts.kernel import (
     DEAD,
     MOST_GROUPS,
@@ -40,25 +39,21 @@ from .status_codes import StatusCodes
 
 
 class TrackedGroups:
-    """Groups of the rows of a view by the marks of a class, up to a version of the log of row changes.
+    """Groups of the rows of a view by some columns, up to a version of the log of row changes.
 
     They are stale when the view has another array of values: all rows were judged again then.
     """
 
-    __slots__ = ("columns", "judge", "marks", "tracker", "values", "version")
+    __slots__ = ("columns", "tracker", "values", "version")
 
-    def __init__(self, marks: Marks, columns: list[Ints], tracker: Any, values: Ints) -> None:
-        self.marks = marks
+    def __init__(
+        self, columns: list[Ints] | None, tracker: Any, values: Ints, version: int
+    ) -> None:
+        self.columns = columns
+        """By these the rows are grouped; None: other arrays may take their place."""
         self.tracker = tracker
-        self.columns: list[Ints] | None = None
-        """The columns by which the rows are grouped; None: other arrays may take their place."""
-        self.judge: Any = None
-        """Applies the rules of the marks to the groups."""
-        if marks.rules is not None:
-            self.columns = columns
-            self.judge = compile_rules(marks.rules.limits, marks.rules.scores)
         self.values = values
-        self.version = -1
+        self.version = version
 
 
 class ClassView:
@@ -178,38 +173,33 @@ class ClassView:
 
     def groups(self, marks: Marks, table: NodeTable, budget: Budget) -> Groups:
         """The rows that are not refused in groups by `marks`, and by the raw scores of node objects."""
-        tracked = self.tracked(marks, table, budget)
-        if tracked is None:
+        tracker = self.tracked(marks, table, budget)
+        if tracker is None:
             return group_rows(self.values, self.columns_of(marks))
-        samples, sizes = tracked.tracker.current()
-        return Groups(tracked.tracker.ids, samples, sizes, is_sorted=False)
+        samples, sizes = tracker.current()
+        return Groups(tracker.ids, samples, sizes, is_sorted=False)
 
-    def tracked(self, marks: Marks, table: NodeTable, budget: Budget) -> TrackedGroups | None:
+    def tracked(self, marks: Marks, table: NodeTable, budget: Budget) -> Any:
         """The same, followed by changed rows; None where there is no quick form of that."""
-        log, key = table.row_changes, (self, id(marks))
+        log, key = table.row_changes, (self, marks.columns)
         known: TrackedGroups | None = budget.get(key)
-        if known is not None and known.marks is marks and known.values is self.values:
+        if known is not None and known.values is self.values:
             changed = log.rows_since(known.version)
-            if changed is not None and self._follow(known, changed):
-                known.version = log.version
-                return known
+            try:
+                if changed is not None:
+                    columns = known.columns or self.columns_of(marks)
+                    known.tracker.update(self.values, columns, changed)
+                    known.version = log.version
+                    return known.tracker
+            except OverflowError:
+                pass  # a mark is out of bounds: start again
         columns = self.columns_of(marks)
         tracker = make_tracker(self.values, columns)
-        if tracker is None:
-            return None
-        known = TrackedGroups(marks, columns, tracker, self.values)
-        known.version = log.version
-        budget.put(key, known, tracker.cells)
-        return known
-
-    def _follow(self, known: TrackedGroups, changed: Ints) -> bool:
-        """Whether `known` has the changed rows in their groups now; not when a mark is out of bounds."""
-        columns = known.columns or self.columns_of(known.marks)
-        try:
-            known.tracker.update(self.values, columns, changed)
-        except OverflowError:
-            return False
-        return True
+        if tracker is not None:
+            stable = columns if marks.rules is not None else None
+            known = TrackedGroups(stable, tracker, self.values, log.version)
+            budget.put(key, known, tracker.cells)
+        return tracker
 
     def best(self) -> tuple[int, int, int, int]:
         """The fields of `Best`, of the values."""

@@ -5,10 +5,12 @@ Stale: when a node, an object of the lister, a namespace, or the affinity terms 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import NamedTuple
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
-from ..amounts.domain_rules import DomainRules, Limit, Score, Together
+from ..amounts.domain_rules import DomainRules, Limit, Score, Together, compile_rules
 from ..api.pod import Pod, PodClass
 from ..framework import Plugin
 from ..runtime.asking import ask_hook
@@ -18,14 +20,20 @@ from .class_plan import ClassPlan
 MOST_CLASSES = 8192
 
 
-class GroupRules(NamedTuple):
+@dataclass(eq=False)
+class GroupRules:
     """The rules that are all GROUPS plugins go by for one class of pods."""
 
-    limits: tuple[Limit, ...]
-    scores: tuple[tuple[Score, int], ...]
+    limits: Sequence[Limit]
+    scores: Sequence[tuple[Score, int]]
     """With the weights of the plugins."""
     settled: frozenset[str]
     """The plugins that need not be called."""
+
+    @cached_property
+    def judge(self) -> Any:
+        """The rules in the compiled kernel."""
+        return compile_rules(self.limits, self.scores)
 
 
 class Marks(NamedTuple):
@@ -117,7 +125,7 @@ def _rules(
     if len(kinds) != len(set(kinds)):
         return None
     settled = frozenset([*quiet, *(plugin.name for plugin in ruled)])
-    return GroupRules(tuple(limits), tuple(scores), settled)
+    return GroupRules(limits, scores, settled)
 
 
 def _reduced(plan: ClassPlan, pod: Pod, pod_class: PodClass) -> Hashable:

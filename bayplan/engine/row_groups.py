@@ -142,13 +142,15 @@ def best_by_rules(
 
     None when the plugins have to be called.
     """
+    rules = marks.rules
+    assert rules is not None, "rules are all that live plugins go by"
     raw_ids = view.part.raw_ids
     if raw_ids is not None and not view.includes_raws:
         return None
-    tracked = view.tracked(marks, table, budget)
-    if tracked is None:
+    groups = view.tracked(marks, table, budget)
+    if groups is None:
         return None
-    groups, judge = tracked.tracker, tracked.judge
+    judge = rules.judge
     judge.judge(groups, view.plan.constant if raw_ids is None else 0, raw_ids)
     if raw_ids is not None and judge.present:
         more = view.points_beyond(state, pod, table, judge.present)

@@ -96,7 +96,10 @@ class DomainCounts:
         known = self._domains.get(label.key)
         if known is not None and known[1] == label.version and len(known[2]) == label.slots:
             return known[2]
-        counts = sum_by_domain(label, self.per_row)
+        if self.total:
+            counts = sum_by_domain(label, self.per_row)
+        else:
+            counts = np.zeros(label.slots, dtype=np.int64)
         self._domains[label.key] = (label, label.version, counts, memoryview(counts))  # type: ignore[arg-type]
         return counts
 
@@ -111,10 +114,12 @@ def marks_of_domains(label: LabelColumn, counts: DomainCounts, nodes: int) -> tu
 
 def sum_by_domain(label: LabelColumn, per_row: Ints, among: Bools | None = None) -> Ints:
     """int64 per domain: the sum of `per_row` over its rows (those in `among`, when given)."""
-    codes = label.codes
-    chosen = codes != ABSENT if among is None else (codes != ABSENT) & among
+    rows = np.flatnonzero(per_row)  # mostly few
+    rows = rows[label.codes[rows] != ABSENT]
+    if among is not None:
+        rows = rows[among[rows]]
     # Counts stay far below 2**53, so summing them as float64 is exact.
-    sums = np.bincount(codes[chosen], weights=per_row[chosen], minlength=label.slots)
+    sums = np.bincount(label.codes[rows], weights=per_row[rows], minlength=label.slots)
     return sums.astype(np.int64)
 
 
