@@ -113,3 +113,33 @@ def test_a_state_is_as_new_when_no_node_is_within_the_limits() -> None:
     assert world.engine.decide(state, nowhere) is None
 
     assert not state.skip_filter
+
+
+def make_tainted() -> World:
+    """Two nodes with a soft taint, and one with two."""
+    world = World(nodes=0)
+    for number, taints in enumerate([["a"], ["a"], ["a", "b"]]):
+        soft = [f"{key}:PreferNoSchedule" for key in taints]
+        world.set_node(number, {"zone": f"z{number % 2}", "taints": soft})
+    return world
+
+
+def test_scores_of_node_objects_change_when_a_node_is_full() -> None:
+    world = make_tainted()
+    pod = make_pod("new", cpu="1", labels={"app": "web"}, spread=[even(ZONE, SOFT)])
+    before = world.check(pod)
+
+    world.bind("full", 2, cpu="4")
+
+    assert max(world.check(pod).totals.values()) < max(before.totals.values())
+
+
+def test_scores_of_node_objects_change_when_a_rule_refuses_a_node() -> None:
+    world = make_tainted()
+    apart = {"podAntiAffinity": {REQUIRED: [near("db", HOST)]}}
+    pod = make_pod("new", cpu="1", labels={"app": "web"}, affinity=apart)
+    before = world.check(pod)
+
+    world.bind("db", 2, labels={"app": "db"})
+
+    assert max(world.check(pod).totals.values()) < max(before.totals.values())
