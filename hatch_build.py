@@ -169,7 +169,9 @@ def compile_in_place(root: Path = ROOT) -> str | None:
 
 def newest_source(root: Path) -> float:
     """When the source of the kernel, or the way it is compiled, changed last."""
-    return max((root / name).stat().st_mtime for name in (SOURCE, "hatch_build.py"))
+    included = (root / SOURCE).parent.glob("*.pxi")
+    sources = (root / SOURCE, *included, root / "hatch_build.py")
+    return max(source.stat().st_mtime for source in sources)
 
 
 def main(arguments: list[str]) -> int:

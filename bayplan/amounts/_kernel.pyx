@@ -2,7 +2,7 @@
 """The loops of `kernel.py`, compiled. int64 wraps around (-fwrapv); floats are not contracted (-ffp-contract=off)."""
 
 cimport cython
-from libc.math cimport fabs, fmax, fmin, sqrt
+from libc.math cimport fabs, fmax, fmin, log, sqrt
 from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
@@ -13,12 +13,14 @@ cdef enum:
     MOST_SLOTS = 16384
     BLOCK = 64
     STALE = -1
+    LOST = -1
     CHUNK = 64
     MOST_MARKS = 8
     LEAST = 1
     MOST = 2
 cdef int64_t MAX_EXACT = (<int64_t>1) << 46
 cdef int64_t DEAD = -((<int64_t>1) << 62) * 2
+cdef int64_t REFUSED = -((<int64_t>1) << 48)
 
 
 cdef struct Demand:
@@ -549,203 +551,6 @@ def nth_best(const int64_t[::1] values, int64_t best, Py_ssize_t n):
     raise IndexError(n)
 
 
-def count_groups(const int64_t[::1] values, const int64_t[::1] ids, Py_ssize_t groups):
-    """For groups of rows: the size of each, of rows that are not refused, and a row of it."""
-    cdef Py_ssize_t row
-    sizes = np.zeros(groups, dtype=np.int64)
-    samples = np.zeros(groups, dtype=np.int64)
-    cdef int64_t[::1] size_of = sizes
-    cdef int64_t[::1] sample_of = samples
-    for row in range(values.shape[0] - 1, -1, -1):
-        if values[row] >= 0:
-            size_of[ids[row]] += 1
-            sample_of[ids[row]] = row
-    return samples, sizes
-
-
-cdef inline void bounds(const int64_t* column, Py_ssize_t size, int64_t* ends) noexcept nogil:
-    """The lowest and the highest value of a column."""
-    cdef int64_t low = column[0], high = column[0]
-    cdef Py_ssize_t row
-    for row in range(size):
-        low = column[row] if column[row] < low else low
-        high = column[row] if column[row] > high else high
-    ends[0] = low
-    ends[1] = high
-
-
-cdef inline void add_slots(
-    int64_t* slots, const int64_t* column, int64_t low, int64_t width, Py_ssize_t size
-) noexcept nogil:
-    """Number rows by one more column."""
-    cdef Py_ssize_t row
-    for row in range(size):
-        slots[row] = slots[row] * width + (column[row] - low)
-
-
-def group_rows(const int64_t[::1] values, marks):
-    """`kernel.group_rows`; None when the marks are too many or too far apart for a table of slots."""
-    cdef Py_ssize_t row, size = values.shape[0], slots = 1, number = 0
-    cdef const int64_t[::1] column
-    cdef int64_t ends[2]
-    cdef int64_t slot
-    cdef int32_t known
-    ids = np.zeros(size, dtype=np.int64)
-    cdef int64_t[::1] numbers = ids
-    if size == 0:
-        return ids, ids, ids
-    for mark in marks:
-        if mark.dtype != np.int64 or not mark.flags.c_contiguous:
-            mark = np.ascontiguousarray(mark, dtype=np.int64)
-        column = mark
-        bounds(&column[0], size, ends)
-        if ends[1] - ends[0] >= MOST_SLOTS or ends[1] - ends[0] < 0:
-            return None
-        slots *= ends[1] - ends[0] + 1
-        if slots > MOST_SLOTS:
-            return None
-        add_slots(&numbers[0], &column[0], ends[0], ends[1] - ends[0] + 1, size)
-    table = np.zeros(slots, dtype=np.int32)
-    samples = np.empty(slots if slots < size else size, dtype=np.int64)
-    sizes = np.zeros(len(samples), dtype=np.int64)
-    cdef int32_t[::1] known_of = table
-    cdef int64_t[::1] sample_of = samples
-    cdef int64_t[::1] size_of = sizes
-    for row in range(size):
-        if values[row] < 0:
-            numbers[row] = -1
-            continue
-        slot = numbers[row]
-        known = known_of[slot]
-        if known == 0:
-            sample_of[number] = row
-            number += 1
-            known = <int32_t>number
-            known_of[slot] = known
-        numbers[row] = known - 1
-        size_of[known - 1] += 1
-    return ids, samples[:number], sizes[:number]
-
-
-@cython.final
-cdef class GroupTracker:
-    """Groups of rows by their marks, followed as rows change."""
-
-    cdef readonly object ids
-    cdef object samples, sizes, table
-    cdef int64_t[::1] numbers
-    cdef int64_t[::1] sample_of
-    cdef int64_t[::1] size_of
-    cdef int32_t[::1] known_of
-    cdef int64_t lowest[MOST_MARKS]
-    cdef int64_t widths[MOST_MARKS]
-    cdef int count
-    cdef Py_ssize_t number
-
-    def __init__(self, const int64_t[::1] values, marks):
-        """Raises OverflowError when the marks are too many or too far apart."""
-        cdef Py_ssize_t size = values.shape[0], slots = 1
-        cdef const int64_t[::1] column
-        cdef int64_t ends[2]
-        cdef int i
-        self.count = <int>len(marks)
-        if self.count > MOST_MARKS or size == 0:
-            raise OverflowError
-        for i in range(self.count):
-            column = marks[i]
-            bounds(&column[0], size, ends)
-            if ends[1] - ends[0] >= MOST_SLOTS or ends[1] - ends[0] < 0:
-                raise OverflowError
-            self.lowest[i] = ends[0]
-            self.widths[i] = ends[1] - ends[0] + 3  # counts grow
-            slots *= self.widths[i]
-            if slots > MOST_SLOTS:
-                raise OverflowError
-        self.ids = np.full(size, -1, dtype=np.int64)
-        self.numbers = self.ids
-        self.table = np.zeros(slots, dtype=np.int32)
-        self.known_of = self.table
-        self.samples = np.full(slots, -1, dtype=np.int64)
-        self.sample_of = self.samples
-        self.sizes = np.zeros(slots, dtype=np.int64)
-        self.size_of = self.sizes
-        self.update(values, marks, np.arange(size, dtype=np.int64))
-
-    def update(self, const int64_t[::1] values, marks, const int64_t[::1] rows):
-        """Put `rows` in their groups. Raises OverflowError when a mark is out of bounds: begin anew then."""
-        cdef const int64_t[::1] held
-        cdef const int64_t* columns[MOST_MARKS]
-        cdef Py_ssize_t i, row
-        cdef int64_t slot, place, old, new
-        cdef int k
-        for k in range(self.count):
-            held = marks[k]
-            columns[k] = &held[0]
-        for i in range(rows.shape[0]):
-            row = rows[i]
-            old, new = self.numbers[row], -1
-            if values[row] >= 0:
-                slot = 0
-                for k in range(self.count):
-                    place = columns[k][row] - self.lowest[k]
-                    if place < 0 or place >= self.widths[k]:
-                        raise OverflowError
-                    slot = slot * self.widths[k] + place
-                if self.known_of[slot] == 0:
-                    self.number += 1
-                    self.known_of[slot] = <int32_t>self.number
-                new = self.known_of[slot] - 1
-            if new == old:
-                continue
-            self.numbers[row] = new
-            if new >= 0:
-                self.size_of[new] += 1
-                if self.sample_of[new] < 0 or row < self.sample_of[new]:
-                    self.sample_of[new] = row
-            if old >= 0:
-                self.size_of[old] -= 1
-                if self.sample_of[old] == row:
-                    self.sample_of[old] = self.find(old, row) if self.size_of[old] else -1
-
-    cdef Py_ssize_t find(self, int64_t group, Py_ssize_t after) noexcept:
-        """The first row of a group, which is not before `after`."""
-        cdef Py_ssize_t row = after
-        while self.numbers[row] != group:
-            row += 1
-        return row
-
-    @property
-    def cells(self):
-        """How many numbers it holds, about."""
-        return len(self.ids) + 3 * len(self.sizes)
-
-    def current(self):
-        """For all groups so far: a row of each (-1: it has none), and its size."""
-        return self.samples[: self.number], self.sizes[: self.number]
-
-
-def combine(
-    const int64_t[::1] values, const int64_t[::1] ids, const int64_t[::1] points, int64_t[::1] totals
-):
-    """`kernel.combine`, into `totals`."""
-    cdef int64_t best = -1, value
-    cdef Py_ssize_t row, ties = 0, feasible = 0, first = -1
-    for row in range(values.shape[0]):
-        value = -1
-        if ids[row] >= 0 and values[row] >= 0:
-            value = values[row] + points[ids[row]]
-            value = value if value >= 0 else -1
-        totals[row] = value
-        feasible += value >= 0
-        if value >= best and value >= 0:
-            if value > best:
-                best = value
-                ties = 0
-                first = row
-            ties += 1
-    return best, ties, feasible, first
-
-
 def distinct_refusals(const int64_t[::1] values):
     """`kernel.distinct_refusals`; None when there are more than a few."""
     cdef int64_t known[64]
@@ -776,3 +581,7 @@ def distinct_refusals(const int64_t[::1] values):
             last = value
         numbers[row] = number
     return said, codes, samples
+
+
+include "_groups.pxi"
+include "_domains.pxi"

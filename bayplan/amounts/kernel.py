@@ -358,13 +358,21 @@ def group_rows(values: Ints, marks: Sequence[Ints]) -> Groups:
 
 
 def make_tracker(values: Ints, marks: Sequence[Ints]) -> Any:
-    """Groups that follow changed rows, as `group_rows` finds them; None where there is no quick form of that."""
+    """Groups that follow changed rows, as `group_rows` finds them, and the best row of each; see `_groups.pxi`.
+
+    None where there is no quick form of that.
+    """
     if compiled is None:
         return None
     try:
         return compiled.GroupTracker(values, marks)
     except OverflowError:
         return None
+
+
+def add_points(groups: Any, column: Ints, more: Ints) -> None:
+    """Add to the points of tracked groups what `more` has at the number in the `column` of their rows."""
+    compiled.add_points(groups, column, more)
 
 
 def combine(values: Ints, ids: Ints, points: Ints) -> tuple[Ints, Best]:

@@ -39,18 +39,21 @@ from .status_codes import StatusCodes
 
 
 class TrackedGroups:
-    """Groups of the rows of a view by the marks of a class, up to a version of the log of row changes.
+    """Groups of the rows of a view by some columns, up to a version of the log of row changes.
 
-    They are stale when the view has another array of values: it was started anew then.
+    They are stale when the view has another array of values: all rows were judged again then.
     """
 
-    __slots__ = ("marks", "tracker", "values", "version")
+    __slots__ = ("columns", "tracker", "values", "version")
 
-    def __init__(self, marks: Marks, tracker: Any, values: Ints) -> None:
-        self.marks = marks
+    def __init__(
+        self, columns: list[Ints] | None, tracker: Any, values: Ints, version: int
+    ) -> None:
+        self.columns = columns
+        """By these the rows are grouped; None: other arrays may take their place."""
         self.tracker = tracker
         self.values = values
-        self.version = -1
+        self.version = version
 
 
 class ClassView:
@@ -116,6 +119,7 @@ class ClassView:
             present = self._peaks.present()
             if present != self._present:
                 self._include(state, pod, table, present)
+                self.values = np.empty_like(self.values)  # so groups are stale, too
                 self._judge_rows(state, pod, table, None)
         self._rows_seen, self._epoch = log.version, part.epoch
 
@@ -136,15 +140,31 @@ class ClassView:
         self._judge.add_group_points(groups, self.included)
 
     def _include(self, state: CycleState, pod: Pod, table: NodeTable, present: int) -> None:
-        """Compute the normalised scores of node objects, given the groups that have feasible rows."""
+        """Include the normalised scores of node objects, given the groups that have feasible rows."""
+        self.included[:] = self._raw_points(state, pod, table, present)
+        self._present = present
+
+    def points_beyond(
+        self, state: CycleState, pod: Pod, table: NodeTable, present: int
+    ) -> Ints | None:
+        """int64 per group of `part.raw_ids`: the difference to `included` when other groups have feasible rows.
+
+        None: the same groups have.
+        """
+        if present == self._present:
+            return None
+        return self._raw_points(state, pod, table, present) - self.included
+
+    def _raw_points(self, state: CycleState, pod: Pod, table: NodeTable, present: int) -> Ints:
+        """int64 per group of `part.raw_ids`: weighted scores, normalised over the `present` ones."""
         part = self.part
         groups = np.array([g for g in range(len(part.raw_samples)) if present >> g & 1], np.int64)
         rows = part.raw_samples[groups]
-        self.included[:] = 0
+        found = np.zeros(len(part.raw_samples), dtype=np.int64)
         for raw, (plugin, weight) in zip(part.raws, self.plan.object_raws, strict=True):
             points = normalize(plugin, state, pod, table, rows, raw[rows])
-            self.included[groups] += points * weight
-        self._present = present
+            found[groups] += points * weight
+        return found
 
     def columns_of(self, marks: Marks) -> list[Ints]:
         """The columns that tell rows apart, int64 each."""
@@ -156,26 +176,33 @@ class ClassView:
 
     def groups(self, marks: Marks, table: NodeTable, budget: Budget) -> Groups:
         """The rows that are not refused in groups by `marks`, and by the raw scores of node objects."""
-        columns = self.columns_of(marks)
-        log, key, tracker = table.row_changes, (self, id(marks)), None
+        tracker = self.tracked(marks, table, budget)
+        if tracker is None:
+            return group_rows(self.values, self.columns_of(marks))
+        samples, sizes = tracker.current()
+        return Groups(tracker.ids, samples, sizes, is_sorted=False)
+
+    def tracked(self, marks: Marks, table: NodeTable, budget: Budget) -> Any:
+        """The same, followed by changed rows; None where there is no quick form of that."""
+        log, key = table.row_changes, (self, marks.columns)
         known: TrackedGroups | None = budget.get(key)
-        if known is not None and known.marks is marks and known.values is self.values:
+        if known is not None and known.values is self.values:
             changed = log.rows_since(known.version)
             try:
                 if changed is not None:
+                    columns = known.columns or self.columns_of(marks)
                     known.tracker.update(self.values, columns, changed)
-                    tracker = known.tracker
+                    known.version = log.version
+                    return known.tracker
             except OverflowError:
                 pass  # a mark is out of bounds: start again
-        if known is None or tracker is None:
-            tracker = make_tracker(self.values, columns)
-            if tracker is None:
-                return group_rows(self.values, columns)
-            known = TrackedGroups(marks, tracker, self.values)
+        columns = self.columns_of(marks)
+        tracker = make_tracker(self.values, columns)
+        if tracker is not None:
+            stable = columns if marks.rules is not None else None
+            known = TrackedGroups(stable, tracker, self.values, log.version)
             budget.put(key, known, tracker.cells)
-        known.version = log.version
-        samples, sizes = tracker.current()
-        return Groups(tracker.ids, samples, sizes, is_sorted=False)
+        return tracker
 
     def best(self) -> tuple[int, int, int, int]:
         """The fields of `Best`, of the values."""

@@ -7,14 +7,16 @@ totals. Where `decide` returns None the reference decides (`scheduler/find_nodes
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Any
 
 from ..amounts.kernel import (
     NONE_FEASIBLE,
     REFUSED,
     Best,
     combine,
+    nth_best,
     refuse_beside,
     summarize,
 )
@@ -37,9 +39,9 @@ from ..table import Ints, NodeTable
 from .budget import Budget
 from .class_plan import ClassPlan, Planner, Points, whole_key
 from .class_view import ClassView
-from .marks import NO_MARKS, MarksOfClasses
+from .marks import NO_MARKS, GroupRules, Marks, MarksOfClasses
 from .node_part import NodePart
-from .row_groups import Ranking
+from .row_groups import Ranking, best_by_rules
 
 MOST_SPECS = 4096
 """Specs whose plan is remembered."""
@@ -47,12 +49,37 @@ MOST_SPECS = 4096
 
 @dataclass(slots=True)
 class Decision:
-    """The result for one pod. `totals` is int64 per row, negative where the pod does not fit."""
+    """The result for one pod, to be read before the table changes. `values` is int64 per row, negative where the pod
+    does not fit.
+    """
 
-    totals: Ints
+    values: Ints
     best: Best
     refusals: RowStatuses | None = None
     """When no node fits: the status of each row."""
+    groups: Any = None
+    """Tracked groups of rows whose points come on top of the values."""
+
+    @property
+    def totals(self) -> Ints:
+        """int64 per row, negative where the pod does not fit."""
+        if self.groups is None:
+            return self.values
+        return combine(self.values, self.groups.ids, self.groups.points)[0]
+
+    @property
+    def total_at(self) -> Callable[[int], int]:
+        """Gives the total of one row."""
+        at: Callable[[int], int] = self.values.item if self.groups is None else self.groups.total_at
+        return at
+
+    def nth_best(self, n: int) -> int:
+        """The n-th row, from 0, with the best total."""
+        best = self.total_at(self.best.row)
+        if self.groups is None:
+            return nth_best(self.values, best, n)
+        row: int = self.groups.nth_best(best, n)
+        return row
 
 
 class Engine:
@@ -96,6 +123,10 @@ class Engine:
         if plan is None:
             return None
         marks = self._marks.get(plan, pod) if plan.grouped else NO_MARKS
+        if marks.rules is not None and plan.is_plain and not self._is_beside_nominated(pod):
+            decision = self._decide_by_rules(state, pod, plan, marks, marks.rules)
+            if decision is not None:
+                return decision if decision.best.feasible else None
         if not self._run_pre_filters(plan, state, pod, marks.quiet):
             return None
         view = self._view_of(plan, state)
@@ -125,6 +156,33 @@ class Engine:
             return None  # the reference finds which filter refused which node
         return Decision(values, NONE_FEASIBLE, self._refusals(state, pod, view, values))
 
+    def _decide_by_rules(
+        self, state: CycleState, pod: Pod, plan: ClassPlan, marks: Marks, rules: GroupRules
+    ) -> Decision | None:
+        """The decision for a pod whose live plugins go by rules on counts; None: they have to be called.
+
+        No node is feasible: the reference decides, unless nothing but the view refuses nodes.
+        """
+        if self._run_pre_filters(plan, state, pod, rules.settled):
+            view = self._view_of(plan, state)
+            view.refresh(state, pod, self._table)
+            found = best_by_rules(state, pod, self._table, view, marks, self._budget)
+            if found is not None:
+                best, groups = found
+                if best.feasible:
+                    return Decision(view.values, best, groups=groups)
+                if rules.limits:
+                    state.clear()
+                    return Decision(view.values, best)
+        state.clear()
+        return None
+
+    def _is_beside_nominated(self, pod: Pod) -> bool:
+        """Whether pods are nominated to nodes that may not be displaced by `pod`."""
+        return bool(self._nominator) and bool(
+            self._reservations.at_least(pod.priority, self._table, self._nominator)
+        )
+
     def _is_like_its_class(self, pod: Pod) -> bool:
         """Whether the pod is judged as any other of its class, on all nodes."""
         status = pod.status
@@ -151,9 +209,7 @@ class Engine:
         quiet = self._marks.get(plan, pod).quiet if plan.grouped else frozenset()
         if any(plugin.name not in quiet for plugin in plan.pre_filters):
             return None
-        if self._nominator and self._reservations.at_least(
-            pod.priority, self._table, self._nominator
-        ):
+        if self._is_beside_nominated(pod):
             return None
         view = self._view_of(plan, state)
         if view.is_stale(self._table):

@@ -5,15 +5,35 @@ Stale: when a node, an object of the lister, a namespace, or the affinity terms 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import NamedTuple
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
+from ..amounts.domain_rules import DomainRules, Limit, Score, Together, compile_rules
 from ..api.pod import Pod, PodClass
+from ..framework import Plugin
 from ..runtime.asking import ask_hook
 from ..table import NodeTable, RowValues
 from .class_plan import ClassPlan
 
 MOST_CLASSES = 8192
+
+
+@dataclass(eq=False)
+class GroupRules:
+    """The rules that are all GROUPS plugins go by for one class of pods."""
+
+    limits: Sequence[Limit]
+    scores: Sequence[tuple[Score, int]]
+    """With the weights of the plugins."""
+    settled: frozenset[str]
+    """The plugins that need not be called."""
+
+    @cached_property
+    def judge(self) -> Any:
+        """The rules in the compiled kernel."""
+        return compile_rules(self.limits, self.scores)
 
 
 class Marks(NamedTuple):
@@ -23,6 +43,8 @@ class Marks(NamedTuple):
     """Rows of equal values get equal answers; None: the plugins read more than columns."""
     quiet: frozenset[str]
     """The plugins that have no effect on such pods."""
+    rules: GroupRules | None = None
+    """None: some plugins have to be called."""
 
 
 NO_MARKS = Marks((), frozenset())
@@ -61,15 +83,49 @@ class MarksOfClasses:
     def _ask(self, plan: ClassPlan, pod: Pod) -> Marks:
         columns: dict[RowValues, None] | None = {}
         quiet: list[str] = []
+        ruled: dict[Plugin, DomainRules] = {}
         for plugin in plan.grouped:
             said = ask_hook(plugin, plugin.row_groups, pod, self._table)
+            if isinstance(said, DomainRules):
+                if said.columns:
+                    ruled[plugin] = said
+                said = said.columns
             if said is None:
                 columns = None
             elif not said:
                 quiet.append(plugin.name)
             elif columns is not None:
                 columns.update(dict.fromkeys(said))
-        return Marks(None if columns is None else tuple(columns), frozenset(quiet))
+        rules = None
+        if columns and len(ruled) + len(quiet) == len(plan.grouped):
+            rules = _rules(plan, ruled, quiet)
+        return Marks(None if columns is None else tuple(columns), frozenset(quiet), rules)
+
+
+def _rules(
+    plan: ClassPlan, ruled: dict[Plugin, DomainRules], quiet: list[str]
+) -> GroupRules | None:
+    """The rules at the points where the plugins take part; None when the kernel has no place for them."""
+    filters = {placed.plugin.name for placed in plan.live_filters}
+    pre_scores = {plugin.name for plugin in plan.live_pre_scores}
+    weights = {plugin.name: weight for plugin, weight in plan.live_scores}
+    limits: list[Limit] = []
+    scores: list[tuple[Score, int]] = []
+    for plugin, rules in ruled.items():
+        if plugin.name in filters:
+            if plugin.name not in plan.asked_names:
+                return None  # without its PreFilter, Filter fails
+            limits += rules.limits
+        if plugin.name in weights and rules.score is not None:
+            if plugin.name not in pre_scores:
+                return None
+            scores.append((rules.score, weights[plugin.name]))
+    single = [type(limit) for limit in limits if isinstance(limit, Together)]
+    kinds = [*single, *(type(score) for score, _ in scores)]
+    if len(kinds) != len(set(kinds)):
+        return None
+    settled = frozenset([*quiet, *(plugin.name for plugin in ruled)])
+    return GroupRules(limits, scores, settled)
 
 
 def _reduced(plan: ClassPlan, pod: Pod, pod_class: PodClass) -> Hashable:

@@ -8,9 +8,18 @@ follows groups by changed rows where it can.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ..amounts.kernel import REFUSED, Groups, count_groups, group_rows
+from ..amounts.kernel import (
+    REFUSED,
+    Best,
+    Groups,
+    add_points,
+    count_groups,
+    group_rows,
+)
 from ..api.pod import Pod
 from ..framework import GROUPS, Code, CycleState, ScorePlugin
 from ..runtime.asking import ask_pre_score, judge_rows, normalize, score_rows
@@ -160,3 +169,32 @@ class Ranking:
         every = np.repeat(table.numbers(rows), sizes)
         each = normalize(plugin, state, pod, table, every, np.repeat(raw, sizes))
         return each[np.cumsum(sizes) - 1]
+
+
+def best_by_rules(
+    state: CycleState,
+    pod: Pod,
+    table: NodeTable,
+    view: ClassView,
+    marks: Marks,
+    budget: Budget,
+) -> tuple[Best, Any] | None:
+    """What `Ranking` comes to when rules are all that live plugins go by: the best total, and the groups with points.
+
+    None when the plugins have to be called.
+    """
+    rules = marks.rules
+    assert rules is not None, "rules are all that live plugins go by"
+    raw_ids = view.part.raw_ids
+    if raw_ids is not None and not view.includes_raws:
+        return None
+    groups = view.tracked(marks, table, budget)
+    if groups is None:
+        return None
+    judge = rules.judge
+    judge.judge(groups, view.plan.constant if raw_ids is None else 0, raw_ids)
+    if raw_ids is not None and judge.present:
+        more = view.points_beyond(state, pod, table, judge.present)
+        if more is not None:
+            add_points(groups, raw_ids, more)
+    return Best(*groups.best()), groups

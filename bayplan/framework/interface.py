@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from ..amounts.domain_rules import DomainRules
 from ..amounts.rules import NO_RULES, AmountRules
 from ..api.pod import Pod, PodSpec
 from ..table import FIRST_ROW, Ints, NodeInfo, NodeTable, Rows, RowValues
@@ -87,13 +88,14 @@ class Plugin:
         """What beyond the row a NODE_ROW or NODE_OBJECT answer depends on; when it changes, all rows are stale."""
         return None
 
-    def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | None:
+    def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | DomainRules | None:
         """For GROUPS: the columns by which the plugin tells nodes apart for pods of the class of `pod`.
 
         Nodes with equal values get equal answers from Filter and Score, and `normalize` goes by which scores there are,
         not by how many. No column: the plugin has nothing to say about such pods, neither in Filter nor in Score. None:
-        it reads more than columns. Asked again when a node, an object of the lister, a namespace or the affinity
-        terms of pods on nodes change; the values of a row change only with the row.
+        it reads more than columns. `DomainRules`: the columns, and all that Filter and Score do with them. Asked again
+        when a node, an object of the lister, a namespace or the affinity terms of pods on nodes change; the values of
+        a row change only with the row.
         """
         return None
 

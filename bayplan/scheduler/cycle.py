@@ -209,7 +209,7 @@ class Scheduler(EventHandlers):
             return
         if attempt.pod.spec.pin:
             self._finder.pass_one()
-        row = self.ties.choose_best(decision.totals, best, table, self._finder)
+        row = self.ties.choose_best(decision, table, self._finder)
         attempt.node_name = table.names[row]
         if best.feasible > 1:
             attempt.score = best.total

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..amounts.kernel import Best, nth_best
+from ..engine import Decision
 from ..table import Bools, Ints, NodeTable
 
 
@@ -36,10 +36,12 @@ class TieBreak(ABC):
         """The same for nodes that an extender scored."""
         return self.choose(tied, rows, table, search)
 
-    def choose_best(self, totals: Ints, best: Best, table: NodeTable, search: Ordered) -> int:
-        """The row that wins by `totals`, int64 per row, negative where the pod does not fit."""
+    def choose_best(self, decision: Decision, table: NodeTable, search: Ordered) -> int:
+        """The row that wins by a decision of the engine."""
+        best = decision.best
         if best.ties == 1:
             return best.row
+        totals = decision.totals
         rows = np.flatnonzero(totals >= 0)
         tied = np.flatnonzero(totals[rows] == totals[best.row])
         return int(rows[self.choose(tied, rows, table, search)])
@@ -67,13 +69,14 @@ class RandomTies(TieBreak):
             pass
         return int(tied[int(among.searchsorted(row))])
 
-    def choose_best(self, totals: Ints, best: Best, table: NodeTable, search: Ordered) -> int:
+    def choose_best(self, decision: Decision, table: NodeTable, search: Ordered) -> int:
+        best = decision.best
         if best.ties == 1:
             return best.row
-        size, highest = len(table), totals.item(best.row)
+        size, total_at = len(table), decision.total_at
         if _are_few(best.ties, size):
-            return nth_best(totals, highest, int(self._draw() * best.ties))
-        total_at = totals.item
+            return decision.nth_best(int(self._draw() * best.ties))
+        highest = total_at(best.row)
         while total_at(row := int(self._draw() * size)) != highest:
             pass
         return row

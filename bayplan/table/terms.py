@@ -72,7 +72,8 @@ class DomainCounts:
     def __init__(self, size: Size) -> None:
         self.column = Column(size)
         """Holds `per_row`."""
-        self._domains: dict[str, tuple[LabelColumn, int, Ints]] = {}
+        self._domains: dict[str, tuple[LabelColumn, int, Ints, memoryview]] = {}
+        """By topology key: its column, the version of it, and counts, as an array and cell by cell."""
         self.total = 0
 
     @property
@@ -82,21 +83,24 @@ class DomainCounts:
 
     def add(self, row: int, change: int) -> None:
         """Count `change` more at `row` (writer only)."""
-        self.column.data[row] += change
+        self.column.cells[row] += change
         self.total += change
-        for label, version, counts in self._domains.values():
+        for label, version, _, cells in self._domains.values():
             if version == label.version:
-                code = label.column.data.item(row)
+                code = label.column.cells[row]
                 if code != ABSENT:
-                    counts[code] += change
+                    cells[code] += change
 
     def per_domain(self, label: LabelColumn) -> Ints:
         """int64 per domain of `label` (by code, one slot more for ABSENT, always 0). Do not write to it."""
         known = self._domains.get(label.key)
         if known is not None and known[1] == label.version and len(known[2]) == label.slots:
             return known[2]
-        counts = sum_by_domain(label, self.per_row)
-        self._domains[label.key] = (label, label.version, counts)
+        if self.total:
+            counts = sum_by_domain(label, self.per_row)
+        else:
+            counts = np.zeros(label.slots, dtype=np.int64)
+        self._domains[label.key] = (label, label.version, counts, memoryview(counts))  # type: ignore[arg-type]
         return counts
 
 
@@ -110,10 +114,12 @@ def marks_of_domains(label: LabelColumn, counts: DomainCounts, nodes: int) -> tu
 
 def sum_by_domain(label: LabelColumn, per_row: Ints, among: Bools | None = None) -> Ints:
     """int64 per domain: the sum of `per_row` over its rows (those in `among`, when given)."""
-    codes = label.codes
-    chosen = codes != ABSENT if among is None else (codes != ABSENT) & among
+    rows = np.flatnonzero(per_row)  # mostly few
+    rows = rows[label.codes[rows] != ABSENT]
+    if among is not None:
+        rows = rows[among[rows]]
     # Counts stay far below 2**53, so summing them as float64 is exact.
-    sums = np.bincount(codes[chosen], weights=per_row[chosen], minlength=label.slots)
+    sums = np.bincount(label.codes[rows], weights=per_row[rows], minlength=label.slots)
     return sums.astype(np.int64)
 
 

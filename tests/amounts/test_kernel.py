@@ -273,3 +273,35 @@ def test_both_forms_keep_the_same_peaks(
             form.update(values, rows)
         first, second = [(tuple(form.best(values)), form.present()) for form in forms]
         assert first == second
+
+
+@needs_compiled
+@settings(max_examples=100, deadline=None)
+@given(listed=VALUES, data=st.data())
+def test_tracked_groups_have_the_best_row_after_each_change(
+    listed: list[int], data: st.DataObject
+) -> None:
+    size, values = len(listed), np.array(listed, np.int64)
+    marks = [np.array(data.draw(st.lists(st.integers(0, 2), min_size=size, max_size=size)))]
+    tracker = kernel.make_tracker(values, marks)
+
+    for _ in range(6):
+        rows = np.array(data.draw(st.lists(st.integers(0, size - 1), max_size=4)), np.int64)
+        for row in rows.tolist():
+            values[row] = data.draw(st.sampled_from([-3, 0, 5, 5, 9]))
+            marks[0][row] = data.draw(st.integers(0, 2))
+        try:
+            tracker.update(values, marks, rows)
+        except OverflowError:
+            tracker = kernel.make_tracker(values, marks)
+        refused = data.draw(st.sets(st.integers(0, 2)))
+        for group in range(min(len(tracker.points), 3)):
+            tracker.points[group] = kernel.REFUSED if group in refused else 3 * group
+        totals, best = kernel.combine(values, tracker.ids, tracker.points)
+        assert kernel.Best(*tracker.best()) == best
+        if best.feasible:
+            tied = np.flatnonzero(totals == best.total).tolist()
+            assert [tracker.nth_best(best.total, n) for n in range(best.ties)] == tied
+            assert [tracker.total_at(row) == best.total for row in range(size)] == [
+                row in tied for row in range(size)
+            ]

@@ -25,6 +25,7 @@ from queue import Queue
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = [
     "tests/engine/test_stale.py",
+    "tests/engine/test_domain_rules.py",
     "tests/conformance/test_recorded_slice.py",
     "tests/engine/test_histories.py",
 ]
@@ -62,6 +63,8 @@ WRITER, ENGINE, VIEW = "table/writer.py", "engine/engine.py", "engine/class_view
 PART, PLAN, MARKS = "engine/node_part.py", "engine/class_plan.py", "engine/marks.py"
 GROUPS, RESERVED, CODES = "engine/row_groups.py", "framework/reserved.py", "engine/status_codes.py"
 TABLE = "table/node_table.py"
+RULES = "plugins/pod_topology_spread/rules.py"
+ELIGIBILITY = "plugins/pod_topology_spread/eligibility.py"
 COUNTED = """            table.carried.add_pod(row, pod, change)
         table.row_changes.mark(row)
 """
@@ -265,8 +268,8 @@ MUTANTS = [
     Mutant(
         "a pod that names its node leaves no room",
         ENGINE,
-        "if self._nominator and self._reservations.at_least(\n",
-        "if False and self._reservations.at_least(\n",
+        "        if self._is_beside_nominated(pod):\n",
+        "        if False:\n",
     ),
     # Nominated pods
     Mutant(
@@ -317,6 +320,15 @@ MUTANTS = [
         "        if not is_explained:\n            state.clear()\n",
         "        if not is_explained:\n",
     ),
+    Mutant(
+        "the state is not cleared after limits", ENGINE, "                    state.clear()\n", ""
+    ),
+    Mutant(
+        "the state is not cleared before plugins are called instead of rules",
+        ENGINE,
+        "        state.clear()\n        return None\n",
+        "        return None\n",
+    ),
     # The view
     Mutant(
         "a view does not catch up with rows",
@@ -348,7 +360,12 @@ MUTANTS = [
         "if present != self._present:",
         "if self._present == -1:",
     ),
-    Mutant("what was included stays", VIEW, "        self.included[:] = 0\n", ""),
+    Mutant(
+        "what was included stays",
+        VIEW,
+        "self.included[:] = self._raw_points",
+        "self.included[:] += self._raw_points",
+    ),
     Mutant(
         "peaks are not updated",
         VIEW,
@@ -455,8 +472,55 @@ MUTANTS = [
         "known.tracker.update(self.values, columns, changed)",
         "pass",
     ),
-    Mutant("groups stay for other marks", VIEW, "known.marks is marks and ", ""),
+    Mutant("groups stay for other columns", VIEW, "(self, marks.columns)", "(self, None)"),
     Mutant("groups stay for other values", VIEW, " and known.values is self.values:", ":"),
+    dropped(
+        "groups stay when scores of node objects are included anew",
+        VIEW,
+        "self.values = np.empty_like(self.values)  # so groups are stale, too",
+    ),
+    Mutant(
+        "rules go by scores of node objects that are no longer feasible",
+        VIEW,
+        "        if present == self._present:\n            return None\n        return self._raw_points",
+        "        if True:\n            return None\n        return self._raw_points",
+    ),
+    Mutant(
+        "rules pass over nominated pods", ENGINE, " and not self._is_beside_nominated(pod):", ":"
+    ),
+    Mutant(
+        "rules are all there is to plugins without rules",
+        MARKS,
+        "if columns and len(ruled) + len(quiet) == len(plan.grouped):",
+        "if columns and ruled:",
+    ),
+    Mutant(
+        "the pod itself is not counted in a skew", RULES, " - constraint.selects(pod),", " - 0,"
+    ),
+    Mutant(
+        "too few domains do not count",
+        RULES,
+        "domains.present if is_enough(constraint, domains) else None,",
+        "domains.present,",
+    ),
+    Mutant(
+        "pods on nodes that do not count are counted",
+        ELIGIBILITY,
+        "among = None if self._rows is None else (self._rows, self._codes)",
+        "among = None",
+    ),
+    Mutant(
+        "nodes count for pods with other node affinity",
+        ELIGIBILITY,
+        "    return policies, required, tolerations\n",
+        "    return policies, None, tolerations\n",
+    ),
+    Mutant(
+        "nodes count for constraints with other policies",
+        ELIGIBILITY,
+        "    return policies, required, tolerations\n",
+        "    return tuple(p[0] for p in policies), required, tolerations\n",
+    ),
     Mutant(
         "groups do not reach back",
         VIEW,
@@ -479,8 +543,6 @@ MUTANTS = [
 REDUNDANT = {
     "images have no version": "the row is touched, too, and the next snapshot changes the version",
     "a view is up to date in another epoch": "a node that changes is in the log of rows, too",
-    "groups stay for other marks": "an entry keeps its marks alive, so their id is not used again",
-    "groups stay for other values": "a node that changes makes new marks, and groups go by marks",
 }
 """Mutants that change no decision, with the reason."""
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ...amounts.domain_rules import Apart, Attraction, DomainRules, Limit, Together
 from ...api.pod import Pod, PodSpec
 from ...config.plugin_args import InterPodAffinityArgs
 from ...framework import (
@@ -163,14 +164,23 @@ class InterPodAffinity(
     def spec_key(self, spec: PodSpec) -> Hashable:
         return (spec.affinity,)
 
-    def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues]:
+    def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | DomainRules:
         plan = self._plans.get(pod, table)
         looked_at = (*plan.affinity, *plan.anti_affinity, *plan.existing, *plan.drawn)
-        return [
+        columns = [
             mark
             for counted in looked_at
             for mark in marks_of_domains(counted.label, counted.counts, table.node_count)
         ]
+        if plan.own.problem:
+            return columns
+        limits: list[Limit] = [Apart(c.pods) for c in (*plan.anti_affinity, *plan.existing)]
+        if plan.affinity:
+            limits.append(Together(tuple(c.pods for c in plan.affinity), plan.matches_itself))
+        score = None
+        if plan.drawn and (plan.own.preferred or not self._ignore_existing):
+            score = Attraction(tuple((c.pods, c.weight) for c in plan.drawn))
+        return DomainRules(columns, tuple(limits), score)
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
         plan = self._plans.get(pod, table)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ...amounts.domain_rules import CountedPods
 from ...api.pod import Pod, PodClass
 from ...table import CarriedTerm, DomainCounts, Ints, LabelColumn, NodeTable, TermKind
 from .terms import OwnTerms
@@ -22,6 +23,11 @@ class Counted:
     label: LabelColumn
     counts: DomainCounts
     weight: int = 0
+
+    @property
+    def pods(self) -> CountedPods:
+        """The same for a rule."""
+        return CountedPods(self.label, self.counts)
 
     @property
     def per_domain(self) -> Ints:

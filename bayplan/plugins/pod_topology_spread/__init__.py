@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ...amounts.domain_rules import DomainRules
 from ...api.node import HOSTNAME
 from ...api.pod import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod, PodSpec, TopologySpreadConstraint
 from ...config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
@@ -44,6 +45,7 @@ from .constraints import SYSTEM_CONSTRAINTS, Constraint, ConstraintsCache
 from .eligibility import Domains, EligibilityCache
 from .hints import spread_events
 from .plans import Plan, Plans
+from .rules import is_enough, is_per_node, limits_of, score_of
 
 REASON = "node(s) didn't match pod topology spread constraints"
 REASON_MISSING_LABEL = f"{REASON} (missing required label)"
@@ -125,15 +127,16 @@ class PodTopologySpread(
         selector = frozenset(spec.node_selector.items()) if spec.node_selector else None
         return spec.topology_spread_constraints, selector, spec.affinity, spec.tolerations
 
-    def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues]:
-        marks: list[RowValues] = []
-        for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY):
-            plan = self._plans.get(pod, table, action)
+    def row_groups(self, pod: Pod, table: NodeTable) -> DomainRules:
+        hard = self._plans.get(pod, table, DO_NOT_SCHEDULE)
+        soft = self._plans.get(pod, table, SCHEDULE_ANYWAY)
+        columns: list[RowValues] = []
+        for plan in (hard, soft):
             for domains, counts in zip(plan.domains, plan.counts, strict=True):
-                marks += domains.marks(counts, table)
-                if action == SCHEDULE_ANYWAY and domains.label.key == HOSTNAME:
-                    marks.append(counts.column)
-        return marks
+                columns += domains.marks(counts, table)
+                if plan is soft and domains.label.key == HOSTNAME:
+                    columns.append(counts.column)
+        return DomainRules(columns, limits_of(hard, pod), score_of(soft, table))
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status | PreFilterResult:
         try:
@@ -281,15 +284,14 @@ def _most_allowed(constraint: Constraint, domains: Domains, counts: Ints, pod: P
     """How many matching pods a domain may have so that `pod` can join them."""
     # Upstream tracks the two smallest domains, not just the smallest. A what-if changes
     # the domain of one node only, and then both come to the same.
-    enough = domains.number >= constraint.min_domains
-    lowest = domains.lowest(counts) if enough else 0
+    lowest = domains.lowest(counts) if is_enough(constraint, domains) else 0
     return constraint.max_skew + lowest - constraint.selects(pod)
 
 
 def _topology_size(table: NodeTable, rows: Rows, number: int, label: LabelColumn) -> int:
     """How many domains the nodes lie in that `rows` stand for, a `number` of them."""
-    if label.key == HOSTNAME or (label.is_unique and label.labelled == table.node_count):
-        return number  # every node is a domain of its own
+    if is_per_node(label, table):
+        return number
     seen = np.zeros(label.slots, dtype=np.bool_)
     seen[label.codes[rows]] = True
     blank = label.code_of("")

@@ -6,10 +6,11 @@ That depends on node objects and the pod's spec alone, so it is worked out once 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import numpy as np
 
+from ...amounts.domain_rules import CountedPods
 from ...api.node import Node
 from ...api.pod import PodSpec
 from ...api.selectors import matches_map
@@ -66,6 +67,11 @@ class Domains:
         marks = marks_of_domains(self.label, counts, table.node_count)
         return marks if self._rows is None else (*marks, self._eligible)
 
+    def counted(self, counts: DomainCounts) -> CountedPods:
+        """The pods that `count` counts, for a rule."""
+        among = None if self._rows is None else (self._rows, self._codes)
+        return CountedPods(self.label, counts, among)
+
     def count(self, counts: DomainCounts) -> Ints:
         """int64 per domain (by code): pods on its eligible nodes. Do not write to it."""
         if self._rows is None:
@@ -96,11 +102,11 @@ class Eligibility:
 
 
 class EligibilityCache:
-    """Eligibility by spec, forgotten when a node object changes."""
+    """Eligibility by what of constraints and spec it depends on, forgotten when a node object changes."""
 
     def __init__(self, comparison_operators: bool = False) -> None:
         self._comparison_operators = comparison_operators
-        self._kept: dict[tuple[PodSpec, str], Eligibility] = {}
+        self._kept: dict[Hashable, Eligibility] = {}
         self._table: NodeTable | None = None
         self._version = -1
 
@@ -108,16 +114,15 @@ class EligibilityCache:
         self,
         table: NodeTable,
         spec: PodSpec,
-        action: str,
         constraints: tuple[Constraint, ...],
         require_all: bool,
     ) -> Eligibility:
-        """The eligibility for `constraints`, which are those of `spec` for `action`."""
+        """The eligibility for some `constraints` of `spec`."""
         current = table is self._table and table.node_changes.version == self._version
         if not current or len(self._kept) >= MAX_KEPT:
             self._kept.clear()
             self._table, self._version = table, table.node_changes.version
-        key = (spec, action)
+        key = (require_all, *_dependencies(spec, constraints))
         found = self._kept.get(key)
         if found is None:
             found = self._kept[key] = self._judge(table, spec, constraints, require_all)
@@ -169,6 +174,21 @@ class EligibilityCache:
             return taint.effect in HARD_EFFECTS and not tolerated(taint, tolerations, operators)
 
         return repels
+
+
+def _dependencies(
+    spec: PodSpec, constraints: tuple[Constraint, ...]
+) -> tuple[Hashable, Hashable, Hashable]:
+    """What of a spec and its constraints decides which nodes count: not which pods are spread, and not the skew."""
+    required: Hashable = None
+    if any(constraint.honors_affinity for constraint in constraints):
+        selector = spec.node_selector
+        required = frozenset(selector.items()) if selector else None, spec.required_node_selector
+    tolerations = None
+    if any(constraint.honors_taints for constraint in constraints):
+        tolerations = spec.tolerations
+    policies = tuple([(c.topology_key, c.honors_affinity, c.honors_taints) for c in constraints])
+    return policies, required, tolerations
 
 
 def _codes_with_blanks(label: LabelColumn, table: NodeTable) -> Ints | None:

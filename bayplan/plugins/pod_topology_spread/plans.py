@@ -71,6 +71,6 @@ class Plans:
         if not constraints:
             return NO_PLAN
         require_all = action == DO_NOT_SCHEDULE or self._requires_all(pod)
-        eligibility = self._eligibility.get(table, pod.spec, action, constraints, require_all)
+        eligibility = self._eligibility.get(table, pod.spec, constraints, require_all)
         counts = tuple(table.terms.count(constraint.pods) for constraint in constraints)
         return Plan(constraints, eligibility.domains, counts, eligibility.has_all_keys, require_all)

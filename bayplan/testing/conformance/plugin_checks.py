@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...amounts import ShareRule, balance_points, share_points, shortages
+from ...amounts.domain_rules import DomainRules
 from ...api.pod import Pod
 from ...framework import (
     GROUPS,
@@ -35,7 +36,7 @@ from ...framework import (
 )
 from ...framework.fitting import fit_verdict
 from ...runtime.registry import check_plugin
-from ...table import Ints, NodeTable, Rows
+from ...table import Ints, NodeTable, Rows, RowValues
 from ..builders import make_handle, make_table
 from .declarations import (
     FAILED,
@@ -195,7 +196,7 @@ def _check_group_key(plugin: Plugin, pods: Sequence[Pod], table: NodeTable) -> N
         key = plugin.spec_key(pod.spec)
         if key is None:
             continue
-        columns = plugin.row_groups(pod, table)
+        columns = _columns(plugin, pod, table)
         found = None if columns is None else [column.view[rows].tolist() for column in columns]
         of_pod = (key, pod.namespace, tuple(pod.labels.items()), pod.owner_references)
         first, expected = known.setdefault(of_pod, (pod, found))
@@ -208,6 +209,12 @@ def _check_group_key(plugin: Plugin, pods: Sequence[Pod], table: NodeTable) -> N
             )
 
 
+def _columns(plugin: Plugin, pod: Pod, table: NodeTable) -> Sequence[RowValues] | None:
+    """The columns of `row_groups`, which may come with rules."""
+    said = plugin.row_groups(pod, table)
+    return said.columns if isinstance(said, DomainRules) else said
+
+
 def check_row_groups(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     """Nodes that `row_groups` of a GROUPS plugin does not tell apart get the same results.
 
@@ -217,7 +224,7 @@ def check_row_groups(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     if plugin.scope is not GROUPS:
         return
     give_handle(plugin, table)
-    columns = plugin.row_groups(pod, table)
+    columns = _columns(plugin, pod, table)
     if columns is None:
         return
     rows = table.numbers(table.live_rows)

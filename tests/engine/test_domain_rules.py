@@ -1,0 +1,145 @@
+"""Rules on counts of pods per domain come to what PodTopologySpread and InterPodAffinity say node by node."""
+
+import random
+from typing import Any
+
+import pytest
+
+from bayplan.amounts import kernel
+from bayplan.api.pod import Pod
+from bayplan.engine import Decision
+from bayplan.framework import CycleState
+from bayplan.testing.builders import make_pod
+from bayplan.testing.mixed_cluster import PREFERRED, REQUIRED, even, near, on_disk, weighted
+
+from .histories import HOST, ZONE, World
+
+RACK = "rack"
+"""A label that some nodes lack, and that is empty on some."""
+NODES: list[dict[str, Any]] = [
+    *({"zone": f"z{i % 3}", "labels": {RACK: f"r{i % 4}"}} for i in range(8)),
+    {"zone": "z1", "labels": {RACK: ""}, "cpu": "2"},
+    {"zone": "z1"},
+    {"labels": {RACK: "r1", "disk": "ssd"}},
+    {"zone": "", "labels": {"disk": "ssd"}},
+    {"zone": "z2", "labels": {"disk": "ssd"}, "taints": ["gpu=yes:NoSchedule"]},
+    {"zone": "z0", "labels": {"disk": "hdd"}, "taints": ["slow:PreferNoSchedule"]},
+    {"zone": "z0", "labels": {HOST: "shared"}},
+    {"zone": "z3", "labels": {HOST: "shared", "disk": "ssd"}, "memory": "2Gi"},
+]
+STEPS = 16
+HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
+ON_SSD = {REQUIRED: {"nodeSelectorTerms": [on_disk("ssd")]}}
+WISHES: list[dict[str, Any]] = [
+    {"spread": [even(ZONE, HARD)]},
+    {"spread": [even(ZONE, HARD, maxSkew=2), even(RACK, HARD, maxSkew=3)]},
+    {"spread": [even(ZONE, HARD, minDomains=6)]},
+    {"spread": [even(HOST, HARD), even(ZONE, SOFT)]},
+    {"spread": [even(ZONE, SOFT), even(HOST, SOFT, maxSkew=4)]},
+    {"spread": [even(RACK, SOFT, maxSkew=3), even(ZONE, SOFT)]},
+    {"spread": [even(RACK, SOFT)], "node_affinity": ON_SSD},
+    {"spread": [even(ZONE, HARD, nodeAffinityPolicy="Ignore")], "node_affinity": ON_SSD},
+    {"spread": [even(ZONE, HARD), even(ZONE, SOFT)], "node_selector": {"disk": "ssd"}},
+    {"spread": [even(ZONE, HARD, nodeTaintsPolicy="Honor"), even(HOST, SOFT)]},
+    {"spread": [even(ZONE, HARD, "db")], "labels": {"app": "web"}},
+    {"spread": [even("none", SOFT)]},
+    {"spread": [even("none", HARD)]},
+    {"affinity": {"podAffinity": {REQUIRED: [near("web")]}}},
+    {"affinity": {"podAffinity": {REQUIRED: [near("web"), near("web", RACK)]}}},
+    {"affinity": {"podAffinity": {REQUIRED: [near("new", RACK)]}}, "labels": {"app": "new"}},
+    {"affinity": {"podAffinity": {REQUIRED: [near("none")]}}},
+    {"affinity": {"podAntiAffinity": {REQUIRED: [near("web", HOST), near("db", RACK)]}}},
+    {
+        "affinity": {
+            "podAffinity": {PREFERRED: [weighted(7, near("db")), weighted(2, near("web", RACK))]},
+            "podAntiAffinity": {PREFERRED: [weighted(50, near("web", HOST))]},
+        }
+    },
+    {
+        "spread": [even(ZONE, SOFT, maxSkew=2)],
+        "affinity": {"podAffinity": {PREFERRED: [weighted(9, near("db", RACK))]}},
+        "tolerations": ["gpu"],
+    },
+]
+BOUND: list[dict[str, Any]] = [
+    {"labels": {"app": "web"}, "cpu": "500m"},
+    {"labels": {"app": "db"}, "cpu": "1"},
+    {"labels": {"app": "db"}, "affinity": {"podAntiAffinity": {REQUIRED: [near("web", HOST)]}}},
+    {
+        "labels": {"app": "web"},
+        "affinity": {
+            "podAffinity": {REQUIRED: [near("web")], PREFERRED: [weighted(4, near("db", RACK))]}
+        },
+    },
+    {"labels": {"app": "web"}, "terminating": True},
+]
+
+
+@pytest.mark.skipif(kernel.compiled is None, reason="rules are applied by the compiled kernel")
+@pytest.mark.parametrize("seed", range(3))
+def test_rules_come_to_what_the_plugins_say(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance, world = random.Random(seed), World(nodes=0)
+    for number in range(5 + 9 * seed):
+        world.set_node(number, chance.choice(NODES))
+    pods = [
+        make_pod(f"new-{i}", **{"labels": {"app": "web"}, **wish}) for i, wish in enumerate(WISHES)
+    ]
+    by_rules: list[Decision] = []
+    decide = world.engine.decide
+
+    def noted(state: CycleState, pod: Pod) -> Decision | None:
+        decision = decide(state, pod)
+        by_rules.extend([decision] if decision is not None and decision.groups is not None else [])
+        return decision
+
+    monkeypatch.setattr(world.engine, "decide", noted)
+    for step in range(STEPS):
+        if step % 8 == 7:
+            world.set_node(chance.randrange(len(world.nodes)), chance.choice(NODES))
+        elif world.pods and chance.random() < 0.3:
+            world.remove_pod(chance.choice(list(world.pods)))
+        else:
+            world.bind(f"p{step}", chance.randrange(len(world.nodes)), **chance.choice(BOUND))
+        world.check_all(pods)
+
+    assert len(by_rules) > 0.4 * STEPS * len(pods), "the rest fits nowhere"
+
+
+def test_a_state_is_as_new_when_no_node_is_within_the_limits() -> None:
+    world, state = World(nodes=3), CycleState()
+    nowhere = make_pod("new", labels={"app": "web"}, spread=[even("none", HARD)])
+    world.cache.snapshot.update()
+
+    assert world.engine.decide(state, nowhere) is None
+
+    assert not state.skip_filter
+
+
+def make_tainted() -> World:
+    """Two nodes with a soft taint, and one with two."""
+    world = World(nodes=0)
+    for number, taints in enumerate([["a"], ["a"], ["a", "b"]]):
+        soft = [f"{key}:PreferNoSchedule" for key in taints]
+        world.set_node(number, {"zone": f"z{number % 2}", "taints": soft})
+    return world
+
+
+def test_scores_of_node_objects_change_when_a_node_is_full() -> None:
+    world = make_tainted()
+    pod = make_pod("new", cpu="1", labels={"app": "web"}, spread=[even(ZONE, SOFT)])
+    before = world.check(pod)
+
+    world.bind("full", 2, cpu="4")
+
+    assert max(world.check(pod).totals.values()) < max(before.totals.values())
+
+
+def test_scores_of_node_objects_change_when_a_rule_refuses_a_node() -> None:
+    world = make_tainted()
+    apart = {"podAntiAffinity": {REQUIRED: [near("db", HOST)]}}
+    pod = make_pod("new", cpu="1", labels={"app": "web"}, affinity=apart)
+    before = world.check(pod)
+
+    world.bind("db", 2, labels={"app": "db"})
+
+    assert max(world.check(pod).totals.values()) < max(before.totals.values())
