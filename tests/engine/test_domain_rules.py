@@ -1,6 +1,7 @@
 """Rules on counts of pods per domain come to what PodTopologySpread and InterPodAffinity say node by node."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ import pytest
 from bayplan.amounts import kernel
 from bayplan.api.pod import Pod
 from bayplan.engine import Decision
-from bayplan.framework import CycleState
+from bayplan.framework import GROUPS, CycleState, ScorePlugin
+from bayplan.table import Ints, NodeTable, Rows, RowValues
 from bayplan.testing.builders import make_pod
 from bayplan.testing.mixed_cluster import PREFERRED, REQUIRED, even, near, on_disk, weighted
 
@@ -143,3 +145,24 @@ def test_scores_of_node_objects_change_when_a_rule_refuses_a_node() -> None:
     world.bind("db", 2, labels={"app": "db"})
 
     assert max(world.check(pod).totals.values()) < max(before.totals.values())
+
+
+class Zoned(ScorePlugin):
+    """Scores by the zone, in groups, without rules."""
+
+    name = "Zoned"
+    scope = GROUPS
+
+    def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues]:
+        return [table.labels.column(ZONE).column]
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        return table.labels.codes(ZONE)[rows] + 1
+
+
+def test_a_plugin_without_rules_is_called_beside_rules() -> None:
+    world = World(nodes=6, plugins=[Zoned])
+
+    world.check(make_pod("new", labels={"app": "web"}, spread=[even(ZONE, SOFT)]))
+
+    assert world.decided
