@@ -43,6 +43,8 @@ WISHES: list[dict[str, Any]] = [
     {"spread": [even(ZONE, HARD, nodeAffinityPolicy="Ignore")], "node_affinity": ON_SSD},
     {"spread": [even(ZONE, HARD), even(ZONE, SOFT)], "node_selector": {"disk": "ssd"}},
     {"spread": [even(ZONE, HARD, nodeTaintsPolicy="Honor"), even(HOST, SOFT)]},
+    {"spread": [even(ZONE, HARD)], "node_affinity": ON_SSD},
+    {"spread": [even(ZONE, HARD, nodeAffinityPolicy="Ignore")], "node_selector": {"disk": "ssd"}},
     {"spread": [even(ZONE, HARD, "db")], "labels": {"app": "web"}},
     {"spread": [even("none", SOFT)]},
     {"spread": [even("none", HARD)]},
@@ -115,6 +117,17 @@ def test_a_state_is_as_new_when_no_node_is_within_the_limits() -> None:
     assert world.engine.decide(state, nowhere) is None
 
     assert not state.skip_filter
+
+
+def test_pods_share_no_nodes_that_count_for_others_only() -> None:
+    world = World(nodes=0)
+    for number, wish in enumerate(NODES):
+        world.set_node(number, wish)
+    for number in (0, 3, 11, 12, 15):
+        world.bind(f"p{number}", number, labels={"app": "web"})
+
+    for i, wish in enumerate(WISHES):  # by plugins that have kept nothing of the pods before
+        world.check(make_pod(f"new-{i}", **{"labels": {"app": "web"}, **wish}))
 
 
 def make_tainted() -> World:
