@@ -321,7 +321,10 @@ MUTANTS = [
         "        if not is_explained:\n",
     ),
     Mutant(
-        "the state is not cleared after limits", ENGINE, "                    state.clear()\n", ""
+        "the state is not cleared after limits",
+        ENGINE,
+        "                if rules.limits:\n                    state.clear()\n",
+        "                if rules.limits:\n",
     ),
     Mutant(
         "the state is not cleared before plugins are called instead of rules",
