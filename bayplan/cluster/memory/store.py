@@ -109,9 +109,9 @@ class MemoryCluster(ObjectIndex):
         already or is terminating.
         """
         stored = self._find(pod)
-        if ("", node_name) not in self._objects.get("Node", ()):
+        if ("", node_name) not in self._objects.get("Node", NOTHING):
             raise NotFoundError(f'Node "{node_name}" not found')
-        if stored.is_terminating:
+        if stored.deletion_timestamp is not None:
             raise ConflictError(f"{describe(pod)} is being deleted")
         if stored.node_name:
             raise ConflictError(f'{describe(pod)} is on node "{stored.node_name}" already')
