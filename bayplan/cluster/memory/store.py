@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from itertools import count
 from typing import Any, cast
-from uuid import UUID, uuid5
 
 from msgspec.structs import replace
 
@@ -18,9 +17,8 @@ from ...clock import Clock
 from ...errors import ConflictError, NotFoundError
 from ...framework import PodEvent
 from ..objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, Later, ObjectIndex, pod_life
-from .names import make_name
+from .names import make_name, make_uid
 
-NAMESPACE_OF_UIDS = UUID("6d6f6f72-696e-4700-8000-000000000000")
 NOTHING: dict[tuple[str, str], Any] = {}
 
 
@@ -205,7 +203,7 @@ class MemoryCluster(ObjectIndex):
         """The deterministic uid of this name; a recreated object counts its incarnations."""
         path = f"{obj.kind}/{obj.namespace}/{obj.name}"
         lives = self._deaths[obj.kind, obj.namespace, obj.name]
-        return str(uuid5(NAMESPACE_OF_UIDS, f"{path}#{lives}" if lives else path))
+        return make_uid(f"{path}#{lives}" if lives else path)
 
     def _next_resource_version(self) -> str:
         self._last_resource_version += 1
