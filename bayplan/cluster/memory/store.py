@@ -202,7 +202,7 @@ class MemoryCluster(ObjectIndex):
     def _new_uid(self, obj: ClusterObject) -> str:
         """The deterministic uid of this name; a recreated object counts its incarnations."""
         path = f"{obj.kind}/{obj.namespace}/{obj.name}"
-        lives = self._deaths[obj.kind, obj.namespace, obj.name]
+        lives = self._deaths.get((obj.kind, obj.namespace, obj.name))
         return make_uid(f"{path}#{lives}" if lives else path)
 
     def _next_resource_version(self) -> str:
