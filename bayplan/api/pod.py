@@ -4,8 +4,11 @@ Mirrors Pod of k8s.io/api/core/v1/types.go. The parts of a pod live in their own
 re-exported here.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from .affinity import (
     DO_NOT_SCHEDULE,
@@ -70,65 +73,35 @@ def _items_of(labels: dict[str, str]) -> tuple[tuple[str, str], ...]:
     return items
 
 
-class Pod:
-    """A pod. Never changed in place: `with_node`, `with_status` and `replace` make copies."""
+def _no_strings() -> dict[str, str]:
+    return NO_STRINGS
 
-    __slots__ = (
-        "_class",
-        "_usage",
-        "annotations",
-        "creation_timestamp",
-        "deletion_timestamp",
-        "generate_name",
-        "generation",
-        "labels",
-        "name",
-        "namespace",
-        "node_name",
-        "owner_references",
-        "resource_version",
-        "spec",
-        "status",
-        "uid",
-    )
 
-    kind = "Pod"
-    api_version = "v1"
+class Pod(Struct, eq=False, gc=False):
+    """A pod. Never changed in place: `with_node`, `with_status` and `replace` make copies.
 
-    def __init__(
-        self,
-        name: str,
-        namespace: str = "default",
-        *,
-        uid: str = "",
-        labels: dict[str, str] | None = None,
-        annotations: dict[str, str] | None = None,
-        owner_references: tuple[OwnerReference, ...] = (),
-        creation_timestamp: str | None = None,
-        deletion_timestamp: str | None = None,
-        resource_version: str = "",
-        generation: int = 0,
-        generate_name: str = "",
-        node_name: str = "",
-        spec: PodSpec = EMPTY_SPEC,
-        status: PodStatus = EMPTY_STATUS,
-    ) -> None:
-        self.name = name
-        self.namespace = namespace
-        self.uid = uid
-        self.labels: dict[str, str] = NO_STRINGS if labels is None else labels
-        self.annotations: dict[str, str] = NO_STRINGS if annotations is None else annotations
-        self.owner_references = owner_references
-        self.creation_timestamp = creation_timestamp
-        self.deletion_timestamp = deletion_timestamp
-        self.resource_version = resource_version
-        self.generation = generation
-        self.generate_name = generate_name
-        self.node_name = node_name
-        self.spec = spec
-        self.status = status
-        self._usage: tuple[dict[str, int], dict[str, int]] | None = None
-        self._class: PodClass | None = None
+    Outside of the garbage collector: nothing that a pod refers to refers to a pod.
+    """
+
+    kind: ClassVar = "Pod"
+    api_version: ClassVar = "v1"
+
+    name: str
+    namespace: str = "default"
+    uid: str = ""
+    labels: dict[str, str] = field(default_factory=_no_strings)
+    annotations: dict[str, str] = field(default_factory=_no_strings)
+    owner_references: tuple[OwnerReference, ...] = ()
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    resource_version: str = ""
+    generation: int = 0
+    generate_name: str = ""
+    node_name: str = ""
+    spec: PodSpec = EMPTY_SPEC
+    status: PodStatus = EMPTY_STATUS
+    _usage: tuple[dict[str, int], dict[str, int]] | None = None
+    _class: PodClass | None = None
 
     @property
     def pod_class(self) -> PodClass:
@@ -224,47 +197,23 @@ class Pod:
 
     def with_node(self, name: str) -> "Pod":
         """This pod on the node called `name`; empty: on no node."""
-        copy = self._copy()
-        copy.node_name = name
-        return copy
-
-    def _copy(self) -> "Pod":
-        """A copy of this pod, without a detour over a dict, since every scheduled pod is copied a few times."""
-        copy = Pod.__new__(Pod)
-        copy.name = self.name
-        copy.namespace = self.namespace
-        copy.uid = self.uid
-        copy.labels = self.labels
-        copy.annotations = self.annotations
-        copy.owner_references = self.owner_references
-        copy.creation_timestamp = self.creation_timestamp
-        copy.deletion_timestamp = self.deletion_timestamp
-        copy.resource_version = self.resource_version
-        copy.generation = self.generation
-        copy.generate_name = self.generate_name
-        copy.node_name = self.node_name
-        copy.spec = self.spec
-        copy.status = self.status
-        copy._usage = self._usage
-        copy._class = self._class
-        return copy
+        return replace(self, node_name=name)
 
     def bound(self, node_name: str, status: PodStatus, resource_version: str) -> "Pod":
         """This pod after it was bound to a node."""
-        copy = self._copy()
-        copy.node_name = node_name
-        copy.resource_version = resource_version
-        if status is not self.status:
-            copy.status = status
-            copy._usage = None
-        return copy
+        if status is self.status:
+            return replace(self, node_name=node_name, resource_version=resource_version)
+        return replace(
+            self,
+            node_name=node_name,
+            status=status,
+            resource_version=resource_version,
+            _usage=None,
+        )
 
     def with_status(self, status: PodStatus) -> "Pod":
         """This pod with another status."""
-        copy = self._copy()
-        copy.status = status
-        copy._usage = None
-        return copy
+        return replace(self, status=status, _usage=None)
 
     def with_spec(self, spec: PodSpec) -> "Pod":
         """This pod with another spec."""
@@ -272,16 +221,11 @@ class Pod:
 
     def replace(self, **changes: Any) -> "Pod":
         """A copy of this pod with some fields changed."""
-        copy = self._copy()
-        for name, value in changes.items():
-            if name not in _FIELDS:
-                raise TypeError(f"a pod has no field {name!r}")
-            setattr(copy, name, value)
-            if name in _CLASS_FIELDS:
-                copy._class = None
+        if not _CLASS_FIELDS.isdisjoint(changes):
+            changes["_class"] = None
         if "spec" in changes or "status" in changes:
-            copy._usage = None
-        return copy
+            changes["_usage"] = None
+        return replace(self, **changes)
 
     def _usages(self) -> tuple[dict[str, int], dict[str, int]]:
         if self._usage is None:
@@ -293,7 +237,6 @@ class Pod:
         return f"<Pod {self.key}{place}>"
 
 
-_FIELDS = frozenset(name for name in Pod.__slots__ if not name.startswith("_"))
 _CLASS_FIELDS = frozenset({"spec", "namespace", "labels", "owner_references"})
 
 __all__ = [

@@ -6,7 +6,6 @@ Mirrors pkg/scheduler/backend/cache/cache.go. The only writer of the table.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ..api.node import Node
 from ..api.pod import Pod
@@ -23,18 +22,11 @@ class CacheError(BayplanError):
     """A pod or node is not in the state that the call expects."""
 
 
-@dataclass(slots=True)
-class PodState:
-    """A pod on a node. An assumed pod was placed by the scheduler and is not yet confirmed by the
-    API server."""
-
-    pod: Pod
-    assumed: bool
-    expires_at: float | None = None
-
-
 class Cache:
-    """The state of the cluster. `assume_ttl_s` 0 means that assumed pods never expire."""
+    """The state of the cluster. `assume_ttl_s` 0 means that assumed pods never expire.
+
+    An assumed pod was placed by the scheduler and is not yet confirmed by the API server.
+    """
 
     def __init__(self, clock: Clock | None = None, assume_ttl_s: float = 0) -> None:
         self.table = NodeTable()
@@ -43,8 +35,11 @@ class Cache:
         self.snapshot = Snapshot(self.table, self._tree)
         self._clock = clock or SystemClock()
         self._assume_ttl_s = assume_ttl_s
-        self._pods: dict[str, PodState] = {}
+        self._pods: dict[str, Pod] = {}
+        """Pods on nodes, by uid."""
+        self._assumed: set[str] = set()
         self._expiring: dict[str, float] = {}
+        """Moments, by the clock's `monotonic`, at which assumed pods expire."""
         self.pod_groups = PodGroups()
 
     # Pods
@@ -55,7 +50,8 @@ class Cache:
         if uid in self._pods:
             raise CacheError(f"pod {_named(pod)} is in the cache, so can't be assumed")
         self._writer.add_pod(pod)
-        self._pods[uid] = PodState(pod, True)
+        self._pods[uid] = pod
+        self._assumed.add(uid)
         self.pod_groups.set_pod(pod)
 
     def finish_binding(self, pod: Pod) -> None:
@@ -63,31 +59,28 @@ class Cache:
         confirmed."""
         if not self._assume_ttl_s:
             return
-        state = self._pods.get(self._key(pod))
-        if state is not None and state.assumed:
-            state.expires_at = self._clock.monotonic() + self._assume_ttl_s
-            self._expiring[pod.uid] = state.expires_at
+        if self._key(pod) in self._assumed:
+            self._expiring[pod.uid] = self._clock.monotonic() + self._assume_ttl_s
 
     def forget_pod(self, pod: Pod) -> None:
         """Remove an assumed pod; an unknown pod is ignored."""
-        state = self._pods.get(self._key(pod))
-        if state is None:
+        known = self._pods.get(self._key(pod))
+        if known is None:
             return
-        if state.pod.node_name != pod.node_name:
-            place = f"was assumed on {pod.node_name} but assigned to {state.pod.node_name}"
+        if known.node_name != pod.node_name:
+            place = f"was assumed on {pod.node_name} but assigned to {known.node_name}"
             raise CacheError(f"pod {_named(pod)} {place}")
-        if not state.assumed:
+        if pod.uid not in self._assumed:
             raise CacheError(f"pod {_named(pod)} wasn't assumed so cannot be forgotten")
-        self._unplace(state)
+        self._unplace(known)
 
     def expire_pods(self) -> list[Pod]:
         """Remove assumed pods whose confirmation is overdue; return them."""
         now = self._clock.monotonic()
-        overdue = [uid for uid, deadline in self._expiring.items() if deadline <= now]
-        states = [self._pods[uid] for uid in overdue]
-        for state in states:
-            self._unplace(state)
-        return [state.pod for state in states]
+        overdue = [self._pods[uid] for uid, deadline in self._expiring.items() if deadline <= now]
+        for pod in overdue:
+            self._unplace(pod)
+        return overdue
 
     def next_expiry(self) -> float | None:
         """When the next assumed pod expires; None when none can."""
@@ -97,57 +90,62 @@ class Cache:
         """Add a pod reported on its node; confirms it when it was assumed."""
         if self.confirm_pod(pod):
             return
-        state = self._pods.get(self._key(pod))
+        known = self._pods.get(self._key(pod))
         self.pod_groups.set_pod(pod)
-        if state is None:
+        if known is None:
             self._writer.add_pod(pod)
-            self._pods[pod.uid] = PodState(pod, assumed=False)
-        elif state.assumed:  # on another node than assumed
-            self._writer.replace_pod(state.pod, pod)
-            self._expiring.pop(pod.uid, None)
-            state.pod, state.assumed, state.expires_at = pod, False, None
+            self._pods[pod.uid] = pod
+        elif pod.uid in self._assumed:  # on another node than assumed
+            self._confirm(known, pod)
         else:
             raise CacheError(f"pod {_named(pod)} was already in added state")
 
     def confirm_pod(self, pod: Pod) -> bool:
         """Confirm a pod assumed on its node; return False, without effect, unless it was assumed
         there."""
-        state = self._pods.get(pod.uid)
-        if state is None or not state.assumed or state.pod.node_name != pod.node_name:
+        uid = pod.uid
+        if uid not in self._assumed:
+            return False
+        known = self._pods[uid]
+        if known.node_name != pod.node_name:
             return False
         self.pod_groups.set_pod(pod)
-        self._writer.replace_pod(state.pod, pod)
-        if state.expires_at is not None:
-            del self._expiring[pod.uid]
-        state.pod, state.assumed, state.expires_at = pod, False, None
+        self._confirm(known, pod)
         return True
+
+    def _confirm(self, assumed: Pod, pod: Pod) -> None:
+        """The API server has the assumed pod; `pod` is what it has."""
+        self._writer.replace_pod(assumed, pod)
+        self._pods[pod.uid] = pod
+        self._assumed.remove(pod.uid)
+        if self._expiring:
+            self._expiring.pop(pod.uid, None)
 
     def update_pod(self, old: Pod, new: Pod) -> None:
         """Update a pod on a node."""
-        state = self._pods.get(self._key(old))
-        if state is None:
+        known = self._pods.get(self._key(old))
+        if known is None:
             raise CacheError(
                 f"pod {_named(old)} is not added to scheduler cache, so cannot be updated"
             )
-        if state.assumed:
+        if old.uid in self._assumed:
             raise CacheError(f"assumed pod {_named(old)} should not be updated")
-        self._writer.replace_pod(state.pod, new)
-        state.pod = new
+        self._writer.replace_pod(known, new)
+        self._pods[old.uid] = new
 
     def remove_pod(self, pod: Pod) -> None:
         """Remove a pod from its node."""
-        state = self._pods.get(self._key(pod))
-        if state is None:
+        known = self._pods.get(self._key(pod))
+        if known is None:
             raise CacheError(
                 f"pod {_named(pod)} is not found in scheduler cache, so cannot be removed from it"
             )
-        self._drop(state)
+        self._drop(known)
         self.pod_groups.remove_pod(pod)
 
     def is_assumed(self, pod: Pod) -> bool:
         """Whether the pod is assumed and not confirmed."""
-        state = self._pods.get(pod.uid or self._key(pod))
-        return state is not None and state.assumed
+        return (pod.uid or self._key(pod)) in self._assumed
 
     def has_pod(self, pod: Pod) -> bool:
         """Whether the pod is on a node, assumed or confirmed."""
@@ -155,36 +153,36 @@ class Cache:
 
     def get_pod(self, pod: Pod) -> Pod:
         """The pod as the cache has it."""
-        state = self._pods.get(self._key(pod))
-        if state is None:
+        known = self._pods.get(self._key(pod))
+        if known is None:
             raise CacheError(f"pod {_named(pod)} does not exist in scheduler cache")
-        return state.pod
+        return known
 
     @property
     def pod_count(self) -> int:
         return len(self._pods)
 
     def sizes(self) -> dict[str, int]:
-        """The number of nodes, pods and assumed pods; visits every pod."""
-        assumed = sum(state.assumed for state in self._pods.values())
+        """The number of nodes, pods and assumed pods."""
         return {
-            "assumed_pods": assumed,
+            "assumed_pods": len(self._assumed),
             "pods": len(self._pods),
             "nodes": self.table.node_count,
         }
 
-    def _unplace(self, state: PodState) -> None:
+    def _unplace(self, pod: Pod) -> None:
         """Remove the pod from its node."""
-        self._drop(state)
-        if state.pod.uid in {
-            member.uid for key in group_keys(state.pod) for member in self.pod_groups.members(key)
+        self._drop(pod)
+        if pod.uid in {
+            member.uid for key in group_keys(pod) for member in self.pod_groups.members(key)
         }:
-            self.pod_groups.set_pod(state.pod.with_node(""))
+            self.pod_groups.set_pod(pod.with_node(""))
 
-    def _drop(self, state: PodState) -> None:
-        self._writer.remove_pod(state.pod)
-        self._expiring.pop(state.pod.uid, None)
-        del self._pods[state.pod.uid]
+    def _drop(self, pod: Pod) -> None:
+        self._writer.remove_pod(pod)
+        self._expiring.pop(pod.uid, None)
+        self._assumed.discard(pod.uid)
+        del self._pods[pod.uid]
 
     @staticmethod
     def _key(pod: Pod) -> str:

@@ -203,14 +203,22 @@ def _said(console: Console, text: str) -> AbstractContextManager[None]:
 
 
 def _print(runs: Sequence[Run], changes: Sequence[Change]) -> None:
-    from ..sim.bench import EventRun, LoadRun, PodRun, find_growth
-    from .render.bench import change_table, event_table, growth_table, load_table, pod_table
+    from ..sim.bench import CommandRun, EventRun, LoadRun, PodRun, find_growth
+    from .render.bench import (
+        change_table,
+        command_table,
+        event_table,
+        growth_table,
+        load_table,
+        pod_table,
+    )
 
     console = stdout_console()
     tables = [
         pod_table([run for run in runs if isinstance(run, PodRun)]),
         event_table([run for run in runs if isinstance(run, EventRun)]),
         load_table([run for run in runs if isinstance(run, LoadRun)]),
+        command_table([run for run in runs if isinstance(run, CommandRun)]),
         growth_table(find_growth(runs)),
         change_table(changes),
     ]

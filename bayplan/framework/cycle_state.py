@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol, Self, runtime_checkable
 
+from msgspec import Struct, field
+
 from ..observe import SchedulerMetrics
-from ..observe.times import NEVER
+from ..observe.times import NEVER, Times
 from ..table import Ints
 from .cancellation import NEVER_CANCELLED, Cancellation
 
@@ -22,34 +24,22 @@ class StateData(Protocol):
     def clone(self) -> Self: ...
 
 
-class CycleState:
+class CycleState(Struct, eq=False):
     """A key-value store for one attempt, and which plugins have nothing to say in it."""
 
-    __slots__ = (
-        "_values",
-        "cancellation",
-        "row_counts",
-        "sampled_by",
-        "skip_filter",
-        "skip_score",
-        "times",
-        "unreached",
-    )
-
-    def __init__(self) -> None:
-        self._values: dict[str, Any] = {}
-        self.skip_filter: set[str] = set()
-        self.skip_score: set[str] = set()
-        self.unreached: frozenset[str] = frozenset()
-        """The plugins whose PreFilter had no turn, because one before them refused the pod for good."""
-        self.row_counts: Ints | None = None
-        """For PreScore: how many feasible nodes each of its rows stands for; None: itself only."""
-        self.cancellation: Cancellation = NEVER_CANCELLED
-        """During PreBind: whether the pod was preempted meanwhile. A plugin that blocks reads it."""
-        self.times = NEVER.copy()
-        """When the attempt was where; for metrics."""
-        self.sampled_by: SchedulerMetrics | None = None
-        """In a few attempts each plugin is timed; None in all others."""
+    _values: dict[str, Any] = {}
+    skip_filter: set[str] = set()
+    skip_score: set[str] = set()
+    unreached: frozenset[str] = frozenset()
+    """The plugins whose PreFilter had no turn, because one before them refused the pod for good."""
+    row_counts: Ints | None = None
+    """For PreScore: how many feasible nodes each of its rows stands for; None: itself only."""
+    cancellation: Cancellation = NEVER_CANCELLED
+    """During PreBind: whether the pod was preempted meanwhile. A plugin that blocks reads it."""
+    times: Times = field(default_factory=NEVER.copy)
+    """When the attempt was where; for metrics."""
+    sampled_by: SchedulerMetrics | None = None
+    """In a few attempts each plugin is timed; None in all others."""
 
     def read(self, key: str) -> Any:
         """The value under `key`; KeyError `not found` when it was not written. PODS_TO_ACTIVATE is always there."""

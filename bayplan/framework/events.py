@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import Enum, IntFlag
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from ..api.pod import Pod
 from ..errors import InputError
 from .feature_gates import DEFAULT_GATES, FeatureGates
@@ -77,8 +79,7 @@ POD_GROUP = "scheduling.k8s.io/PodGroup"
 WILDCARD = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEvent:
+class ClusterEvent(Struct, frozen=True, cache_hash=True):
     """Something that may make a waiting pod schedulable: an event that happens, or a pattern for some.
 
     `resource` is a kind such as `Node`, or `*`; `label` replaces the text of the event in logs and metrics.

@@ -47,12 +47,11 @@ class ActiveQueue:
                     return None
                 self._counters.incoming[ACTIVE, POP_FROM_BACKOFF_Q] += 1
             info.attempts += 1
-            if info.pod.uid not in self._in_flight:
+            if self._in_flight.start(info):
                 break
             log.error(
                 "pod %s is being scheduled already; the second entry is dropped", info.pod.key
             )
-        self._in_flight.start(info)
         self.scheduling_cycle += 1
         if info.unschedulable_plugins or info.pending_plugins:
             self._counters.count_rejectors(info, -1)

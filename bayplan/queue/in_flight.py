@@ -36,9 +36,10 @@ class InFlight:
         self._events: deque[PastEvent] = deque()
         self._dropped = 0
 
-    def start(self, info: QueuedPodInfo) -> None:
-        """Add a popped pod."""
-        self._pods[info.pod.uid] = (self._dropped + len(self._events), info)
+    def start(self, info: QueuedPodInfo) -> bool:
+        """Add a popped pod; False, without effect, when it is there already."""
+        entry = (self._dropped + len(self._events), info)
+        return self._pods.setdefault(info.pod.uid, entry) is entry
 
     def done(self, uid: str) -> None:
         """End the attempt; events that only this pod needed are dropped."""

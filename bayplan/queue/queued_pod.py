@@ -7,8 +7,9 @@ class (`pod.spec`).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from ..api.pod import Pod
 from ..framework import Status
@@ -16,8 +17,7 @@ from ..framework import Status
 NO_BACKOFF = 0.0
 
 
-@dataclass(slots=True, eq=False)
-class QueuedPodInfo:
+class QueuedPodInfo(Struct, eq=False):
     """A pod that is pending or being scheduled. Times are seconds since 1970."""
 
     pod: Pod

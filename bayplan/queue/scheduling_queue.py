@@ -90,6 +90,11 @@ class SchedulingQueue:
             else ExactBackoffQueue(*backoff_s, sort_key, self._started)
         )
         self.active = ActiveQueue(sort_key, self.backoff, self.in_flight, self.counters)
+        self.pop = self.active.pop
+        """Return the next pod to schedule, None when none is ready. End the attempt with `done`, or
+        by requeueing the pod."""
+        self.done = self.in_flight.done
+        """End the attempt of a pod (by uid) that is not requeued."""
         self.unschedulable = UnschedulablePods()
         self.nominator = PodNominator() if nominator is None else nominator
         self.move_request_cycle = -1
@@ -142,15 +147,6 @@ class SchedulingQueue:
                 self.counters.count_rejectors(info, -1)
 
     # Attempts.
-
-    def pop(self) -> QueuedPodInfo | None:
-        """The next pod to schedule; None when none is ready. End the attempt with `done` or by
-        requeueing the pod."""
-        return self.active.pop()
-
-    def done(self, uid: str) -> None:
-        """End the attempt of a pod that is not requeued."""
-        self.in_flight.done(uid)
 
     def add_unschedulable_if_not_present(
         self, info: QueuedPodInfo, scheduling_cycle: int = 0

@@ -242,9 +242,9 @@ class Committing:
 
     def run_bind(self, state: CycleState, pod: Pod, node_name: str) -> Answer:
         """Run Bind in order until one does not skip."""
-        return self._bind_by(self.binds, state, pod, node_name)
+        return self._run_binds(self.binds, state, pod, node_name)
 
-    def _bind_by(
+    def _run_binds(
         self, binds: Sequence[BindPlugin], state: CycleState, pod: Pod, node_name: str
     ) -> Answer:
         for plugin in binds:
@@ -279,7 +279,7 @@ class Committing:
         status = await answer
         if status.code is not Code.Skip:
             return status
-        following = self._bind_by(others, state, pod, node_name)
+        following = self._run_binds(others, state, pod, node_name)
         return following if isinstance(following, Status) else await following
 
     def run_post_bind(self, state: CycleState, pod: Pod, node_name: str) -> list[PluginRunError]:

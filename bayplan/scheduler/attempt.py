@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from msgspec import Struct
+
 from ..api.pod import Pod
 from ..framework import PostFilterResult, Status
 
@@ -51,8 +53,7 @@ class Explanation:
     """For a pod that was refused: each plugin that refused it, and the events that may bring it back."""
 
 
-@dataclass(slots=True)
-class Attempt:
+class Attempt(Struct):
     """One attempt to schedule `pod`."""
 
     pod: Pod

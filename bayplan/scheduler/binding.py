@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
+from msgspec import Struct
+
 from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import Clock, Timers
@@ -20,7 +22,7 @@ from ..observe import SchedulerMetrics
 from ..observe.times import BINDING, ENDED
 from ..queue import QueuedPodInfo
 from ..runtime import ProfileRuntime
-from ..runtime.committing import Answer, then
+from ..runtime.committing import Answer, CommitPlan, then
 from ..runtime.waiting import WaitingPod, WaitingPods
 from .attempt import Attempt
 from .extenders import Extenders
@@ -72,35 +74,24 @@ class BindingTools:
     """Those that bind pods come before the Bind plugins."""
 
 
-class Binding:
+class Binding(Struct, eq=False):
     """The binding cycle of one assumed pod."""
 
-    # Few pods need these, and most are bound at once.
-    is_beside = False
+    _tools: BindingTools
+    profile: ProfileRuntime
+    state: CycleState
+    queued: QueuedPodInfo
+    assumed: Pod
+    attempt: Attempt
+    plan: CommitPlan
+    """Who has something to do for the pod."""
+    is_permitted: bool = False
+    is_beside: bool = False
     """It did not end at once: it goes on beside the scheduling of other pods."""
-    _waiting_since = 0.0
-    _pre_bind_began = 0.0
-
-    def __init__(
-        self,
-        tools: BindingTools,
-        profile: ProfileRuntime,
-        state: CycleState,
-        queued: QueuedPodInfo,
-        assumed: Pod,
-        attempt: Attempt,
-    ) -> None:
-        self._tools = tools
-        self.profile = profile
-        self.state = state
-        self.queued = queued
-        self.assumed = assumed
-        self.attempt = attempt
-        self.is_permitted = False
-        self.plan = profile.committing.plan(assumed.spec)
-        """Who has something to do for the pod."""
-        self._has_pre_bind = False
-        self._skipped: set[str] = set()
+    _has_pre_bind: bool = False
+    _skipped: set[str] = set()
+    _waiting_since: float = 0.0
+    _pre_bind_began: float = 0.0
 
     def begin(self, timeouts_s: Mapping[str, float]) -> None:
         """Wait on Permit when plugins asked for it (`timeouts_s`), then go on."""
@@ -145,12 +136,14 @@ class Binding:
 
     def go_on(self) -> None:
         """Nothing holds the pod back any more: bind it."""
+        tools = self._tools
         self.is_permitted = True
-        self._tools.leave_queue(self.assumed.uid)
+        tools.leave_queue(self.assumed.uid)
         if self._has_pre_bind:
-            self.state.cancellation = self._tools.pre_binding.begin(self.assumed.uid)
-        work = self._work if self._has_pre_bind else self._bind
-        self._tools.executor.run(work, self._finished)
+            self.state.cancellation = tools.pre_binding.begin(self.assumed.uid)
+            tools.executor.run(self._work, self._finished)
+        else:
+            tools.executor.run(self._bind, self._finished)
 
     def _work(self) -> Answer:
         """PreBind, then Bind: all that may take time. Runs where the executor runs it."""
@@ -165,15 +158,15 @@ class Binding:
             self._tools.pre_binding.finish(self.assumed.uid)
             if self.state.cancellation.is_set:
                 return Status(Code.Error, (self.state.cancellation.reason,))
-        extenders, pod = self._tools.extenders, self.assumed
-        if extenders is not None and extenders.binds(pod):
-            bind = extenders.bind
-            answer = self._tools.run_blocking(lambda: bind(pod, pod.node_name) or SKIP)
-            if not isinstance(answer, Status):
-                return self._unless_skipped(answer)
-            if answer.code is not Code.Skip:
-                return answer
+        if self._tools.extenders is not None and self._tools.extenders.binds(self.assumed):
+            return self._bind_by_extender(self._tools.extenders, self.assumed)
         return self._bind_by_plugins()
+
+    def _bind_by_extender(self, extenders: Extenders, pod: Pod) -> Answer:
+        answer = self._tools.run_blocking(lambda: extenders.bind(pod, pod.node_name) or SKIP)
+        if not isinstance(answer, Status):
+            return self._unless_skipped(answer)
+        return self._bind_by_plugins() if answer.code is Code.Skip else answer
 
     async def _unless_skipped(self, by_extender: Awaitable[Status]) -> Status:
         status = await by_extender
@@ -190,7 +183,7 @@ class Binding:
         self.state.times[ENDED] = perf_counter()
         if self._has_pre_bind:
             self._tools.pre_binding.finish(self.assumed.uid)
-        if not status.is_success:
+        if status is not SUCCESS and not status.is_success:
             self._note_error(status)
             self._fail(status)
             return

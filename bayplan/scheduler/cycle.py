@@ -103,13 +103,13 @@ class Scheduler(EventHandlers):
     def schedule_one(self) -> Attempt | None:
         """Take the next pod from the queue and try to place it; None when no pod is ready."""
         while (queued := self.queue.pop()) is not None:
-            if self._is_pointless(queued):
+            if self._is_pointless(queued.pod):
                 self.queue.done(queued.pod.uid)
                 continue
             if self.is_observed:
                 self.observer("popped", queued.pod, f"attempt {queued.attempts}")
             attempt = self.schedule(queued)
-            if attempt.is_failed and not attempt.was_handled:
+            if attempt.status is not None and not attempt.was_handled:
                 self._failed(queued, attempt)
             return attempt
         return None
@@ -312,8 +312,9 @@ class Scheduler(EventHandlers):
             attempt.fail(failure(error), nominated_node_name="")
             return
         self.queue.nominator.delete(assumed)
-        binding = Binding(self._binding, profile, state, queued, assumed, attempt)
-        if binding.plan.is_idle:
+        plan = profile.committing.plan(assumed.spec)
+        binding = Binding(self._binding, profile, state, queued, assumed, attempt, plan)
+        if plan.is_idle:
             attempt.outcome = Outcome.BINDING
             binding.go_on()
             if attempt.outcome is not Outcome.BOUND:
@@ -447,9 +448,8 @@ class Scheduler(EventHandlers):
         is_refused = attempt.outcome is Outcome.UNSCHEDULABLE
         profile.metrics.failed(times, UNSCHEDULABLE if is_refused else ERROR)
 
-    def _is_pointless(self, queued: QueuedPodInfo) -> bool:
+    def _is_pointless(self, pod: Pod) -> bool:
         """Whether the pod needs no node any more, or has one."""
-        pod = queued.pod
         if pod.scheduler_name not in self.profiles:
             return True
         if pod.deletion_timestamp is not None:

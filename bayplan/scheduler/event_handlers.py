@@ -94,9 +94,10 @@ class EventHandlers:
     def on_update(self, old: Any, new: Any) -> None:
         """An object changed."""
         if isinstance(new, Pod):
-            if self._place(new) == "node" and not old.node_name and self.cache.confirm_pod(new):
+            is_new_there = new.node_name and not old.node_name
+            if is_new_there and not new.is_finished and self.cache.confirm_pod(new):
                 # What we expected. The pod left the queue when its attempt began.
-                self._move(ASSIGNED_POD_ADD, None, new)
+                self.queue.move_all_to_active_or_backoff(ASSIGNED_POD_ADD, None, new)
             else:
                 self._on_pod(old, new)
             return

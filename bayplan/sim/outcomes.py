@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from ..api.node import Node
 from ..api.pod import Pod
 from ..scheduler import Attempt, Outcome
 
 
-@dataclass(slots=True)
-class PodResult:
+class PodResult(Struct):
     """The last attempt of one pod, and its outcome; times are seconds on the simulation's clock."""
 
     attempt: Attempt

@@ -112,8 +112,9 @@ class World:
 
     def settle(self) -> None:
         """Run the controllers' pending work."""
-        with self._faults_placed(None, ""):
-            self._controllers.run()
+        if self._controllers.has_work:
+            with self._faults_placed(None, ""):
+                self._controllers.run()
         self._volumes.run()
         self._claims.run()
 

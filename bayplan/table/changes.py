@@ -27,9 +27,11 @@ class ChangeLog:
     def mark(self, row: int) -> None:
         """Note that `row` changed."""
         place = self.version - self._dropped
-        if place == len(self._cells):
+        try:
+            self._cells[place] = row
+        except IndexError:
             place = self._make_room(place)
-        self._cells[place] = row
+            self._cells[place] = row
         self.version += 1
 
     def _make_room(self, used: int) -> int:

@@ -137,10 +137,11 @@ class ResourceColumns(Mapping[str, Ints]):
             self._cells = {name: column.cells for name, column in self._columns.items()}
         known = self._cells
         for resource, amount in amounts.items():
-            cells = known.get(resource)
-            if cells is None:
-                cells = known[resource] = self.column(resource).cells
-            cells[row] += sign * amount
+            try:
+                known[resource][row] += sign * amount
+            except KeyError:
+                known[resource] = self.column(resource).cells
+                known[resource][row] += sign * amount
 
     def set(self, row: int, amounts: Mapping[str, int]) -> None:
         """Make the values at `row` exactly `amounts` (writer only)."""

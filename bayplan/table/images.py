@@ -64,16 +64,14 @@ class ImageStates:
         self._seen = Column(size)
         self._moment = 0
         self._touched: list[int] = []
+        self.touch = self._touched.append
+        """Note that a row changed: the next snapshot shows it the current counts (writer only)."""
         self.version = 0
         """Changes whenever some row may see other images or counts."""
 
     def __bool__(self) -> bool:
         """Whether some node has an image."""
         return bool(self._states)
-
-    def touch(self, row: int) -> None:
-        """The row changed: the next snapshot shows it the current counts (writer only)."""
-        self._touched.append(row)
 
     def set(self, row: int, old: Iterable[ContainerImage], new: Iterable[ContainerImage]) -> None:
         """Replace the images of `row` (writer only)."""
@@ -115,10 +113,9 @@ class ImageStates:
 
     def refresh(self) -> None:
         """A snapshot is taken: rows that changed since the last one see the current counts."""
-        if self._moment == 0:
-            self._touched.clear()  # no node has ever had an image
         if self._touched:
-            if (self._seen.data[self._touched] != self._moment).any():
+            # Without a moment no node has ever had an image.
+            if self._moment and (self._seen.data[self._touched] != self._moment).any():
                 self._seen.data[self._touched] = self._moment
                 self.version += 1
             self._touched.clear()

@@ -19,7 +19,7 @@ class PriorityColumns:
         column = self._columns.get(priority)
         if column is None:
             column = self._columns[priority] = Column(self._size)
-        column.data[row] += change
+        column.cells[row] += change
 
     def below(self, priority: int) -> Ints:
         """int64 per row: pods with a lower priority than `priority`."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rich.table import Table
 
-from ...sim.bench import Change, EventRun, Growth, LoadRun, PodRun, Run
+from ...sim.bench import Change, CommandRun, EventRun, Growth, LoadRun, PodRun, Run
 
 
 def pod_table(runs: Sequence[PodRun]) -> Table:
@@ -58,6 +58,24 @@ def load_table(runs: Sequence[LoadRun]) -> Table:
             f"{run.cluster_s:.2f}",
             f"{run.decision_s:.2f}",
             f"{run.seconds:.2f}",
+            f"{run.peak_mib:,.0f}",
+        )
+        table.add_row(run.name, *numbers, *_spread(run))
+    return table
+
+
+def command_table(runs: Sequence[CommandRun]) -> Table:
+    """`simulate` as a whole: how long it takes from start to end."""
+    headings = ("nodes", "pods", "placed", "total s", "CPU s", "pods/CPU s", "peak MiB")
+    table = _table("simulate", headings, runs)
+    for run in runs:
+        numbers = (
+            f"{run.nodes:,}",
+            f"{run.pods:,}",
+            f"{run.placed:,}",
+            f"{run.seconds:.2f}",
+            f"{run.cpu_s:.2f}",
+            f"{run.pods / max(run.cpu_s, 0.001):,.0f}",
             f"{run.peak_mib:,.0f}",
         )
         table.add_row(run.name, *numbers, *_spread(run))

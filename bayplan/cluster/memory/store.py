@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from itertools import count
 from typing import Any, cast
-from uuid import UUID, uuid5
 
 from msgspec.structs import replace
 
@@ -18,9 +17,8 @@ from ...clock import Clock
 from ...errors import ConflictError, NotFoundError
 from ...framework import PodEvent
 from ..objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, Later, ObjectIndex, pod_life
-from .names import make_name
+from .names import make_name, make_uid
 
-NAMESPACE_OF_UIDS = UUID("6d6f6f72-696e-4700-8000-000000000000")
 NOTHING: dict[tuple[str, str], Any] = {}
 
 
@@ -109,9 +107,9 @@ class MemoryCluster(ObjectIndex):
         already or is terminating.
         """
         stored = self._find(pod)
-        if ("", node_name) not in self._objects.get("Node", ()):
+        if ("", node_name) not in self._objects.get("Node", NOTHING):
             raise NotFoundError(f'Node "{node_name}" not found')
-        if stored.is_terminating:
+        if stored.deletion_timestamp is not None:
             raise ConflictError(f"{describe(pod)} is being deleted")
         if stored.node_name:
             raise ConflictError(f'{describe(pod)} is on node "{stored.node_name}" already')
@@ -204,8 +202,8 @@ class MemoryCluster(ObjectIndex):
     def _new_uid(self, obj: ClusterObject) -> str:
         """The deterministic uid of this name; a recreated object counts its incarnations."""
         path = f"{obj.kind}/{obj.namespace}/{obj.name}"
-        lives = self._deaths[obj.kind, obj.namespace, obj.name]
-        return str(uuid5(NAMESPACE_OF_UIDS, f"{path}#{lives}" if lives else path))
+        lives = self._deaths.get((obj.kind, obj.namespace, obj.name))
+        return make_uid(f"{path}#{lives}" if lives else path)
 
     def _next_resource_version(self) -> str:
         self._last_resource_version += 1

@@ -6,6 +6,7 @@ Equal statuses are one object: pods bound in the same second share theirs.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -20,14 +21,23 @@ PREEMPTION = "PreemptionByScheduler"
 
 def timestamp(clock: Clock, later_s: float = 0) -> str:
     """The time of the clock, or some seconds later, in Kubernetes' format: whole seconds."""
-    moment: datetime = clock.now() + timedelta(seconds=later_s)
+    moment = clock.now()
+    return _formatted(moment + timedelta(seconds=later_s) if later_s else moment)
+
+
+@lru_cache(maxsize=16)
+def _formatted(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def running(pod: Pod, now: str) -> PodStatus:
     """The status of a pod that was just bound: scheduled, started, without a nomination."""
-    status = pod.status
-    scheduled = PodCondition(type=POD_SCHEDULED, status="True", observed_generation=pod.generation)
+    return _running(pod.status, pod.generation, now)
+
+
+@lru_cache(maxsize=1024)
+def _running(status: PodStatus, generation: int, now: str) -> PodStatus:
+    scheduled = PodCondition(type=POD_SCHEDULED, status="True", observed_generation=generation)
     others = (c for c in status.conditions or () if c.type != POD_SCHEDULED)
     return shared(
         replace(

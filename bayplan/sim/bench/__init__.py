@@ -10,7 +10,17 @@ docs/benchmarks.md. Who calls it: cli, and users' scripts.
 from .cases import Case, find_cases, own_cases, read_cases
 from .comparison import Change, Growth, compare, find_growth
 from .executor import execute
-from .results import EventRun, LoadRun, PodRun, Run, best_of, read_report, write_file, write_report
+from .results import (
+    CommandRun,
+    EventRun,
+    LoadRun,
+    PodRun,
+    Run,
+    best_of,
+    read_report,
+    write_file,
+    write_report,
+)
 from .runs import GROWTH_NODES, Suite, read_suite, run_request
 from .workload import ClockName, Request, Workload, find_workload, make_workload
 
@@ -18,6 +28,7 @@ __all__ = [
     "Case",
     "Change",
     "ClockName",
+    "CommandRun",
     "EventRun",
     "GROWTH_NODES",
     "Growth",

@@ -5,7 +5,7 @@ All faults of a file are reported at once, with their paths.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from ...config import SchedulerConfiguration, load_config, parse_config
 from ...config.decode import decode
 from ...config.problems import Literally, ProblemKind, Problems, child, one_of
 from ...errors import InputError
+from ..traces.rows import Row, read_rows
+from .expressions import Env
 from .ops import (
     OPS,
     CaseFile,
@@ -22,7 +24,9 @@ from .ops import (
     CreatePods,
     CreatePodSets,
     Op,
+    Simulate,
     SizeFile,
+    StopCollectingMetrics,
     UpdateAny,
 )
 from .templates import Marked, is_marked, parse_marked, shown
@@ -51,6 +55,8 @@ class Step:
     op: Op
     place: str
     templates: Mapping[str, TemplateSource]
+    rows: Sequence[Env] = ()
+    """The rows of its table, by column."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +198,7 @@ class _Reader:
                 templates = self._templates(inner, child(place, "createPodsOp")) if inner else {}
             if isinstance(op, CreatePods | CreatePodSets) and default is not None:
                 templates.setdefault("pod_template", default)
-            yield Step(op, f"{self._source}: {place}", templates)
+            yield Step(op, f"{self._source}: {place}", templates, self._rows(op, place))
             self._check(op, place, templates)
 
     def _op(self, tree: Any, place: str) -> Op | None:
@@ -207,6 +213,18 @@ class _Reader:
         before = len(self._problems)
         op = decode(kind, rest, place, self._problems)
         return op if len(self._problems) == before else None
+
+    def _rows(self, op: Op, place: str) -> Sequence[Env]:
+        path = getattr(op, "table_path", "")
+        if not path:
+            return ()
+        try:
+            rows = [_values(row) for row in read_rows(self._folder / path)]
+        except InputError as error:
+            self._problems.add(child(place, "tablePath"), "a table", Literally(error))
+            return ()
+        self._need(rows, child(place, "tablePath"), "at least one row")
+        return rows
 
     def _templates(self, op: Op, place: str) -> dict[str, TemplateSource]:
         found = {}
@@ -286,7 +304,14 @@ class _Reader:
 def _is_measured(op: Op) -> bool:
     if isinstance(op, CreatePodSets):
         return bool(op.create_pods_op.get("collectMetrics"))
-    return getattr(op, "collect_metrics", False) or op.opcode == "stopCollectingMetrics"
+    measuring = StopCollectingMetrics | Simulate
+    return getattr(op, "collect_metrics", False) or isinstance(op, measuring)
+
+
+def _values(row: Row) -> Env:
+    """The cells by column; whole numbers as numbers."""
+    cells = {name: row.text(name) for name in row.cells}
+    return {name: int(text) if text.isdecimal() else text for name, text in cells.items()}
 
 
 def _refuse_equal_names(names: list[str], path: str, problems: Problems) -> None:

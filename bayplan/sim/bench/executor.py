@@ -19,6 +19,7 @@ from ...errors import ConflictError, InputError, NotFoundError
 from .cases import Step
 from .churning import Churning, Deleting
 from .driver import Driver
+from .end_to_end import run_end_to_end
 from .making import Maker, any_templates, namespace_templates, node_templates, pod_templates
 from .measuring import Measurement, measure_events
 from .ops import (
@@ -31,6 +32,7 @@ from .ops import (
     CreatePodSets,
     DeletePods,
     Op,
+    Simulate,
     Sleep,
     StartCollectingMetrics,
     StopCollectingMetrics,
@@ -45,7 +47,12 @@ _Counted: TypeAlias = (
 
 
 def execute(workload: Workload, now: Now = CLOCKS["wall"]) -> list[Run]:
-    """Run a workload in this process; raises InputError where its file is invalid."""
+    """Run a workload in this process; raises InputError where its file is invalid.
+
+    One that ends with `simulate` runs the command in a process of its own.
+    """
+    if any(isinstance(step.op, Simulate) for step in workload.case.steps):
+        return [run_end_to_end(workload)]
     return Executor(workload, now).run()
 
 
@@ -102,7 +109,7 @@ class Executor:
 
     def _create_nodes(self, step: Step, op: CreateNodes, number: int) -> None:
         templates = node_templates(step, op, number)
-        maker = Maker(self._number(step, op), self._workload.params, *templates)
+        maker = Maker(self._number(step, op), self._workload.params, *templates, rows=step.rows)
         self._let_happen(step, op, self._driver.add, maker)
 
     def _create_any(self, step: Step, op: CreateAny | UpdateAny, number: int) -> None:
@@ -116,7 +123,7 @@ class Executor:
     def _create_pods(self, step: Step, op: CreatePods, namespace: str, number: int) -> None:
         self._driver.need_namespace(namespace)
         templates = pod_templates(step, namespace, number)
-        maker = Maker(self._number(step, op), self._workload.params, *templates)
+        maker = Maker(self._number(step, op), self._workload.params, *templates, rows=step.rows)
         if op.collect_metrics:
             self._begin(step, "", lambda pod: pod.namespace == namespace)
         add: Callable[[ClusterObject], object] = self._driver.add

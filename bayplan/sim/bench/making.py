@@ -9,12 +9,13 @@ test/utils/runners.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...api.kinds import KINDS
 from ...cluster.objects import ClusterObject
 from .cases import Step, TemplateSource
+from .expressions import Env
 from .ops import AllocatableStrategy, CreateNodes
 from .templates import Marked, Templates, compile_templates
 
@@ -43,17 +44,33 @@ POD: Tree = {
 
 
 class Maker:
-    """Makes objects from templates in turn; each number may give several, in the order to add them."""
+    """Makes objects from templates in turn; each number may give several, in the order to add them.
 
-    def __init__(self, count: int, params: dict[str, Any], *templates: Templates) -> None:
+    With `rows`, each number has the values of one of them; the first follows the last.
+    """
+
+    def __init__(
+        self, count: int, params: dict[str, Any], *templates: Templates, rows: Sequence[Env] = ()
+    ) -> None:
         self.count = count
         self._env = {**params, "Count": count}
         self._templates = templates
+        self._rows = rows
 
     def make(self, index: int) -> list[ClusterObject]:
         """The objects of one number."""
-        env = {**self._env, "Index": index}
+        env = self._values(index)
         return [templates.make(env) for templates in self._templates]
+
+    def texts(self) -> Iterator[bytes]:
+        """All objects, as JSON."""
+        for index in range(self.count):
+            env = self._values(index)
+            yield from (templates.text(env) for templates in self._templates)
+
+    def _values(self, index: int) -> Env:
+        row = self._rows[index % len(self._rows)] if self._rows else {}
+        return {**row, **self._env, "Index": index}
 
     def __iter__(self) -> Iterator[ClusterObject]:
         for index in range(self.count):

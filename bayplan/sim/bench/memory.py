@@ -1,4 +1,4 @@
-"""Memory: the memory of this process."""
+"""Memory: the memory of this process, and what its children used."""
 
 from __future__ import annotations
 
@@ -29,3 +29,19 @@ def peak_mib() -> float:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / _MIB if sys.platform == "darwin" else peak / 1024
+
+
+def children_peak_mib() -> float:
+    """Peak memory of the largest child process that has ended; 0 where the system does not report it."""
+    if sys.platform == "win32":
+        return 0.0
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return peak / _MIB if sys.platform == "darwin" else peak / 1024
+
+
+def children_cpu_s() -> float:
+    """Processor seconds of all child processes that have ended; 0 where the system does not report it."""
+    times = os.times()
+    return times.children_user + times.children_system

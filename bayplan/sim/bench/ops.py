@@ -55,7 +55,10 @@ class AllocatableStrategy(_File, frozen=True):
 
 
 class CreateNodes(Op, frozen=True):
-    """Add nodes. With `collect_metrics` (ours) the cost of each event is measured."""
+    """Add nodes. With `collect_metrics` (ours) the cost of each event is measured.
+
+    The columns of a table (`table_path`, ours) are values in the template, a row for each object.
+    """
 
     opcode = "createNodes"
     template_fields = ("node_template",)
@@ -64,6 +67,7 @@ class CreateNodes(Op, frozen=True):
     count_param: str = ""
     node_template: Any = None
     node_template_path: str = ""
+    table_path: str = ""
     label_node_prepare_strategy: LabelStrategy | None = None
     unique_node_label_strategy: UniqueLabelStrategy | None = None
     node_allocatable_strategy: AllocatableStrategy | None = None
@@ -88,6 +92,7 @@ class CreatePods(Op, frozen=True):
     """Add pods, and schedule until all are placed or nothing changes.
 
     `collect_metrics` measures the scheduling; with `time_creation` (ours) the adding, too.
+    `table_path` (ours) is that of CreateNodes.
     """
 
     opcode = "createPods"
@@ -102,6 +107,7 @@ class CreatePods(Op, frozen=True):
     namespace: str = ""
     pod_template: Any = None
     pod_template_path: str = ""
+    table_path: str = ""
     persistent_volume_template: Any = None
     persistent_volume_template_path: str = ""
     persistent_volume_claim_template: Any = None
@@ -218,6 +224,12 @@ class StopCollectingMetrics(Op, frozen=True):
     opcode = "stopCollectingMetrics"
 
 
+class Simulate(Op, frozen=True):
+    """Run `bayplan simulate` on the objects of the ops before it, and measure the whole process (ours)."""
+
+    opcode = "simulate"
+
+
 OPS: dict[str, type[Op]] = {
     op.opcode: op
     for op in (
@@ -233,6 +245,7 @@ OPS: dict[str, type[Op]] = {
         UpdateAny,
         StartCollectingMetrics,
         StopCollectingMetrics,
+        Simulate,
     )
 }
 

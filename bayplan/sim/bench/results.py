@@ -106,8 +106,30 @@ class LoadRun(_Run, frozen=True, kw_only=True, rename="camel", tag="load"):
         return self.seconds * 1e6
 
 
-Run: TypeAlias = PodRun | EventRun | LoadRun
-AnyRun = TypeVar("AnyRun", PodRun, EventRun, LoadRun)
+class CommandRun(_Run, frozen=True, kw_only=True, rename="camel", tag="command"):
+    """`bayplan simulate` from the start of its process to its end."""
+
+    pods: int
+    placed: int
+    seconds: float
+    """On the wall clock."""
+    cpu_s: float
+    """Processor seconds of the process."""
+    peak_mib: float
+
+    @property
+    def name(self) -> str:
+        """The name in tables."""
+        return self.workload
+
+    @property
+    def cost(self) -> float:
+        """The figure by which runs are compared; less is better."""
+        return self.cpu_s * 1e6
+
+
+Run: TypeAlias = PodRun | EventRun | LoadRun | CommandRun
+AnyRun = TypeVar("AnyRun", PodRun, EventRun, LoadRun, CommandRun)
 
 
 class Report(msgspec.Struct, frozen=True, rename="camel"):

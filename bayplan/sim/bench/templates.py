@@ -143,8 +143,15 @@ class Templates:
 
     def make(self, env: Env) -> ClusterObject:
         """The object for the values in `env`, of the template selected by `Index`."""
+        return self._template(env).make(env)
+
+    def text(self, env: Env) -> bytes:
+        """The same as JSON."""
+        return self._template(env).text(env)
+
+    def _template(self, env: Env) -> Template:
         turn: int = env["Index"] % len(self._templates)
-        return self._templates[turn].make(env)
+        return self._templates[turn]
 
 
 def compile_templates(

@@ -12,7 +12,7 @@ from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.cli.render.explain import render_explanation
 from bayplan.cli.render.report import MAX_NODES, MAX_PODS, render_report
-from bayplan.cli.render.tables import duration, make_bar, new_table, plain_lines
+from bayplan.cli.render.tables import Listing, duration, make_bar, new_table, plain_lines
 from bayplan.framework import SUCCESS, unschedulable
 from bayplan.scheduler import Attempt, Explanation, Outcome, PluginScore
 from bayplan.sim import NodeUse, PodResult, SimulationReport
@@ -43,7 +43,26 @@ def test_plain_lines_are_what_rich_prints_where_there_is_room() -> None:
     console.print(table)
 
     printed = [line.rstrip() for line in text_of(console).splitlines()]
-    assert list(plain_lines(table)) == printed
+    assert plain_lines(table) == printed
+
+
+def test_a_listing_is_printed_the_same_as_lines_and_by_rich() -> None:
+    listing = Listing(("NAME", "COUNT", "LAST"), right=("COUNT",), folded=("NAME",))
+    listing.rows += (
+        ["a", "1", ""],
+        ["wide 漢字", "12,345", [("x", "red"), ("y", "")]],
+        ["[b]c[/b]", "", "yes"],
+    )
+    console = make_console(width=200)
+
+    console.print(listing.to_table())
+
+    printed = [line.rstrip() for line in text_of(console).splitlines()]
+    assert listing.lines() == printed
+
+
+def test_a_listing_without_rows_has_its_headings() -> None:
+    assert Listing(("NAME", "COUNT")).lines() == ["NAME  COUNT"]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +79,7 @@ def test_plain_lines_are_what_rich_prints_where_there_is_room() -> None:
     ],
 )
 def test_bars(before: float, after: float, bar: str) -> None:
-    assert make_bar(before, after).plain == bar
+    assert "".join(piece for piece, _ in make_bar(before, after)) == bar
 
 
 @pytest.mark.parametrize(

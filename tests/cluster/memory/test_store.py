@@ -1,5 +1,6 @@
 """Store: names, uids, versions, notification, and binding."""
 
+import uuid
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from bayplan.api.decode import decode_object
 from bayplan.api.pod import Pod
 from bayplan.cluster.memory import MemoryCluster
+from bayplan.cluster.memory.names import make_uid
 from bayplan.errors import ConflictError, NotFoundError
 
 
@@ -212,3 +214,10 @@ def test_a_nomination_can_be_cleared() -> None:
     cluster.clear_nomination(cluster.get("Pod", "default", "a"))
 
     assert cluster.get("Pod", "default", "a").nominated_node_name == ""
+
+
+@pytest.mark.parametrize("path", ["Pod/default/a", "Node//node-1", "Pod/default/ü#3"])
+def test_a_uid_is_a_name_based_uuid(path: str) -> None:
+    namespace = uuid.UUID("6d6f6f72-696e-4700-8000-000000000000")
+
+    assert make_uid(path) == str(uuid.uuid5(namespace, path))

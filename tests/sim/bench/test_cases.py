@@ -110,6 +110,12 @@ def make_case(*ops: Any, **fields: Any) -> dict[str, Any]:
             id="a missing template",
         ),
         pytest.param(
+            [make_case({**NODES, "tablePath": "rows.csv"}, PODS)],
+            "w.yaml: [0].workloadTemplate[0].tablePath: expected a table;"
+            " got rows.csv: expected a readable CSV file; got No such file or directory",
+            id="a table that is not there",
+        ),
+        pytest.param(
             [make_case({**NODES, "nodeTemplate": {}, "nodeTemplatePath": "w.yaml"}, PODS)],
             "w.yaml: [0].workloadTemplate[0].nodeTemplate: expected a template or a path; got both",
             id="template and path",

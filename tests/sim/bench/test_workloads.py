@@ -4,8 +4,11 @@ import pytest
 
 from bayplan.sim.bench import Case, EventRun, PodRun, Request, execute, make_workload, own_cases
 
-CASES = own_cases()
+CASES = [case for case in own_cases() if case.name not in ("simulate", "deployments")]
+"""Those two run a command: see test_end_to_end.py."""
 NODES, PODS = 30, 200
+NODES_OF_TRACE = 300
+"""The first nodes of the trace are small."""
 
 
 def run(case: Case, nodes: int = NODES, pods: int = PODS) -> list[PodRun | EventRun]:
@@ -18,7 +21,7 @@ def case_named(name: str) -> Case:
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
 def test_every_measured_pod_is_placed(case: Case) -> None:
-    runs = run(case)
+    runs = run(case, NODES_OF_TRACE if case.name == "trace" else NODES)
 
     assert runs
     for measured in runs:
@@ -78,3 +81,11 @@ def test_an_event_requeues_only_the_pods_it_may_help() -> None:
     assert (useless.waiting, useless.events, useless.moved_per_event) == (400, 1000, 0)
     assert 50 < useful.moved_per_event <= 100
     assert crowd.moved_per_event == 50
+
+
+def test_the_trace_has_the_rows_of_its_tables() -> None:
+    nodes, pods = (step.rows for step in case_named("trace").steps)
+
+    assert (len(nodes), len(pods)) == (1213, 7064)
+    assert sum(row["gpu"] for row in nodes) == 6212
+    assert len({tuple(row.values()) for row in pods}) == 135
