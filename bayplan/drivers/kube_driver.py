@@ -152,16 +152,8 @@ class KubeDriver:
         that does not hold.
         """
         self.core.start(self.cluster.apply, self.cluster.answer)
+        self._begin(self._follow_all())  # the server lists while the scheduler is built
         scheduler = self.scheduler = await self.core.call(self._build)
-        served = await self._discover()
-        self._waiting_for = {resource.kind.name for resource in served}
-        for resource in served:
-            self._follow(resource)
-        self._begin(self._events.run())
-        missing = [resource for resource in RESOURCES.values() if resource not in served]
-        if missing:
-            log.info("not served: %s", ", ".join(resource.plural for resource in missing))
-            self._begin(self._look_for(missing))
         await self.unless_it_fails(self._synced.wait())
 
         def run() -> None:
@@ -232,6 +224,18 @@ class KubeDriver:
             what = attempt.message or f"bound to {attempt.node_name}"
             log.log(level, "pod %s: %s", attempt.pod.key, what)
 
+    async def _follow_all(self) -> None:
+        """Follow all kinds that the server serves."""
+        served = await self._discover()
+        self._waiting_for = {resource.kind.name for resource in served}
+        for resource in served:
+            self._follow(resource)
+        self._begin(self._events.run())
+        missing = [resource for resource in RESOURCES.values() if resource not in served]
+        if missing:
+            log.info("not served: %s", ", ".join(resource.plural for resource in missing))
+            self._begin(self._look_for(missing))
+
     def _follow(self, resource: Resource) -> None:
         name = resource.kind.name
         reflector = Reflector(
@@ -241,11 +245,19 @@ class KubeDriver:
         self._begin(self._reflect(reflector))
 
     async def _discover(self) -> list[Resource]:
-        """The kinds that are served, as soon as the server says it."""
+        """The kinds that are served, as soon as the server says it for all API groups."""
+        groups: dict[str, list[Resource]] = {}
+        for resource in RESOURCES.values():
+            groups.setdefault(resource.group_path, []).append(resource)
+        found = await asyncio.gather(*map(self._discover_group, groups.values()))
+        return [resource for served in found for resource in served]
+
+    async def _discover_group(self, resources: list[Resource]) -> list[Resource]:
+        """Those of one API group; asks again while the server fails."""
         backoff = Backoff()
         while True:
             try:
-                served = await find_served(self.connection, RESOURCES.values())
+                served = await find_served(self.connection, resources)
             except ApiError as error:
                 self._problem = str(error)
                 wait_s = backoff.next_s()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import sys
 import tempfile
@@ -33,6 +34,8 @@ def main() -> int:
         missing = ", ".join(missing_assets())
         print(f"not run: expected {missing} in {assets_folder()}", file=sys.stderr)
         return 2
+    # As an installed package is: else the source would be compiled at each start.
+    compileall.compile_dir(Path(__file__).parents[2], quiet=1)
     runs = []
     with (
         tempfile.TemporaryDirectory() as folder,
