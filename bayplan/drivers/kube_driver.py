@@ -184,12 +184,13 @@ class KubeDriver:
             return
         self._is_stopped, self._is_running = True, False
         self.core.allow(False)
-        await self.core.catch_up()  # what was decided has gone out
+        responds = await self.core.catch_up()  # what was decided has gone out
         self._sender.end()
         await self._sender.finish(DRAIN_S)
-        await self.core.catch_up()  # what came of it is told
+        if responds:
+            await self.core.catch_up()  # what came of it is told
         await self._events.finish(EVENTS_S)
-        await self.core.stop(DRAIN_S)
+        await self.core.stop(DRAIN_S if responds else 0.0)
         self._sender.close()
         self._event_sender.close()
         for task in self._tasks:
@@ -250,6 +251,7 @@ class KubeDriver:
         for resource in RESOURCES.values():
             groups.setdefault(resource.group_path, []).append(resource)
         found = await asyncio.gather(*map(self._discover_group, groups.values()))
+        self._problem = ""
         return [resource for served in found for resource in served]
 
     async def _discover_group(self, resources: list[Resource]) -> list[Resource]:
@@ -264,7 +266,6 @@ class KubeDriver:
                 log.warning("discovery: %s; next try in %.1f s", error, wait_s)
                 await self.connection.pause(wait_s)
             else:
-                self._problem = ""
                 return served
 
     async def _reflect(self, reflector: Reflector) -> None:

@@ -191,6 +191,7 @@ class Reflector:
             following = {**query, "continue": page.metadata.continue_}
             coming = asyncio.ensure_future(self._page(following))
             try:
+                await asyncio.sleep(0)  # the request is sent
                 yield page
                 page = await coming
             finally:
