@@ -1,8 +1,8 @@
 """Patience: an event loop that batches events under load.
 
-Under load a response arrives every half a millisecond, and waking up for each costs more than the
-response. A loop that stays busy polls less and less often, up to every 16 ms; one that has been
-idle responds at once.
+Under load a response arrives every few milliseconds or faster, and waking up for each costs more than
+the response. A loop that stays busy waits longer and longer for more events, until some come at a
+time: the slower the server, the longer the wait. One that has been idle responds at once.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import asyncio
 import selectors
 import time
 
-FIRST_WAIT_S, MAX_WAIT_S = 0.002, 0.016
-"""How long a busy loop waits for more events: doubled each time it is still busy."""
-QUIET_S = 0.01
+FIRST_WAIT_S, MAX_WAIT_S = 0.002, 0.04
+"""How long a busy loop waits for more events."""
+ENOUGH = 12
+"""Number of events at a time from which waiting longer gains little."""
+QUIET_S = 0.02
 """A loop that was idle for this long is not busy."""
 
 
@@ -30,12 +32,13 @@ class PatientSelector(selectors.DefaultSelector):
         ready = super().select(timeout)
         if not ready:
             return ready
-        if time.monotonic() - self._last < QUIET_S:
-            time.sleep(self._wait_s)
-            self._wait_s = min(self._wait_s * 2, MAX_WAIT_S)
-            ready = super().select(0)
-        else:
+        if time.monotonic() - self._last > QUIET_S:
             self._wait_s = FIRST_WAIT_S
+        elif len(ready) < ENOUGH:
+            time.sleep(self._wait_s)
+            ready = super().select(0)
+            factor = 2 if len(ready) < ENOUGH else 0.5
+            self._wait_s = min(max(self._wait_s * factor, FIRST_WAIT_S), MAX_WAIT_S)
         self._last = time.monotonic()
         return ready
 
