@@ -85,7 +85,6 @@ IO_MODULES = {
     "concurrent",
     "http",
     "io",
-    "kubernetes_asyncio",
     "multiprocessing",
     "os",
     "pathlib",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -160,9 +161,10 @@ def build_node(wire: NodeWire) -> Node:
     if not meta.name:
         raise FieldError("metadata.name", "expected a name; got none")
     _refuse(taint_problems(spec.taints or ()))
-    _refuse(quantity_problems(status.capacity, "status.capacity"))
-    _refuse(quantity_problems(status.allocatable, "status.allocatable"))
-    allocatable = status.capacity if status.allocatable is None else status.allocatable
+    capacity = _amounts(status.capacity, "status.capacity")
+    allocatable = capacity
+    if status.allocatable is not None:
+        allocatable = _amounts(status.allocatable, "status.allocatable")
     return Node(
         shared_text(meta.name),
         uid=meta.uid,
@@ -172,12 +174,33 @@ def build_node(wire: NodeWire) -> Node:
         creation_timestamp=meta.creation_timestamp,
         unschedulable=spec.unschedulable,
         taints=shared(spec.taints) if spec.taints else (),
-        allocatable=allocatable_units(allocatable),
-        capacity=allocatable_units(status.capacity),
+        allocatable=allocatable,
+        capacity=capacity,
         images=tuple(shared(image) for image in status.images or ()),
         conditions=tuple(shared(condition) for condition in status.conditions or ()),
         declared_features=shared(status.declared_features) if status.declared_features else (),
     )
+
+
+def _amounts(quantities: dict[str, Quantity] | None, path: str) -> dict[str, int]:
+    """A node's amounts: one map for nodes with equal quantities, never modified."""
+    if not quantities:
+        return {}
+    try:
+        return _checked_amounts(tuple(quantities.items()))
+    except ValueError:
+        _refuse(quantity_problems(quantities, path))
+        raise
+
+
+@lru_cache(maxsize=1024)
+def _checked_amounts(quantities: tuple[tuple[str, Quantity], ...]) -> dict[str, int]:
+    """The amounts; raises ValueError if one is not a quantity, or negative."""
+    for name, quantity in quantities:
+        fault = quantity_problem(quantity)
+        if fault is not None:
+            raise ValueError(f"{name}: {fault}")
+    return allocatable_units(dict(quantities))
 
 
 def build_other(wire: KubeObject) -> KubeObject:

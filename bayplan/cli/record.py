@@ -61,12 +61,11 @@ def record(
     Example: bayplan record --for 1h > run.jsonl.gz
     """
     from ..api.clipping import KEPT_ANNOTATIONS
-    from ..cluster.live import connected, need_packages
+    from ..cluster.live import connected
     from ..observe.logs import set_up_logging
     from .render.tables import count
 
     kubeconfig, context = chosen_cluster(kubeconfig, context)
-    need_packages()
     seconds = _parse_duration(duration)
     set_up_logging()
     kept = KEPT_ANNOTATIONS | frozenset(annotation or ())

@@ -43,6 +43,7 @@ from .serving import (
     KeyFileOption,
     SecurePortOption,
     ServingOptions,
+    need_web_server,
     serving_options,
     start_serving,
 )
@@ -114,14 +115,13 @@ def run(options: RunOptions) -> None:
 
     Example: bayplan run --kubeconfig ~/.kube/config --config scheduler.yaml
     """
-    from ..cluster.live import need_packages
-
-    need_packages()
     from ..cluster.kube.patience import make_loop
     from ..config import parse_feature_gates
     from ..drivers.kube_driver import DriverOptions
     from ..observe.logs import set_up_logging
 
+    if options.secure_port:
+        need_web_server()
     set_up_logging(options.verbose + 1)
     serving = serving_options(
         options.bind_address,

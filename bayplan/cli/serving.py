@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -81,6 +82,14 @@ def serving_options(
             problem = f'expected paths that begin with / and have * at their end only; got "{path}"'
             raise InputError(f"--authorization-always-allow-paths: {problem}")
     return ServingOptions(address, port, cert_file, key_file, allowed)
+
+
+def need_web_server() -> None:
+    """Raise InputError, with advice, when the package for web servers is not installed."""
+    if importlib.util.find_spec("aiohttp") is None:
+        raise InputError(
+            "aiohttp: expected it to be installed; got nothing. Try: pip install 'bayplan[kube]'"
+        )
 
 
 async def start_serving(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import importlib.util
 import os
 import signal
 import tempfile
@@ -20,6 +19,7 @@ from .config_options import ConfigOption, FeatureGatesOption, PluginFilesOption,
 from .consoles import stderr_console
 from .failures import reports_failures
 from .option_groups import takes_options
+from .serving import need_web_server
 
 if TYPE_CHECKING:
     from ..answers.settings import Settings
@@ -111,10 +111,7 @@ def up(options: UpOptions) -> None:
 
     Example: bayplan up --nodes 5 --plugins my_policy.py
     """
-    if importlib.util.find_spec("aiohttp") is None:
-        raise InputError(
-            "aiohttp: expected it to be installed; got nothing. Try: pip install 'bayplan[kube]'"
-        )
+    need_web_server()
     from ..answers.settings import DEFAULT_SETTINGS
     from ..cluster.apiserver import ApiServer
     from ..cluster.certificates import make_certificate

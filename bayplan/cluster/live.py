@@ -1,20 +1,14 @@
-"""Live: read all objects of a live cluster that affect placement, once, without writing.
-
-It can be imported without the optional packages for a cluster connection.
-"""
+"""Live: read all objects of a live cluster that affect placement, once, without writing."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from collections.abc import AsyncIterator, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-
-from ..errors import InputError
 
 if TYPE_CHECKING:
     from .kube.connection import Connection
@@ -43,14 +37,6 @@ def is_cluster_configured() -> bool:
     return credentials.is_cluster_configured()
 
 
-def need_packages() -> None:
-    """Raise InputError, with advice, when the packages for a cluster connection are not installed."""
-    for package in ("aiohttp", "kubernetes_asyncio"):
-        if importlib.util.find_spec(package) is None:
-            problem = "expected it to be installed; got nothing. Try: pip install 'bayplan[kube]'"
-            raise InputError(f"{package}: {problem}")
-
-
 @asynccontextmanager
 async def connected(
     kubeconfig: str | Path | None, context: str | None
@@ -75,10 +61,9 @@ def read_live(
 ) -> LiveObjects:
     """Read the cluster once. With a `namespace`, only its objects and cluster-scoped ones.
 
-    Raises InputError when packages or credentials are missing, ApiError when the server is
+    Raises InputError when credentials are missing, ApiError when the server is
     unreachable or denies access.
     """
-    need_packages()
 
     async def read() -> LiveObjects:
         from .kube.snapshot import read_snapshot

@@ -26,8 +26,6 @@ log = logging.getLogger(__name__)
 
 SLICE_S = 0.005
 """How long pods are scheduled before others have their turn."""
-PATIENCE_S = 0.002
-"""How long what comes in may wait for more."""
 
 CATCH_UP_TURNS = 5
 """Turns of the loop after which an answer has passed through all coroutines that wait for it."""
@@ -49,7 +47,7 @@ class CoreThread:
         self.loop = asyncio.new_event_loop()
         self.loop.set_exception_handler(self._on_exception)
         source = asyncio.get_running_loop()
-        self.inbox: Crossing[Item] = PatientCrossing(source, self.loop, self._take, PATIENCE_S)
+        self.inbox: Crossing[Item] = PatientCrossing(source, self.loop, self._take)
         self.executor = LoopExecutor(self.wake)
         self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="plugin")
         self._apply: Callable[[Any], None] = lambda batch: None
@@ -108,14 +106,20 @@ class CoreThread:
 
         self.inbox.put(do)
 
-    async def catch_up(self) -> None:
-        """Come back when all that has come in was seen, and what came of it has gone out, or it takes too long."""
+    async def catch_up(self) -> bool:
+        """Come back when all that has come in was seen, and what came of it has gone out.
+
+        False if that takes too long: a plugin does not return.
+        """
         if not self._thread.is_alive():
-            return
-        with suppress(TimeoutError):
+            return True
+        try:
             async with asyncio.timeout(CATCH_UP_S):
                 for _ in range(CATCH_UP_TURNS):
                     await self.call(lambda: None)
+        except TimeoutError:
+            return False
+        return True
 
     async def stop(self, timeout_s: float) -> None:
         """Schedule no more, and end the thread."""

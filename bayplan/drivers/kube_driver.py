@@ -152,16 +152,8 @@ class KubeDriver:
         that does not hold.
         """
         self.core.start(self.cluster.apply, self.cluster.answer)
+        self._begin(self._follow_all())  # the server lists while the scheduler is built
         scheduler = self.scheduler = await self.core.call(self._build)
-        served = await self._discover()
-        self._waiting_for = {resource.kind.name for resource in served}
-        for resource in served:
-            self._follow(resource)
-        self._begin(self._events.run())
-        missing = [resource for resource in RESOURCES.values() if resource not in served]
-        if missing:
-            log.info("not served: %s", ", ".join(resource.plural for resource in missing))
-            self._begin(self._look_for(missing))
         await self.unless_it_fails(self._synced.wait())
 
         def run() -> None:
@@ -192,12 +184,13 @@ class KubeDriver:
             return
         self._is_stopped, self._is_running = True, False
         self.core.allow(False)
-        await self.core.catch_up()  # what was decided has gone out
+        responds = await self.core.catch_up()  # what was decided has gone out
         self._sender.end()
         await self._sender.finish(DRAIN_S)
-        await self.core.catch_up()  # what came of it is told
+        if responds:
+            await self.core.catch_up()  # what came of it is told
         await self._events.finish(EVENTS_S)
-        await self.core.stop(DRAIN_S)
+        await self.core.stop(DRAIN_S if responds else 0.0)
         self._sender.close()
         self._event_sender.close()
         for task in self._tasks:
@@ -232,6 +225,18 @@ class KubeDriver:
             what = attempt.message or f"bound to {attempt.node_name}"
             log.log(level, "pod %s: %s", attempt.pod.key, what)
 
+    async def _follow_all(self) -> None:
+        """Follow all kinds that the server serves."""
+        served = await self._discover()
+        self._waiting_for = {resource.kind.name for resource in served}
+        for resource in served:
+            self._follow(resource)
+        self._begin(self._events.run())
+        missing = [resource for resource in RESOURCES.values() if resource not in served]
+        if missing:
+            log.info("not served: %s", ", ".join(resource.plural for resource in missing))
+            self._begin(self._look_for(missing))
+
     def _follow(self, resource: Resource) -> None:
         name = resource.kind.name
         reflector = Reflector(
@@ -241,18 +246,26 @@ class KubeDriver:
         self._begin(self._reflect(reflector))
 
     async def _discover(self) -> list[Resource]:
-        """The kinds that are served, as soon as the server says it."""
+        """The kinds that are served, as soon as the server says it for all API groups."""
+        groups: dict[str, list[Resource]] = {}
+        for resource in RESOURCES.values():
+            groups.setdefault(resource.group_path, []).append(resource)
+        found = await asyncio.gather(*map(self._discover_group, groups.values()))
+        self._problem = ""
+        return [resource for served in found for resource in served]
+
+    async def _discover_group(self, resources: list[Resource]) -> list[Resource]:
+        """Those of one API group; asks again while the server fails."""
         backoff = Backoff()
         while True:
             try:
-                served = await find_served(self.connection, RESOURCES.values())
+                served = await find_served(self.connection, resources)
             except ApiError as error:
                 self._problem = str(error)
                 wait_s = backoff.next_s()
                 log.warning("discovery: %s; next try in %.1f s", error, wait_s)
                 await self.connection.pause(wait_s)
             else:
-                self._problem = ""
                 return served
 
     async def _reflect(self, reflector: Reflector) -> None:

@@ -41,8 +41,7 @@ class Cluster:
     def live(cls, kubeconfig: str | Path | None = None, context: str | None = None) -> Cluster:
         """Read a live cluster once, without writing. Without a kubeconfig: that of kubectl.
 
-        Raises InputError when there is none or `bayplan[kube]` is not installed, ApiError when the
-        server refuses.
+        Raises InputError when there is none, ApiError when the server refuses.
         """
         live = read_live(kubeconfig, context)
         manifests = manifests_of(live.objects, live.server)

@@ -27,7 +27,6 @@ HEAVY = {
     "bayplan.plugins",
     "bayplan.scheduler",
     "bayplan.sim",
-    "kubernetes_asyncio",
     "matplotlib",
     "msgspec",
     "numpy",

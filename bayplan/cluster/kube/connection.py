@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-import aiohttp
 import msgspec
-from yarl import URL
 
 from ... import __version__
 from ...api.meta import Wire
 from ...errors import ApiError, ConflictError, InputError, NotFoundError
 from .credentials import Credentials
+from .http_client import Address, HttpClient, HttpConnection, Response
 
 log = logging.getLogger(__name__)
 
@@ -34,10 +32,6 @@ MAX_RETRIES = 10
 RESET_RETRY_S = 1.0
 """Delay after a connection broke in the middle of a response."""
 REQUEST_TIMEOUT_S = 60.0
-CONNECT_TIMEOUT_S = 30.0
-READ_BUFFER = 1 << 18
-KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-"""TCP keep-alive: idle seconds, interval, and number of probes."""
 
 Tree = dict[str, Any]
 
@@ -72,13 +66,9 @@ class Connection:
         self, credentials: Credentials, user_agent: str = f"bayplan/{__version__}"
     ) -> None:
         self.credentials = credentials
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=90),
-            auto_decompress=True,
-            read_bufsize=READ_BUFFER,
-            headers={"User-Agent": user_agent, "Accept": JSON},
-            skip_auto_headers=("Content-Type",),
-        )
+        self._client = HttpClient()
+        # Compression would take the server longer than the transfer in a cluster's network.
+        self._headers = {"User-Agent": user_agent, "Accept": JSON, "Accept-Encoding": "identity"}
         self._refreshing: asyncio.Task[None] | None = None
         self.is_away = False
         """The server did not respond to the last request."""
@@ -100,7 +90,7 @@ class Connection:
 
     async def close(self) -> None:
         """Close the session; running requests fail."""
-        await self._session.close()
+        await self._client.close()
 
     async def request(
         self,
@@ -155,65 +145,55 @@ class Connection:
     @asynccontextmanager
     async def stream(
         self, path: str, query: Mapping[str, str | int], silence_s: float
-    ) -> AsyncIterator[aiohttp.StreamReader]:
+    ) -> AsyncIterator[HttpConnection]:
         """The body of the response to a GET as a stream; raises UnreachableError after `silence_s`
         without data."""
-        timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=silence_s
-        )
         try:
-            async with await self._open("GET", f"{path}?{urlencode(query)}", None, timeout) as got:
-                if got.status >= 400:
-                    answer = Answer(got.status, await got.read(), _retry_after(got))
-                    if answer.code == 401:
-                        await self._refresh(was_refused=True)
-                    raise self._refusal(answer, f"GET {path}")
-                _keep_alive(got)
-                yield got.content
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            async with asyncio.timeout(REQUEST_TIMEOUT_S) as opening:
+                async with self._open("GET", f"{path}?{urlencode(query)}", None) as (head, body):
+                    if head.code >= 400:
+                        answer = Answer(head.code, await body.read(), head.retry_after_s)
+                        if answer.code == 401:
+                            await self._refresh(was_refused=True)
+                        raise self._refusal(answer, f"GET {path}")
+                    opening.reschedule(None)
+                    body.silence_s = silence_s
+                    yield body
+        except (OSError, TimeoutError) as error:
             raise self._unreachable(error) from None
 
     async def _send(
         self, method: str, target: str, body: bytes | None, content_type: str, timeout_s: float
     ) -> Answer:
-        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         try:
-            async with await self._open(method, target, body, timeout, content_type) as response:
-                return Answer(response.status, await response.read(), _retry_after(response))
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            async with (
+                asyncio.timeout(timeout_s),
+                self._open(method, target, body, content_type) as (head, content),
+            ):
+                return Answer(head.code, await content.read(), head.retry_after_s)
+        except (OSError, TimeoutError) as error:
             raise self._unreachable(error) from None
 
+    @asynccontextmanager
     async def _open(
-        self,
-        method: str,
-        target: str,
-        body: bytes | None,
-        timeout: aiohttp.ClientTimeout,
-        content_type: str = JSON,
-    ) -> aiohttp.ClientResponse:
+        self, method: str, target: str, body: bytes | None, content_type: str = JSON
+    ) -> AsyncIterator[Response]:
         credentials = self.credentials
         if credentials.is_stale:
             await self._refresh()
-        headers = {}
+        headers = self._headers
         if body is not None:
-            headers["Content-Type"] = content_type
+            headers = {**headers, "Content-Type": content_type}
         if credentials.authorization is not None:
-            headers["Authorization"] = credentials.authorization
-        response = await self._session.request(
-            method,
-            URL(credentials.server + target, encoded=True),
-            data=body,
-            headers=headers,
-            timeout=timeout,
-            ssl=True if credentials.ssl_context is None else credentials.ssl_context,
-            server_hostname=credentials.server_name,
-            proxy=credentials.proxy,
-            allow_redirects=False,
+            headers = {**headers, "Authorization": credentials.authorization}
+        address = Address(
+            credentials.server, credentials.ssl_context, credentials.server_name, credentials.proxy
         )
-        if self.is_away:
-            self.is_away = False
-            self._back.set()
-        return response
+        async with self._client.send(address, method, target, headers, body) as response:
+            if self.is_away:
+                self.is_away = False
+                self._back.set()
+            yield response
 
     async def _refresh(self, was_refused: bool = False) -> None:
         """Renew the token; concurrent callers share one renewal."""
@@ -242,12 +222,12 @@ class Connection:
             self._back.clear()
         if isinstance(error, TimeoutError):
             problem = "no answer in time"
-        elif isinstance(error, aiohttp.ClientConnectorCertificateError):
-            problem = str(error.certificate_error)
-        elif isinstance(error, aiohttp.ClientConnectorError):
-            problem = error.os_error.strerror or str(error.os_error)
+        elif isinstance(error, ssl.SSLCertVerificationError):
+            problem = str(error)
         elif isinstance(error, ssl.SSLError):
             problem = error.reason or str(error)
+        elif isinstance(error, OSError) and error.strerror:
+            problem = error.strerror
         else:
             problem = str(error) or type(error).__name__
         return UnreachableError(f"{self.server}: cannot reach the API server: {problem}")
@@ -298,27 +278,6 @@ def decode_tree(body: bytes) -> Tree:
     return tree
 
 
-def _keep_alive(response: aiohttp.ClientResponse) -> None:
-    """Detect within a minute that the peer of an idle connection is gone."""
-    transport = response.connection.transport if response.connection is not None else None
-    wire: Any = transport.get_extra_info("socket") if transport is not None else None
-    if wire is None:
-        return
-    wire.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in KEEP_ALIVE.items():
-        if hasattr(socket, option):  # each system has its own constants
-            wire.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-
-
-def _retry_after(response: aiohttp.ClientResponse) -> float | None:
-    text = response.headers.get("Retry-After", "")
-    return float(text) if text.isdigit() else None
-
-
 def _is_reset(error: UnreachableError) -> bool:
     """Whether the connection broke although the server was reachable: a new one may work."""
-    cause = error.__context__
-    return isinstance(
-        cause,
-        ConnectionResetError | aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError,
-    )
+    return isinstance(error.__context__, ConnectionResetError)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,14 +13,11 @@ from .resources import Resource
 
 async def find_served(connection: Connection, resources: Iterable[Resource]) -> list[Resource]:
     """Those of `resources` that the server serves, in order. Raises ApiError when discovery fails."""
-    groups: dict[str, set[str]] = {}
-    served = []
-    for resource in resources:
-        if resource.group_path not in groups:
-            groups[resource.group_path] = await _plurals(connection, resource.group_path)
-        if resource.plural in groups[resource.group_path]:
-            served.append(resource)
-    return served
+    wanted = list(resources)
+    paths = list(dict.fromkeys(resource.group_path for resource in wanted))
+    plurals = await asyncio.gather(*(_plurals(connection, path) for path in paths))
+    groups = dict(zip(paths, plurals, strict=True))
+    return [resource for resource in wanted if resource.plural in groups[resource.group_path]]
 
 
 async def _plurals(connection: Connection, group_path: str) -> set[str]:

@@ -1,8 +1,8 @@
 """Patience: an event loop that batches events under load.
 
-Under load a response arrives every half a millisecond, and waking up for each costs more than the
-response: polling every few milliseconds takes a third off the cost of a request (measured). A loop
-that has been idle responds at once.
+Under load a response arrives every few milliseconds or faster, and waking up for each costs more than
+the response. A loop that stays busy waits longer and longer for more events, until some come at a
+time: the slower the server, the longer the wait. One that has been idle responds at once.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import asyncio
 import selectors
 import time
 
-WAIT_S = 0.004
+FIRST_WAIT_S, MAX_WAIT_S = 0.002, 0.04
 """How long a busy loop waits for more events."""
-QUIET_S = 0.01
+ENOUGH = 12
+"""Number of events at a time from which waiting longer gains little."""
+QUIET_S = 0.02
 """A loop that was idle for this long is not busy."""
 
 
@@ -23,15 +25,20 @@ class PatientSelector(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         self._last = 0.0
+        self._wait_s = FIRST_WAIT_S
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """The ready events."""
         ready = super().select(timeout)
         if not ready:
             return ready
-        if time.monotonic() - self._last < QUIET_S:
-            time.sleep(WAIT_S)
+        if time.monotonic() - self._last > QUIET_S:
+            self._wait_s = FIRST_WAIT_S
+        elif len(ready) < ENOUGH:
+            time.sleep(self._wait_s)
             ready = super().select(0)
+            factor = 2 if len(ready) < ENOUGH else 0.5
+            self._wait_s = min(max(self._wait_s * factor, FIRST_WAIT_S), MAX_WAIT_S)
         self._last = time.monotonic()
         return ready
 

@@ -6,6 +6,7 @@ once; an object known at its version is not decoded again. Changes are delivered
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 import time
@@ -169,15 +170,11 @@ class Reflector:
         seen: set[Key] = set()
         query: dict[str, str | int] = {"limit": PAGE, **self._selection()}
         is_first, found = not self._known, 0
-        while True:
-            page = await self._page(query)
+        async for page in self._pages(query):
             batch = self._read_items(page.items, seen, is_first)
             if batch:
                 self._deliver(batch)
             found += len(batch)
-            if not page.metadata.continue_:
-                break
-            query["continue"] = page.metadata.continue_
         gone = [key for key in self._known if key not in seen]
         if gone:
             self._deliver([Change(DELETED, self._known.pop(key)) for key in gone])
@@ -186,6 +183,20 @@ class Reflector:
         if not self.is_synced:
             self.is_synced = True
             self._synced()
+
+    async def _pages(self, query: dict[str, str | int]) -> AsyncIterator[_List]:
+        """All pages. The next one is on its way while one is read."""
+        page = await self._page(query)
+        while page.metadata.continue_:
+            following = {**query, "continue": page.metadata.continue_}
+            coming = asyncio.ensure_future(self._page(following))
+            try:
+                await asyncio.sleep(0)  # the request is sent
+                yield page
+                page = await coming
+            finally:
+                coming.cancel()
+        yield page
 
     async def _page(self, query: Mapping[str, str | int]) -> _List:
         try:

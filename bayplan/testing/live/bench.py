@@ -1,8 +1,8 @@
-"""Bench: binding rate of pending pods on a real API server, for Bayplan, kube-scheduler and a bare binder.
+"""Bench: pending pods bound on an API server, by Bayplan, kube-scheduler and a bare binder.
 
-One control plane with its nodes created once; for each contestant the pods are recreated, then it
-is started. Measured are the moments at which a watch shows the first and the last binding, and the
-processor time of all processes.
+One API server with its nodes created once, a real one or the embedded one; for each contestant the
+pods are recreated, then it is started. Measured are the moments at which a watch shows the first
+and the last binding, and the processor time of all processes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from .client import Client, Tree
-from .cluster import node_tree, pod_tree
+from .cluster import Server, node_tree, pod_tree
 from .control_plane import ControlPlane, find_asset
+from .embedded import EmbeddedServer
 from .follower import Follower
 from .kinds import path_of, with_head
 from .processes import Process
@@ -53,6 +54,8 @@ class Run(NamedTuple):
     start_s: float
     """From its start to the first binding."""
     events: int
+    own_cpu_s: float
+    """Processor time of the contestant, from its start until all pods are bound and all events recorded."""
     cpu_s: dict[str, float]
     """Processor time from the first binding to the last, by process."""
     peak_mib: float
@@ -117,9 +120,9 @@ def _binder(*options: str) -> Start:
 
 
 class Arena:
-    """A control plane with nodes, on which contestants are measured one after the other."""
+    """An API server with nodes, on which contestants are measured one after the other."""
 
-    def __init__(self, plane: ControlPlane, nodes: int, pods: int, running: int) -> None:
+    def __init__(self, plane: Server, nodes: int, pods: int, running: int) -> None:
         self._plane = plane
         self._client = Client(plane.kubeconfig)
         self._pods = pods
@@ -147,16 +150,28 @@ class Arena:
             cpu_s = {name: one.cpu_s() - before[name] for name, one in processes.items()}
             peak = process.memory_mib()["peak"]
             events = self._wait_events() if contestant.has_events else 0
+            own_cpu_s = process.cpu_s()
         finally:
             watch.close()
             process.stop()
         first, last = watch.moments[0], watch.moments[-1]
-        run = Run(contestant.name, self._pods, last - first, first - started, events, cpu_s, peak)
         self._clear()
-        return run
+        return Run(
+            contestant.name,
+            pods=self._pods,
+            seconds=last - first,
+            start_s=first - started,
+            events=events,
+            own_cpu_s=own_cpu_s,
+            cpu_s=cpu_s,
+            peak_mib=peak,
+        )
 
     def _servers(self) -> dict[str, Process]:
-        return {"kube-apiserver": self._plane.api_server, "etcd": self._plane.etcd}
+        servers = {"API server": self._plane.api_server}
+        if isinstance(self._plane, ControlPlane):
+            servers["etcd"] = self._plane.etcd
+        return servers
 
     def _make_pods(self) -> None:
         trees = (
@@ -206,9 +221,15 @@ def make_running_pod(number: int, node: int) -> Tree:
 
 
 @contextmanager
-def arena(folder: Path, nodes: int, pods: int, running: int = 0) -> Iterator[Arena]:
-    """A control plane with this many nodes and running pods, for this many pods at a time."""
-    plane = ControlPlane(folder, "--delete-collection-workers=8")
+def arena(
+    folder: Path, nodes: int, pods: int, running: int = 0, *, is_embedded: bool = False
+) -> Iterator[Arena]:
+    """A server with this many nodes and running pods, for this many pods at a time."""
+    plane: Server = (
+        EmbeddedServer(folder)
+        if is_embedded
+        else ControlPlane(folder, "--delete-collection-workers=8")
+    )
     try:
         yield Arena(plane, nodes, pods, running)
     finally:

@@ -11,6 +11,7 @@ import yaml
 from bayplan.cluster.apiserver import make_kubeconfig
 from bayplan.cluster.certificates import make_certificate
 from bayplan.cluster.kube import connection as module
+from bayplan.cluster.kube import credentials as credentials_module
 from bayplan.cluster.kube.connection import Answer, Connection, UnreachableError, retried
 from bayplan.cluster.kube.credentials import load_credentials
 from bayplan.errors import ApiError, ConflictError, InputError, NotFoundError
@@ -281,9 +282,7 @@ def test_server_with_another_certificate_is_not_trusted(tmp_path: Path) -> None:
 def test_pod_uses_its_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "token").write_text("of-the-account\n")
     (tmp_path / "ca.crt").write_bytes(make_certificate().cert)
-    place = "kubernetes_asyncio.config.incluster_config"
-    monkeypatch.setattr(f"{place}.SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
-    monkeypatch.setattr(f"{place}.SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    monkeypatch.setattr(credentials_module, "SERVICE_ACCOUNT", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -276,6 +276,19 @@ def test_a_watch_that_delivered_something_ends_the_backoff() -> None:
     assert server.pauses == [1, 2, 1, 2]
 
 
+def test_next_page_is_requested_before_the_last_is_delivered() -> None:
+    server = Server([page(5, pod("a", 1), more="x"), page(5, pod("b", 2))], [])
+    requested: list[int] = []
+
+    def deliver(batch: list[Change]) -> None:
+        requested.append(len(server.list_queries))
+
+    asyncio.run(Reflector(RESOURCES["Pod"], server, deliver).read_all())
+
+    assert [query.get("continue") for query in server.list_queries] == [None, "x"]
+    assert requested == [2, 2]
+
+
 @pytest.mark.parametrize("code", [401, 403, 404])
 def test_a_permanently_refused_first_list_ends_the_reflector(code: int) -> None:
     server = Server([ApiError("forbidden", code)], [])

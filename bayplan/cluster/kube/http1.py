@@ -1,0 +1,152 @@
+"""HTTP/1.1: the bytes of requests and of responses, without I/O.
+
+`ResponseReader` takes bytes as they arrive and gives the body in pieces: lists have tens of
+megabytes, and a watch never ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+HEAD_END = b"\r\n\r\n"
+LINE_END = b"\r\n"
+NO_BODY = (204, 304)
+
+
+class Head:
+    """The status and the headers of a response; names in lower case."""
+
+    def __init__(self, text: bytes) -> None:
+        first, *lines = text.split(LINE_END)
+        version, _, status = first.partition(b" ")
+        if not version.startswith(b"HTTP/1.") or not status[:3].isdigit():
+            raise ValueError(f"expected HTTP/1.1; got {first[:40]!r}")
+        self.code = int(status[:3])
+        self._headers: dict[bytes, bytes] = {}
+        for line in lines:
+            name, _, value = line.partition(b":")
+            self._headers[name.strip().lower()] = value.strip()
+
+    def get(self, name: bytes) -> bytes:
+        """A header; empty if it is absent."""
+        return self._headers.get(name, b"")
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the server closes the connection after this response."""
+        return self.get(b"connection").lower() == b"close"
+
+    @property
+    def retry_after_s(self) -> float | None:
+        """The delay that the server requests before the request is repeated."""
+        value = self.get(b"retry-after")
+        return float(value) if value.isdigit() else None
+
+
+class ResponseReader:
+    """Reads one response; raises ValueError when it is not HTTP."""
+
+    def __init__(self) -> None:
+        self.head: Head | None = None
+        self.pieces: list[bytes] = []
+        """What has arrived of the body, and was not yet taken."""
+        self.is_complete = False
+        self._rest = b""
+        """The incomplete head, or the incomplete size of a chunk."""
+        self._left = 0
+        """Number of bytes to come, of the body or of the current chunk."""
+        self._is_chunked = False
+        self._is_open_ended = False
+        self._gap = 0
+        """Number of bytes to skip before the size of the next chunk."""
+        self._is_in_trailer = False
+
+    def take(self) -> bytes:
+        """What has arrived of the body since the last call."""
+        taken = self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
+        self.pieces.clear()
+        return taken
+
+    def feed(self, data: bytes) -> None:
+        """Read more bytes."""
+        if self.head is None:
+            data = self._read_head(self._rest + data)
+            if self.head is None:
+                return
+        if not data:
+            return
+        if self._is_chunked:
+            self._read_chunks(data)
+        elif self._is_open_ended:
+            self.pieces.append(data)
+        else:
+            self.pieces.append(data[: self._left])
+            self._left -= min(len(data), self._left)
+            self.is_complete = not self._left
+
+    def end(self) -> None:
+        """The server has closed the connection; raises ValueError if that breaks off the response."""
+        if not self._is_open_ended and not self.is_complete:
+            raise ValueError("the server closed the connection before the end of its response")
+        self.is_complete = True
+
+    def _read_head(self, data: bytes) -> bytes:
+        """Read the head if it has arrived; return what follows it."""
+        while True:
+            end = data.find(HEAD_END)
+            if end < 0:
+                self._rest = data
+                return b""
+            head = Head(data[:end])
+            data = data[end + len(HEAD_END) :]
+            if head.code >= 200:
+                break
+        self.head, self._rest = head, b""
+        self._is_chunked = head.get(b"transfer-encoding").lower() == b"chunked"
+        length = head.get(b"content-length")
+        self._left = int(length) if length and not self._is_chunked else 0
+        if head.code in NO_BODY or (length and not self._left):
+            self.is_complete = True
+        self._is_open_ended = not (self._is_chunked or length or self.is_complete)
+        return data
+
+    def _read_chunks(self, data: bytes) -> None:
+        if self._rest:
+            data, self._rest = self._rest + data, b""
+        at, end, pieces = 0, len(data), self.pieces
+        while not self._is_in_trailer:
+            if self._left:
+                stop = at + self._left
+                pieces.append(data[at:stop])
+                if stop > end:
+                    self._left = stop - end
+                    return
+                self._left, self._gap, at = 0, 2, stop
+            line_end = data.find(LINE_END, at + self._gap)
+            if line_end < 0:
+                self._rest = data[at:]
+                return
+            self._left = int(data[at + self._gap : line_end].partition(b";")[0], 16)
+            at, self._gap = line_end + 2, 0
+            self._is_in_trailer = not self._left
+        self._skip_trailer(data, at)
+
+    def _skip_trailer(self, data: bytes, at: int) -> None:
+        """Skip the lines after the last chunk, up to an empty one."""
+        while not self.is_complete:
+            line_end = data.find(LINE_END, at)
+            if line_end < 0:
+                self._rest = data[at:]
+                return
+            self.is_complete = line_end == at
+            at = line_end + 2
+
+
+def make_request(
+    method: str, target: str, headers: Mapping[str, str], body: bytes | None = None
+) -> bytes:
+    """The bytes of a request."""
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {text}" for name, text in headers.items())]
+    if body is not None:
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
