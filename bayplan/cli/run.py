@@ -122,7 +122,7 @@ def run(options: RunOptions) -> None:
 
     if options.secure_port:
         need_web_server()
-    set_up_logging(options.verbose + 1)
+    set_up_logging({0: 0, 1: 4}.get(options.verbose, 10))
     serving = serving_options(
         options.bind_address,
         options.secure_port,

@@ -1,7 +1,6 @@
 """Scheduler routes: the paths that kube-scheduler has: probes, metrics, the configuration.
 
-Mirrors newEndpointsHandler in cmd/kube-scheduler/app/server.go. Profiling (/debug/pprof) has no counterpart; the gated
-/flagz and /statusz, which are off by default, are left out.
+Mirrors newEndpointsHandler in cmd/kube-scheduler/app/server.go.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from aiohttp import web
 from ..api.pod import Pod
 from .health import HealthCheck, HealthMetrics, health_routes
 from .pod_resources import render_pod_resources
+from .zpages import Component, zpage_routes
 
 METRICS = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
 
@@ -29,11 +29,13 @@ def scheduler_routes(
     render_metrics: Render,
     list_pods: ListPods,
     configz: Mapping[str, Any],
+    component: Component | None = None,
+    profiling: Sequence[web.RouteDef] = (),
 ) -> list[web.RouteDef]:
     """The routes. Metrics and pods are awaited, as the scheduler's state may be read on its own thread only.
 
     `list_pods` returns all pods, none unless this scheduler is the leader; `configz` is the
-    effective configuration in file format.
+    effective configuration in file format. With `component` there are /statusz and /flagz.
     """
     health = HealthMetrics()
 
@@ -53,7 +55,7 @@ def scheduler_routes(
     async def configuration(request: web.Request) -> web.Response:
         return web.json_response({"componentconfig": dict(configz)})
 
-    return [
+    routes = [
         *health_routes("healthz", healthz, health),
         *health_routes("livez", (), health),
         *health_routes("readyz", readyz, health),
@@ -61,4 +63,8 @@ def scheduler_routes(
         web.get("/metrics/resources", resources),
         web.get("/metrics/slis", slis),
         web.get("/configz", configuration),
+        *profiling,
     ]
+    if component is not None:
+        routes += zpage_routes(component, [route.path for route in routes])
+    return routes

@@ -1,0 +1,148 @@
+"""Zpages: /statusz and /flagz, as kube-scheduler v1.36 serves them (gates ComponentStatusz and ComponentFlagz).
+
+Plain text for people; JSON or YAML of `config.k8s.io` for programs that ask for it in full:
+`Accept: application/json;v=v1beta1;g=config.k8s.io;as=Statusz`.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import yaml
+from aiohttp import web
+
+GROUP = "config.k8s.io"
+VERSIONS = ("v1beta1", "v1alpha1")
+DEPRECATED = "v1alpha1"
+TEXT, JSON, YAML = "text/plain", "application/json", "application/yaml"
+MEDIA_TYPES = (JSON, YAML, TEXT)
+FOR_PEOPLE = "For people, not for programs: this text may look different in any release."
+
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Component:
+    """What /statusz and /flagz say about the process."""
+
+    name: str
+    version: str
+    emulated_version: str
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """The flags with their values, given or not."""
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+@dataclass(frozen=True)
+class AcceptedForm:
+    """An accepted media type: `version` is that of the structured form, "" for text."""
+
+    media_type: str
+    version: str = ""
+
+
+def zpage_routes(component: Component, paths: Sequence[str]) -> list[web.RouteDef]:
+    """The two pages; /statusz lists `paths` and its own."""
+    listed = sorted({*paths, "/statusz", "/flagz"})
+    return [
+        _page("Statusz", component.name, lambda: _status(component, listed), _status_text),
+        _page("Flagz", component.name, lambda: {"flags": dict(component.flags)}, _flag_text),
+    ]
+
+
+def _page(
+    kind: str, name: str, read: Callable[[], Tree], write: Callable[[Tree], str]
+) -> web.RouteDef:
+    path = f"/{kind.lower()}"
+
+    async def answer(request: web.Request) -> web.Response:
+        asked = negotiate(request.headers.get("Accept", ""), kind)
+        if asked is None:
+            return _not_acceptable()
+        tree = read()
+        if not asked.version:
+            text = f"\n{name} {path[1:]}\n{FOR_PEOPLE}\n\n{write(tree)}"
+            return web.Response(text=text, content_type=TEXT, charset="utf-8")
+        metadata = {"name": name}
+        head = {"kind": kind, "apiVersion": f"{GROUP}/{asked.version}", "metadata": metadata}
+        whole = {**head, **tree}
+        text = json.dumps(whole) if asked.media_type == JSON else yaml.safe_dump(whole)
+        headers = {}
+        if asked.version == DEPRECATED:
+            headers["Warning"] = f'299 - "{GROUP}/{DEPRECATED} is deprecated: use {VERSIONS[0]}"'
+        return web.Response(text=text, content_type=asked.media_type, headers=headers)
+
+    return web.get(path, answer)
+
+
+def negotiate(accept: str, kind: str) -> AcceptedForm | None:
+    """The first media type of an Accept header that can be served, the best quality first; None if none can."""
+    if not accept.strip():
+        return AcceptedForm(TEXT)
+    clauses = sorted(map(_clause, accept.split(",")), key=lambda one: -one[1])
+    for media_type, _, parameters in clauses:
+        if media_type in (TEXT, "text/*", "*/*"):
+            return AcceptedForm(TEXT)
+        if media_type in (JSON, YAML) and _is_known(parameters, kind):
+            return AcceptedForm(media_type, parameters["v"])
+    return None
+
+
+def _clause(text: str) -> tuple[str, float, dict[str, str]]:
+    media_type, *rest = [part.strip() for part in text.split(";")]
+    parameters = dict(part.partition("=")[::2] for part in rest)
+    quality = parameters.pop("q", "1")
+    return media_type, float(quality) if quality.replace(".", "", 1).isdigit() else 0.0, parameters
+
+
+def _is_known(parameters: Mapping[str, str], kind: str) -> bool:
+    asked = parameters.get("g"), parameters.get("as")
+    return asked == (GROUP, kind) and parameters.get("v") in VERSIONS
+
+
+def _not_acceptable() -> web.Response:
+    message = f"only the following media types are accepted: {', '.join(MEDIA_TYPES)}"
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": "NotAcceptable",
+        "code": 406,
+    }
+    return web.json_response(status, status=406)
+
+
+def _status(component: Component, paths: Sequence[str]) -> Tree:
+    uptime = datetime.now(UTC) - component.started
+    return {
+        "startTime": component.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "uptimeSeconds": int(uptime.total_seconds()),
+        "goVersion": f"none: {platform.python_implementation()} {platform.python_version()}",
+        "binaryVersion": component.version,
+        "emulationVersion": component.emulated_version,
+        "paths": list(paths),
+    }
+
+
+def _status_text(tree: Tree) -> str:
+    hours, seconds = divmod(tree["uptimeSeconds"], 3600)
+    lines = {
+        "Started": tree["startTime"],
+        "Up": f"{hours} hr {seconds // 60:02} min {seconds % 60:02} sec",
+        "Runtime": tree["goVersion"].removeprefix("none: "),
+        "Binary version": tree["binaryVersion"],
+        "Emulation version": tree["emulationVersion"],
+        "Paths": " ".join(tree["paths"]),
+    }
+    return "".join(f"{name}: {value}\n" for name, value in lines.items())
+
+
+def _flag_text(tree: Tree) -> str:
+    return "".join(f"{name}={value}\n" for name, value in sorted(tree["flags"].items()))
