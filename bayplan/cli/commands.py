@@ -47,7 +47,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "replay": CommandEntry("replay", "replay", "Schedule the pods of a recording again."),
     "trace": CommandEntry("import_trace", "app", "Convert traces of real clusters to manifests."),
     "up": CommandEntry("up", "up", "Run a cluster on this machine, for kubectl."),
-    "run": CommandEntry("run", "run", "Schedule the pods of a real cluster."),
+    "run": CommandEntry("run", "app", "Schedule the pods of a real cluster."),
     "config": CommandEntry("config", "app", "Show, check and convert configuration files."),
     "plugins": CommandEntry("plugins", "plugins", "List every plugin and its extension points."),
     "bench": CommandEntry("bench", "bench", "Measure pods per second and memory."),

@@ -1,10 +1,8 @@
-"""Electing: the options of `bayplan run` about the lease, and the elector they describe."""
+"""Electing: what the flags of `bayplan run` say about the lease, and the elector they describe."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from ..api.durations import EXPECTED, parse_duration
 from ..errors import InputError
@@ -14,41 +12,6 @@ if TYPE_CHECKING:
     from ..cluster.kube.connection import Connection
     from ..cluster.kube.leader import ElectionTimes, LeaderElector
     from ..config import LeaderElection, SchedulerConfiguration
-
-AS_CONFIGURED = "Default: as the configuration says."
-
-
-def _duration(what: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(
-        metavar="DURATION", help=f"{what} {AS_CONFIGURED}", show_default=False
-    )
-    return option
-
-
-def _name(what: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(
-        metavar="NAME", help=f"{what} {AS_CONFIGURED}", show_default=False
-    )
-    return option
-
-
-LeaderElectOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--leader-elect/--no-leader-elect",
-        help=f"Whether to wait for the lease before scheduling. {AS_CONFIGURED}",
-        show_default=False,
-    ),
-]
-LeaseDurationOption = Annotated[str | None, _duration("How long a lease lasts.")]
-RenewDeadlineOption = Annotated[
-    str | None, _duration("How long the leader tries to renew the lease.")
-]
-RetryPeriodOption = Annotated[
-    str | None, _duration("How long to wait between tries to get or renew the lease.")
-]
-ResourceNameOption = Annotated[str | None, _name("Name of the lease.")]
-ResourceNamespaceOption = Annotated[str | None, _name("Namespace of the lease.")]
 
 
 def with_election(

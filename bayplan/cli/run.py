@@ -8,51 +8,25 @@ import os
 import signal
 import sys
 import threading
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from .clusters import ContextOption, chosen_cluster
-from .config_options import (
-    ConfigOption,
-    FeatureGatesOption,
-    PluginFilesOption,
-    read_configuration,
-)
-from .electing import (
-    LeaderElectOption,
-    LeaseDurationOption,
-    RenewDeadlineOption,
-    ResourceNameOption,
-    ResourceNamespaceOption,
-    RetryPeriodOption,
-    make_elector,
-    with_election,
-)
+from ..errors import ConfigError, InputError
+from .clusters import chosen_cluster
+from .commands import CommandApp
+from .electing import make_elector
 from .failures import reports_failures
-from .option_groups import takes_options
-from .serving import (
-    LOOPBACK,
-    PROBES,
-    SECURE_PORT,
-    AllowPathsOption,
-    BindAddressOption,
-    CertFileOption,
-    KeyFileOption,
-    SecurePortOption,
-    ServingOptions,
-    need_web_server,
-    serving_options,
-    start_serving,
-)
+from .flags.command import FlagCommand, FlagValues
+from .flags.settings import RunSettings, read_settings
+from .serving import Serving, need_web_server
 
 if TYPE_CHECKING:
+    from ..cluster.kube.connection import Connection
     from ..cluster.kube.leader import LeaderElector
     from ..config import SchedulerConfiguration
-    from ..drivers.kube_driver import DriverOptions, KubeDriver
-    from ..web.server import WebServer
+    from ..drivers.kube_driver import KubeDriver
 
 log = logging.getLogger(__name__)
 
@@ -61,98 +35,76 @@ SECOND_SIGNAL = 1
 ENDING_S = 0.5
 """How long idle threads of plugins may take to end."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """The options of `bayplan run`."""
-
-    kubeconfig: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="How to reach the cluster. Default: clientConnection.kubeconfig of the configuration, "
-            "KUBECONFIG, ~/.kube/config, or the service account of the pod it runs in.",
-            show_default=False,
-        ),
-    ] = None
-    context: ContextOption = None
-    config: ConfigOption = None
-    plugins: PluginFilesOption = None
-    feature_gates: FeatureGatesOption = ""
-    leader_elect: LeaderElectOption = None
-    leader_elect_lease_duration: LeaseDurationOption = None
-    leader_elect_renew_deadline: RenewDeadlineOption = None
-    leader_elect_retry_period: RetryPeriodOption = None
-    leader_elect_resource_name: ResourceNameOption = None
-    leader_elect_resource_namespace: ResourceNamespaceOption = None
-    bind_address: BindAddressOption = LOOPBACK
-    secure_port: SecurePortOption = SECURE_PORT
-    tls_cert_file: CertFileOption = None
-    tls_private_key_file: KeyFileOption = None
-    authorization_always_allow_paths: AllowPathsOption = PROBES
-    verbose: Annotated[
-        int,
-        typer.Option(
-            "-v",
-            "--verbose",
-            count=True,
-            help="Log more; -vv logs everything.",
-            show_default=False,
-        ),
-    ] = 0
+app = CommandApp()
 
 
+@app.command("run", cls=FlagCommand)
 @reports_failures
-@takes_options(RunOptions)
-def run(options: RunOptions) -> None:
+def run(ctx: typer.Context) -> None:
     """Schedule the pods of a real cluster, as its default scheduler or beside it.
 
-    Schedules the pods whose spec.schedulerName is that of a profile. On SIGTERM or Ctrl-C it finishes the bindings
-    under way and exits; a second signal ends it at once. When the API server cannot be reached, or refuses something,
-    it tries again, and /readyz says why it is not ready.
+    Takes all flags of kube-scheduler v1.36, so that it can take its place. Schedules the pods whose
+    spec.schedulerName is that of a profile. On SIGTERM or Ctrl-C it finishes the bindings under way and exits; a second
+    signal ends it at once. When the API server cannot be reached, or refuses something, it tries again, and /readyz
+    says why it is not ready.
 
     Exit status: 0 after a signal, 1 when the lease was lost or after a second signal, 2 when the input is wrong.
 
     Example: bayplan run --kubeconfig ~/.kube/config --config scheduler.yaml
     """
     from ..cluster.kube.patience import make_loop
-    from ..config import parse_feature_gates
-    from ..drivers.kube_driver import DriverOptions
     from ..observe.logs import set_up_logging
 
-    if options.secure_port:
+    flags: FlagValues = ctx.obj
+    if flags.text("version") != "false":
+        typer.echo(version_text(flags.one_of("version", "true", "raw") == "raw"))
+        return
+    settings = read_settings(flags)
+    if settings.serving.port:
         need_web_server()
-    set_up_logging({0: 0, 1: 4}.get(options.verbose, 10))
-    serving = serving_options(
-        options.bind_address,
-        options.secure_port,
-        options.tls_cert_file,
-        options.tls_private_key_file,
-        options.authorization_always_allow_paths,
+    written = settings.log
+    set_up_logging(
+        written.verbosity,
+        as_json=written.as_json,
+        is_split=written.is_split,
+        modules=written.modules,
     )
-    gates = parse_feature_gates(options.feature_gates)
-    settings = with_election(
-        read_configuration(options.config, None, gates).config,
-        options.leader_elect,
-        lease_duration=options.leader_elect_lease_duration,
-        renew_deadline=options.leader_elect_renew_deadline,
-        retry_period=options.leader_elect_retry_period,
-        resource_name=options.leader_elect_resource_name,
-        resource_namespace=options.leader_elect_resource_namespace,
-    )
-    driving = DriverOptions(
-        plugins=[str(path) for path in options.plugins or ()], feature_gates=gates
-    )
-    kubeconfig, context = chosen_cluster(options.kubeconfig, options.context)
-    source = kubeconfig or settings.client_connection.kubeconfig or None
-    place = ClusterPlace(source, context)
+    for remark in settings.remarks:
+        log.warning("%s", remark)
+    if settings.write_config_to:
+        write_config(settings.config, Path(settings.write_config_to))
+        return
     with asyncio.Runner(loop_factory=make_loop) as runner:
-        code = runner.run(serve(settings, driving, place, serving))
+        code = runner.run(serve(settings))
     if has_blocked_plugins():
         log.warning("a plugin still blocks its thread: ending without it")
         end_at_once(code)
     if code:
         raise typer.Exit(code)
+
+
+def version_text(is_raw: bool) -> str:
+    """The version of Kubernetes whose decisions are made, with ours behind it."""
+    from ..observe.build_info import build_info
+
+    info = build_info()
+    if is_raw:
+        return "\n".join(f"{name}: {value}" for name, value in info.items())
+    return f"Kubernetes {info['git_version']}"
+
+
+def write_config(config: SchedulerConfiguration, path: Path) -> None:
+    """Write the configuration in effect."""
+    import yaml
+
+    from ..config import encode_config
+
+    try:
+        path.write_text(yaml.safe_dump(encode_config(config), sort_keys=False))
+    except OSError as error:
+        problem = f"{path}: expected a file to write; got {error.strerror}"
+        raise InputError(f"--write-config-to: {problem}") from None
+    log.info("the configuration is in %s", path)
 
 
 def has_blocked_plugins() -> bool:
@@ -171,26 +123,28 @@ def end_at_once(code: int) -> NoReturn:
     os._exit(code)
 
 
-class ClusterPlace(NamedTuple):
-    """Where the cluster is: a kubeconfig and a context of it; None for the usual ones."""
-
-    kubeconfig: Path | str | None = None
-    context: str | None = None
-
-
-async def serve(
-    config: SchedulerConfiguration,
-    options: DriverOptions,
-    place: ClusterPlace,
-    serving: ServingOptions,
-) -> int:
-    """Schedule until a signal comes; returns the exit status."""
+async def connect(settings: RunSettings) -> Connection:
+    """A connection to the cluster that the flags and the configuration name."""
     from ..cluster.kube.connection import Connection
     from ..cluster.kube.credentials import load_credentials
-    from ..drivers.kube_driver import KubeDriver
+
+    configured = settings.config.client_connection.kubeconfig
+    if configured and settings.kubeconfig and configured != settings.kubeconfig:
+        log.warning("--kubeconfig has no effect: the configuration names %s", configured)
+    given = configured or settings.kubeconfig
+    kubeconfig, context = chosen_cluster(Path(given) if given else None, settings.context or None)
+    credentials = await load_credentials(kubeconfig, context)
+    if settings.master:
+        credentials.server = settings.master.rstrip("/")
+    log.info("scheduling the pods of %s, known from %s", credentials.server, credentials.source)
+    return Connection(credentials)
+
+
+async def serve(settings: RunSettings) -> int:
+    """Schedule until a signal comes; returns the exit status."""
+    from ..drivers.kube_driver import DriverOptions, KubeDriver
 
     told = asyncio.Event()
-    loop = asyncio.get_running_loop()
 
     def on_signal() -> None:
         if told.is_set():
@@ -198,22 +152,21 @@ async def serve(
             end_at_once(SECOND_SIGNAL)
         told.set()
 
+    loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
-    credentials = await load_credentials(place.kubeconfig, place.context)
-    connection = Connection(credentials)
-    log.info("scheduling the pods of %s, known from %s", connection.server, credentials.source)
-    elector = (
-        make_elector(connection, config, options.clock)
-        if config.leader_election.leader_elect
-        else None
-    )
-    if elector is not None:
+    connection = await connect(settings)
+    config = await with_policy(settings, connection)
+    options = DriverOptions(plugins=settings.plugins, feature_gates=settings.gates)
+    elector = None
+    if config.leader_election.leader_elect:
+        elector = make_elector(connection, config, options.clock)
         options.is_leading = lambda: elector.is_leading
     driver = KubeDriver(connection, config, options)
-    server: WebServer | None = None
+    driver.metrics.hide(settings.disabled_metrics)
+    serving = Serving(settings.serving, driver, elector, told.is_set)
     try:
-        server = await start_serving(serving, driver, elector, told.is_set)
+        await serving.start()
         working = asyncio.ensure_future(schedule(driver, elector))
         ending = asyncio.ensure_future(told.wait())
         both: set[asyncio.Future[Any]] = {working, ending}
@@ -230,9 +183,32 @@ async def serve(
         await driver.stop()
         if elector is not None:
             await elector.release()
-        if server is not None:
-            await server.stop()
+        await serving.stop()
         await connection.close()
+
+
+async def with_policy(settings: RunSettings, connection: Connection) -> SchedulerConfiguration:
+    """The configuration; the Policy in a ConfigMap of the cluster takes its place, if a flag names one."""
+    policy = settings.policy
+    if policy is None:
+        return settings.config
+    from msgspec.structs import replace
+
+    from ..config import parse_reading
+
+    path = f"/api/v1/namespaces/{policy.namespace}/configmaps/{policy.name}"
+    tree = await connection.get(path)
+    source = f"ConfigMap {policy.namespace}/{policy.name}"
+    found = parse_reading({"apiVersion": "v1", "kind": "ConfigMap", **tree}, source, settings.gates)
+    if found.config.profiles == ():
+        raise ConfigError(f"{source}: expected a Policy; got none")
+    old = settings.config
+    return replace(
+        found.config,
+        leader_election=old.leader_election,
+        client_connection=old.client_connection,
+        pod_max_in_unschedulable_pods_s=old.pod_max_in_unschedulable_pods_s,
+    )
 
 
 async def schedule(driver: KubeDriver, elector: LeaderElector | None) -> int:

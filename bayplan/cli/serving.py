@@ -1,64 +1,64 @@
-"""Serving: what `bayplan run` shows about itself while it runs, and the options for that."""
+"""Serving: what `bayplan run` shows about itself while it runs, and to whom."""
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
+import json
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import ssl
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from ..errors import InputError
+from ..errors import ApiError, InputError
+from ..observe.build_info import KUBERNETES_VERSION, full_version
+from ..web.tls import TlsOptions
 
 if TYPE_CHECKING:
     from aiohttp import web
 
     from ..api.pod import Pod
+    from ..cluster.kube.connection import Connection
     from ..cluster.kube.leader import LeaderElector
     from ..drivers.kube_driver import KubeDriver
+    from ..web.client_certificates import ClientAuthorities
     from ..web.server import WebServer
 
 SECURE_PORT = 10259
 LOOPBACK = "127.0.0.1"
-PROBES = "/healthz,/readyz,/livez"
+PROBES = ("/healthz", "/readyz", "/livez")
 PAGE = "/page"
+COMPONENT = "kube-scheduler"
+LOOKUP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+LOOKUP_TRIES_S = (0.0, 1.0, 5.0, 30.0)
+"""Waits before the tries to read the settings of the cluster."""
 
 log = logging.getLogger(__name__)
 
-BindAddressOption = Annotated[
-    str,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Address that serves probes, metrics, the configuration and the page. Except on the loopback, "
-        "clients need a token, which the API server checks.",
-    ),
-]
-SecurePortOption = Annotated[
-    int,
-    typer.Option(metavar="NUMBER", min=0, max=65535, help="Port for HTTPS; 0: nothing is served."),
-]
-CertFileOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Certificate for HTTPS, PEM. Default: a new self-signed one.",
-        show_default=False,
-    ),
-]
-KeyFileOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="The certificate's key, PEM.", show_default=False),
-]
-AllowPathsOption = Annotated[
-    str,
-    typer.Option(
-        metavar="PATHS",
-        help="Paths that need no token, separated by commas; a * at the end matches the rest.",
-    ),
-]
+
+@dataclass(frozen=True)
+class AccessOptions:
+    """Who may read what is served, by the flags --authentication-*, --authorization-*, --requestheader-*."""
+
+    always_allowed: Sequence[str] = PROBES
+    authentication_kubeconfig: str = ""
+    authorization_kubeconfig: str = ""
+    token_s: float = 10.0
+    allowed_s: float = 10.0
+    denied_s: float = 10.0
+    looks_up: bool = True
+    tolerates_no_lookup: bool = True
+    client_ca: Path | None = None
+    proxy_ca: Path | None = None
+    proxy_names: Sequence[str] = ()
+    user_headers: Sequence[str] = ("x-remote-user",)
+    uid_headers: Sequence[str] = ()
+    group_headers: Sequence[str] = ("x-remote-group",)
+    extra_prefixes: Sequence[str] = ("x-remote-extra-",)
 
 
 @dataclass(frozen=True)
@@ -67,21 +67,181 @@ class ServingOptions:
 
     address: str = LOOPBACK
     port: int = SECURE_PORT
-    cert_file: Path | None = None
-    key_file: Path | None = None
-    always_allowed: Sequence[str] = tuple(PROBES.split(","))
+    reuses_port: bool = False
+    reuses_address: bool = False
+    tls: TlsOptions = field(default_factory=TlsOptions)
+    access: AccessOptions = field(default_factory=AccessOptions)
+    flags: Mapping[str, str] = field(default_factory=dict)
+    """All flags with their values, for /flagz."""
 
 
-def serving_options(
-    address: str, port: int, cert_file: Path | None, key_file: Path | None, allow_paths: str
-) -> ServingOptions:
-    """The options as they were given; InputError for what cannot be."""
-    allowed = [path.strip() for path in allow_paths.split(",") if path.strip()]
-    for path in allowed:
-        if not path.startswith("/") or "*" in path[:-1]:
-            problem = f'expected paths that begin with / and have * at their end only; got "{path}"'
-            raise InputError(f"--authorization-always-allow-paths: {problem}")
-    return ServingOptions(address, port, cert_file, key_file, allowed)
+class Serving:
+    """What a running scheduler serves."""
+
+    def __init__(
+        self,
+        options: ServingOptions,
+        driver: KubeDriver,
+        elector: LeaderElector | None,
+        is_ending: Callable[[], bool],
+    ) -> None:
+        self._options = options
+        self._driver = driver
+        self._elector = elector
+        self._is_ending = is_ending
+        self._server: WebServer | None = None
+        self._lookup: asyncio.Task[None] | None = None
+        self._connections = AsyncExitStack()
+
+    async def start(self) -> None:
+        """Serve, unless that is switched off. InputError when the address, the port or a file is no good."""
+        options = self._options
+        if not options.port:
+            return
+        from ..web.server import WebServer, is_loopback
+        from ..web.tls import ServerCertificate
+
+        certificate = ServerCertificate(options.tls)
+        access = None if is_loopback(options.address) else await self._access(certificate.context)
+        self._server = WebServer(
+            [*self._routes(), *_page(self._driver)],
+            host=options.address,
+            access=access,
+            certificate=certificate,
+            reuses_port=options.reuses_port,
+            reuses_address=options.reuses_address or None,
+        )
+        try:
+            await self._server.start(options.port)
+        except InputError as error:
+            raise InputError(f"--bind-address, --secure-port: {error}") from None
+        url = self._server.url
+        log.info("serving %s, the page on %s%s/", url, url, PAGE)
+
+    async def stop(self) -> None:
+        """Stop serving."""
+        if self._lookup is not None:
+            self._lookup.cancel()
+        if self._server is not None:
+            await self._server.stop()
+        await self._connections.aclose()
+
+    # Who may read it
+
+    async def _access(self, context: ssl.SSLContext) -> Any:
+        from ..cluster.kube.reviews import ApiReviews
+        from ..web.delegated import DelegatedAccess, ReviewTimes
+
+        access = self._options.access
+        reviews = ApiReviews(
+            await self._connection(access.authentication_kubeconfig),
+            await self._connection(access.authorization_kubeconfig),
+        )
+        # The page itself says nothing: what it asks for needs the token that a browser cannot send with an address.
+        allowed = [*access.always_allowed, PAGE, f"{PAGE}/"]
+        times = ReviewTimes(access.token_s, access.allowed_s, access.denied_s)
+        authorities = self._authorities(context)
+        if access.looks_up and (access.client_ca is None or access.proxy_ca is None):
+            if not access.tolerates_no_lookup:
+                await self._look_up(authorities)
+            else:
+                self._lookup = asyncio.ensure_future(self._look_up(authorities))
+        return DelegatedAccess(reviews, self._driver.options.clock, allowed, authorities, times)
+
+    async def _connection(self, kubeconfig: str) -> Connection:
+        """The connection for reviews: that of the scheduler, unless a flag names another kubeconfig."""
+        if not kubeconfig:
+            return self._driver.connection
+        from ..cluster.kube.connection import Connection
+        from ..cluster.kube.credentials import load_credentials
+
+        connection = Connection(await load_credentials(kubeconfig))
+        self._connections.push_async_callback(connection.close)
+        return connection
+
+    def _authorities(self, context: ssl.SSLContext) -> ClientAuthorities:
+        from ..web.client_certificates import ClientAuthorities
+
+        access = self._options.access
+        authorities = ClientAuthorities(
+            context,
+            names=access.proxy_names,
+            user_headers=access.user_headers,
+            uid_headers=access.uid_headers,
+            group_headers=access.group_headers,
+            extra_prefixes=access.extra_prefixes,
+        )
+        if access.client_ca is not None:
+            _trust(authorities.trust_clients, access.client_ca, "--client-ca-file")
+        if access.proxy_ca is not None:
+            _trust(authorities.trust_proxies, access.proxy_ca, "--requestheader-client-ca-file")
+        return authorities
+
+    async def _look_up(self, authorities: ClientAuthorities) -> None:
+        """Take what no flag says from the ConfigMap in which an API server says how it authenticates."""
+        access, problem = self._options.access, ""
+        for wait_s in LOOKUP_TRIES_S:
+            await asyncio.sleep(wait_s)
+            try:
+                found = await self._driver.connection.get(LOOKUP)
+                break
+            except ApiError as error:
+                problem = str(error)
+        else:
+            if not access.tolerates_no_lookup:
+                raise InputError(f"--authentication-tolerate-lookup-failure=false: {problem}")
+            log.warning("client certificates are not accepted: %s", problem)
+            return
+        data: dict[str, str] = found.get("data") or {}
+        if access.client_ca is None and data.get("client-ca-file"):
+            authorities.trust_clients(data["client-ca-file"])
+        if access.proxy_ca is None and data.get("requestheader-client-ca-file"):
+            authorities.trust_proxies(data["requestheader-client-ca-file"])
+            authorities.names = _listed(data, "requestheader-allowed-names")
+            authorities.user_headers = _listed(data, "requestheader-username-headers")
+            authorities.uid_headers = _listed(data, "requestheader-uid-headers")
+            authorities.group_headers = _listed(data, "requestheader-group-headers")
+            authorities.extra_prefixes = _listed(data, "requestheader-extra-headers-prefix")
+
+    # What is served
+
+    def _routes(self) -> list[web.RouteDef]:
+        from ..config import encode_config
+        from ..observe.logs import set_verbosity
+        from ..web.health import HealthCheck, named_check
+        from ..web.profiling import profiling_routes
+        from ..web.scheduler_routes import scheduler_routes
+        from ..web.zpages import Component
+
+        driver, elector = self._driver, self._elector
+        checks = [HealthCheck("leaderElection", elector.problem)] if elector is not None else []
+        for family in elector.families() if elector is not None else ():
+            driver.metrics.add(family)
+        is_on = driver.config.enable_profiling
+        release = ".".join(KUBERNETES_VERSION.split(".")[:2])
+        return scheduler_routes(
+            healthz=checks,
+            readyz=[
+                *checks,
+                named_check("shutdown", lambda: not self._is_ending(), "process is shutting down"),
+                HealthCheck("sched-handler-sync", driver.problem),
+            ],
+            render_metrics=self._render_metrics,
+            list_pods=self._list_pods,
+            configz=encode_config(driver.config),
+            component=Component(COMPONENT, full_version(), release, self._options.flags),
+            profiling=profiling_routes(sys.argv, set_verbosity) if is_on else (),
+        )
+
+    async def _render_metrics(self) -> str:
+        driver = self._driver
+        return await driver.call(lambda: driver.metrics.render(process=True))
+
+    async def _list_pods(self) -> list[Pod]:
+        driver = self._driver
+        if not driver.is_leader():
+            return []
+        return await driver.call(lambda: list(driver.cluster.list("Pod")))
 
 
 def need_web_server() -> None:
@@ -92,41 +252,26 @@ def need_web_server() -> None:
         )
 
 
-async def start_serving(
-    options: ServingOptions,
-    driver: KubeDriver,
-    elector: LeaderElector | None,
-    is_ending: Callable[[], bool],
-) -> WebServer | None:
-    """Serve what a scheduler shows; None when that is switched off.
-
-    InputError when the address, the port or the certificate is no good.
-    """
-    if not options.port:
-        return None
-    from ..cluster.kube.reviews import ApiReviews
-    from ..web.delegated import DelegatedAccess
-    from ..web.server import WebServer, is_loopback
-    from ..web.tls import ServerCertificate
-
-    access = None
-    if not is_loopback(options.address):
-        reviews = ApiReviews(driver.connection)
-        # The page itself says nothing: what it asks for needs the token that a browser cannot send with an address.
-        allowed = [*options.always_allowed, PAGE, f"{PAGE}/"]
-        access = DelegatedAccess(reviews, driver.options.clock, allowed)
-    server = WebServer(
-        [*_routes(driver, elector, is_ending), *_page(driver)],
-        host=options.address,
-        access=access,
-        certificate=ServerCertificate(options.cert_file, options.key_file),
-    )
+def _trust(trust: Callable[[str], None], path: Path, flag: str) -> None:
     try:
-        await server.start(options.port)
-    except InputError as error:
-        raise InputError(f"--bind-address, --secure-port: {error}") from None
-    log.info("serving %s, the page on %s%s/", server.url, server.url, PAGE)
-    return server
+        trust(path.read_text())
+    except OSError as error:
+        raise InputError(f"{flag}: {path}: expected a file to read; got {error.strerror}") from None
+    except (ssl.SSLError, ValueError) as error:
+        problem = getattr(error, "reason", None) or str(error)
+        raise InputError(f"{flag}: {path}: expected certificates, PEM; got {problem}") from None
+
+
+def _listed(data: Mapping[str, str], key: str) -> list[str]:
+    """A list that is written as JSON in a ConfigMap."""
+    try:
+        found = json.loads(data.get(key) or "[]")
+    except ValueError:
+        log.warning(
+            "extension-apiserver-authentication: %s: expected a list; got %s", key, data[key]
+        )
+        return []
+    return [str(one) for one in found]
 
 
 def _page(driver: KubeDriver) -> list[web.RouteDef]:
@@ -154,35 +299,3 @@ def _page(driver: KubeDriver) -> list[web.RouteDef]:
         is_ready=driver.is_ready,
     )
     return page_routes(source, anyone, PAGE)
-
-
-def _routes(
-    driver: KubeDriver, elector: LeaderElector | None, is_ending: Callable[[], bool]
-) -> list[web.RouteDef]:
-    from ..config import encode_config
-    from ..web.health import HealthCheck, named_check
-    from ..web.scheduler_routes import scheduler_routes
-
-    checks = [HealthCheck("leaderElection", elector.problem)] if elector is not None else []
-    for family in elector.families() if elector is not None else ():
-        driver.metrics.add(family)
-
-    async def render_metrics() -> str:
-        return await driver.call(lambda: driver.metrics.render(process=True))
-
-    async def list_pods() -> list[Pod]:
-        if not driver.is_leader():
-            return []
-        return await driver.call(lambda: list(driver.cluster.list("Pod")))
-
-    return scheduler_routes(
-        healthz=checks,
-        readyz=[
-            *checks,
-            named_check("shutdown", lambda: not is_ending(), "process is shutting down"),
-            HealthCheck("sched-handler-sync", driver.problem),
-        ],
-        render_metrics=render_metrics,
-        list_pods=list_pods,
-        configz=encode_config(driver.config),
-    )

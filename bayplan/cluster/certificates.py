@@ -8,6 +8,7 @@ not constant-time.
 import base64
 import hashlib
 import secrets
+from collections.abc import Sequence
 from typing import NamedTuple
 
 P = 2**256 - 2**224 + 2**192 + 2**96 - 1
@@ -20,6 +21,7 @@ Point = tuple[int, int] | None
 
 SEQUENCE, SET, INTEGER, BITS, OCTETS, TEXT, TIME = 0x30, 0x31, 2, 3, 4, 0x0C, 0x18
 CURVE = bytes.fromhex("06082a8648ce3d030107")
+COMMON_NAME, ORGANIZATION = bytes.fromhex("0603550403"), bytes.fromhex("060355040a")
 EC_KEY = bytes.fromhex("06072a8648ce3d0201")
 ECDSA_SHA256 = bytes.fromhex("300a06082a8648ce3d040302")
 
@@ -31,13 +33,15 @@ class Certificate(NamedTuple):
     key: bytes
 
 
-def make_certificate() -> Certificate:
+def make_certificate(
+    common_name: str = "bayplan", organizations: Sequence[str] = ()
+) -> Certificate:
     """A new self-signed certificate."""
     secret = secrets.randbelow(ORDER - 1) + 1
     point = multiply(secret, BASE)
     assert point is not None
     public = b"\x04" + point[0].to_bytes(32, "big") + point[1].to_bytes(32, "big")
-    body = certificate_body(public)
+    body = certificate_body(public, _subject(common_name, organizations))
     signature = der(BITS, b"\0" + sign(secret, body))
     cert = der(SEQUENCE, body + ECDSA_SHA256 + signature)
     key = der(
@@ -50,12 +54,16 @@ def make_certificate() -> Certificate:
     return Certificate(pem("CERTIFICATE", cert), pem("EC PRIVATE KEY", key))
 
 
-def certificate_body(public: bytes) -> bytes:
-    """The signed part: names, validity, the public key."""
-    name = der(
+def _subject(common_name: str, organizations: Sequence[str]) -> bytes:
+    parts = [(ORGANIZATION, text) for text in organizations] + [(COMMON_NAME, common_name)]
+    return der(
         SEQUENCE,
-        der(SET, der(SEQUENCE, bytes.fromhex("0603550403") + der(TEXT, b"bayplan"))),
+        b"".join(der(SET, der(SEQUENCE, kind + der(TEXT, text.encode()))) for kind, text in parts),
     )
+
+
+def certificate_body(public: bytes, name: bytes) -> bytes:
+    """The signed part: names, validity, the public key."""
     valid = der(SEQUENCE, der(TIME, b"20000101000000Z") + der(TIME, b"22000101000000Z"))
     key = der(SEQUENCE, der(SEQUENCE, EC_KEY + CURVE) + der(BITS, b"\0" + public))
     names = der(SEQUENCE, der(0x82, b"localhost") + der(0x87, bytes([127, 0, 0, 1])))

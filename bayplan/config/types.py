@@ -161,7 +161,8 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
     `percentage_of_nodes_to_score` None, the default, means that every node is judged.
     kube-scheduler would treat that as 0; an explicit 0 selects its formula, which judges fewer
     nodes the larger the cluster is. `always_check_all_predicates` comes from a Policy only: every
-    filter runs on a node, even after one has rejected it.
+    filter runs on a node, even after one has rejected it. `pod_max_in_unschedulable_pods_s` comes from
+    the flag --pod-max-in-unschedulable-pods-duration only.
     """
 
     parallelism: int = 16
@@ -176,6 +177,7 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
     enable_contention_profiling: bool = True
     delay_cache_until_active: bool = False
     always_check_all_predicates: bool = False
+    pod_max_in_unschedulable_pods_s: float = 300.0
 
     def profile_named(self, scheduler_name: str) -> Profile | None:
         """Returns the profile of pods with this `spec.schedulerName`, None if there is none."""

@@ -11,7 +11,9 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from typing import Any, TextIO
 
 MAX_V = 19
@@ -60,16 +62,36 @@ class JsonFormatter(logging.Formatter):
 
 
 def set_up_logging(
-    verbosity: int | None = None, *, as_json: bool = False, stream: TextIO | None = None
+    verbosity: int | None = None,
+    *,
+    as_json: bool = False,
+    stream: TextIO | None = None,
+    is_split: bool = False,
+    modules: Mapping[str, int] | None = None,
 ) -> None:
     """Write log records to `stream` (standard error): warnings, and with `verbosity` the levels up to it.
 
-    Replaces the previous set-up. It covers all packages, as plugins may come from any.
+    With `is_split`, records below errors go to standard output. `modules` has other levels for modules whose name
+    matches a pattern. Replaces the previous set-up. It covers all packages, as plugins may come from any.
     """
-    handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonFormatter() if as_json else TextFormatter())
     level = logging.WARNING if verbosity is None else v(verbosity)
-    logging.basicConfig(handlers=[handler], level=level, force=True)
+    patterns = {name: v(number) for name, number in (modules or {}).items()}
+    handlers: list[logging.Handler] = [logging.StreamHandler(stream or sys.stderr)]
+    if is_split:
+        handlers[0].setLevel(logging.ERROR)
+        below = logging.StreamHandler(sys.stdout)
+        below.addFilter(lambda record: record.levelno < logging.ERROR)
+        handlers.append(below)
+    for handler in handlers:
+        handler.setFormatter(JsonFormatter() if as_json else TextFormatter())
+        if patterns:
+            handler.addFilter(lambda record: record.levelno >= _level_of(record, level, patterns))
+    logging.basicConfig(handlers=handlers, level=min([level, *patterns.values()]), force=True)
+
+
+def _level_of(record: logging.LogRecord, level: int, patterns: Mapping[str, int]) -> int:
+    found = [own for name, own in patterns.items() if fnmatchcase(record.module, name)]
+    return found[0] if found else level
 
 
 def set_verbosity(verbosity: int) -> None:

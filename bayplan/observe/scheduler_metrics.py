@@ -13,7 +13,7 @@ volume_binder_cache_requests_total (which upstream does not count, either).
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from itertools import cycle
 from time import perf_counter
@@ -97,6 +97,10 @@ class SchedulerMetrics:
         """Expose one more metric; for plugins with their own."""
         self.families.append(family)
         return family
+
+    def hide(self, names: Collection[str]) -> None:
+        """Leave metrics out of what is shown."""
+        self.families[:] = [family for family in self.families if family.name not in names]
 
     def fold(self) -> None:
         """Add the buffered times to the histograms."""

@@ -193,6 +193,7 @@ def _make_queue(
     settings = QueueSettings(
         config.pod_initial_backoff_s,
         config.pod_max_backoff_s,
+        config.pod_max_in_unschedulable_pods_s,
         pops_from_backoff=first.handle.feature_gates.enabled("SchedulerPopFromBackoffQ"),
     )
     hints = {name: _registrations(profile) for name, profile in profiles.items()}

@@ -14,13 +14,14 @@ import json
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from aiohttp import web
 
 from ..clock import Clock
 from ..errors import BayplanError
 from .access import status_response
+from .client_certificates import ClientAuthorities
 
 ALWAYS_ALLOWED_PATHS = ("/healthz", "/readyz", "/livez")
 KEPT_S = 10.0
@@ -45,10 +46,11 @@ class Reviews(Protocol):
 
 
 class KeptAnswers(Generic[Value]):
-    """A cache with expiry; concurrent lookups of one key share one request."""
+    """A cache with expiry, `kept_s` for an answer; concurrent lookups of one key share one request."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, kept_s: Callable[[Value], float]) -> None:
         self._clock = clock
+        self._kept_s = kept_s
         self._kept: OrderedDict[Hashable, tuple[float, Value]] = OrderedDict()
         self._asked: dict[Hashable, asyncio.Future[Value]] = {}
 
@@ -70,22 +72,42 @@ class KeptAnswers(Generic[Value]):
         self._asked.pop(key, None)
         if asked.cancelled() or asked.exception() is not None:
             return
-        self._kept[key] = (self._clock.monotonic() + KEPT_S, asked.result())
+        answer = asked.result()
+        self._kept[key] = (self._clock.monotonic() + self._kept_s(answer), answer)
         self._kept.move_to_end(key)
         if len(self._kept) > MOST_KEPT:
             self._kept.popitem(last=False)
 
 
+class ReviewTimes(NamedTuple):
+    """How long answers of the API server are kept, in seconds."""
+
+    token: float = KEPT_S
+    allowed: float = KEPT_S
+    denied: float = KEPT_S
+
+
+DEFAULT_TIMES = ReviewTimes()
+
+
 class DelegatedAccess:
-    """Bearer tokens by TokenReview, then the path by SubjectAccessReview."""
+    """Client certificates, bearer tokens by TokenReview, then the path by SubjectAccessReview."""
 
     def __init__(
-        self, reviews: Reviews, clock: Clock, always_allowed: Sequence[str] = ALWAYS_ALLOWED_PATHS
+        self,
+        reviews: Reviews,
+        clock: Clock,
+        always_allowed: Sequence[str] = ALWAYS_ALLOWED_PATHS,
+        authorities: ClientAuthorities | None = None,
+        times: ReviewTimes = DEFAULT_TIMES,
     ) -> None:
         self._reviews = reviews
         self._always_allowed = tuple(always_allowed)
-        self._users: KeptAnswers[Tree | None] = KeptAnswers(clock)
-        self._decisions: KeptAnswers[str | None] = KeptAnswers(clock)
+        self._authorities = authorities
+        self._users: KeptAnswers[Tree | None] = KeptAnswers(clock, lambda _: times.token)
+        self._decisions: KeptAnswers[str | None] = KeptAnswers(
+            clock, lambda problem: times.allowed if problem is None else times.denied
+        )
 
     async def refusal(self, request: web.Request) -> web.Response | None:
         """Return 401 for an invalid token, 403 for a user without access."""
@@ -113,6 +135,10 @@ class DelegatedAccess:
 
     async def _user(self, request: web.Request) -> Tree | None:
         """The user, as in the spec of a SubjectAccessReview; None: unauthenticated."""
+        if self._authorities is not None:
+            certified = self._authorities.user(request)
+            if certified is not None:
+                return certified
         words = request.headers.get("Authorization", "").strip().split(" ", 1)
         if len(words) != 2 or words[0].lower() != "bearer" or not words[1].strip():
             return {"user": "system:anonymous", "groups": ["system:unauthenticated"]}

@@ -34,12 +34,16 @@ class WebServer:
         host: str = "127.0.0.1",
         access: Access | None = None,
         certificate: ServerCertificate | None = None,
+        reuses_port: bool = False,
+        reuses_address: bool | None = None,
     ) -> None:
         if access is None:
             assert is_loopback(host), "a server beyond the loopback needs access control"
             access = LocalAccess()
         self._host = host
         self._certificate = certificate
+        self._reuses_port = reuses_port
+        self._reuses_address = reuses_address
         self._app = web.Application(middlewares=[_guarded(access, certificate)])
         self._app.add_routes(routes)
         self._runner: web.AppRunner | None = None
@@ -57,7 +61,14 @@ class WebServer:
         self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=SHUTDOWN_S)
         await self._runner.setup()
         context = self._certificate.context if self._certificate is not None else None
-        site = web.TCPSite(self._runner, self._host, port, ssl_context=context)
+        site = web.TCPSite(
+            self._runner,
+            self._host,
+            port,
+            ssl_context=context,
+            reuse_port=self._reuses_port or None,
+            reuse_address=self._reuses_address,
+        )
         try:
             await site.start()
         except OSError as error:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import ssl
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..clock import Clock, SystemClock
@@ -14,7 +16,31 @@ from ..errors import InputError
 LOOK_AGAIN_S = 60.0
 """How often the files are checked for renewal."""
 
+PAIR_NAME = "kube-scheduler"
+TLS_VERSIONS = {
+    "VersionTLS10": ssl.TLSVersion.TLSv1,
+    "VersionTLS11": ssl.TLSVersion.TLSv1_1,
+    "VersionTLS12": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS13": ssl.TLSVersion.TLSv1_3,
+}
+TLS13_CIPHERS = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
+
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TlsOptions:
+    """The certificate of a server and what it accepts, by the flags --tls-* and --cert-dir."""
+
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    folder: Path | None = None
+    """Where the certificate is, and is written to if it is not there; without files only."""
+    min_version: str = ""
+    ciphers: Sequence[str] = ()
+    """Cipher suites of TLS up to 1.2, by their IANA names; those of 1.3 cannot be chosen."""
+    by_name: Sequence[tuple[Path, Path, Sequence[str]]] = ()
+    """Certificate and key for other names; a name may begin with `*.`."""
 
 
 class ServerCertificate:
@@ -24,12 +50,9 @@ class ServerCertificate:
     files are not a certificate and its key.
     """
 
-    def __init__(
-        self,
-        cert_file: Path | None = None,
-        key_file: Path | None = None,
-        clock: Clock | None = None,
-    ) -> None:
+    def __init__(self, options: TlsOptions | None = None, clock: Clock | None = None) -> None:
+        options = options or TlsOptions()
+        cert_file, key_file = options.cert_file, options.key_file
         if (cert_file is None) != (key_file is None):
             given, missing = ("--tls-cert-file", "--tls-private-key-file")
             if cert_file is None:
@@ -39,12 +62,35 @@ class ServerCertificate:
         self._clock = clock or SystemClock()
         self._checked_at = self._clock.monotonic()
         self._files: tuple[Path, Path] | None = None
+        self._limit(options)
+        if cert_file is None and options.folder is not None:
+            cert_file, key_file = _made_in(options.folder)
         if cert_file is not None and key_file is not None:
             self._files = cert_file, key_file
             self._times = self._read_times()
             _load(self.context, cert_file, key_file)
         else:
             _load_made(self.context)
+
+    def _limit(self, options: TlsOptions) -> None:
+        if options.min_version:
+            self.context.minimum_version = TLS_VERSIONS[options.min_version]
+        if options.ciphers:
+            names = [_openssl_name(name) for name in options.ciphers]
+            try:
+                self.context.set_ciphers(":".join(filter(None, names)) or "DEFAULT")
+            except ssl.SSLError:
+                problem = f"expected known cipher suites; got {', '.join(options.ciphers)}"
+                raise InputError(f"--tls-cipher-suites: {problem}") from None
+        contexts: dict[str, ssl.SSLContext] = {}
+        for cert, key, names_of in options.by_name:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            _load(context, cert, key)
+            contexts |= dict.fromkeys(names_of or _names_in(cert), context)
+        if contexts:
+            self.context.sni_callback = lambda connection, name, _: _choose(
+                connection, name, contexts
+            )
 
     def refresh(self) -> None:
         """Reload the files for new connections; invalid files keep the old certificate."""
@@ -71,6 +117,56 @@ class ServerCertificate:
             except OSError as error:
                 raise InputError(f"{path}: expected a file to read; got {error.strerror}") from None
         return found
+
+
+def _openssl_name(name: str) -> str | None:
+    """OpenSSL's name of a cipher suite; None for those of TLS 1.3, which are always on."""
+    if name in TLS13_CIPHERS:
+        return None
+    exchange, joint, cipher = name.removeprefix("TLS_").partition("_WITH_")
+    if not joint:
+        raise InputError(f'--tls-cipher-suites: expected IANA names; got "{name}"')
+    cipher = cipher.replace("AES_", "AES").replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")
+    cipher = cipher.replace("_CBC_SHA", "_SHA").replace("3DES_EDE_SHA", "DES_CBC3_SHA")
+    parts = [] if exchange == "RSA" else [exchange]
+    return "-".join([*parts, cipher]).replace("_", "-")
+
+
+def _names_in(cert: Path) -> list[str]:
+    """The names in a certificate."""
+    decoded = ssl._ssl._test_decode_cert(str(cert))  # type: ignore[attr-defined]
+    names = [value for kind, value in decoded.get("subjectAltName", ()) if kind == "DNS"]
+    return names or [v for part in decoded["subject"] for k, v in part if k == "commonName"]
+
+
+def _choose(
+    connection: ssl.SSLObject, name: str | None, contexts: dict[str, ssl.SSLContext]
+) -> None:
+    """Let the connection use the certificate for the name that the client asked for."""
+    if name is None:
+        return
+    wild = f"*.{name.partition('.')[2]}"
+    found = contexts.get(name) or contexts.get(wild)
+    if found is not None:
+        connection.context = found
+
+
+def _made_in(folder: Path) -> tuple[Path, Path]:
+    """The certificate in a folder and its key; they are made if they are not there."""
+    cert, key = folder / f"{PAIR_NAME}.crt", folder / f"{PAIR_NAME}.key"
+    if cert.exists() and key.exists():
+        return cert, key
+    made = make_certificate()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        key.touch(mode=0o600)
+        key.write_bytes(made.key)
+        cert.write_bytes(made.cert)
+    except OSError as error:
+        raise InputError(
+            f"--cert-dir: {folder}: expected a folder to write to; got {error.strerror}"
+        ) from None
+    return cert, key
 
 
 def _load_made(context: ssl.SSLContext) -> None:

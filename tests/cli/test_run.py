@@ -45,7 +45,8 @@ class Running:
         config.write_text(CONFIG)
         self.port = free_port()
         command = [sys.executable, "-m", "bayplan.cli.main", "run", "--kubeconfig", str(kubeconfig)]
-        given = ["--config", str(config), f"--secure-port={self.port}", *arguments]
+        given = ["--config", str(config), f"--secure-port={self.port}", "--bind-address=127.0.0.1"]
+        given += arguments
         self.process = subprocess.Popen(
             [*command, *given], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

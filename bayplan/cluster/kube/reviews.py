@@ -12,8 +12,9 @@ Tree = dict[str, Any]
 class ApiReviews:
     """Sends TokenReviews and SubjectAccessReviews, which return with their status. Raises ApiError."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, for_access: Connection | None = None) -> None:
         self._connection = connection
+        self._for_access = for_access or connection
 
     async def review_token(self, review: Tree) -> Tree:
         """Create a TokenReview."""
@@ -23,4 +24,4 @@ class ApiReviews:
     async def review_access(self, review: Tree) -> Tree:
         """Create a SubjectAccessReview."""
         path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-        return await self._connection.send("POST", path, review)
+        return await self._for_access.send("POST", path, review)

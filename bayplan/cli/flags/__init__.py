@@ -1,0 +1,4 @@
+"""Flags: those of kube-scheduler, for `bayplan run`.
+
+`table.py` lists them all, `command.py` reads them as Go programs do, `settings.py` says what they mean.
+"""
