@@ -212,15 +212,34 @@ async def with_policy(settings: RunSettings, connection: Connection) -> Schedule
 
 
 async def schedule(driver: KubeDriver, elector: LeaderElector | None) -> int:
-    """Schedule as long as the lease is ours; returns the exit status."""
-    await driver.start()
+    """Schedule as long as the lease is ours; returns the exit status.
+
+    A standby follows the cluster, so that it can take over at once, unless delayCacheUntilActive is set.
+    """
     if elector is None:
+        await driver.start()
         driver.lead()
         await driver.failure
         return 0
+    waits = driver.config.delay_cache_until_active
+    if not waits:
+        await driver.start()
     await driver.unless_it_fails(elector.acquire())
-    driver.lead()
-    await driver.unless_it_fails(elector.hold())
+    holding = asyncio.ensure_future(elector.hold())
+    starting = asyncio.ensure_future(driver.start()) if waits else None
+    if starting is not None:
+        await asyncio.wait({starting, holding}, return_when=asyncio.FIRST_COMPLETED)
+    if not holding.done():
+        if starting is not None:
+            await starting
+        driver.lead()
+        await driver.unless_it_fails(_result(holding))
+    elif starting is not None:
+        starting.cancel()
     driver.follow()
     log.error("the lease is lost: exiting, so that a new process starts with fresh state")
     return LOST_LEASE
+
+
+async def _result(future: asyncio.Future[None]) -> None:
+    await future

@@ -39,10 +39,10 @@ def api() -> Iterator[ServerInThread]:
 class Running:
     """A process of `bayplan run`."""
 
-    def __init__(self, api: ServerInThread, folder: Path, *arguments: str) -> None:
+    def __init__(self, api: ServerInThread, folder: Path, *arguments: str, more: str = "") -> None:
         kubeconfig, config = folder / "kubeconfig", folder / "config.yaml"
         kubeconfig.write_text(json.dumps(make_kubeconfig(api.server.url, token=api.server.token)))
-        config.write_text(CONFIG)
+        config.write_text(CONFIG + more)
         self.port = free_port()
         command = [sys.executable, "-m", "bayplan.cli.main", "run", "--kubeconfig", str(kubeconfig)]
         given = ["--config", str(config), f"--secure-port={self.port}", "--bind-address=127.0.0.1"]
@@ -163,6 +163,31 @@ def test_a_request_to_end_gives_the_lease_back(api: ServerInThread, running: Run
     assert code == 0, err
     assert api.get(LEASE).tree["spec"]["holderIdentity"] == ""
     assert "Traceback" not in err
+
+
+def test_a_standby_with_a_delayed_cache_reads_the_cluster_when_it_leads(
+    api: ServerInThread, tmp_path: Path
+) -> None:
+    spec = {"holderIdentity": "another", "leaseDurationSeconds": 3600}
+    folder, name = LEASE.rsplit("/", 1)
+    api.post(folder, {"metadata": {"name": name}, "spec": spec})
+    standby = Running(api, tmp_path, more="delayCacheUntilActive: true\n")
+    try:
+        for _ in attempts(standby.process):
+            with suppress(urllib.error.URLError):
+                code, text = standby.get("/readyz/sched-handler-sync")
+                break
+        assert code == 500
+        assert "handlers are not fully synchronized" in text
+
+        tree = api.get(LEASE).tree
+        api.put(LEASE, {**tree, "spec": {**spec, "holderIdentity": ""}})
+        standby.until_ready()
+        api.make(PODS, pod_tree("p"))
+        until_scheduled(api, standby, "p")
+    finally:
+        standby.process.kill()
+        standby.process.communicate()
 
 
 def test_a_lost_lease_ends_it(api: ServerInThread, running: Running) -> None:
