@@ -164,6 +164,7 @@ async def serve(settings: RunSettings) -> int:
         options.is_leading = lambda: elector.is_leading
     driver = KubeDriver(connection, config, options)
     driver.metrics.hide(settings.disabled_metrics)
+    loop.add_signal_handler(signal.SIGUSR2, lambda: loop.create_task(show_state(driver)))
     serving = Serving(settings.serving, driver, elector, told.is_set)
     try:
         await serving.start()
@@ -185,6 +186,24 @@ async def serve(settings: RunSettings) -> int:
             await elector.release()
         await serving.stop()
         await connection.close()
+
+
+async def show_state(driver: KubeDriver) -> None:
+    """Log what cache and queue hold, and where they differ from the cluster."""
+    from ..scheduler.debugger import differences, dump
+
+    scheduler = driver.scheduler
+    if scheduler is None or not driver.is_ready():
+        log.info("SIGUSR2: the cluster is not known yet")
+        return
+    shown, problems = await driver.call(
+        lambda: (list(dump(scheduler)), list(differences(scheduler)))
+    )
+    for line in shown:
+        log.info("SIGUSR2: %s", line)
+    for problem in problems:
+        log.warning("SIGUSR2: %s", problem)
+    log.info("SIGUSR2: cache and queue differ from the cluster in %d places", len(problems))
 
 
 async def with_policy(settings: RunSettings, connection: Connection) -> SchedulerConfiguration:

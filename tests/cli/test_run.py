@@ -151,6 +151,19 @@ def test_the_page_is_served(api: ServerInThread, running: Running) -> None:
     assert (account["when"], account["evaluated"]) == ("like", 1)
 
 
+def test_its_state_is_logged_on_a_signal(api: ServerInThread, running: Running) -> None:
+    api.make(PODS, pod_tree("p"))
+    until_scheduled(api, running, "p")
+    assert running.process.stderr is not None
+
+    running.process.send_signal(signal.SIGUSR2)
+    lines = []
+    while not lines or "in 0 places" not in lines[-1]:
+        lines.append(running.process.stderr.readline())
+
+    assert any("node a: requested" in line and "default/p" in line for line in lines)
+
+
 def test_a_request_to_end_gives_the_lease_back(api: ServerInThread, running: Running) -> None:
     for _ in attempts(running.process):  # it is ready as soon as it has read the cluster
         before = api.get(LEASE).tree.get("spec", {})
