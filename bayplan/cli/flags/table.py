@@ -67,13 +67,6 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
             metavar="1.36",
         ),
         Flag(
-            "emulation-forward-compatible",
-            BOOL,
-            "false",
-            "For --emulated-version.",
-            "it matters for API servers only",
-        ),
-        Flag(
             "min-compatibility-version",
             LIST,
             "",
