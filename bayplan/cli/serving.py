@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..config.gates import GATES, FeatureGates
 from ..errors import ApiError, InputError
-from ..observe.build_info import KUBERNETES_VERSION, full_version
+from ..observe.build_info import build_info_family, full_version
+from ..observe.families import GaugeFamily
 from ..web.tls import TlsOptions
 
 if TYPE_CHECKING:
@@ -218,7 +220,9 @@ class Serving:
         for family in elector.families() if elector is not None else ():
             driver.metrics.add(family)
         is_on = driver.config.enable_profiling
-        release = ".".join(KUBERNETES_VERSION.split(".")[:2])
+        gates = FeatureGates.of(driver.options.feature_gates)
+        for shown in (build_info_family(), feature_family(gates)):
+            driver.metrics.add(shown)
         return scheduler_routes(
             healthz=checks,
             readyz=[
@@ -229,7 +233,13 @@ class Serving:
             render_metrics=self._render_metrics,
             list_pods=self._list_pods,
             configz=encode_config(driver.config),
-            component=Component(COMPONENT, full_version(), release, self._options.flags),
+            component=Component(
+                COMPONENT,
+                full_version(),
+                gates.version,
+                self._options.flags if gates.enabled("ComponentFlagz") else None,
+                has_status=gates.enabled("ComponentStatusz"),
+            ),
             profiling=profiling_routes(sys.argv, set_verbosity) if is_on else (),
         )
 
@@ -242,6 +252,18 @@ class Serving:
         if not driver.is_leader():
             return []
         return await driver.call(lambda: list(driver.cluster.list("Pod")))
+
+
+def feature_family(gates: FeatureGates) -> GaugeFamily:
+    """`kubernetes_feature_enabled`: 1 for each feature gate that is on, 0 for the others."""
+    family = GaugeFamily(
+        "kubernetes_feature_enabled", "Feature gates: 1 is on, 0 is off.", ("name", "stage")
+    )
+    for name, is_on in gates.items():
+        stage = GATES[name].at(gates.version).stage
+        shown = {"ga": "", "deprecated": "DEPRECATED"}.get(stage.lower(), stage.upper())
+        family.labels(name, shown).value = int(is_on)
+    return family
 
 
 def need_web_server() -> None:

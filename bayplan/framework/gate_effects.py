@@ -25,8 +25,8 @@ class Effect(NamedTuple):
 POD_GROUPS = "scheduling by pod group is not there yet"
 
 EFFECTS: dict[str, Effect] = {
-    "ComponentFlagz": Effect("no difference; there is no /flagz yet", "there is no /flagz"),
-    "ComponentStatusz": Effect("no difference; there is no /statusz yet", "there is no /statusz"),
+    "ComponentFlagz": Effect("`run` serves /flagz", "there is no /flagz"),
+    "ComponentStatusz": Effect("`run` serves /statusz", "there is no /statusz"),
     "CoordinatedLeaderElection": Effect(
         "replicas take part in leader election by Lease alone, not by LeaseCandidate",
         "replicas compete for one Lease",

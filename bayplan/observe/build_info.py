@@ -6,6 +6,7 @@ import platform
 import sys
 
 from .. import __version__
+from .families import GaugeFamily
 
 KUBERNETES_VERSION = "1.36.4"
 
@@ -30,3 +31,13 @@ def build_info() -> dict[str, str]:
         "compiler": platform.python_implementation().lower(),
         "platform": f"{sys.platform}/{machine}",
     }
+
+
+def build_info_family() -> GaugeFamily:
+    """`kubernetes_build_info`: always 1, with the versions as labels."""
+    info = build_info()
+    family = GaugeFamily(
+        "kubernetes_build_info", "The version, as labels; the value is always 1.", tuple(info)
+    )
+    family.labels(*info.values()).value = 1
+    return family

@@ -4,10 +4,10 @@ Mirrors pkg/scheduler/metrics/metrics.go: names, labels and buckets are those of
 work are seconds of the machine's clock, also in a simulation; waiting times of pods are seconds of
 the scheduler's clock.
 
-Left out, because there is no such mechanism here: batch_*, get_node_hint_* and
-store_schedule_results_* (cached results replace opportunistic batching), async_api_call_*,
-pending_async_api_calls and podgroup_* (off by default in v1.36), and
-volume_binder_cache_requests_total (which upstream does not count, either).
+batch_*, get_node_hint_* and store_schedule_results_* are registered and stay empty: the engine's
+views of classes replace opportunistic batching. Left out: async_api_call_*, pending_async_api_calls
+and podgroup_* (off by default in v1.36), and volume_binder_cache_requests_total (which upstream does
+not count, either).
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class SchedulerMetrics:
         self._add_queue()
         self._add_events()
         self._add_devices()
+        self._add_batching()
         self._shared = AttemptHistograms(
             attempts=self.attempt_duration,
             algorithm=self.algorithm,
@@ -330,6 +331,40 @@ class SchedulerMetrics:
                 "Time that PreBind waited for the devices of a pod to be ready, for each of them.",
                 exponential_buckets(0.1, 2, 14),
                 ("profile", "driver", "status"),
+            )
+        )
+
+    def _add_batching(self) -> None:
+        """Metrics of opportunistic batching, which has no counterpart: they exist, and stay empty."""
+        self.add(
+            CounterFamily(
+                "scheduler_batch_attempts_total",
+                "Attempts that used the result of an equal pod before it; always empty here.",
+                ("profile", "result"),
+            )
+        )
+        self.add(
+            CounterFamily(
+                "scheduler_batch_cache_flushed_total",
+                "How often such results were dropped, by reason; always empty here.",
+                ("profile", "reason"),
+            )
+        )
+        bounds = exponential_buckets(0.00001, 2, 12)
+        self.add(
+            HistogramFamily(
+                "scheduler_get_node_hint_duration_seconds",
+                "Time to look for such a result; always empty here.",
+                bounds,
+                ("hinted", "profile"),
+            )
+        )
+        self.add(
+            HistogramFamily(
+                "scheduler_store_schedule_results_duration_seconds",
+                "Time to store such a result; always empty here.",
+                bounds,
+                ("profile",),
             )
         )
 

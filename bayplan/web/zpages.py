@@ -33,8 +33,10 @@ class Component:
     name: str
     version: str
     emulated_version: str
-    flags: Mapping[str, str] = field(default_factory=dict)
-    """The flags with their values, given or not."""
+    flags: Mapping[str, str] | None = None
+    """The flags with their values, given or not; None: there is no /flagz."""
+    has_status: bool = True
+    """Whether there is /statusz."""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
@@ -48,11 +50,14 @@ class AcceptedForm:
 
 def zpage_routes(component: Component, paths: Sequence[str]) -> list[web.RouteDef]:
     """The two pages; /statusz lists `paths` and its own."""
-    listed = sorted({*paths, "/statusz", "/flagz"})
-    return [
-        _page("Statusz", component.name, lambda: _status(component, listed), _status_text),
-        _page("Flagz", component.name, lambda: {"flags": dict(component.flags)}, _flag_text),
-    ]
+    flags, routes = component.flags, []
+    listed = sorted({*paths, *(["/flagz"] if flags is not None else []), "/statusz"})
+    if component.has_status:
+        read = lambda: _status(component, listed)  # noqa: E731
+        routes.append(_page("Statusz", component.name, read, _status_text))
+    if flags is not None:
+        routes.append(_page("Flagz", component.name, lambda: {"flags": dict(flags)}, _flag_text))
+    return routes
 
 
 def _page(

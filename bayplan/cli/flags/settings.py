@@ -21,8 +21,10 @@ from .table import BY_NAME
 
 if TYPE_CHECKING:
     from ...config import SchedulerConfiguration
+    from ...config.gates import FeatureGates
 
-RELEASE = "1.36"
+RELEASES = ("1.36", "1.35", "1.34")
+"""The versions whose feature gates can be emulated."""
 FILE_COUNTS = ("kube-api-qps", "kube-api-burst", "profiling", "contention-profiling")
 """Flags that have no effect beside --config."""
 ELECTION_NAMES = {
@@ -56,7 +58,7 @@ class RunSettings:
     """What `bayplan run` was asked to do."""
 
     config: SchedulerConfiguration
-    gates: dict[str, bool]
+    gates: FeatureGates
     plugins: tuple[str, ...]
     kubeconfig: str
     context: str
@@ -75,8 +77,8 @@ def read_settings(flags: FlagValues) -> RunSettings:
     """The settings; InputError or ConfigError for flags that cannot be."""
     from ...config import parse_feature_gates
 
-    gates = parse_feature_gates(flags.text("feature-gates"))
-    _check_versions(flags)
+    text = flags.text("feature-gates").replace("kube:", "")  # gates may name their component
+    gates = parse_feature_gates(text, version=_emulated_version(flags))
     policy = _policy_config_map(flags)
     config = _with_client(_configuration(flags, gates), flags)
     config = _with_election(config, flags)
@@ -101,7 +103,7 @@ def read_settings(flags: FlagValues) -> RunSettings:
 # The configuration
 
 
-def _configuration(flags: FlagValues, gates: dict[str, bool]) -> SchedulerConfiguration:
+def _configuration(flags: FlagValues, gates: FeatureGates) -> SchedulerConfiguration:
     from msgspec.structs import replace
 
     path = flags.text("config") or _policy_file(flags)
@@ -186,10 +188,13 @@ def _with_election(config: SchedulerConfiguration, flags: FlagValues) -> Schedul
     return with_election(config, elects, **given)
 
 
-def _check_versions(flags: FlagValues) -> None:
-    for version in flags.parts("emulated-version"):
-        if version.removeprefix("kube=") != RELEASE:
-            raise InputError(f'--emulated-version: expected {RELEASE}; got "{version}"')
+def _emulated_version(flags: FlagValues) -> str:
+    """The version whose feature gates apply; the newest unless a flag says otherwise."""
+    given = flags.parts("emulated-version")
+    version = given[-1].removeprefix("kube=") if given else RELEASES[0]
+    if version not in RELEASES:
+        raise InputError(f'--emulated-version: expected {" or ".join(RELEASES)}; got "{version}"')
+    return version
 
 
 def _ignored(flags: FlagValues) -> Iterator[str]:

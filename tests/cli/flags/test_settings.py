@@ -125,7 +125,10 @@ def test_a_policy_file_and_a_provider(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "problem"),
     [
-        ({"emulated_version": "1.35"}, '--emulated-version: expected 1.36; got "1.35"'),
+        (
+            {"emulated_version": "1.33"},
+            '--emulated-version: expected 1.36 or 1.35 or 1.34; got "1.33"',
+        ),
         (
             {"leader_elect_resource_lock": "endpoints"},
             "--leader-elect-resource-lock: expected leases",

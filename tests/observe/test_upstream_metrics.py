@@ -1,0 +1,51 @@
+"""The scheduler's metrics have the names, types, labels and buckets of kube-scheduler's."""
+
+from pathlib import Path
+
+import pytest
+
+from bayplan.observe import SchedulerMetrics
+from bayplan.observe.families import (
+    CounterFamily,
+    Family,
+    GaugeFamily,
+    HistogramFamily,
+    ReadCounter,
+    ReadGauge,
+)
+from bayplan.observe.series import exponential_buckets
+
+UPSTREAM = Path(__file__).with_name("kube_scheduler_metrics.txt")
+OURS = {"bayplan_engine_failures_total"}
+
+
+def upstream() -> dict[str, list[str]]:
+    lines = [line for line in UPSTREAM.read_text().splitlines() if not line.startswith("#")]
+    return {name: rest for name, *rest in (line.split() for line in lines)}
+
+
+def type_of(family: Family) -> str:
+    if isinstance(family, HistogramFamily):
+        return "histogram"
+    is_gauge = isinstance(family, GaugeFamily | ReadGauge)
+    return "gauge" if is_gauge else "counter"
+
+
+@pytest.mark.parametrize("name", upstream())
+def test_a_metric_is_as_upstream(name: str) -> None:
+    kind, labels, *buckets = upstream()[name]
+    (family,) = [one for one in SchedulerMetrics().families if one.name == name]
+
+    assert type_of(family) == kind
+    assert family.label_names == (() if labels == "-" else tuple(labels.split(",")))
+    assert isinstance(family, HistogramFamily | CounterFamily | GaugeFamily | ReadCounter)
+    if buckets:
+        first, factor, number = buckets[0].split(",")
+        expected = exponential_buckets(float(first), float(factor), int(number))
+        assert isinstance(family, HistogramFamily)
+        assert family.bounds == expected
+
+
+def test_nothing_else_has_a_name_of_the_scheduler() -> None:
+    names = {family.name for family in SchedulerMetrics().families}
+    assert names - OURS == set(upstream())
