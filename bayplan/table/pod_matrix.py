@@ -6,7 +6,7 @@ kept up to date row by row.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
 
@@ -51,17 +51,17 @@ class PodMatrix:
             changed = list(range(len(self._table)))
         self.pods.extend([] for _ in range(len(self._table) - len(self.pods)))
         for row in changed:
-            self.pods[row] = sorted(self._table.pods[row].values(), key=importance)
+            self.pods[row] = by_importance(self._table.pods[row].values())
         self._make_room(changed)
         for row in changed:
             self._fill(row)
-        self._versions = (self._table.row_changes.version, self._table.start_changes.version)
+        self._versions = (self._table.row_changes.version, self._table.order_changes.version)
 
     def _changed(self) -> list[int] | None:
         if self._versions is None:
             return None
         rows = self._table.row_changes.since(self._versions[0])
-        started = self._table.start_changes.since(self._versions[1])
+        started = self._table.order_changes.since(self._versions[1])
         return None if rows is None or started is None else sorted({*rows, *started})
 
     def index_of(self, resource: str) -> int | None:
@@ -121,8 +121,28 @@ class PodMatrix:
         return known
 
 
-def importance(pod: Pod) -> tuple[int, int]:
-    """Sorts the most important pod first: higher priority, then started earlier."""
+def by_importance(pods: Iterable[Pod]) -> list[Pod]:
+    """The most important pod first: higher priority, then started earlier.
+
+    Mirrors MoreImportantPod of pkg/scheduler/util/utils.go and the sort that uses it. There a missing start time is the
+    current time, read for each operand of a comparison, the left one first. So of two pods that have not started the
+    left operand is the more important one, and the sort reverses their order. Pods that are equal otherwise keep it.
+    With more than 12 pods kube-scheduler's sort is not stable; then only pods of equal priority and start differ.
+    """
+    listed = list(pods)
+    listed.sort(key=_importance)
+    first = 0
+    while first < len(listed):
+        pod, last = listed[first], first + 1
+        if pod.status.start_time is None:
+            while last < len(listed) and _importance(listed[last]) == _importance(pod):
+                last += 1
+            listed[first:last] = listed[first:last][::-1]
+        first = last
+    return listed
+
+
+def _importance(pod: Pod) -> tuple[int, int]:
     return -pod.priority, start_of(pod)
 
 

@@ -13,7 +13,7 @@ from ...amounts import POD_COUNT, FitRule
 from ...api.pod import Pod
 from ...framework import Victims
 from ...table import NodeTable
-from ...table.pod_matrix import importance
+from ...table.pod_matrix import by_importance
 from .budgets import Budgets
 
 
@@ -36,8 +36,7 @@ def select_by_room(
     short = [resource for resource, left in free.items() if left < 0]
     if short:
         return short
-    lower.sort(key=importance)
-    violating, harmless = room.budgets.split(lower)
+    violating, harmless = room.budgets.split(by_importance(lower))
     victims: list[Pod] = []
     violations = 0
     for number, pod in enumerate((*violating, *harmless)):
@@ -50,7 +49,8 @@ def select_by_room(
         else:
             victims.append(pod)
             violations += number < len(violating)
-    victims.sort(key=importance)
+    if violating and harmless:
+        victims = by_importance(victims)
     return Victims(table.names[row], victims, violations)
 
 

@@ -32,7 +32,7 @@ class KeptRun:
 
     def __init__(self, table: NodeTable, nominator: Nominator, room: Room) -> None:
         self._table = table
-        self._follower = RowFollower(table, nominator, table.row_changes, table.start_changes)
+        self._follower = RowFollower(table, nominator, table.row_changes, table.order_changes)
         self._stale: Bools = np.zeros(0, dtype=np.bool_)
         self._short: Ints = np.zeros(0, dtype=np.int64)
         self.room = room

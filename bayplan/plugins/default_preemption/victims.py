@@ -17,7 +17,7 @@ from ...framework import (
     unresolvable,
 )
 from ...table import Ints, NodeTable
-from ...table.pod_matrix import importance
+from ...table.pod_matrix import by_importance
 from ...table.what_if import WhatIf
 from .beside_room import BesideRoom
 from .budgets import Budgets
@@ -104,13 +104,12 @@ def select_victims(
     """
     what_if = WhatIf(table, row)
     lower = [other for other in what_if.node.pods if other.priority < pod.priority]
-    for victim in lower:
+    for victim in reversed(lower):  # the last pod of a node is the cheapest to remove
         filters.remove_pod(state, pod, victim, what_if)
     status = filters.filter_with_nominated(state, pod, what_if.node)
     if not status.is_success:
         return status
-    lower.sort(key=importance)
-    violating, harmless = budgets.split(lower)
+    violating, harmless = budgets.split(by_importance(lower))
     victims: list[Pod] = []
     violations = 0
     for candidate in (*violating, *harmless):
@@ -121,5 +120,6 @@ def select_victims(
             violations += candidate in violating
     if not victims:
         return failure(f'expected at least one victim pod on node "{table.names[row]}"')
-    victims.sort(key=importance)
+    if violating and harmless:
+        victims = by_importance(victims)
     return Victims(table.names[row], victims, violations)
