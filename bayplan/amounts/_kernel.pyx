@@ -405,16 +405,21 @@ cdef class CompiledJudge:
         return 50 + ((50 + gain) >> 1)
 
 
-def refuse_beside(int64_t[::1] values, const int64_t[::1] rows, demands, int64_t place):
+def refuse_beside(
+    int64_t[::1] values, const int64_t[::1] more_pods, demands, int64_t place
+):
     """`kernel.refuse_beside`; `demands` has (capacity, used, more, wanted, left to devices, is count) by resource."""
-    cdef Py_ssize_t i, row, size = rows.shape[0]
+    cdef Py_ssize_t i, row, size = 0
     cdef const int64_t[::1] capacity
     cdef const int64_t[::1] used
     cdef const int64_t[::1] more
-    cdef int64_t wanted, code, bit = 1
+    cdef int64_t wanted, bit = 1
     cdef bint left, is_count
-    found = np.zeros(size, dtype=np.int64)
-    cdef int64_t[::1] bits = found
+    cdef int64_t[::1] rows = np.empty(values.shape[0] + 1, dtype=np.int64)
+    for row in range(values.shape[0]):
+        rows[size] = row
+        size += more_pods[row] != 0
+    cdef int64_t[::1] bits = np.zeros(size, dtype=np.int64)
     for first, second, third, amount, left, is_count in demands:
         capacity = first
         used = second
@@ -427,10 +432,8 @@ def refuse_beside(int64_t[::1] values, const int64_t[::1] rows, demands, int64_t
         bit <<= 2
     for i in range(size):
         row = rows[i]
-        if bits[i] and values[row] != DEAD:
-            code = -1 - values[row]
-            if values[row] >= 0 or code >= place:
-                values[row] = -1 - (place | bits[i])
+        if bits[i] and values[row] != DEAD and (values[row] >= 0 or -1 - values[row] >= place):
+            values[row] = -1 - (place | bits[i])
 
 
 cdef inline int64_t quotient(int64_t part, int64_t whole) noexcept nogil:
@@ -557,6 +560,7 @@ def distinct_refusals(const int64_t[::1] values):
     cdef int64_t value, last = 0
     cdef int i, count = 0, number = 0
     cdef Py_ssize_t row
+    cdef int64_t sizes[64]
     said = np.zeros(values.shape[0], dtype=np.int32)
     cdef int[::1] numbers = said
     codes, samples = [], []
@@ -574,14 +578,28 @@ def distinct_refusals(const int64_t[::1] values):
                 if count == 64:
                     return None
                 known[count] = value
+                sizes[count] = 0
                 count += 1
                 number = count
                 codes.append(value)
                 samples.append(row)
             last = value
         numbers[row] = number
-    return said, codes, samples
+        sizes[number - 1] += 1
+    return said, codes, samples, [sizes[i] for i in range(count)]
+
+
+def rows_of_numbers(const int32_t[::1] numbers, const unsigned char[::1] wanted):
+    """`kernel.rows_of_numbers`."""
+    cdef Py_ssize_t row, count = 0
+    found = np.empty(numbers.shape[0], dtype=np.int64)
+    cdef int64_t[::1] rows = found
+    for row in range(numbers.shape[0]):
+        rows[count] = row
+        count += wanted[numbers[row]]
+    return found[:count]
 
 
 include "_groups.pxi"
 include "_domains.pxi"
+include "_removing.pxi"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..table import ALL, Ints, NodeTable, Rows
+from ..table import ALL, Bools, Ints, NodeTable, Rows
 from .fitting import shortage_at, shortages
 from .rules import POD_COUNT, BalanceRule, FitRule, ScoreRule, ShareRule
 from .scoring import (
@@ -280,14 +280,16 @@ def refuse_beside(
     fit: FitRule,
     place: int,
     values: Ints,
-    rows: Ints,
     more: Callable[[str], Ints],
 ) -> None:
-    """Refuse those of `rows` in `values` that lack something once there is `more`, per row of the table, in use.
+    """Refuse rows in `values` that lack something once there is `more`, per row of the table, in use.
 
-    With more in use a row lacks at least what it lacked without, so a refusal by the fit rule is replaced.
+    With more in use a row lacks at least what it lacked without, so a refusal by the fit rule is replaced. Rows without
+    more pods have nothing more in use.
     """
+    more_pods = more(POD_COUNT)
     if compiled is None:
+        rows = np.flatnonzero(more_pods)
         bits = shortages(table, rows, fit, more)
         before = values[rows]
         is_first = (before >= 0) | (-1 - before >> PLACE_SHIFT >= place)
@@ -305,7 +307,7 @@ def refuse_beside(
         )
         for resource, wanted in fit.amounts.items()
     ]
-    compiled.refuse_beside(values, rows, demands, place << PLACE_SHIFT)
+    compiled.refuse_beside(values, more_pods, demands, place << PLACE_SHIFT)
 
 
 def summarize(values: Ints) -> Best:
@@ -404,15 +406,33 @@ def _combined(marks: Sequence[Ints], size: int) -> Ints:
     return combined
 
 
-def distinct_refusals(values: Ints) -> tuple[NDArray[np.int32], list[int], list[int]]:
-    """int32 per row: the number of its refusal, 0: none. And from number 1 on: the refusals, and a row of each."""
+def rows_of_numbers(numbers: NDArray[np.int32], wanted: Bools) -> Ints:
+    """The rows, ascending, whose number is `wanted`; `wanted` is bool per number."""
+    if compiled is not None:
+        rows: Ints = compiled.rows_of_numbers(numbers, wanted.view(np.uint8))
+        return rows
+    return np.flatnonzero(wanted[numbers])
+
+
+class Refusals(NamedTuple):
+    """int32 per row: the number of its refusal, 0: none. From number 1 on: the refusals, a row of each, their sizes."""
+
+    numbers: NDArray[np.int32]
+    codes: list[int]
+    samples: list[int]
+    sizes: list[int]
+
+
+def distinct_refusals(values: Ints) -> Refusals:
+    """The refusals among `values`, each distinct one once."""
     if compiled is not None:
         found = compiled.distinct_refusals(values)
         if found is not None:
-            said, codes, samples = found
-            return said, codes, samples
-    said = np.zeros(len(values), dtype=np.int32)
+            return Refusals(*found)
+    numbers = np.zeros(len(values), dtype=np.int32)
     rows = np.flatnonzero((values < 0) & (values != DEAD))
-    codes, first, numbers = np.unique(values[rows], return_index=True, return_inverse=True)
-    said[rows] = numbers + 1
-    return said, codes.tolist(), rows[first].tolist()
+    codes, first, inverse, sizes = np.unique(
+        values[rows], return_index=True, return_inverse=True, return_counts=True
+    )
+    numbers[rows] = inverse + 1
+    return Refusals(numbers, codes.tolist(), rows[first].tolist(), sizes.tolist())

@@ -258,7 +258,7 @@ class ClassView:
         filters: Sequence[FilterPlugin],
     ) -> RowStatuses:
         """The same for other values. For each distinct refusal its plugin is called on one row that has it."""
-        said, codes, samples = distinct_refusals(values)
+        said, codes, samples, sizes = distinct_refusals(values)
         statuses: list[Status] = [SUCCESS]
         for code, row in zip(codes, samples, strict=True):
             place = place_of(code)
@@ -268,7 +268,7 @@ class ClassView:
                 status = ask_filter(filters[place], state, pod, table.node_at(row))
             assert not status.is_success, f"{filters[place].name} on {table.names[row]} is stale"
             statuses.append(status.by(filters[place].name))
-        return RowStatuses.of(statuses, said)
+        return RowStatuses.of(statuses, said, [0, *sizes])
 
 
 def _numbers(column: NDArray[Any]) -> Ints:

@@ -31,7 +31,6 @@ from ..framework import (
     PreFilterPlugin,
     PreFilterResult,
 )
-from ..framework.reserved import Reservations
 from ..framework.row_statuses import RowStatuses
 from ..runtime import ProfileRuntime
 from ..runtime.asking import ask_filter, ask_hook, ask_pre_filter, has_own
@@ -107,7 +106,6 @@ class Engine:
         self._plans: dict[Hashable, ClassPlan | None] = {}
         self._budget = Budget()
         self._marks = MarksOfClasses(table)
-        self._reservations = Reservations()
         self.applies = profile.percentage is None and not filtering.check_all
         """Whether every node is judged, and only the first refusal of a node is reported."""
 
@@ -179,9 +177,7 @@ class Engine:
 
     def _is_beside_nominated(self, pod: Pod) -> bool:
         """Whether pods are nominated to nodes that may not be displaced by `pod`."""
-        return bool(self._nominator) and bool(
-            self._reservations.at_least(pod.priority, self._table, self._nominator)
-        )
+        return bool(self._nominator) and bool(self._filtering.reserved(pod, self._table))
 
     def _is_like_its_class(self, pod: Pod) -> bool:
         """Whether the pod is judged as any other of its class, on all nodes."""
@@ -344,16 +340,16 @@ class Engine:
     def _beside_nominated(self, state: CycleState, pod: Pod, view: ClassView) -> tuple[Ints, bool]:
         """The values with the nominated pods on their nodes, and whether refusals in them can be explained."""
         table, plan = self._table, view.plan
-        reserved = self._reservations.at_least(pod.priority, table, self._nominator)
+        reserved = self._filtering.reserved(pod, table)
         if not reserved:
             return view.values, True
         values = view.values.copy()
-        rows = reserved.rows
         if plan.fit is not None:
-            refuse_beside(table, plan.fit, plan.fit_place, values, rows, reserved.usage)
+            refuse_beside(table, plan.fit, plan.fit_place, values, reserved.usage)
         others = (*plan.row_filters, *plan.live_filters)
         if all(placed.plugin.name in state.skip_filter for placed in others):
             return values, True
+        rows = reserved.rows
         for row in rows[values[rows] >= 0].tolist():
             status = self._filtering.filter_with_nominated(state, pod, table.node_at(row))
             if not status.is_success:

@@ -186,6 +186,17 @@ class Diagnosis:
             codes[outside] = self.absent.code
         return codes
 
+    def rows_with(self, code: Code) -> Ints:
+        """The rows of nodes whose status has this code, ascending."""
+        if self._by_row is not None and self._is_all_by_row:
+            return self._by_row.rows_with(code)
+        return np.flatnonzero((self.codes() == code) & self.table.live)
+
+    @property
+    def _is_all_by_row(self) -> bool:
+        """Whether `_by_row` has the status of every row."""
+        return not self.alone and self.inside is None and self.outside is None
+
     def histogram(self) -> Counter[str]:
         """On how many nodes each reason was given."""
         counts: Counter[str] = Counter()
@@ -217,6 +228,14 @@ class Diagnosis:
         if self._by_row is not None and not self.alone and self.outside is None:
             return self._by_row.has(code)
         return bool(((self.codes() == code) & self.table.live).any())
+
+    def refusers(self, code: Code) -> frozenset[str]:
+        """The plugins whose status with this code some node has."""
+        if self._by_row is not None and self._is_all_by_row:
+            given = self._by_row.given()
+        else:
+            given = [status for status, _ in self.by_status()]
+        return frozenset(status.plugin for status in given if status.code is code)
 
     def fit_error(self) -> str:
         """The message without the part of PostFilter."""

@@ -204,7 +204,7 @@ class Preemption:
     rejected: dict[str, Status] = field(default_factory=dict)
     """Nodes where preempting every pod of lower priority would not have helped."""
     reasons: Counter[str] = field(default_factory=Counter)
-    """On how many nodes each reason stood in the way."""
+    """On how many nodes each reason stood in the way; without the nodes that were tried if there is a candidate."""
     complete: Callable[[], None] = lambda: None
     """Fill in the nodes that were judged together and not one by one."""
     chosen: Victims | None = None

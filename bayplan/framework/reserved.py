@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -53,6 +53,20 @@ class Reserved:
         """int64 per row: what they use of `resource`; of `pods`, each of them one."""
         found = self._usage.get(resource)
         return self._usage[POD_COUNT] * 0 if found is None else found
+
+    def usage_beside(self, pod: Pod) -> Callable[[str], Ints]:
+        """What `usage` gives, without `pod` itself."""
+        row = self._table.row_of.get(self._nominator.node_of(pod))
+        own = [] if row is None else [own for own in self.pods(row) if own.uid == pod.uid]
+        if row is None or not own:
+            return self.usage
+
+        def usage(resource: str) -> Ints:
+            values = self.usage(resource).copy()
+            values[row] -= 1 if resource == POD_COUNT else own[0].usage.get(resource, 0)
+            return values
+
+        return usage
 
     @property
     def rows(self) -> Ints:

@@ -10,23 +10,28 @@ from typing import Protocol, cast
 
 from ..amounts import FitRule
 from ..api.pod import Pod
-from ..table import NodeInfo
+from ..table import NodeInfo, NodeTable
 from .cycle_state import CycleState
+from .diagnosis import Diagnosis
 from .handle import FilterRunner, Handle
 from .interface import FilterPlugin
+from .reserved import Reserved
 from .status import Status
 
 
 class RoomFilters(FilterRunner, Protocol):
     """The profile's filters; those that a rule on amounts states are evaluated by sums."""
 
-    def demands(self, state: CycleState, pod: Pod) -> FitRule | None:
-        """What `pod` needs free on a node, when no filter uses the pods of a node in another way."""
+    def demands(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> FitRule | None:
+        """The fit rule of `pod`, when no other filter matters to nodes that may fit without some of their pods."""
 
     def beside_room(
         self, state: CycleState, pod: Pod
     ) -> tuple[FitRule, Sequence[FilterPlugin]] | None:
         """What `pod` needs free on a node, and the filters that use pods in another way, if they declare which."""
+
+    def reserved(self, pod: Pod, table: NodeTable) -> Reserved:
+        """What is nominated with at least the priority of `pod`, up to date."""
 
     def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:
         """Judge one node, where `room` is what the filter says that adds up."""

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from ..amounts.kernel import rows_of_numbers
 from ..table import Bools, Ints
 from .status import SUCCESS, Code, Status
 from .verdict import Verdict
@@ -55,12 +56,12 @@ class RowStatuses:
         self._fit_error = (-1, "")
 
     @classmethod
-    def of(cls, statuses: list[Status], said: NDArray[np.int32]) -> RowStatuses:
-        """Made of `statuses`, the first of which is SUCCESS, and int32 per row: a position among them."""
+    def of(cls, statuses: list[Status], said: NDArray[np.int32], counts: list[int]) -> RowStatuses:
+        """Made of `statuses`, the first of which is SUCCESS, int32 per row: a position among them, and their counts."""
         made = cls()
-        made.statuses, made.said = statuses, said
+        made.statuses, made.said, made.counts = statuses, said, counts
         made._numbers = {status: number for number, status in enumerate(statuses)}
-        made._recount()
+        made.refused = sum(counts)
         return made
 
     def clear(self, size: int) -> None:
@@ -102,6 +103,11 @@ class RowStatuses:
         if len(self._codes) != len(self.statuses):
             self._codes = np.array([status.code for status in self.statuses], dtype=np.int8)
         return self._codes[self.said]
+
+    def rows_with(self, code: Code) -> Ints:
+        """The rows whose status has this code, ascending."""
+        wanted = np.array([status.code is code for status in self.statuses], dtype=np.bool_)
+        return rows_of_numbers(self.said, wanted)
 
     def has(self, code: Code) -> bool:
         """Whether a row has a refusal with this code."""

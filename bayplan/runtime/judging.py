@@ -7,6 +7,7 @@ pkg/scheduler/framework/runtime/framework.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..amounts import POD_COUNT, FitRule, shortage_at
@@ -14,7 +15,9 @@ from ..api.pod import Pod
 from ..framework import (
     NODE_OBJECT,
     SUCCESS,
+    Code,
     CycleState,
+    Diagnosis,
     FilterPlugin,
     Nominator,
     Plugin,
@@ -62,7 +65,20 @@ class NodeJudge:
                     break
         return merged
 
-    def demands(self, state: CycleState, pod: Pod) -> FitRule | None:
+    def demands(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> FitRule | None:
+        """The fit rule of `pod`, when no other filter matters to nodes that may fit without some of their pods.
+
+        The filters before the fit rule's accept the nodes that it is the first to refuse.
+        """
+        rule = self._only_rule(state, pod)
+        if rule is None or rule is NO_DEMANDS or not rule.is_codable or self.check_all:
+            return None
+        after = self.filters[self._position[rule.plugin] + 1 :]
+        if any(plugin.name not in state.skip_filter for plugin in after):
+            return None
+        return rule if diagnosis.refusers(Code.Unschedulable) <= {rule.plugin} else None
+
+    def _only_rule(self, state: CycleState, pod: Pod) -> FitRule | None:
         """What `pod` needs free on a node, when no filter uses the pods of a node in another way."""
         skip = state.skip_filter
         looking = [plugin for plugin in self._looking if plugin.name not in skip]
@@ -71,7 +87,7 @@ class NodeJudge:
         adding = looking[0]
         if len(looking) > 1 or adding not in self._additive:
             return None  # one rule is enough to decide by; two might count the same thing
-        return ask_hook(adding, adding.amount_rules, pod).fit
+        return _rule_of(adding, pod)
 
     def beside_room(
         self, state: CycleState, pod: Pod
@@ -85,7 +101,7 @@ class NodeJudge:
             return None
         if not all(has_own(plugin, FilterPlugin, "looks_at") for plugin in others):
             return None
-        rule = ask_hook(adding[0], adding[0].amount_rules, pod).fit
+        rule = _rule_of(adding[0], pod)
         return None if rule is None else (rule, others)
 
     def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:
@@ -101,7 +117,7 @@ class NodeJudge:
 
     def _only_adds_up(self, state: CycleState, pod: Pod) -> bool:
         """Whether adding up is all that filters do with the pods of a node."""
-        return not self.check_all and self.demands(state, pod) is not None
+        return not self.check_all and self._only_rule(state, pod) is not None
 
     def _crowded(self, node: NodeInfo, rule: FitRule, rivals: Sequence[Pod]) -> Status:
         """Whether the nominated pods leave room on the node, by adding up."""
@@ -129,7 +145,7 @@ class NodeJudge:
 
         When all that filters do with pods is to add up, only the room is judged.
         """
-        demands = None if self.check_all else self.demands(state, pod)
+        demands = None if self.check_all else self._only_rule(state, pod)
         if demands is not None:
             return self._crowded(node, demands, rivals)
         beside = self.beside_room(state, pod)
@@ -187,6 +203,14 @@ class NodeJudge:
             raise failed(doing, plugin, error) from error
         if not status.is_success:
             raise failed(doing, plugin, status)
+
+
+def _rule_of(plugin: FilterPlugin, pod: Pod) -> FitRule | None:
+    """The fit rule of a plugin, with its name."""
+    rule = ask_hook(plugin, plugin.amount_rules, pod).fit
+    if rule is None or rule.plugin == plugin.name:
+        return rule
+    return replace(rule, plugin=plugin.name)
 
 
 def _look_at(

@@ -37,7 +37,9 @@ class NodeTable:
     """Everything a plugin may ask of nodes, one array entry per row.
 
     `row_changes` logs every change of a row, `node_changes` only those of the node object itself (labels, taints,
-    allocatable, ...), not of the pods on it. `start_changes` logs what is in neither: that a pod on the row started.
+    allocatable, ...), not of the pods on it. `order_changes` logs what is in neither: that a pod on the row started, or
+    that the pods on it are in another order. `pods` has for each row its pods by uid, in the order of kube-scheduler's
+    list: a new pod comes last, the last one takes the place of one that is removed.
     """
 
     def __init__(self) -> None:
@@ -50,7 +52,7 @@ class NodeTable:
         self.namespaces_version = 0
         self.row_changes = ChangeLog()
         self.node_changes = ChangeLog()
-        self.start_changes = ChangeLog()
+        self.order_changes = ChangeLog()
 
         self.allocatable = ResourceColumns(self.size)
         self.requested = ResourceColumns(self.size)
@@ -169,7 +171,7 @@ class RowFork(NodeTable):
         self.row_of = {source.names[row]: 0}
         self.namespaces, self.namespaces_version = source.namespaces, source.namespaces_version
         self.row_changes, self.node_changes = ChangeLog(), ChangeLog()
-        self.start_changes = ChangeLog()
+        self.order_changes = ChangeLog()
         self._live_rows = (0, ALL)
         self._numbers = FIRST_NUMBER
         self.node_count = source.node_count  # the cluster keeps its size

@@ -1,4 +1,6 @@
-"""PortColumns: host ports in use, as counts per row of each (protocol, port, ip).
+"""PortColumns: host ports in use, as a set of (protocol, port, ip) per row.
+
+A port that several pods hold is in the set once: removing one of these pods frees it.
 
 Mirrors HostPortInfo of staging/src/k8s.io/kube-scheduler/framework/types.go.
 """
@@ -16,34 +18,45 @@ ANY_IP = "0.0.0.0"  # the wildcard of hostIP, not an address to bind to
 
 
 class PortColumns:
-    """How many pods of each row use a host port, by ip."""
+    """Whether a host port of each row is taken, by ip."""
 
     def __init__(self, size: Size) -> None:
         self._size = size
-        self._users: dict[tuple[str, int], dict[str, Column]] = {}
+        self._taken: dict[tuple[str, int], dict[str, Column]] = {}
 
-    def add(self, row: int, ports: Iterable[HostPort], sign: int = 1) -> None:
-        """Count `ports` at `row` (writer only)."""
+    def add(self, row: int, ports: Iterable[HostPort]) -> bool:
+        """Take `ports` at `row` (writer only); returns whether one of them was free."""
+        return self._set(row, ports, True)
+
+    def remove(self, row: int, ports: Iterable[HostPort]) -> None:
+        """Free `ports` at `row`, also where another pod holds them (writer only)."""
+        self._set(row, ports, False)
+
+    def _set(self, row: int, ports: Iterable[HostPort], is_taken: bool) -> bool:
+        changed = False
         for port in ports:
-            by_ip = self._users.setdefault((port.protocol, port.port), {})
+            by_ip = self._taken.setdefault((port.protocol, port.port), {})
             if port.ip not in by_ip:
-                by_ip[port.ip] = Column(self._size)
-            by_ip[port.ip].data[row] += sign
+                by_ip[port.ip] = Column(self._size, np.bool_, False)
+            taken = by_ip[port.ip].data
+            changed = changed or bool(taken[row]) != is_taken
+            taken[row] = is_taken
+        return changed
 
     def conflicts(self, ports: Iterable[HostPort], rows: Rows) -> Bools:
         """bool per row of `rows`: some pod there holds one of `ports`; 0.0.0.0 clashes with every ip."""
         conflict = np.zeros(self._size.rows, dtype=np.bool_)[rows]
         for port in ports:
-            for ip, users in self._users.get((port.protocol, port.port), {}).items():
+            for ip, taken in self._taken.get((port.protocol, port.port), {}).items():
                 if ANY_IP in (port.ip, ip) or port.ip == ip:
-                    conflict |= users.view[rows] > 0
+                    conflict |= taken.view[rows]
         return conflict
 
     def fork(self, size: Size, row: int) -> PortColumns:
         """The ports of one row, copied."""
         copy = PortColumns(size)
-        copy._users = {
+        copy._taken = {
             key: {ip: column.fork(size, row) for ip, column in by_ip.items()}
-            for key, by_ip in self._users.items()
+            for key, by_ip in self._taken.items()
         }
         return copy

@@ -29,6 +29,10 @@ class PriorityColumns:
                 total += column.view
         return total
 
+    def may_have_below(self, priority: int) -> bool:
+        """Whether pods with a lower priority than `priority` are, or were, on some row."""
+        return any(known < priority for known in self._columns)
+
     def has_below(self, row: int, priority: int) -> bool:
         """Whether a pod with a lower priority than `priority` is at `row`."""
         return any(

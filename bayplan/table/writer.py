@@ -1,6 +1,8 @@
 """TableWriter: every way in which a NodeTable changes. Only `cache/` uses it (and a what-if, on its one-row copy).
 
-All methods leave the table as it would be had it been built from scratch in its new state.
+All methods leave the table as it would be had it been built from scratch in its new state, but for two things that
+depend on the history, as they do in kube-scheduler's NodeInfo (pkg/scheduler/framework/types.go): the order of the pods
+on a row, and host ports that several pods of a row hold.
 """
 
 from __future__ import annotations
@@ -73,29 +75,27 @@ class TableWriter:
     def remove_pod(self, pod: Pod) -> int:
         """Take `pod`, the very object that was added, off its node."""
         row = self.table.row_of[pod.node_name]
-        del self.table.pods[row][pod.uid]
+        _take_out(self.table.pods[row], pod.uid)
         self._count(row, pod, -1)
         self._release(row)
         return row
 
     def replace_pod(self, old: Pod, new: Pod) -> None:
-        """Put `new` in the place of `old`; nothing is counted again when they count the same."""
-        table = self.table
-        if _differs_in_version_only(old, new):
-            row = table.row_of[old.node_name]
-            table.pods[row][old.uid] = new
-            table.images.touch(row)
-        elif _counts_like(old, new):
-            row = table.row_of[old.node_name]
-            table.pods[row][old.uid] = new
-            table.images.touch(row)
-            if old.annotations is not new.annotations and old.annotations != new.annotations:
-                table.row_changes.mark(row)  # a plugin may read them
-            if old.status is not new.status and old.status.start_time != new.status.start_time:
-                table.start_changes.mark(row)
-        else:
+        """Remove `old` and add `new`; nothing is counted again when they count the same."""
+        if not _differs_in_version_only(old, new) and not _counts_like(old, new):
             self.remove_pod(old)
             self.add_pod(new)
+            return
+        table = self.table
+        row = table.row_of[old.node_name]
+        is_reordered = _put_last(table.pods[row], new)
+        table.images.touch(row)
+        if new.spec.host_ports and table.ports.add(row, new.spec.host_ports):
+            table.row_changes.mark(row)  # the removal of another holder had freed a port
+        if old.annotations is not new.annotations and old.annotations != new.annotations:
+            table.row_changes.mark(row)  # a plugin may read them
+        if is_reordered or old.status.start_time != new.status.start_time:
+            table.order_changes.mark(row)
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """Record the labels of a namespace."""
@@ -136,7 +136,8 @@ class TableWriter:
         table.scoring_usage.add(row, pod.scoring_usage, change)
         table.pod_count_column.cells[row] += change
         if spec.host_ports:
-            table.ports.add(row, spec.host_ports, change)
+            ports = table.ports
+            (ports.add if change > 0 else ports.remove)(row, spec.host_ports)
         if spec.volumes:
             table.volumes.add_pod(row, pod, change)
         table.priorities.add(row, spec.priority or 0, change)
@@ -158,6 +159,25 @@ class TableWriter:
             del table.row_of[table.names[row]]
             table.names[row] = ""
             self._free.append(row)
+
+
+def _take_out(pods: dict[str, Pod], uid: str) -> None:
+    """Remove a pod; the last pod takes its place."""
+    last = next(reversed(pods))
+    moved = pods.pop(last)
+    if last != uid:
+        entries = [(last, moved) if key == uid else (key, pod) for key, pod in pods.items()]
+        pods.clear()
+        pods.update(entries)
+
+
+def _put_last(pods: dict[str, Pod], pod: Pod) -> bool:
+    """Remove a pod that is there and add `pod`, its new version; returns whether the order changed."""
+    is_reordered = next(reversed(pods)) != pod.uid
+    if is_reordered:
+        _take_out(pods, pod.uid)
+    pods[pod.uid] = pod
+    return is_reordered
 
 
 def _differs_in_version_only(old: Pod, new: Pod) -> bool:

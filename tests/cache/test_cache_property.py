@@ -1,4 +1,7 @@
-"""Cache under any sequence of events: its table equals one built from scratch."""
+"""Cache under any sequence of events: its table equals one built from scratch.
+
+The order of the pods on a node and their host ports depend on the history: these equal a simple model.
+"""
 
 from functools import cache as memoized
 from typing import Any
@@ -8,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from bayplan.api.node import Node
-from bayplan.api.pod import Pod
+from bayplan.api.pod import HostPort, Pod
 from bayplan.api.selectors import LabelSelector, Requirement
 from bayplan.cache import Cache
 from bayplan.clock import ManualClock
@@ -146,13 +149,38 @@ def facts(table: NodeTable, terms: list[PodTerm]) -> dict[str, Any]:
         "labels": {key: label(key) for key in LABEL_KEYS},
         "taints": {n: table.taints.distinct[i] for n, i in by_name(table.taints.ids).items()},
         "features": {n: table.features.distinct[i] for n, i in by_name(table.features.ids).items()},
-        "ports": {port: by_name(table.ports.conflicts([port], ALL)) for port in PORTS},
         "images": {i: by_name(table.images.total([i], 1) > 0) for i in ("i:1", "j:1")},
         "priorities": {bound: by_name(table.priorities.below(bound)) for bound in (0, 1, 11)},
         "terms": {term: counted(table.terms.count(term)) for term in terms},
         "carried": carried,
         "namespaces": dict(table.namespaces),
     }
+
+
+class NodePods:
+    """The pods of each node as a list, and the set of host ports that are taken on it."""
+
+    def __init__(self) -> None:
+        self.uids: dict[str, list[str]] = {}
+        self.ports: set[tuple[str, HostPort]] = set()
+
+    def add(self, pod: Pod) -> None:
+        self.uids.setdefault(pod.node_name, []).append(pod.uid)
+        self.ports |= {(pod.node_name, port) for port in pod.spec.host_ports}
+
+    def remove(self, pod: Pod) -> None:
+        listed = self.uids[pod.node_name]
+        place = listed.index(pod.uid)
+        listed[place] = listed[-1]
+        listed.pop()
+        self.ports -= {(pod.node_name, port) for port in pod.spec.host_ports}
+
+    def replace(self, old: Pod, new: Pod) -> None:
+        self.remove(old)
+        self.add(new)
+
+    def conflict(self, port: HostPort, node: str) -> bool:
+        return any(name == node and port.conflicts_with(held) for name, held in self.ports)
 
 
 class AnySequence(RuleBasedStateMachine):
@@ -164,6 +192,7 @@ class AnySequence(RuleBasedStateMachine):
         self.cache = Cache(self.clock, assume_ttl_s=TTL_S)
         self.nodes: dict[str, Node] = {}
         self.pods: dict[int, Pod] = {}
+        self.lists = NodePods()
         self.assumed: dict[int, float | None] = {}  # when they expire
         self.namespaces: dict[str, dict[str, str]] = {}
 
@@ -200,6 +229,7 @@ class AnySequence(RuleBasedStateMachine):
             self.assumed[number] = None
         else:
             self.cache.add_pod(pod)
+        self.lists.add(pod)
         self.pods[number] = pod
 
     @precondition(lambda self: self.assumed)
@@ -208,6 +238,7 @@ class AnySequence(RuleBasedStateMachine):
         number = data.draw(st.sampled_from(sorted(self.assumed)))
         pod = self.changed(number, change).with_node(name or self.pods[number].node_name)
         self.cache.add_pod(pod)
+        self.lists.replace(self.pods[number], pod)
         self.pods[number] = pod
         del self.assumed[number]
 
@@ -215,6 +246,7 @@ class AnySequence(RuleBasedStateMachine):
     @rule(data=st.data())
     def forget(self, data: st.DataObject) -> None:
         number = data.draw(st.sampled_from(sorted(self.assumed)))
+        self.lists.remove(self.pods[number])
         self.cache.forget_pod(self.pods.pop(number))
         del self.assumed[number]
 
@@ -230,8 +262,10 @@ class AnySequence(RuleBasedStateMachine):
         self.clock.advance(seconds)
         now = self.clock.monotonic()
         overdue = {n for n, at in self.assumed.items() if at is not None and at <= now}
-        assert {pod.uid for pod in self.cache.expire_pods()} == {f"u{n}" for n in overdue}
-        for number in overdue:
+        order = [pod.uid for pod in self.cache.expire_pods()]
+        assert set(order) == {f"u{n}" for n in overdue}
+        for number in sorted(overdue, key=lambda number: order.index(f"u{number}")):
+            self.lists.remove(self.pods[number])
             del self.assumed[number], self.pods[number]
 
     @precondition(lambda self: len(self.pods) > len(self.assumed))
@@ -241,6 +275,7 @@ class AnySequence(RuleBasedStateMachine):
         old = self.pods[number]
         self.pods[number] = self.changed(number, change)
         self.cache.update_pod(old, self.pods[number])
+        self.lists.replace(old, self.pods[number])
 
     def changed(self, number: int, change: int | str | None) -> Pod:
         """The pod as another variant, or with one change, on its node."""
@@ -253,6 +288,7 @@ class AnySequence(RuleBasedStateMachine):
     @rule(data=st.data())
     def remove_pod(self, data: st.DataObject) -> None:
         number = data.draw(st.sampled_from(sorted(self.pods)))
+        self.lists.remove(self.pods[number])
         self.cache.remove_pod(self.pods.pop(number))
         self.assumed.pop(number, None)
 
@@ -291,6 +327,16 @@ class AnySequence(RuleBasedStateMachine):
         for number, pod in self.pods.items():
             assert self.cache.get_pod(pod) is pod
             assert self.cache.is_assumed(pod) == (number in self.assumed)
+
+    @invariant()
+    def has_the_pods_and_ports_of_its_history(self) -> None:
+        table = self.cache.table
+        found = {name: list(table.pods[row]) for name, row in table.row_of.items()}
+        assert found == {name: self.lists.uids.get(name, []) for name in table.row_of}
+        for port in PORTS:
+            taken = table.ports.conflicts([port], ALL).tolist()
+            for name, row in table.row_of.items():
+                assert taken[row] == self.lists.conflict(port, name), (port, name)
 
     def teardown(self) -> None:
         """Terms not used before, and the image counts after every row was updated."""

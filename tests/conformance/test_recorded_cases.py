@@ -20,6 +20,7 @@ COMPLETE = [
     "inter-pod-affinity",
     "profiles",
     "preemption",
+    "preemption-ties",
     "volumes",
     "dra",
     "mixed",

@@ -1,15 +1,17 @@
-"""A slice of the recorded long runs of kube-scheduler v1.36.4, small enough to be here: always run."""
+"""Slices of the recorded decisions of kube-scheduler v1.36.4, small enough to be here: always run."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bayplan.testing.conformance.cases import run_case
 from bayplan.testing.conformance.cli import read_cases
 from bayplan.testing.conformance.long_run import run_long_run
 
-FILE = Path(__file__).parent / "cases" / "recorded-runs.jsonl.gz"
-CASES = list(read_cases(FILE))
+FOLDER = Path(__file__).parent / "cases"
+CASES = list(read_cases(FOLDER / "recorded-runs.jsonl.gz"))
+TIES = list(read_cases(FOLDER / "preemption-ties.jsonl.gz"))
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])
@@ -28,3 +30,15 @@ def test_the_slice_has_cases_of_every_step() -> None:
 
     assert len(CASES) == 6
     assert all(any(kind in step for step in steps) for kind in ("schedule", "apply", "delete"))
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in TIES])
+def test_every_order_of_victims_agrees(case: dict[str, Any]) -> None:
+    assert [str(one) for _, found in run_case(case) for one in found] == []
+
+
+def test_the_slice_has_ties_of_every_kind() -> None:
+    tags = {tag for case in TIES for tag in case["tags"]}
+
+    assert tags >= {"equal", "none", "mixed", "ports", "pdb", "removed", "many"}
+    assert any(case.get("deleted") for case in TIES)

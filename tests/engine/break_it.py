@@ -87,6 +87,11 @@ MUTANTS = [
         WRITER,
         "table.row_changes.mark(row)  # a plugin may read them",
     ),
+    dropped(
+        "a port that is taken again is not logged",
+        WRITER,
+        "table.row_changes.mark(row)  # the removal of another holder had freed a port",
+    ),
     dropped("a node is not in the log of nodes", WRITER, "self.table.node_changes.mark(row)"),
     dropped("a node is not in the log of rows", WRITER, "self.table.row_changes.mark(row)"),
     Mutant(

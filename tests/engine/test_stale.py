@@ -198,6 +198,19 @@ def test_a_change_is_seen(profile: str, wish: dict[str, Any], change: Change) ->
     assert decided(world, **wish) != before
 
 
+def test_a_port_that_an_update_takes_again_is_seen() -> None:
+    """Two pods hold a port; one leaves, which frees it; an update of the other takes it again."""
+    world = make_world()
+    for name in ("one", "two"):
+        world.bind(name, 4, host_ports=[80])
+    world.remove_pod("one")
+    before = decided(world, host_ports=[80])
+
+    world.change_pod("two", resource_version="7")
+
+    assert decided(world, host_ports=[80]) != before
+
+
 @pytest.mark.parametrize(
     ("wish", "change"),
     [

@@ -60,7 +60,7 @@ def test_what_was_cleared_is_forgotten() -> None:
 
 
 def test_statuses_with_their_positions_are_counted() -> None:
-    made = RowStatuses.of([SUCCESS, CPU, MEMORY], np.array([1, 0, 2, 1], dtype=np.int32))
+    made = RowStatuses.of([SUCCESS, CPU, MEMORY], np.array([1, 0, 2, 1], dtype=np.int32), [0, 2, 1])
 
     assert [made.at(row) for row in range(4)] == [CPU, SUCCESS, MEMORY, CPU]
     assert made.histogram() == {"cpu": 2, "memory": 1}

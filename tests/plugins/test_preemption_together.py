@@ -5,11 +5,23 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayplan.amounts import kernel
 from bayplan.api.pod import Pod
-from bayplan.framework import CycleState, Diagnosis, PreFilterPlugin
+from bayplan.framework import (
+    NODE_OBJECT,
+    SUCCESS,
+    CycleState,
+    Diagnosis,
+    FilterPlugin,
+    NodeInfo,
+    PreFilterPlugin,
+    Status,
+    unschedulable,
+)
 from bayplan.plugins.default_preemption import DefaultPreemption
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.taint_toleration import TaintToleration
@@ -104,12 +116,47 @@ def preempt(case: tuple[NodeTable, list[Any], dict[str, list[Pod]], Pod], togeth
     )
 
 
-@settings(max_examples=300, deadline=None)
-@given(clusters())
+@pytest.mark.parametrize("form", ["compiled", "NumPy"])
+@settings(max_examples=200, deadline=None)
+@given(case=clusters())
 def test_together_and_one_by_one_decide_alike(
-    case: tuple[NodeTable, list[Any], dict[str, list[Pod]], Pod],
+    form: str, case: tuple[NodeTable, list[Any], dict[str, list[Pod]], Pod]
 ) -> None:
-    assert preempt(case, together=True) == preempt(case, together=False)
+    with patch.object(kernel, "compiled", kernel.compiled if form == "compiled" else None):
+        assert preempt(case, together=True) == preempt(case, together=False)
+
+
+class Picky(FilterPlugin):
+    """Refuses some nodes for what their objects are, after the fit rule's plugin."""
+
+    name = "Picky"
+    scope = NODE_OBJECT
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return SUCCESS if node.labels.get("disk") == "ssd" else unschedulable("no ssd")
+
+
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_node_that_another_filter_refuses_is_no_candidate(is_last: bool) -> None:
+    """Also when that filter comes after the one whose refusal can be helped, so that the message does not name it."""
+    pods = [make_pod(f"p{n}", node_name=f"n{n}", cpu="4", priority=n) for n in range(2)]
+    nodes = [make_node("n0", cpu="4"), make_node("n1", cpu="4", labels={"disk": "ssd"})]
+    table = make_table(*nodes, pods=pods)
+    handle, picky, fit = make_handle(table), Picky(), NodeResourcesFit()
+    filters = [fit, picky] if is_last else [picky, fit]
+    for made in filters:
+        made.handle = handle
+    handle.filters = filtering = Filtering([fit], filters, (), handle.nominator)
+    plugin = DefaultPreemption()
+    plugin.handle = handle
+    state, diagnosis = CycleState(), Diagnosis(table, node_count=2)
+    wanted = make_pod("wanted", cpu="4", priority=9)
+    filtering.run_pre_filters(state, wanted, table)
+    filtering.diagnose(state, wanted, table, ALL, diagnosis)
+
+    result, _ = plugin.post_filter(state, wanted, diagnosis)
+
+    assert result.nominated_node_name == "n1", "the victim on n0 is less important"
 
 
 def test_the_last_place_on_a_node_is_the_nominated_pods() -> None:

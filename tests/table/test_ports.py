@@ -1,4 +1,4 @@
-"""Host ports: which requests clash, and that a port is free again when its last pod goes."""
+"""Host ports: which requests clash, and when a port is free again."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,8 @@ import pytest
 from bayplan.table import ALL
 from bayplan.table.writer import TableWriter
 from bayplan.testing.builders import make_node, make_pod, make_table
+
+NOON = "2026-01-01T12:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -36,17 +38,27 @@ def test_conflicts_answers_for_the_rows_asked() -> None:
     assert table.ports.conflicts(there.spec.host_ports, np.array([1])).tolist() == [True]
 
 
-def test_a_port_is_free_when_the_last_of_its_pods_is_gone() -> None:
+def test_a_port_is_free_when_one_of_its_pods_is_gone() -> None:
+    """The ports of a node are a set, as in kube-scheduler."""
     pods = [make_pod(name, node_name="a", host_ports=["80/TCP"]) for name in "pq"]
     table = make_table(make_node("a"), pods=pods)
-    writer, ports = TableWriter(table), pods[0].spec.host_ports
 
+    TableWriter(table).remove_pod(pods[0])
+
+    assert table.ports.conflicts(pods[0].spec.host_ports, ALL).tolist() == [False]
+
+
+def test_a_freed_port_is_taken_again_when_its_other_pod_is_updated() -> None:
+    pods = [make_pod(name, node_name="a", host_ports=["80/TCP"]) for name in "pq"]
+    table = make_table(make_node("a"), pods=pods)
+    writer = TableWriter(table)
     writer.remove_pod(pods[0])
-    still = table.ports.conflicts(ports, ALL).tolist()
-    writer.remove_pod(pods[1])
+    before = table.row_changes.version
 
-    assert still == [True]
-    assert table.ports.conflicts(ports, ALL).tolist() == [False]
+    writer.replace_pod(pods[1], pods[1].with_status(make_pod(start_time=NOON).status))
+
+    assert table.ports.conflicts(pods[0].spec.host_ports, ALL).tolist() == [True]
+    assert table.row_changes.since(before) == [0], "what is cached about the row is stale"
 
 
 def test_a_port_that_two_containers_name_counts_once() -> None:

@@ -36,18 +36,16 @@ from ...framework import (
     unschedulable,
 )
 from ...framework.events import POD, ActionType, EventWithHint, Hint, by_spec, wait_for
-from ...framework.reserved import Reservations
-from ...framework.room import room_filters
-from ...table import Bools, Ints
+from ...framework.reserved import Reserved
+from ...framework.room import RoomFilters, room_filters
+from ...table.pod_matrix import PodMatrix
 from .beside_room import BesideRoom
 from .budgets import BudgetFollower, Budgets
-from .by_room import Room, select_by_room
+from .by_amounts import ByAmounts
 from .candidates import best_candidate
-from .kept_run import KeptRuns
-from .victims import NO_VICTIMS, OneByOne
+from .victims import OneByOne
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
-SMALLEST_CHUNK = 256
 IN_PROGRESS = "waiting for the preemption for this pod to be finished"
 NO_CANDIDATE = "no candidate node for preemption"
 NEVER = "not eligible due to preemptionPolicy=Never."
@@ -64,8 +62,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         self._min_percentage = min_percentage
         self._min_absolute = min_absolute
         self._budgets = BudgetFollower()
-        self._reservations = Reservations()
-        self._runs = KeptRuns()
+        self._matrix: PodMatrix | None = None
         self._useless: tuple[int, PostFilterResult, Status] | None = None
         """What comes of it when no node can be helped, in a cluster of so many nodes."""
         self._preempting: dict[str, Pod] = {}
@@ -109,8 +106,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     def _preempt(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult, Status]:
-        is_open = (diagnosis.codes() == Code.Unschedulable) & self.handle.table.live
-        account, chosen = self._search(state, pod, is_open)
+        account, chosen = self._search(state, pod, diagnosis)
         if isinstance(chosen, Status):
             return PostFilterResult(), chosen
         if chosen is None:
@@ -152,87 +148,61 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         return TERMINATING if leaving else ""
 
     def _search(
-        self, state: CycleState, pod: Pod, is_open: Bools
+        self, state: CycleState, pod: Pod, diagnosis: Diagnosis
     ) -> tuple[Preemption, Victims | Status | None]:
-        """Find the open row whose victims are missed least; None when there is none, a Status for an error.
+        """Find the node whose victims are missed least; None when there is none, a Status for an error.
 
-        Nodes without a pod of lower priority are refused together. When the filters only add up, the others are tried
-        together, too; otherwise one by one, and no more of them than the arguments ask for. Extenders want to see the
-        victims on every candidate, so for them it is one by one.
+        When only amounts decide, the nodes are tried together; otherwise one by one. No more of them are tried than the
+        arguments ask for. Extenders are sent the victims on every candidate, so for them it is one by one.
         """
         table, filters = self.handle.table, room_filters(self.handle)
-        has_victims = is_open & (table.priorities.below(pod.priority) > 0)
-        promising, rows = np.flatnonzero(has_victims), int(np.count_nonzero(is_open))
+        rows = diagnosis.rows_with(Code.Unschedulable)
         account = Preemption()
-        if rows != len(promising):
-            account.reasons[NO_VICTIMS] = rows - len(promising)
-        if table.node_count != rows:
-            account.reasons[NOT_HELPFUL] = table.node_count - rows
-        offset = self.handle.random.randrange(len(promising)) if len(promising) else 0
-        order = np.concatenate((promising[offset:], promising[:offset]))
-        wanted = min(max(rows * self._min_percentage // 100, self._min_absolute), rows)
+        if table.node_count != len(rows):
+            account.reasons[NOT_HELPFUL] = table.node_count - len(rows)
+        offset = self.handle.random.randrange(len(rows))
+        order = np.concatenate((rows[offset:], rows[:offset]))
+        percentage = len(rows) * self._min_percentage // 100
+        wanted = min(max(percentage, self._min_absolute), len(rows))
         budgets = self._budgets.get(self.handle.lister)
         one_by_one = OneByOne(filters, state, pod, table, budgets, wanted)
         extenders = self.handle.extenders
         if extenders is not None and not extenders.have_a_say(pod):
             extenders = None
-        demands = filters.demands(state, pod) if extenders is None else None
-        if demands is None:
-            one_by_one.beside_room = self._beside_room(state, pod, budgets)
-            chosen = one_by_one.search(order, np.flatnonzero(is_open & ~has_victims), account)
+        rule = filters.demands(state, pod, diagnosis) if extenders is None else None
+        if rule is None or not table.priorities.may_have_below(pod.priority):
+            one_by_one.beside_room = self._beside_room(filters, state, pod, budgets)
+            chosen = one_by_one.search(order, account)
             if extenders is not None and isinstance(chosen, Victims):
                 chosen = _ask(extenders, pod, account)
-        else:
-            chosen = self._search_together(pod, order, demands, one_by_one, account)
-            account.complete = lambda: one_by_one.fill_in(
-                order, np.flatnonzero(is_open & ~has_victims), account
-            )
-        return account, chosen
+            return account, chosen
+        account.complete = lambda: one_by_one.fill_in(order, account)
+        reserved = filters.reserved(pod, table)
+        found = self._by_amounts(pod, rule, budgets, reserved).search(order, wanted)
+        if isinstance(found, Victims):
+            return account, found
+        account.reasons.update(found)
+        return account, None
 
-    def _beside_room(self, state: CycleState, pod: Pod, budgets: Budgets) -> BesideRoom | None:
-        table, nominator, filters = (
-            self.handle.table,
-            self.handle.nominator,
-            room_filters(self.handle),
-        )
+    def _beside_room(
+        self, filters: RoomFilters, state: CycleState, pod: Pod, budgets: Budgets
+    ) -> BesideRoom | None:
         beside = filters.beside_room(state, pod)
-        if beside is None:
+        if beside is None or not beside[0].is_codable:
             return None
-        demands, others = beside
-        reserved = self._reservations.at_least(pod.priority, table, nominator)
-        room = Room(demands, pod.priority, budgets)
-        return BesideRoom(filters, state, pod, table, reserved, room, others)
+        table, (rule, others) = self.handle.table, beside
+        reserved = filters.reserved(pod, table)
+        by_amounts = self._by_amounts(pod, rule, budgets, reserved)
+        return BesideRoom(filters, state, pod, table, reserved, by_amounts, others)
 
-    def _search_together(
-        self, pod: Pod, order: Ints, demands: FitRule, one_by_one: OneByOne, account: Preemption
-    ) -> Victims | None:
-        table, nominator = self.handle.table, self.handle.nominator
-        reserved = self._reservations.at_least(pod.priority, table, nominator)
-        run = self._runs.get(Room(demands, pod.priority, one_by_one.budgets), table, nominator)
-        own = table.row_of.get(nominator.node_of(pod)) if reserved else None
-        if own is not None:
-            rivals = [rival for rival in reserved.pods(own) if rival.uid != pod.uid]
-            run.judge_own(own, rivals)
-        chunk = max(one_by_one.wanted, SMALLEST_CHUNK)
-        rows, found, harmless = order[:0], 0, 0
-        for start in range(0, len(order), chunk):
-            looked_at = order[start : start + chunk]
-            run.judge(looked_at, self._runs.matrix(table), reserved)
-            is_candidate = run.is_candidate[looked_at]
-            found += int(np.count_nonzero(is_candidate))
-            harmless += int(np.count_nonzero(is_candidate & (run.costs[0, looked_at] == 0)))
-            rows = order[: start + chunk]
-            if harmless and found >= one_by_one.wanted:
-                break
-        account.reasons.update(run.reasons(rows))
-        row = run.best(rows)
-        if own is not None:
-            run.forget(own)
-        if row is None:
-            return None
-        victims = select_by_room(table, row, run.room, rivals if row == own else reserved.pods(row))
-        assert isinstance(victims, Victims), "judged before and now, a node is a candidate alike"
-        return victims
+    def _by_amounts(
+        self, pod: Pod, rule: FitRule, budgets: Budgets, reserved: Reserved
+    ) -> ByAmounts:
+        table = self.handle.table
+        if self._matrix is None:
+            self._matrix = PodMatrix(table)
+        more = reserved.usage_beside(pod) if reserved else None
+        return ByAmounts(table, self._matrix, rule, pod.priority, budgets, more)
 
     def _evict(self, pod: Pod, chosen: Victims, account: Preemption) -> None:
         """Push the victims out; lower-priority pods nominated to the node lose their nomination.

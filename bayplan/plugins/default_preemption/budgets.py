@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from ...api.pod import Pod
 from ...api.workloads import PodDisruptionBudget
 from ...framework import Lister
+from ...table import Bools, Ints
+from ...table.pod_matrix import PodMatrix
 
 MOST_LABELS = 65_536
 
@@ -40,14 +44,6 @@ class Budgets:
             found = self._of[key] = tuple(budget for budget in here if protects(budget, pod))
         return found
 
-    def unlike(self, other: Budgets) -> list[PodDisruptionBudget]:
-        """Those that are only here or only there, as they are on either side."""
-        ours, theirs = {id(b) for b in self.listed}, {id(b) for b in other.listed}
-        return [
-            *(budget for budget in self.listed if id(budget) not in theirs),
-            *(budget for budget in other.listed if id(budget) not in ours),
-        ]
-
     def split(self, pods: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
         """Pods whose removal, one after the other, would exceed some budget, and the others."""
         if not self.listed:
@@ -64,6 +60,32 @@ class Budgets:
                     exceeded = exceeded or left < 0
             (violating if exceeded else harmless).append(pod)
         return violating, harmless
+
+    def exceeded(self, matrix: PodMatrix, rows: Ints, priority: int) -> Bools | None:
+        """bool [rows, places]: removing the pod, after the more important ones below `priority`, exceeds a budget.
+
+        None: that is true of no pod on these rows.
+        """
+        if not self.listed:
+            return None
+        lower = matrix.priority[rows] < priority
+        labels = np.where(lower, matrix.labels[rows], 0)
+        protected: dict[int, tuple[PodDisruptionBudget, list[int]]] = {}
+        for number in np.unique(labels).tolist():
+            sample = matrix.label_samples[number]
+            for budget in self.of(sample) if sample is not None else ():
+                protected.setdefault(id(budget), (budget, []))[1].append(number)
+        if not protected:
+            return None
+        exceeded = np.zeros(lower.shape, dtype=np.bool_)
+        for budget, numbers in protected.values():
+            matched = np.isin(labels, numbers)
+            if budget.disrupted_pods:
+                for position, place in np.argwhere(matched):
+                    pod = matrix.pods[rows[position]][place]
+                    matched[position, place] = pod.name not in budget.disrupted_pods
+            exceeded |= matched & (np.cumsum(matched, axis=1) > budget.status.disruptions_allowed)
+        return exceeded
 
 
 class BudgetFollower:

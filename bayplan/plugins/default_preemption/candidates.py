@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...amounts.removing import PRIORITY_OFFSET
 from ...framework import Victims
 from ...table.pod_matrix import start_of
 
-PRIORITY_OFFSET = 2**31  # makes every priority positive, so that fewer victims weigh less
+NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
 def best_candidate(candidates: Iterable[Victims]) -> Victims:

@@ -5,6 +5,8 @@ Mirrors SelectVictimsOnNode of pkg/scheduler/framework/plugins/defaultpreemption
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ...api.pod import Pod
 from ...errors import PluginError
 from ...framework import (
@@ -17,13 +19,11 @@ from ...framework import (
     unresolvable,
 )
 from ...table import Ints, NodeTable
-from ...table.pod_matrix import importance
+from ...table.pod_matrix import by_importance
 from ...table.what_if import WhatIf
 from .beside_room import BesideRoom
 from .budgets import Budgets
-from .candidates import best_candidate
-
-NO_VICTIMS = "No preemption victims found for incoming pod"
+from .candidates import NO_VICTIMS, best_candidate
 
 
 class OneByOne:
@@ -59,10 +59,14 @@ class OneByOne:
         except PluginError as error:  # counts only when no other node is a candidate
             return failure(error)
 
-    def search(self, order: Ints, hopeless: Ints, account: Preemption) -> Victims | Status | None:
-        """Try `order` until there are enough candidates; returns the best, an error if there is no other, or None."""
-        self._refuse(hopeless, account)
+    def search(self, rows: Ints, account: Preemption) -> Victims | Status | None:
+        """Try `rows` until there are enough candidates; returns the best, an error if there is no other, or None."""
+        has_victims = self._table.priorities.below(self._pod.priority)[rows] > 0
+        idle, order = rows[~has_victims], rows[has_victims]
+        names = map(self._table.names.__getitem__, idle.tolist())
+        account.rejected.update(dict.fromkeys(names, unresolvable(NO_VICTIMS)))
         harmless = 0
+        reasons: Counter[str] = Counter()
         error: Status | None = None
         for row in order.tolist():
             found = self.select(row)
@@ -73,20 +77,18 @@ class OneByOne:
                     break
             else:
                 account.rejected[self._table.names[row]] = found
-                account.reasons.update(found.reasons)
+                reasons.update(found.reasons)
                 if error is None and not found.is_rejected:
                     error = found
         if account.candidates:
             return best_candidate(account.candidates.values())
+        account.reasons.update(reasons)
+        account.reasons += Counter({NO_VICTIMS: len(idle)})
         return error
 
-    def fill_in(self, order: Ints, hopeless: Ints, account: Preemption) -> None:
+    def fill_in(self, rows: Ints, account: Preemption) -> None:
         """Say of every node what `search` would have said."""
-        self.search(order, hopeless, Preemption(account.candidates, account.rejected))
-
-    def _refuse(self, hopeless: Ints, account: Preemption) -> None:
-        names = map(self._table.names.__getitem__, hopeless.tolist())
-        account.rejected.update(dict.fromkeys(names, unresolvable(NO_VICTIMS)))
+        self.search(rows, Preemption(account.candidates, account.rejected))
 
 
 def select_victims(
@@ -104,13 +106,12 @@ def select_victims(
     """
     what_if = WhatIf(table, row)
     lower = [other for other in what_if.node.pods if other.priority < pod.priority]
-    for victim in lower:
+    for victim in reversed(lower):  # the last pod of a node is the cheapest to remove
         filters.remove_pod(state, pod, victim, what_if)
     status = filters.filter_with_nominated(state, pod, what_if.node)
     if not status.is_success:
         return status
-    lower.sort(key=importance)
-    violating, harmless = budgets.split(lower)
+    violating, harmless = budgets.split(by_importance(lower))
     victims: list[Pod] = []
     violations = 0
     for candidate in (*violating, *harmless):
@@ -121,5 +122,6 @@ def select_victims(
             violations += candidate in violating
     if not victims:
         return failure(f'expected at least one victim pod on node "{table.names[row]}"')
-    victims.sort(key=importance)
+    if violating and harmless:
+        victims = by_importance(victims)
     return Victims(table.names[row], victims, violations)

@@ -117,15 +117,15 @@ class NodeResourcesFit(
         row = table.row_of.get(old.node_name)
         if row is None or not table.live[row]:
             return False
-        offered, used = table.allocatable, table.requested
         backed = self._backed(pod)
-        is_short = any(
-            wanted > offered.amount(resource, row) - used.amount(resource, row)
+        as_before = {
+            resource: wanted
             for resource, wanted in pod.requests.items()
             if resource not in old.usage
             and resource not in backed
             and not self._is_ignored(resource)
-        )
+        }
+        is_short = shortage_at(table, row, FitRule(as_before, {})) != 0
         return is_short and not table.priorities.has_below(row, pod.priority)
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:

@@ -20,7 +20,7 @@ from ...clock import ManualClock
 from ...config import default_config, parse_config
 from ...config.plugin_args import DefaultPreemptionArgs
 from ...config.types import SchedulerConfiguration
-from ...framework import PodEvent, Status
+from ...framework import PodEvent, Status, Victims
 from ...queue import QueuedPodInfo
 from ...scheduler import Attempt, FirstByName, Scheduler, build_scheduler
 
@@ -133,6 +133,9 @@ def run_case(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
     for obj in objects:
         if not isinstance(obj, Pod) or obj.node_name:
             scheduler.on_add(obj)
+    running = {obj.key: obj for obj in objects if isinstance(obj, Pod) and obj.node_name}
+    for key in case.get("deleted", ()):
+        scheduler.on_delete(running[key])
     for pod in (*pods, *(o for o in objects if isinstance(o, Pod) and not o.node_name)):
         scheduler.queue.nominator.add(pod)
     for pod, expected in zip(pods, case["expected"]["pods"], strict=True):
@@ -227,6 +230,7 @@ def _post_filter(attempt: Attempt) -> dict[str, Any] | None:
         "code": status.code.name,
         "nominatedNode": result.nominated_node_name,
         "victims": [],
+        IN_ORDER: [],
         "evicted": [],
         "clearedNominations": [],
         "candidates": {},
@@ -235,15 +239,20 @@ def _post_filter(attempt: Attempt) -> dict[str, Any] | None:
     if account is not None:
         account.complete()
         record["candidates"] = {
-            name: {"victims": _keys(found.pods), "pdbViolations": found.pdb_violations}
+            name: {**_victims(found), "pdbViolations": found.pdb_violations}
             for name, found in account.candidates.items()
         }
         record["rejected"] = {name: _status(status) for name, status in account.rejected.items()}
         record["clearedNominations"] = _keys(account.cleared)
         if account.chosen is not None:
-            record["victims"] = _keys(account.chosen.pods)
+            record.update(_victims(account.chosen))
             record["evicted"] = _keys(account.chosen.evicted)
     return record
+
+
+def _victims(found: Victims) -> dict[str, list[str]]:
+    """The victims on a node, by name and most important first."""
+    return {"victims": _keys(found.pods), IN_ORDER: [pod.key for pod in found.pods]}
 
 
 def allocations_of(cluster: CaseCluster) -> dict[str, AllocationResult]:
@@ -314,13 +323,15 @@ def compare(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[tuple[str,
 
 
 IGNORED = {"postFilter.plugin", "postFilter.reasons"}
+IN_ORDER = "victimsInOrder"
+"""Compared only where it is recorded: elsewhere the order of victims does not matter."""
 NOTHING = "nothing"
 """Sentinel for a missing key, which differs from None: a feasible node has the verdict None."""
 
 
 def _differences(path: str, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(ours, dict) and isinstance(theirs, dict):
-        for key in sorted(ours.keys() | theirs.keys()):
+        for key in sorted((ours.keys() - {IN_ORDER}) | theirs.keys()):
             below = f"{path}.{key}"
             if below not in IGNORED:
                 yield from _differences(below, ours.get(key, NOTHING), theirs.get(key, NOTHING))

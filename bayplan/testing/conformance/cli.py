@@ -22,7 +22,6 @@ from .queue import is_queue_script, run_queue_script
 
 NOT_COMPARED_YET = {
     "pod-groups": "there is no runner for the cycle of a pod group",
-    "preemption-ties": "the order of victims of equal priority and start time is not followed",
 }
 """Families whose cases are counted and not run, with the reason; each is removed when its runner
 exists."""

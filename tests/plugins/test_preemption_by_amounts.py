@@ -1,4 +1,4 @@
-"""DefaultPreemption: what is kept about nodes equals what is found anew, whatever happened to the cluster meanwhile."""
+"""DefaultPreemption: by amounts it decides as node by node, whatever happened to the cluster meanwhile."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bayplan.amounts import kernel, removing
 from bayplan.api.pod import Pod
 from bayplan.cache import Cache
 from bayplan.framework import CycleState, Diagnosis, Handle, PreFilterPlugin
-from bayplan.plugins.default_preemption import DefaultPreemption, kept_run
+from bayplan.plugins.default_preemption import DefaultPreemption
 from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.queue import PodNominator
@@ -185,18 +186,19 @@ INCOMING = st.tuples(
         min_size=1,
         max_size=10,
     ),
-    st.sampled_from([0, 2, 100]),
-    st.sampled_from([NODE_COUNT, 500_000]),
+    st.sampled_from([1, 2, 512]),
+    st.booleans(),
 )
-def test_what_is_kept_decides_as_node_by_node(
+def test_amounts_decide_as_node_by_node(
     rounds: list[tuple[list[tuple[str, int, int, int]], list[tuple[int, int, int]]]],
-    few_rows: int,
-    most_rows: int,
+    rows_at_once: int,
+    is_compiled: bool,
 ) -> None:
     world = World()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(kept_run, "FEW_ROWS", few_rows)
-        patched.setattr(kept_run, "MOST_ROWS", most_rows)
+        patched.setattr(removing, "ROWS_AT_ONCE", rows_at_once)
+        if not is_compiled:
+            patched.setattr(kernel, "compiled", None)
         for steps, pods in rounds:
             for step in steps:
                 world.apply(step)

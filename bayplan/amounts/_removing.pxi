@@ -1,0 +1,192 @@
+cdef struct Need:
+    const int64_t* capacity
+    const int64_t* used
+    const int64_t* more
+    int64_t wanted
+    Py_ssize_t column
+    bint left_to_devices
+    bint is_count
+
+
+cdef struct Cost:
+    int64_t exceeded
+    int64_t highest
+    int64_t priorities
+    int64_t pods
+    int64_t earliest
+
+
+cdef inline int compare_costs(const Cost* a, const Cost* b) noexcept nogil:
+    """Negative: `a` is the better one; 0: equal."""
+    if a.exceeded != b.exceeded:
+        return -1 if a.exceeded < b.exceeded else 1
+    if a.highest != b.highest:
+        return -1 if a.highest < b.highest else 1
+    if a.priorities != b.priorities:
+        return -1 if a.priorities < b.priorities else 1
+    if a.pods != b.pods:
+        return -1 if a.pods < b.pods else 1
+    if a.earliest != b.earliest:
+        return -1 if a.earliest > b.earliest else 1
+    return 0
+
+
+@cython.final
+cdef class PodRemoval:
+    """`removing.PodRemoval`, compiled. The pods of a row are in order of importance, so those to remove are the last."""
+
+    cdef const int64_t[::1] counts
+    cdef const int64_t[:, ::1] priority
+    cdef const int64_t[:, ::1] start_s
+    cdef const int64_t[:, :, ::1] amounts
+    cdef int64_t below
+    cdef Need needs[PARTS]
+    cdef int number
+    cdef list held
+
+    def __init__(self, counts, priority, start_s, amounts, int64_t below):
+        self.counts = counts
+        self.priority = priority
+        self.start_s = start_s
+        self.amounts = amounts
+        self.below = below
+        self.number = 0
+        self.held = []
+
+    def add_demand(
+        self,
+        const int64_t[::1] capacity,
+        const int64_t[::1] used,
+        more,
+        int64_t wanted,
+        column,
+        bint left_to_devices,
+        bint is_count,
+    ):
+        """Demand `wanted` of a resource, which is at `column` of the amounts of pods (None: no pod uses it)."""
+        cdef const int64_t[::1] held
+        cdef Need* need = &self.needs[self.number]
+        need.capacity = &capacity[0]
+        need.used = &used[0]
+        need.more = NULL
+        if more is not None:
+            held = more
+            need.more = &held[0]
+        need.wanted = wanted
+        need.column = -1 if column is None else column
+        need.left_to_devices = left_to_devices
+        need.is_count = is_count
+        self.number += 1
+        self.held.append((capacity, used, more))
+
+    cdef int64_t remove(
+        self, Py_ssize_t row, const unsigned char* is_protected, unsigned char* victims, Cost* cost
+    ) noexcept:
+        """What is short on a row without the pods below the priority; 0: the costs are set, and the victims marked.
+
+        -1: there are no such pods.
+        """
+        cdef int64_t free[PARTS]
+        cdef bint is_limited[PARTS]
+        cdef Py_ssize_t place, count = self.counts[row], first = count
+        cdef Py_ssize_t width = self.amounts.shape[2]
+        cdef const int64_t* priority = &self.priority[row, 0]
+        cdef const int64_t* amounts = &self.amounts[row, 0, 0]
+        cdef const int64_t* used
+        cdef const Need* need
+        cdef int64_t bits = 0, start
+        cdef int k, kind
+        cdef bint stays
+        while first > 0 and priority[first - 1] < self.below:
+            first -= 1
+        cost.exceeded = cost.priorities = cost.pods = 0
+        if first == count:
+            return -1
+        for k in range(self.number):
+            need = &self.needs[k]
+            free[k] = need.capacity[row] - need.used[row]
+            if need.more != NULL:
+                free[k] -= need.more[row]
+            if need.column >= 0:
+                for place in range(first, count):
+                    free[k] += amounts[place * width + need.column]
+            is_limited[k] = not (need.left_to_devices and need.capacity[row] <= 0)
+            if is_limited[k] and free[k] < need.wanted:
+                bits |= (<int64_t>1) << (2 * k)
+                if need.wanted > need.capacity[row] and not need.is_count:
+                    bits |= (<int64_t>2) << (2 * k)
+        if bits:
+            return bits
+        for kind in range(1 if is_protected != NULL else 0, -1, -1):
+            for place in range(first, count):
+                if is_protected != NULL and is_protected[place] != kind:
+                    continue
+                used = amounts + place * width
+                stays = True
+                for k in range(self.number):
+                    need = &self.needs[k]
+                    if is_limited[k] and need.column >= 0:
+                        stays = stays and free[k] - used[need.column] >= need.wanted
+                if stays:
+                    for k in range(self.number):
+                        if self.needs[k].column >= 0:
+                            free[k] -= used[self.needs[k].column]
+                    continue
+                if victims != NULL:
+                    victims[place] = True
+                start = self.start_s[row, place]
+                if cost.pods == 0 or priority[place] > cost.highest:
+                    cost.highest = priority[place]
+                    cost.earliest = start
+                elif priority[place] == cost.highest and start < cost.earliest:
+                    cost.earliest = start
+                cost.exceeded += kind
+                cost.priorities += priority[place] + ((<int64_t>1) << 31)
+                cost.pods += 1
+        return 0
+
+    def search(
+        self,
+        const int64_t[::1] rows,
+        list names,
+        Py_ssize_t wanted,
+        bint has_harmless,
+        const unsigned char[:, ::1] is_protected,
+        int64_t[::1] short,
+    ):
+        """The fields of `Removals` without the last, for which `short` is filled in."""
+        cdef Py_ssize_t i, row = -1, candidates = 0, harmless = 0, idle = 0
+        cdef Cost best, cost
+        cdef int order
+        best.exceeded = best.highest = best.priorities = best.pods = best.earliest = 0
+        for i in range(rows.shape[0]):
+            short[i] = self.remove(
+                rows[i], NULL if is_protected is None else &is_protected[i, 0], NULL, &cost
+            )
+            if cost.pods == 0:
+                if short[i] < 0:
+                    short[i] = 0
+                    idle += 1
+                continue
+            candidates += 1
+            harmless += cost.exceeded == 0
+            order = -1 if candidates == 1 else compare_costs(&cost, &best)
+            if order < 0 or (order == 0 and names[rows[i]] < names[row]):
+                best = cost
+                row = rows[i]
+            if candidates >= wanted and (harmless > 0 or has_harmless):
+                break
+        if row < 0:
+            return row, (), 0, 0, idle
+        costs = (best.exceeded, best.highest, best.priorities, best.pods, -best.earliest)
+        return row, costs, candidates, harmless, idle
+
+    def victims(
+        self, Py_ssize_t row, const unsigned char[:, ::1] is_protected, unsigned char[::1] victims
+    ):
+        """What is short on a row; 0: its victims are marked in `victims`."""
+        cdef Cost cost
+        cdef int64_t bits = self.remove(
+            row, NULL if is_protected is None else &is_protected[0, 0], &victims[0], &cost
+        )
+        return bits if bits > 0 else 0
