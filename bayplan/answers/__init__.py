@@ -14,15 +14,15 @@ from .account import (
     Counterfactual,
     PodExplanation,
     PodRef,
-    Preemption,
+    PodVerdict,
+    PreemptionVictims,
     Refusal,
     RefusedNodes,
+    RemedyStep,
     RunnerUp,
     ScoredNode,
-    Step,
-    Verdict,
 )
-from .changes import Change, ChangeKind, ObjectRef, apply_changes
+from .changes import ChangeKind, ObjectChange, ObjectRef, apply_changes
 from .cluster_view import ClusterView
 from .counterfactual import NEAREST, find_counterfactual, find_counterfactuals
 from .explain import explain
@@ -32,7 +32,7 @@ __all__ = [
     "NEAREST",
     "Ahead",
     "Alternative",
-    "Change",
+    "ObjectChange",
     "ChangeKind",
     "Choice",
     "ClusterView",
@@ -40,13 +40,13 @@ __all__ = [
     "ObjectRef",
     "PodExplanation",
     "PodRef",
-    "Preemption",
+    "PreemptionVictims",
     "Refusal",
     "RefusedNodes",
     "RunnerUp",
     "ScoredNode",
-    "Step",
-    "Verdict",
+    "RemedyStep",
+    "PodVerdict",
     "apply_changes",
     "explain",
     "find_counterfactual",

@@ -15,11 +15,11 @@ from msgspec import field
 
 from ..api.own_documents import API_VERSION
 from ..sim.frames import make_frame
-from .changes import Change
+from .changes import ObjectChange
 from .data import Data
 
 
-class Verdict(StrEnum):
+class PodVerdict(StrEnum):
     """Scheduling state of a pod."""
 
     FITS = "fits"
@@ -61,7 +61,7 @@ class RefusedNodes(Data, kw_only=True):
     refusals: list[Refusal]
 
 
-class ScorePlugin(Data, kw_only=True):
+class WeightedPlugin(Data, kw_only=True):
     """A scoring plugin and its weight."""
 
     plugin: str
@@ -100,7 +100,7 @@ class Choice(Data, kw_only=True):
     """The pod is nominated to the node, which is used without comparing scores."""
 
 
-class Preemption(Data, kw_only=True):
+class PreemptionVictims(Data, kw_only=True):
     """The victims that preemption would evict."""
 
     node: str | None
@@ -113,15 +113,15 @@ class Alternative(Data, kw_only=True):
     """An alternative to a step."""
 
     goal: str
-    changes: list[Change]
+    changes: list[ObjectChange]
 
 
-class Step(Data, kw_only=True):
+class RemedyStep(Data, kw_only=True):
     """The changes that would lift one plugin's rejection."""
 
     plugin: str
     goal: str
-    changes: list[Change]
+    changes: list[ObjectChange]
     alternatives: list[Alternative] = field(default_factory=list)
 
 
@@ -131,12 +131,12 @@ class Counterfactual(Data, kw_only=True):
     node: str
     fits: bool
     """The pod fits on the node after all changes, verified by running the plugins again."""
-    steps: list[Step] = field(default_factory=list)
+    steps: list[RemedyStep] = field(default_factory=list)
     unknown: list[Refusal] = field(default_factory=list)
     """Rejections without a known remedy; the steps address the others."""
 
     @property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[ObjectChange]:
         """All changes, in the order in which to make them."""
         return [change for step in self.steps for change in step.changes]
 
@@ -157,7 +157,7 @@ class PodExplanation(Data, kw_only=True):
     api_version: str = API_VERSION
     kind: str = "PodExplanation"
     pod: PodRef
-    verdict: Verdict
+    verdict: PodVerdict
     node: str | None = None
     """Node of the pod; for a pending pod, the node it would get."""
     message: str = ""
@@ -170,14 +170,14 @@ class PodExplanation(Data, kw_only=True):
     node_count: int = 0
     feasible_nodes: int = 0
     choice: Choice | None = None
-    score_plugins: list[ScorePlugin] = field(default_factory=list)
+    score_plugins: list[WeightedPlugin] = field(default_factory=list)
     scores: list[ScoredNode] = field(default_factory=list)
     """Best first."""
     skipped: dict[str, list[str]] = field(default_factory=dict)
     """Plugins without effect: at `filter` and at `score`."""
     refused: list[RefusedNodes] = field(default_factory=list)
     """Nearest first: nodes with the fewest and smallest rejections."""
-    preemption: Preemption | None = None
+    preemption: PreemptionVictims | None = None
     counterfactuals: list[Counterfactual] = field(default_factory=list)
     """Changes that would let the pod run, fewest first: on the nearest nodes for a pod that fits
     nowhere, else on the requested nodes, and on its own node if that would reject it today."""

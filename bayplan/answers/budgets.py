@@ -41,7 +41,7 @@ class BudgetUse:
         }
 
 
-class Budgets:
+class BudgetCounts:
     """The budgets of a cluster; `take` counts a pod against them."""
 
     def __init__(self, cluster: MemoryCluster) -> None:

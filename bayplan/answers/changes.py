@@ -49,7 +49,7 @@ class ObjectRef(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-class Change(Data, kw_only=True):
+class ObjectChange(Data, kw_only=True):
     """One change: the field at `path` of `object`, or the whole object, from `from_` to `to`.
 
     `text` describes it in words.
@@ -69,7 +69,7 @@ def pointer(*parts: str | int) -> str:
 
 
 def apply_changes(
-    manifests: Iterable[Mapping[str, Any]], changes: Iterable[Change]
+    manifests: Iterable[Mapping[str, Any]], changes: Iterable[ObjectChange]
 ) -> list[dict[str, Any]]:
     """Return the manifests with the changes made, in order; the given ones are not modified.
 
@@ -94,7 +94,7 @@ def apply_changes(
     return list(objects.values())
 
 
-def changed_object(obj: ClusterObject, changes: Sequence[Change]) -> ClusterObject:
+def changed_object(obj: ClusterObject, changes: Sequence[ObjectChange]) -> ClusterObject:
     """The object with field changes applied."""
     manifest = to_dict(obj)
     for change in changes:
@@ -108,7 +108,7 @@ def decode(manifest: Mapping[str, Any]) -> ClusterObject:
     return obj  # type: ignore[no-any-return]
 
 
-def patched(manifest: Mapping[str, Any], change: Change) -> dict[str, Any]:
+def patched(manifest: Mapping[str, Any], change: ObjectChange) -> dict[str, Any]:
     """The manifest with one field change applied."""
     parts = [p.replace("~1", "/").replace("~0", "~") for p in change.path.split("/")[1:]]
     where = f"{change.object.kind} {change.object.key}: {change.path}"
@@ -118,7 +118,7 @@ def patched(manifest: Mapping[str, Any], change: Change) -> dict[str, Any]:
     return result
 
 
-def _patched(holder: Any, parts: Sequence[str], change: Change, where: str) -> Any:
+def _patched(holder: Any, parts: Sequence[str], change: ObjectChange, where: str) -> Any:
     """A copy of `holder` with the change applied below it."""
     part, rest = parts[0], parts[1:]
     if isinstance(holder, list):
@@ -143,7 +143,7 @@ def _patched(holder: Any, parts: Sequence[str], change: Change, where: str) -> A
 
 
 def _patched_list(
-    items: list[Any], part: str, rest: Sequence[str], change: Change, where: str
+    items: list[Any], part: str, rest: Sequence[str], change: ObjectChange, where: str
 ) -> list[Any]:
     if part == "-":
         return [*items, change.to]

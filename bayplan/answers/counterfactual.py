@@ -14,8 +14,8 @@ from typing import TypeAlias
 from ..api.pod import Pod
 from ..framework import Status
 from ..scheduler.all_refusals import AllRefusals
-from .account import Alternative, Counterfactual, Refusal, Step
-from .changes import Change, ChangeKind
+from .account import Alternative, Counterfactual, Refusal, RemedyStep
+from .changes import ChangeKind, ObjectChange
 from .cluster_view import ClusterView
 from .distance import distances
 from .remedies import Ask, Remedy, propose
@@ -77,7 +77,7 @@ class _Met:
 
     plugin: str
     remedy: Remedy
-    changes: list[Change]
+    changes: list[ObjectChange]
     others: list[Remedy] = field(default_factory=list)
 
 
@@ -106,7 +106,7 @@ class _Search:
         found.steps = [self._step(met) for met in self._met]
         return found
 
-    def let_in(self) -> list[Change]:
+    def let_in(self) -> list[ObjectChange]:
         """The changes needed for the pod to pass PreEnqueue."""
         for _ in range(MAX_STEPS):
             left = self._left(self._changes())
@@ -119,10 +119,10 @@ class _Search:
             view = self._situation.view
             return not view.gate(pod).is_success or view.ask(pod).all_refusals().is_pod_refused
 
-    def _changes(self) -> list[Change]:
+    def _changes(self) -> list[ObjectChange]:
         return [change for met in self._met for change in met.changes]
 
-    def _left(self, changes: Sequence[Change]) -> list[Refused]:
+    def _left(self, changes: Sequence[ObjectChange]) -> list[Refused]:
         """The remaining rejections, without those that have no remedy."""
         refusals = self._situation.refusals(changes)
         return [refused for refused in refusals if _key(refused) not in self._unknown]
@@ -148,7 +148,7 @@ class _Search:
         ask = Ask(self._situation, refused, pod, tuple(self._changes()))
         known = {one.plugin for one in left}
 
-        def cost(changes: Sequence[Change]) -> Cost | None:
+        def cost(changes: Sequence[ObjectChange]) -> Cost | None:
             """The number of rejections with another reason, and of all, afterwards; None without
             progress."""
             after = self._situation.refusals_after(pod, changes)
@@ -186,8 +186,8 @@ class _Search:
                         was_dropped = True
         self._met = [met for met in self._met if met.changes]
 
-    def _step(self, met: _Met) -> Step:
-        step = Step(plugin=met.plugin, goal=met.remedy.goal, changes=met.changes)
+    def _step(self, met: _Met) -> RemedyStep:
+        step = RemedyStep(plugin=met.plugin, goal=met.remedy.goal, changes=met.changes)
         if len(met.changes) < len(met.remedy.changes):
             step.goal = _in_words(met.changes)
         for other in met.others:
@@ -198,10 +198,10 @@ class _Search:
                 break
         return step
 
-    def _without_excess(self, met: _Met, changes: list[Change]) -> list[Change]:
+    def _without_excess(self, met: _Met, changes: list[ObjectChange]) -> list[ObjectChange]:
         """The necessary part of `changes` in place of those of `met`; empty when they do not help."""
 
-        def helps(tried: Sequence[Change]) -> bool:
+        def helps(tried: Sequence[ObjectChange]) -> bool:
             every = [c for one in self._met for c in (tried if one is met else one.changes)]
             return not self._left(every)
 
@@ -215,7 +215,7 @@ class _Search:
 
 
 def _trimmed(
-    remedy: Remedy, worth: Cost, cost: Callable[[Sequence[Change]], Cost | None]
+    remedy: Remedy, worth: Cost, cost: Callable[[Sequence[ObjectChange]], Cost | None]
 ) -> Remedy:
     """The remedy without changes that do not improve its result."""
     changes = list(remedy.changes)
@@ -230,7 +230,7 @@ def _trimmed(
     return Remedy(_in_words(changes), tuple(changes), remedy.price)
 
 
-def _in_words(changes: Sequence[Change]) -> str:
+def _in_words(changes: Sequence[ObjectChange]) -> str:
     return "; ".join(dict.fromkeys(change.text for change in changes))
 
 

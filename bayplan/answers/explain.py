@@ -18,12 +18,12 @@ from .account import (
     Choice,
     PodExplanation,
     PodRef,
-    Preemption,
+    PodVerdict,
+    PreemptionVictims,
     RefusedNodes,
     RunnerUp,
     ScoredNode,
-    ScorePlugin,
-    Verdict,
+    WeightedPlugin,
 )
 from .cluster_view import ClusterView
 from .counterfactual import NEAREST, find_counterfactuals, refusal
@@ -38,10 +38,10 @@ def explain(
 
     Counterfactuals are computed for `nodes`, or for the `nearest` ones.
     """
-    account = PodExplanation(pod=pod_ref(pod), verdict=Verdict.FITS)
+    account = PodExplanation(pod=pod_ref(pod), verdict=PodVerdict.FITS)
     account.node_count = view.table.node_count
     if pod.is_finished:
-        account.verdict = Verdict.FINISHED
+        account.verdict = PodVerdict.FINISHED
         account.message = f"the pod has ended ({pod.status.phase}) and is no longer scheduled"
         return account
     if view.is_sampled:
@@ -53,7 +53,7 @@ def explain(
         if nearest:
             _note_changes(view, pod, account, nodes, nearest)
         return account
-    account.verdict, account.node = Verdict.PLACED, pod.node_name
+    account.verdict, account.node = PodVerdict.PLACED, pod.node_name
     if pod.scheduler_name not in view.scheduler.profiles:
         account.remarks.append(f'scheduler "{pod.scheduler_name}" is not configured here')
         return account
@@ -70,7 +70,7 @@ def _note_changes(
 ) -> None:
     """Add the counterfactuals: for the nearest nodes if the pod fits nowhere, else for `nodes` that
     reject it."""
-    if account.verdict in (Verdict.UNSCHEDULABLE, Verdict.GATED, Verdict.ERROR):
+    if account.verdict in (PodVerdict.UNSCHEDULABLE, PodVerdict.GATED, PodVerdict.ERROR):
         account.counterfactuals = find_counterfactuals(view, pod, nodes, nearest)
         return
     refused = {name for group in account.refused for name in group.nodes}
@@ -108,11 +108,13 @@ def _explain_waiting(view: ClusterView, pod: Pod, account: PodExplanation) -> No
     attempt = judge(view, pod, account)
     if attempt.is_failed:
         account.verdict = (
-            Verdict.ERROR if attempt.status and not attempt.status.is_rejected else account.verdict
+            PodVerdict.ERROR
+            if attempt.status and not attempt.status.is_rejected
+            else account.verdict
         )
     if not gate.is_success:
         account.gate = refusal(gate)
-        account.verdict = Verdict.GATED
+        account.verdict = PodVerdict.GATED
         account.remarks.append(
             "the pod is held back; the rest describes what would happen otherwise"
         )
@@ -134,8 +136,8 @@ def judge(view: ClusterView, pod: Pod, account: PodExplanation) -> Attempt:
     account.message = attempt.message
     if attempt.node_name and account.node is None:
         account.node = attempt.node_name
-    if attempt.is_failed and account.verdict is Verdict.FITS:
-        account.verdict = Verdict.UNSCHEDULABLE
+    if attempt.is_failed and account.verdict is PodVerdict.FITS:
+        account.verdict = PodVerdict.UNSCHEDULABLE
     account.feasible_nodes = attempt.feasible_nodes
     if told is None:
         return attempt
@@ -150,7 +152,7 @@ def judge(view: ClusterView, pod: Pod, account: PodExplanation) -> Attempt:
 
 
 def _note_scores(told: Explanation, attempt: Attempt, account: PodExplanation) -> None:
-    account.score_plugins = [ScorePlugin(plugin=s.plugin, weight=s.weight) for s in told.scores]
+    account.score_plugins = [WeightedPlugin(plugin=s.plugin, weight=s.weight) for s in told.scores]
     nodes = [
         ScoredNode(
             name=name,
@@ -216,11 +218,11 @@ def _note_refused(refused_by: AllRefusals, told: Explanation, account: PodExplan
 _FITS = Status()
 
 
-def _preemption(told: Explanation) -> Preemption | None:
+def _preemption(told: Explanation) -> PreemptionVictims | None:
     if told.post_filter is None:
         return None
     result, status = told.post_filter
-    found = Preemption(node=result.nominated_node_name or None, message=status.message)
+    found = PreemptionVictims(node=result.nominated_node_name or None, message=status.message)
     chosen = result.preemption.chosen if result.preemption is not None else None
     if chosen is not None and status.code is Code.Success:
         found.victims = [pod_ref(victim) for victim in chosen.pods]

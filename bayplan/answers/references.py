@@ -11,7 +11,7 @@ from ..api.node import Node
 from ..cluster.memory import MemoryCluster
 from ..errors import InputError
 from ..sim.timeline import KIND as TIMELINE
-from ..sim.timeline import ObjectRef
+from ..sim.timeline import TimelineTarget
 
 SHORT_NAMES = {
     "deploy": "Deployment",
@@ -40,7 +40,7 @@ def find_node(cluster: MemoryCluster, name: str) -> Node:
     return node
 
 
-def find_ref(cluster: MemoryCluster, text: Any) -> ObjectRef:
+def find_ref(cluster: MemoryCluster, text: Any) -> TimelineTarget:
     """The object named by `kind/name` or `kind/namespace/name`.
 
     Without a namespace it is the one in `default`, or the only one of that name. Raises InputError,
@@ -58,7 +58,7 @@ def find_ref(cluster: MemoryCluster, text: Any) -> ObjectRef:
     elif len(found) > 1:
         found = [obj for obj in found if obj.namespace == "default"] or found
     if len(found) == 1:
-        return ObjectRef(kind, found[0].namespace, found[0].name)
+        return TimelineTarget(kind, found[0].namespace, found[0].name)
     if found:
         names = ", ".join(f"{parts[0]}/{obj.key}" for obj in found[:NEAR])
         raise InputError(f"expected one object; got {text}, which may be {names}")

@@ -12,7 +12,7 @@ from ..api.node import HOSTNAME, Node
 from ..api.pod import Pod
 from ..api.taints import PREFER_NO_SCHEDULE, tolerated
 from .account import Alternative, RunnerUp, ScoredNode
-from .changes import Change, pointer
+from .changes import ObjectChange, pointer
 from .cluster_view import ClusterView
 from .remedies.proposal import Remedy, add, delete_pod, importance, plain, put, remedy, remove
 from .situation import Situation
@@ -57,7 +57,7 @@ class _Contest:
         self.situation = Situation(view, pod, node_name)
         self.node_name = node_name
 
-    def wins(self, changes: Sequence[Change]) -> bool:
+    def wins(self, changes: Sequence[ObjectChange]) -> bool:
         """Whether the node has the strictly highest score once `changes` are made."""
         with self.situation.changed(changes) as pod:
             told = self.view.ask(pod).decide().explanation
@@ -67,7 +67,7 @@ class _Contest:
             mine > total for name, total in totals.items() if name != self.node_name
         )
 
-    def least(self, changes: Sequence[Change]) -> list[Change]:
+    def least(self, changes: Sequence[ObjectChange]) -> list[ObjectChange]:
         """The necessary part of `changes` for the node to win; empty when they are not enough."""
         if not self.wins(changes):
             return []

@@ -14,7 +14,7 @@ from ..framework.events import EXTENDER
 from ..runtime import PluginRunError
 from ..scheduler.all_refusals import OUTSIDE
 from ..table import ALL
-from .changes import Change, ChangeKind, ObjectRef, changed_object, decode
+from .changes import ChangeKind, ObjectChange, ObjectRef, changed_object, decode
 from .cluster_view import ClusterView, Step
 
 
@@ -43,7 +43,7 @@ class Situation:
         self.judgements = 0
         """Number of times the pod was judged."""
 
-    def refusals(self, changes: Sequence[Change] = ()) -> list[Refused]:
+    def refusals(self, changes: Sequence[ObjectChange] = ()) -> list[Refused]:
         """All rejections of the pod once `changes` are made; empty when it fits.
 
         Changes that are impossible, or give an invalid object, count as a rejection without a
@@ -51,7 +51,7 @@ class Situation:
         """
         return self.refusals_after(self.subject, changes)
 
-    def refusals_after(self, pod: Pod, changes: Sequence[Change]) -> list[Refused]:
+    def refusals_after(self, pod: Pod, changes: Sequence[ObjectChange]) -> list[Refused]:
         """The same for a cluster with changes already made, in which the subject is `pod`."""
         try:
             changed, steps = self._steps(pod, changes)
@@ -61,12 +61,12 @@ class Situation:
         except (InputError, ConflictError) as error:
             return [Refused(Status(Code.Error, (str(error),)))]
 
-    def fits(self, changes: Sequence[Change] = ()) -> bool:
+    def fits(self, changes: Sequence[ObjectChange] = ()) -> bool:
         """Whether the pod fits once `changes` are made."""
         return not self.refusals(changes)
 
     @contextmanager
-    def changed(self, changes: Sequence[Change]) -> Iterator[Pod]:
+    def changed(self, changes: Sequence[ObjectChange]) -> Iterator[Pod]:
         """Apply `changes` to the cluster until the end of the block; yields the pod, which may have
         changed, too."""
         pod, steps = self._steps(self.subject, changes)
@@ -80,10 +80,10 @@ class Situation:
         assert isinstance(found, Node), "no change deletes the node"
         return found
 
-    def _steps(self, pod: Pod, changes: Sequence[Change]) -> tuple[Pod, list[Step]]:
+    def _steps(self, pod: Pod, changes: Sequence[ObjectChange]) -> tuple[Pod, list[Step]]:
         """The changed pod, and the replaced objects."""
         steps: list[Step] = []
-        by_object: dict[ObjectRef, list[Change]] = {}
+        by_object: dict[ObjectRef, list[ObjectChange]] = {}
         for change in changes:
             by_object.setdefault(change.object, []).append(change)
         for ref, own in by_object.items():
@@ -97,7 +97,7 @@ class Situation:
                 steps.append(self._step(ref, own))
         return pod, steps
 
-    def _step(self, ref: ObjectRef, changes: Sequence[Change]) -> Step:
+    def _step(self, ref: ObjectRef, changes: Sequence[ObjectChange]) -> Step:
         old = self.view.cluster.get(ref.kind, ref.namespace, ref.name)
         new = old
         for change in changes:

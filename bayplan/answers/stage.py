@@ -16,7 +16,7 @@ from ..cluster.memory import MemoryCluster
 from ..cluster.objects import ClusterObject
 from ..errors import InputError
 from ..sim import Timeline, TimelineEvent
-from ..sim.timeline import Change, ObjectRef, created_at
+from ..sim.timeline import ObjectPatch, TimelineTarget, created_at
 from ..sim.world import InputObject
 from .owners import AbsentOwners, is_there, successor_of
 from .settings import DEFAULT_SETTINGS, OnProgress, Settings
@@ -81,11 +81,11 @@ class Stage:
         """Add objects."""
         self.simulation.happen(TimelineEvent(0, add=tuple(objects)))
 
-    def patch(self, ref: ObjectRef, patch: Mapping[str, Any]) -> None:
+    def patch(self, ref: TimelineTarget, patch: Mapping[str, Any]) -> None:
         """Apply a JSON merge patch to an object."""
-        self.simulation.happen(TimelineEvent(0, change=(Change(ref, patch),)))
+        self.simulation.happen(TimelineEvent(0, change=(ObjectPatch(ref, patch),)))
 
-    def remove(self, ref: ObjectRef) -> None:
+    def remove(self, ref: TimelineTarget) -> None:
         """Delete an object, as `kubectl delete` does."""
         self.simulation.happen(TimelineEvent(0, remove=(ref,)))
 

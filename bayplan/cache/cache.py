@@ -14,7 +14,7 @@ from ..errors import BayplanError
 from ..table import NodeTable
 from ..table.writer import TableWriter
 from .node_tree import NodeTree
-from .pod_groups import PodGroups, group_keys
+from .pod_groups import PodGroupIndex, group_keys
 from .snapshot import Snapshot
 
 
@@ -40,7 +40,7 @@ class Cache:
         self._assumed: set[str] = set()
         self._expiring: dict[str, float] = {}
         """Moments, by the clock's `monotonic`, at which assumed pods expire."""
-        self.pod_groups = PodGroups()
+        self.pod_groups = PodGroupIndex()
 
     # Pods
 

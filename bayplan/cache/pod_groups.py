@@ -14,7 +14,7 @@ GroupKey = tuple[str, str, str]
 """`PodGroup` or `label`, namespace, name."""
 
 
-class PodGroups:
+class PodGroupIndex:
     """Members by group; a pod with a node, assumed or bound, is placed."""
 
     def __init__(self) -> None:

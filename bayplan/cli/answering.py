@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-class Answer(Protocol):
+class PrintableAnswer(Protocol):
     """What the library gives back."""
 
     def to_dict(self) -> dict[str, object]:
@@ -22,7 +22,7 @@ class Answer(Protocol):
 
 
 def print_answer(
-    answer: Answer,
+    answer: PrintableAnswer,
     kind: str,
     form: AnswerForm,
     names: Callable[[], Iterable[str]],

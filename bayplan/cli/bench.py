@@ -19,7 +19,7 @@ from .option_groups import takes_options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..sim.bench import Change, ClockName, Request, Run
+    from ..sim.bench import ClockName, Request, Run, RunComparison
 
 WORSE = 1
 """The exit status when something got slower, or is slower than its file asks for."""
@@ -202,7 +202,7 @@ def _said(console: Console, text: str) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def _print(runs: Sequence[Run], changes: Sequence[Change]) -> None:
+def _print(runs: Sequence[Run], changes: Sequence[RunComparison]) -> None:
     from ..sim.bench import CommandRun, EventRun, LoadRun, PodRun, find_growth
     from .render.bench import (
         change_table,
@@ -241,7 +241,7 @@ def _warn_if_busy(runs: Sequence[Run]) -> None:
         )
 
 
-def _name_worse(runs: Sequence[Run], changes: Sequence[Change]) -> bool:
+def _name_worse(runs: Sequence[Run], changes: Sequence[RunComparison]) -> bool:
     """Say on standard error what is worse than it was, or than it should be."""
     from ..sim.bench import PodRun
 

@@ -106,7 +106,7 @@ def explain_command(options: ExplainOptions) -> None:
 
     Example: bayplan explain pod/web-7 -f cluster.yaml
     """
-    from ..answers import Verdict, explain, find_pods
+    from ..answers import PodVerdict, explain, find_pods
 
     settings = read_settings(
         options.config,
@@ -129,7 +129,7 @@ def explain_command(options: ExplainOptions) -> None:
         if nodes:
             account.keep_nodes(nodes)
     _print(accounts, options.output, options.everything)
-    without_node = {Verdict.UNSCHEDULABLE, Verdict.GATED, Verdict.ERROR}
+    without_node = {PodVerdict.UNSCHEDULABLE, PodVerdict.GATED, PodVerdict.ERROR}
     if any(account.verdict in without_node for account in accounts):
         raise typer.Exit(NO_NODE)
 

@@ -25,7 +25,7 @@ class NoPage:
         """The run has ended."""
 
 
-class Page(NoPage):
+class PageWriter(NoPage):
     """Follows a run, and writes its page to `file`."""
 
     def __init__(self, file: WholeFile) -> None:
@@ -70,4 +70,4 @@ def html_to(path: Path | None) -> Iterator[NoPage]:
         yield NoPage()
         return
     with whole_target("--html", path) as file:
-        yield Page(file)
+        yield PageWriter(file)

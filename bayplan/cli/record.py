@@ -119,10 +119,10 @@ class Recorder:
         self, connection: Connection, told: asyncio.Event, seconds: float | None = None
     ) -> None:
         """Record until `told` is set, or for `seconds`; ApiError when the cluster cannot be read."""
-        from ..cluster.kube.following import Follower
+        from ..cluster.kube.following import ClusterFollower
 
         loop = asyncio.get_running_loop()
-        follower = Follower(connection, self.take)
+        follower = ClusterFollower(connection, self.take)
         following = asyncio.ensure_future(follower.run())
         ending = asyncio.ensure_future(told.wait())
         try:

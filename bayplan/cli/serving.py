@@ -18,7 +18,7 @@ from ..config.gates import GATES, FeatureGates
 from ..errors import ApiError, InputError
 from ..observe.build_info import build_info_family, full_version
 from ..observe.families import GaugeFamily
-from ..web.tls import TlsOptions
+from ..web.tls import ServingTls
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -71,7 +71,7 @@ class ServingOptions:
     port: int = SECURE_PORT
     reuses_port: bool = False
     reuses_address: bool = False
-    tls: TlsOptions = field(default_factory=TlsOptions)
+    tls: ServingTls = field(default_factory=ServingTls)
     access: AccessOptions = field(default_factory=AccessOptions)
     flags: Mapping[str, str] = field(default_factory=dict)
     """All flags with their values, for /flagz."""

@@ -16,7 +16,7 @@ from .options import PENDING, AllOption, AnswerForm, AnswerOption, Question, tak
 from .progress import progress_bar
 
 if TYPE_CHECKING:
-    from ..answers.what_if import ClusterChange, WhatIf
+    from ..answers.what_if import ClusterChange, WhatIfAnswer
 
 app = CommandApp(
     name="what-if",
@@ -310,7 +310,7 @@ def _found(question: Question, namespace: str | None, target: str) -> str:
     return with_namespace(target, namespace or question.namespace)
 
 
-def _print(answer: WhatIf, form: AnswerForm, everything: bool) -> None:
+def _print(answer: WhatIfAnswer, form: AnswerForm, everything: bool) -> None:
     from .render.what_if import render_what_if
 
     print_answer(
@@ -322,13 +322,13 @@ def _print(answer: WhatIf, form: AnswerForm, everything: bool) -> None:
     )
 
 
-def _names(answer: WhatIf) -> list[str]:
+def _names(answer: WhatIfAnswer) -> list[str]:
     """`pod/<namespace>/<name> node/<node>` per pod that is not as it was; `-` stands for no node."""
-    from ..answers.what_if import State
+    from ..answers.what_if import WhatIfState
 
     lines = []
     for change in answer.pods:
-        is_running = change.now.state is State.RUNNING
+        is_running = change.now.state is WhatIfState.RUNNING
         node = f"node/{change.now.node}" if is_running else "-"
         lines.append(f"pod/{change.key} {node}")
     return lines

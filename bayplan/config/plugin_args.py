@@ -58,7 +58,7 @@ class UtilizationShapePoint(msgspec.Struct, frozen=True, rename="camel"):
     score: Int32 = 0
 
 
-class RequestedToCapacityRatio(msgspec.Struct, frozen=True, rename="camel"):
+class RequestedToCapacityRatioParam(msgspec.Struct, frozen=True, rename="camel"):
     """The piecewise linear function from utilization to score."""
 
     shape: tuple[UtilizationShapePoint, ...] = ()
@@ -72,7 +72,7 @@ class ScoringStrategy(msgspec.Struct, frozen=True, rename="camel"):
 
     type: str
     resources: tuple[ResourceSpec, ...] = ()
-    requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
+    requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
 
 
 class NodeResourcesFitArgs(Args, frozen=True, rename="camel"):

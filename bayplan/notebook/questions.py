@@ -14,7 +14,7 @@ from ..answers.compare import compare as compare_schedulers
 from ..answers.pod_kinds import PodKind, pod_of, read_pod_kinds
 from ..answers.rebalance import DEFAULT_MOVES, Objective, RebalancePlan, plan_rebalance
 from ..answers.settings import Settings
-from ..answers.what_if import ClusterChange, WhatIf, ask_what_if
+from ..answers.what_if import ClusterChange, WhatIfAnswer, ask_what_if
 from ..api.durations import EXPECTED, parse_duration
 from ..config import (
     FeatureGates,
@@ -104,7 +104,7 @@ def what_if(
     plugins: Iterable[PluginLike] = (),
     feature_gates: Gates = "",
     seed: int | None = None,
-) -> WhatIf:
+) -> WhatIfAnswer:
     """The consequences of changes such as `Drain(("node-3",))` of `bayplan.answers.what_if`."""
     settings = _settings(config, plugins, feature_gates, seed)
     return ask_what_if(cluster.objects, changes, settings, place_of=cluster.place_of)

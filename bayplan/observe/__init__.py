@@ -8,12 +8,12 @@ code that counts something, and drivers that serve metrics.
 
 from .profile_metrics import ERROR, UNSCHEDULABLE, ExtensionPoint, ProfileMetrics
 from .scheduler_metrics import SchedulerMetrics
-from .series import Counter, Gauge, Histogram, Tally
+from .series import CounterSeries, Gauge, Histogram, Tally
 
 __all__ = [
     "ERROR",
     "UNSCHEDULABLE",
-    "Counter",
+    "CounterSeries",
     "ExtensionPoint",
     "Gauge",
     "Histogram",

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from .series import Counter, Distribution, Gauge, Histogram, Tally
+from .series import CounterSeries, Distribution, Gauge, Histogram, Tally
 
 LabelValues: TypeAlias = tuple[str, ...]
 Values: TypeAlias = Mapping[LabelValues, int]
@@ -71,11 +71,11 @@ class Recorded(Family, Generic[S]):
         return counts
 
 
-class CounterFamily(Recorded[Counter]):
+class CounterFamily(Recorded[CounterSeries]):
     """A metric that only grows."""
 
     def __init__(self, name: str, help: str, labels: tuple[str, ...] = ()) -> None:
-        super().__init__(name, help, labels, Counter)
+        super().__init__(name, help, labels, CounterSeries)
 
     def read(self) -> Values:
         found = {}

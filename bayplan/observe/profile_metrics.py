@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from .families import CounterFamily, HistogramFamily
-from .series import Counter, Histogram, Tally
+from .series import CounterSeries, Histogram, Tally
 from .times import (
     ATTEMPTS,
     BINDING,
@@ -83,7 +83,7 @@ class ProfileMetrics:
         name: str,
         histograms: AttemptHistograms,
         evaluations: CounterFamily,
-        after_flush: Counter,
+        after_flush: CounterSeries,
     ) -> None:
         self.name = name
         self._histograms = histograms

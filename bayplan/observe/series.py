@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Counter:
+class CounterSeries:
     """A counter: `count += 1`."""
 
     __slots__ = ("count",)
@@ -23,7 +23,7 @@ class Counter:
         self.count = 0
 
 
-class Tally(Counter):
+class Tally(CounterSeries):
     """A counter for several series at once, each of which grows by `count`; in a histogram, by that
     many zeros."""
 

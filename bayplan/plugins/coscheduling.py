@@ -62,7 +62,7 @@ class Coscheduling(
         """Members of the holder that found no node in this turn, by uid."""
         self._denied: dict[str, Pod] = {}
         """Members of other groups whose turn it was not, by uid."""
-        self._did_not_fit: dict[GroupKey, Situation] = {}
+        self._did_not_fit: dict[GroupKey, GroupSituation] = {}
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         change = ActionType.UpdatePodLabel | ActionType.UpdatePodScaleDown
@@ -201,12 +201,12 @@ class Coscheduling(
         del self._did_not_fit[group]
         return False
 
-    def _situation(self, group: GroupKey, leaving: Pod | None = None) -> Situation:
+    def _situation(self, group: GroupKey, leaving: Pod | None = None) -> GroupSituation:
         members = self.handle.pod_groups.members(group)
-        return Situation(self.handle.table, members, self.handle.clock.monotonic(), leaving)
+        return GroupSituation(self.handle.table, members, self.handle.clock.monotonic(), leaving)
 
 
-class Situation:
+class GroupSituation:
     """What a group found: the nodes, what is taken of them, and its own members.
 
     `leaving` is a member that is about to give up its place. Pods that take as much as others did are not told
@@ -228,7 +228,7 @@ class Situation:
             for name, amount in leaving.usage.items():
                 self._taken[name][row] -= amount
 
-    def is_like(self, other: Situation) -> bool:
+    def is_like(self, other: GroupSituation) -> bool:
         """Whether nothing has changed between the two that could make the group fit."""
         return (
             self._nodes == other._nodes

@@ -21,7 +21,7 @@ ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 CONTROLLERS = ("ReplicationController", "ReplicaSet")
 
 
-class Controller(NamedTuple):
+class AvoidedController(NamedTuple):
     """Whose pods a node would rather not have."""
 
     kind: str
@@ -40,8 +40,8 @@ class NodePreferAvoidPods(ScorePlugin):
     def __init__(self) -> None:
         self._table: NodeTable | None = None
         self._version = 0
-        self._avoided: dict[int, frozenset[Controller]] = {}
-        self._rows_of: dict[Controller, set[int]] = {}
+        self._avoided: dict[int, frozenset[AvoidedController]] = {}
+        self._rows_of: dict[AvoidedController, set[int]] = {}
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         scores = np.full(len(table), MAX_SCORE, dtype=np.int64)
@@ -78,28 +78,29 @@ class NodePreferAvoidPods(ScorePlugin):
                 self._rows_of.setdefault(controller, set()).add(row)
 
 
-def controller_of(pod: Pod) -> Controller | None:
+def controller_of(pod: Pod) -> AvoidedController | None:
     """The controller of the pod that a node may want to avoid."""
     owner = pod.controller
     if owner is None or owner.kind not in CONTROLLERS:
         return None
-    return Controller(owner.kind, owner.uid)
+    return AvoidedController(owner.kind, owner.uid)
 
 
-def avoided_on(annotations: Mapping[str, str]) -> frozenset[Controller]:
+def avoided_on(annotations: Mapping[str, str]) -> frozenset[AvoidedController]:
     """The controllers that the annotations of a node name."""
     text = annotations.get(ANNOTATION)
     return _parse(text) if text else frozenset()
 
 
 @lru_cache(maxsize=4096)
-def _parse(text: str) -> frozenset[Controller]:
+def _parse(text: str) -> frozenset[AvoidedController]:
     """What the annotation says; nothing when it cannot be read."""
     try:
         entries = list_member(decode_json(text.encode()), "preferAvoidPods")
         owners = [member(member(entry, "podSignature"), "podController") for entry in entries]
         return frozenset(
-            Controller(text_member(owner, "kind"), text_member(owner, "uid")) for owner in owners
+            AvoidedController(text_member(owner, "kind"), text_member(owner, "uid"))
+            for owner in owners
         )
     except InputError:
         return frozenset()

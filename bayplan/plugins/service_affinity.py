@@ -42,7 +42,7 @@ STATE = "PreFilterServiceAffinity"
 
 
 @dataclass(slots=True)
-class AffinityState:
+class MatchingPods:
     """The pods whose labels contain all labels of the incoming pod, as a list one can take from and add to.
 
     Only the node of the first of them is ever asked for. `counts` are those of the cluster; `removed` says how many
@@ -57,9 +57,9 @@ class AffinityState:
     removed: Counter[int] = field(default_factory=Counter)
     added: list[Pod] = field(default_factory=list)
 
-    def clone(self) -> AffinityState:
+    def clone(self) -> MatchingPods:
         """A copy for a what-if."""
-        return AffinityState(
+        return MatchingPods(
             self.table,
             self.alike,
             self.has_service,
@@ -103,7 +103,7 @@ class ServiceAffinity(PreFilterPlugin, PreFilterExtensions, FilterPlugin, ScoreP
         selector = LabelSelector.of(pod.labels)
         alike = PodTerm(frozenset({pod.namespace}), selector)
         order = self.handle.node_order
-        kept = AffinityState(
+        kept = MatchingPods(
             table=table,
             alike=alike,
             has_service=bool(services_of(pod, self.handle.lister)),
@@ -114,13 +114,13 @@ class ServiceAffinity(PreFilterPlugin, PreFilterExtensions, FilterPlugin, ScoreP
         return SUCCESS
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status:
-        kept: AffinityState = state.read(STATE)
+        kept: MatchingPods = state.read(STATE)
         if kept.alike.matches(added):
             kept.added.append(added)
         return SUCCESS
 
     def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeInfo) -> Status:
-        kept: AffinityState = state.read(STATE)
+        kept: MatchingPods = state.read(STATE)
         if not kept.alike.matches(removed):
             return SUCCESS
         for position, other in enumerate(kept.added):
@@ -178,7 +178,7 @@ class ServiceAffinity(PreFilterPlugin, PreFilterExtensions, FilterPlugin, ScoreP
             points += np.where(has_label, shares[codes] / len(labels), 0.0)
         return points.astype(np.int64)
 
-    def _labels_to_match(self, kept: AffinityState, pod: Pod) -> Mapping[str, str] | Status:
+    def _labels_to_match(self, kept: MatchingPods, pod: Pod) -> Mapping[str, str] | Status:
         """What the pod's node selector says of the labels, and what it leaves open from the first pod's node."""
         asked = pod.spec.node_selector or {}
         labels = self._wanted.affinity_labels

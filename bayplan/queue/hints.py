@@ -28,7 +28,7 @@ HintMap: TypeAlias = Mapping[str, Iterable[Registration]]
 """The registrations of each profile."""
 
 
-class Strategy(Enum):
+class QueueingStrategy(Enum):
     """What to do with a pod after an event."""
 
     SKIP = "skip"
@@ -36,9 +36,13 @@ class Strategy(Enum):
     IMMEDIATELY = "immediately"
 
 
-SKIP, AFTER_BACKOFF, IMMEDIATELY = Strategy.SKIP, Strategy.AFTER_BACKOFF, Strategy.IMMEDIATELY
+SKIP, AFTER_BACKOFF, IMMEDIATELY = (
+    QueueingStrategy.SKIP,
+    QueueingStrategy.AFTER_BACKOFF,
+    QueueingStrategy.IMMEDIATELY,
+)
 
-Calls: TypeAlias = Sequence[tuple[HintFunction | None, Strategy]]
+Calls: TypeAlias = Sequence[tuple[HintFunction | None, QueueingStrategy]]
 """The hints to call, strongest outcome first, and the strategy when one returns Queue."""
 
 Kind: TypeAlias = Mapping[str, QueuedPodInfo]
@@ -53,17 +57,17 @@ class QueueingHints:
     def __init__(self, registrations: HintMap, metrics: SchedulerMetrics | None = None) -> None:
         self._metrics = metrics or SchedulerMetrics()
         self._by_profile = {name: tuple(listed) for name, listed in registrations.items()}
-        self._plans: dict[ClusterEvent, Plan] = {}
+        self._plans: dict[ClusterEvent, HintPlan] = {}
 
-    def plan(self, event: ClusterEvent) -> Plan:
+    def plan(self, event: ClusterEvent) -> HintPlan:
         """The registrations that match an event."""
         plan = self._plans.get(event)
         if plan is None:
-            plan = self._plans[event] = Plan(event, self._by_profile, self._metrics)
+            plan = self._plans[event] = HintPlan(event, self._by_profile, self._metrics)
         return plan
 
 
-class Plan:
+class HintPlan:
     """The hints for one kind of event, for pods with certain rejectors."""
 
     def __init__(
@@ -97,7 +101,7 @@ class Plan:
 
     def worth(
         self, rejection: Rejection, infos: Iterable[QueuedPodInfo], old: Any, new: Any
-    ) -> list[tuple[QueuedPodInfo, Strategy]]:
+    ) -> list[tuple[QueuedPodInfo, QueueingStrategy]]:
         """The pods of `infos`, all with this rejection, that the event requeues, with their strategies."""
         if self._is_wildcard and new is not None and rejection.plugins:
             # An event about one particular pod.
@@ -108,7 +112,7 @@ class Plan:
 
     def worth_of_kinds(
         self, rejection: Rejection, kinds: Iterable[Kind], old: Any, new: Any
-    ) -> list[tuple[QueuedPodInfo, Strategy]]:
+    ) -> list[tuple[QueuedPodInfo, QueueingStrategy]]:
         """The same for pods by group: hints that depend on the spec only are called once per group."""
         if self._is_wildcard:
             infos = (info for kind in kinds for info in kind.values())
@@ -130,7 +134,9 @@ class Plan:
             calls = known[rejection] = self._find_calls(rejection, is_timed)
         return calls
 
-    def strategy(self, info: QueuedPodInfo, rejection: Rejection, old: Any, new: Any) -> Strategy:
+    def strategy(
+        self, info: QueuedPodInfo, rejection: Rejection, old: Any, new: Any
+    ) -> QueueingStrategy:
         """The strategy for one pod."""
         if self._is_wildcard:
             worth = self.worth(rejection, (info,), old, new)
@@ -195,7 +201,7 @@ class Plan:
 
 def ask(
     calls: Calls, infos: Iterable[QueuedPodInfo], old: Any, new: Any
-) -> list[tuple[QueuedPodInfo, Strategy]]:
+) -> list[tuple[QueuedPodInfo, QueueingStrategy]]:
     """The pods to requeue, with their strategies."""
     return [
         (info, strategy)
@@ -206,7 +212,7 @@ def ask(
 
 def ask_kind(
     calls: Calls, kind: Kind, old: Any, new: Any, about: Collection[Pod]
-) -> list[tuple[QueuedPodInfo, Strategy]]:
+) -> list[tuple[QueuedPodInfo, QueueingStrategy]]:
     """The same for a group of equal pods, except those that the event is `about`."""
     special = [info for pod in about if (info := kind.get(pod.key)) is not None]
     if len(kind) - len(special) < 2 or not all(goes_by_spec(hint) for hint, _ in calls):
@@ -223,7 +229,7 @@ def ask_kind(
     return [] if strategy is SKIP else [(info, strategy) for info in kind.values()]
 
 
-def ask_for(calls: Calls, pod: Pod, old: Any, new: Any) -> Strategy:
+def ask_for(calls: Calls, pod: Pod, old: Any, new: Any) -> QueueingStrategy:
     """The strategy for one pod; a hint that raises counts as Queue."""
     for hint, strategy in calls:
         try:

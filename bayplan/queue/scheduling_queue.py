@@ -28,7 +28,7 @@ from ..observe import SchedulerMetrics
 from .active import ActiveQueue
 from .backoff import BackoffQueue, ExactBackoffQueue
 from .counters import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, QueueCounters
-from .hints import AFTER_BACKOFF, IMMEDIATELY, SKIP, HintMap, QueueingHints, Strategy
+from .hints import AFTER_BACKOFF, IMMEDIATELY, SKIP, HintMap, QueueingHints, QueueingStrategy
 from .in_flight import InFlight
 from .nominator import PodNominator
 from .queued_pod import QueuedPodInfo
@@ -192,7 +192,7 @@ class SchedulingQueue:
             self.in_flight.record(event, old, new)
             return 0
         started = perf_counter()
-        moving: list[tuple[QueuedPodInfo, Strategy]] = []
+        moving: list[tuple[QueuedPodInfo, QueueingStrategy]] = []
         for rejection, kinds in self.unschedulable.kinds():
             if not plan.can_open(rejection.gating_plugin):
                 continue
@@ -315,7 +315,7 @@ class SchedulingQueue:
         info.flush_timestamp = 0.0
         self.counters.count_rejectors(info, +1)
 
-    def _missed(self, info: QueuedPodInfo) -> Strategy:
+    def _missed(self, info: QueuedPodInfo) -> QueueingStrategy:
         """The strategy from the events since the pop; after an error, or for a pod not in flight,
         Queue."""
         if not info.has_rejectors or info.pod.uid not in self.in_flight:
@@ -347,7 +347,7 @@ class SchedulingQueue:
 
     def _move(
         self,
-        moving: list[tuple[QueuedPodInfo, Strategy]],
+        moving: list[tuple[QueuedPodInfo, QueueingStrategy]],
         event: ClusterEvent,
         old: Any,
         new: Any,
@@ -361,7 +361,9 @@ class SchedulingQueue:
         self.in_flight.record(event, old, new)
         return moved
 
-    def _requeue(self, info: QueuedPodInfo, strategy: Strategy, label: str, now: float) -> str:
+    def _requeue(
+        self, info: QueuedPodInfo, strategy: QueueingStrategy, label: str, now: float
+    ) -> str:
         """Put the pod into a part of the queue and return the part."""
         if strategy is SKIP:
             self._to_unschedulable(info, label)

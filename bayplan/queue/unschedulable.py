@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from ..api.pod import EMPTY_STATUS, Pod
 from .heap import KeyedHeap
-from .hints import Strategy
+from .hints import QueueingStrategy
 from .queued_pod import QueuedPodInfo, Rejection
 
 Group = dict[str, QueuedPodInfo]
 
 
-class Entry(NamedTuple):
+class UnschedulableEntry(NamedTuple):
     """A stored pod and its group."""
 
     info: QueuedPodInfo
@@ -36,7 +36,7 @@ class UnschedulablePods:
     """
 
     def __init__(self) -> None:
-        self._pods: dict[str, Entry] = {}
+        self._pods: dict[str, UnschedulableEntry] = {}
         self._groups: dict[Rejection, dict[Hashable, Group]] = {}
         self._oldest: KeyedHeap[QueuedPodInfo] = KeyedHeap(lambda info: info.waiting_since)
         self._turns = 0
@@ -49,7 +49,7 @@ class UnschedulablePods:
             turn = known.turn
         else:
             self._turns = turn = self._turns + 1
-        self._pods[key] = Entry(info, rejection, kind, turn)
+        self._pods[key] = UnschedulableEntry(info, rejection, kind, turn)
         self._groups.setdefault(rejection, {}).setdefault(kind, {})[key] = info
         if known is not None and (turn != known.turn or known.kind != kind):
             self._leave_group(key, known)
@@ -84,7 +84,7 @@ class UnschedulablePods:
             entries = [self._pods[key] for group in kinds.values() for key in group]
             yield rejection, [entry.info for entry in sorted(entries, key=itemgetter(3))]
 
-    def turn(self, moving: tuple[QueuedPodInfo, Strategy]) -> int:
+    def turn(self, moving: tuple[QueuedPodInfo, QueueingStrategy]) -> int:
         """Sort the pods of one rejection by insertion."""
         return self._pods[moving[0].pod.key].turn
 
@@ -115,7 +115,7 @@ class UnschedulablePods:
     def __len__(self) -> int:
         return len(self._pods)
 
-    def _leave_group(self, key: str, entry: Entry) -> None:
+    def _leave_group(self, key: str, entry: UnschedulableEntry) -> None:
         kinds = self._groups[entry.rejection]
         group = kinds[entry.kind]
         del group[key]

@@ -14,7 +14,7 @@ from ..framework import SUCCESS, Code, Status, unschedulable
 Decided = Callable[[Status], None]
 
 
-class WaitingPod:
+class HeldPod:
     """One pod with its chosen node. The first decision counts; `decided` is called once."""
 
     def __init__(
@@ -67,19 +67,19 @@ class WaitingPod:
         return True
 
 
-class WaitingPods:
+class HeldPods:
     """The waiting pods of all profiles, by uid, in the order in which they began to wait."""
 
     def __init__(self) -> None:
-        self._pods: dict[str, WaitingPod] = {}
+        self._pods: dict[str, HeldPod] = {}
 
-    def add(self, waiting: WaitingPod) -> None:
+    def add(self, waiting: HeldPod) -> None:
         self._pods[waiting.pod.uid] = waiting
 
     def remove(self, uid: str) -> None:
         self._pods.pop(uid, None)
 
-    def get(self, uid: str) -> WaitingPod | None:
+    def get(self, uid: str) -> HeldPod | None:
         """The waiting pod with this uid, or None."""
         return self._pods.get(uid)
 
@@ -88,7 +88,7 @@ class WaitingPods:
         waiting = self._pods.get(uid)
         return waiting is not None and waiting.reject("", "removed")
 
-    def __iter__(self) -> Iterator[WaitingPod]:
+    def __iter__(self) -> Iterator[HeldPod]:
         return iter(list(self._pods.values()))
 
     def __len__(self) -> int:

@@ -16,13 +16,13 @@ from .catalog import (
 )
 from .cycle import Scheduler
 from .inquiry import Inquiry
-from .parts import Cluster, Observer
+from .parts import Observer, SchedulerCluster
 from .select_host import FirstByName, FirstFound, RandomTies, TieBreak
 from .settings import PluginSource, SchedulerSettings
 
 __all__ = [
     "Attempt",
-    "Cluster",
+    "SchedulerCluster",
     "Explanation",
     "FirstByName",
     "FirstFound",

@@ -23,7 +23,7 @@ from ..observe.times import BINDING, ENDED
 from ..queue import QueuedPodInfo
 from ..runtime import ProfileRuntime
 from ..runtime.committing import Answer, CommitPlan, then
-from ..runtime.waiting import WaitingPod, WaitingPods
+from ..runtime.waiting import HeldPod, HeldPods
 from .attempt import Attempt
 from .extenders import Extenders
 
@@ -59,7 +59,7 @@ class BindingTools:
     cache: Cache
     timers: Timers
     executor: Executor
-    waiting_pods: WaitingPods
+    waiting_pods: HeldPods
     pre_binding: PreBindingPods
     expect_node: Callable[[Pod, str], None] | None
     """Say in the pod's status where it will go, when that takes time; None: not announced."""
@@ -110,7 +110,7 @@ class Binding(Struct, eq=False):
             self.go_on()
             return
         self._waiting_since = tools.clock.monotonic()
-        waiting = WaitingPod(assumed, timeouts_s, tools.timers, self._permitted)
+        waiting = HeldPod(assumed, timeouts_s, tools.timers, self._permitted)
         tools.waiting_pods.add(waiting)
 
     def _pre_flight(self) -> tuple[Status, set[str]]:

@@ -25,13 +25,13 @@ from ..plugins.registry import IN_TREE
 from ..queue import PodNominator, QueuedPodInfo, QueueSettings, Registration, SchedulingQueue
 from ..runtime import ProfileRuntime, Registry
 from ..runtime.executor import InlineExecutor
-from ..runtime.waiting import WaitingPods
+from ..runtime.waiting import HeldPods
 from .binding import PreBindingPods
 from .catalog import expand_profiles, plugin_notes_of
 from .cycle import Scheduler
 from .extenders import Extenders
 from .gated_pods import GatedCluster, GatedScheduler, pod_reader
-from .parts import Cluster, Parts
+from .parts import Parts, SchedulerCluster
 from .select_host import RandomTies
 from .settings import DEFAULT_SETTINGS, PluginSource, SchedulerSettings
 
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 def build_scheduler(
     config: SchedulerConfiguration,
-    cluster: Cluster,
+    cluster: SchedulerCluster,
     settings: SchedulerSettings = DEFAULT_SETTINGS,
     **changes: Any,
 ) -> Scheduler:
@@ -54,11 +54,11 @@ def build_scheduler(
     gates = FeatureGates.of(settings.feature_gates)
     read_pod = pod_reader(gates)
     if read_pod is not None:
-        cluster = cast("Cluster", GatedCluster(cluster, read_pod))
+        cluster = cast("SchedulerCluster", GatedCluster(cluster, read_pod))
     clock = settings.clock or SystemClock()
     timers = settings.timers or Timers(clock)
     cache = Cache(clock, settings.assume_ttl_s)
-    waiting_pods, pre_binding = WaitingPods(), PreBindingPods()
+    waiting_pods, pre_binding = HeldPods(), PreBindingPods()
     metrics = settings.metrics or SchedulerMetrics()
     executor = settings.executor or InlineExecutor(clock, timers)
     nominator = PodNominator(lambda namespace, name: cluster.get("Pod", namespace, name))

@@ -67,7 +67,7 @@ class Filtered:
     """False when the extender sent whole nodes back: all that was known besides is then lost to scoring."""
 
 
-class Extender:
+class HTTPExtender:
     """Asks one extender. Every method raises ExtenderError when it fails or its answer is invalid."""
 
     def __init__(self, config: ExtenderConfig, transport: ExtenderTransport) -> None:

@@ -27,7 +27,7 @@ from ..framework import (
     unschedulable,
 )
 from ..table import Bools, Ints, NodeTable
-from .extender import Extender, MakeTransport
+from .extender import HTTPExtender, MakeTransport
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class Extenders:
         table: NodeTable,
         bound_by_extender: Callable[[Pod, str], None] | None = None,
     ) -> None:
-        made = [Extender(config, make_transport(config)) for config in configs]
+        made = [HTTPExtender(config, make_transport(config)) for config in configs]
         self._all = sorted(made, key=lambda extender: extender.is_ignorable)
         self._table = table
         self._bound_by_extender = bound_by_extender
@@ -167,7 +167,7 @@ class Extenders:
                 log.info("skipping extender %s in preemption: %s", extender.name, error)
         return candidates
 
-    def _interested(self, pod: Pod) -> list[Extender]:
+    def _interested(self, pod: Pod) -> list[HTTPExtender]:
         return [extender for extender in self._all if extender.is_interested(pod)]
 
     def _nodes(self, rows: Ints) -> list[Node]:

@@ -16,7 +16,7 @@ from ..api.pod import Pod, PodSpec, intern_spec
 from ..framework import ChangeFeed, FeatureGates, ObjectKey
 from .attempt import Attempt
 from .cycle import Scheduler
-from .parts import Cluster
+from .parts import SchedulerCluster
 
 MATCH_LABEL_KEYS = "MatchLabelKeysInPodTopologySpread"
 POD_LEVEL = "PodLevelResources"
@@ -65,7 +65,7 @@ def pod_reader(gates: FeatureGates) -> PodReader | None:
 class GatedCluster:
     """A cluster whose pods are read with `read`, and written with the fields that this drops."""
 
-    def __init__(self, cluster: Cluster, read: PodReader) -> None:
+    def __init__(self, cluster: SchedulerCluster, read: PodReader) -> None:
         self._cluster = cluster
         self._read = read
 

@@ -14,14 +14,14 @@ from ..framework.handle import RunBlocking, run_here
 from ..observe import SchedulerMetrics
 from ..queue import SchedulingQueue
 from ..runtime import ProfileRuntime
-from ..runtime.waiting import WaitingPods
+from ..runtime.waiting import HeldPods
 from .attempt import Attempt
 from .binding import PreBindingPods
 from .extenders import Extenders
 from .select_host import TieBreak
 
 
-class Cluster(Lister, Client, Protocol):
+class SchedulerCluster(Lister, Client, Protocol):
     """What a scheduler reads from and writes to."""
 
 
@@ -44,11 +44,11 @@ class Parts:
     cache: Cache
     queue: SchedulingQueue
     profiles: Mapping[str, ProfileRuntime]
-    cluster: Cluster
+    cluster: SchedulerCluster
     clock: Clock
     timers: Timers
     executor: Executor
-    waiting_pods: WaitingPods
+    waiting_pods: HeldPods
     pre_binding: PreBindingPods
     ties: TieBreak
     observer: Observer = unobserved

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias, cast
 from ..api.decode import UnknownObject
 from ..api.kinds import KINDS, group_of
 from ..errors import InputError
-from .reading import Found, FoundItems, NotInPiecesError, iter_source
+from .reading import FoundItems, FoundObject, NotInPiecesError, iter_source
 from .sources import Source, find_files, open_source, total_size
 from .world import InputObject
 
@@ -26,7 +26,7 @@ OnProgress: TypeAlias = Callable[[int, int], None]
 """Progress callback: bytes done and bytes in total."""
 
 
-class Place(NamedTuple):
+class ManifestPlace(NamedTuple):
     """Place of an object; `item` is -1 outside of lists, `document` is 0 without a file."""
 
     source: str
@@ -45,7 +45,7 @@ class Manifests:
     """The objects in order, their places, and the ignored kinds."""
 
     objects: list[InputObject] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
+    places: list[ManifestPlace] = field(default_factory=list)
     unused: Counter[str] = field(default_factory=Counter)
     """Number of ignored objects per kind that does not affect scheduling."""
 
@@ -56,19 +56,19 @@ class Manifests:
                 return str(place)
         return ""
 
-    def add(self, source: str, found: Found) -> None:
+    def add(self, source: str, found: FoundObject) -> None:
         """Add an object found in `source`."""
         if isinstance(found.obj, UnknownObject):
             self.unused[_kind_name(found.obj)] += 1
         else:
             self.objects.append(cast(InputObject, found.obj))
-            self.places.append(Place(source, found.document, found.item))
+            self.places.append(ManifestPlace(source, found.document, found.item))
 
     def add_items(self, source: str, found: FoundItems) -> None:
         """Add objects of a list in `source`, all of which affect scheduling."""
         self.objects += cast(list[InputObject], found.objects)
         numbers = range(found.first_item, found.first_item + len(found.objects))
-        self.places += map(Place, repeat(source), repeat(found.document), numbers)
+        self.places += map(ManifestPlace, repeat(source), repeat(found.document), numbers)
 
     def extend(self, other: Manifests) -> None:
         """Append the contents of `other`."""

@@ -16,7 +16,7 @@ from ..api.encode import to_dict
 from ..api.merge_patch import merge_patch
 from ..api.pod import Pod
 from ..errors import DecodeError, InputError
-from .manifests import Manifests, Place
+from .manifests import ManifestPlace, Manifests
 from .timeline import Timeline
 from .world import InputObject
 
@@ -29,7 +29,7 @@ IDENTITY = ("uid", "resourceVersion", "creationTimestamp", "generation")
 def manifests_of(objects: Iterable[InputObject], source: str) -> Manifests:
     """Objects that do not come from a file; errors about them name the `source`."""
     found = list(objects)
-    return Manifests(found, list(repeat(Place(source, 0, -1), len(found))))
+    return Manifests(found, list(repeat(ManifestPlace(source, 0, -1), len(found))))
 
 
 def lay_over(cluster: Manifests, files: Manifests) -> tuple[Manifests, list[Pod]]:
@@ -57,7 +57,7 @@ def _key(obj: InputObject) -> Key:
     return obj.kind, obj.namespace, obj.name
 
 
-def _applied(there: InputObject, given: InputObject, place: Place) -> InputObject:
+def _applied(there: InputObject, given: InputObject, place: ManifestPlace) -> InputObject:
     assert not isinstance(there, Timeline), "a cluster has none"
     assert not isinstance(given, Timeline), "a timeline has no name"
     patch = to_dict(given)

@@ -32,7 +32,7 @@ _TYPE_NAMES = {str: "text", list: "a list", bool: "a boolean"}
 _NOT_SPACE = re.compile(r"\S")
 
 
-class Found(NamedTuple):
+class FoundObject(NamedTuple):
     """An object, its document and item (-1: none), and the position in the text."""
 
     obj: object
@@ -63,7 +63,7 @@ class _Head(msgspec.Struct, frozen=True):
 _HEADS = msgspec.json.Decoder(_Head)
 
 
-def iter_source(source: Source, in_pieces: bool) -> Iterator[Found | FoundItems]:
+def iter_source(source: Source, in_pieces: bool) -> Iterator[FoundObject | FoundItems]:
     """Yield the objects of a source.
 
     Raises DecodeError with the place, and NotInPiecesError where reading piece by piece failed but
@@ -78,7 +78,7 @@ def iter_source(source: Source, in_pieces: bool) -> Iterator[Found | FoundItems]
         yield from _iter_yaml(source)
 
 
-def _iter_json(source: Source, in_pieces: bool) -> Iterator[Found | FoundItems]:
+def _iter_json(source: Source, in_pieces: bool) -> Iterator[FoundObject | FoundItems]:
     items = find_json_list(source.data) if in_pieces else None
     if items is not None:
         yield from _iter_json_items(source, items)
@@ -92,7 +92,7 @@ def _iter_json(source: Source, in_pieces: bool) -> Iterator[Found | FoundItems]:
         yield from _iter_json_stream(source, text)
 
 
-def _iter_json_items(source: Source, items: ItemList) -> Iterator[Found | FoundItems]:
+def _iter_json_items(source: Source, items: ItemList) -> Iterator[FoundObject | FoundItems]:
     try:
         kind = _HEADS.decode(items.shell).kind
     except msgspec.MsgspecError:
@@ -118,7 +118,7 @@ def _iter_json_items(source: Source, items: ItemList) -> Iterator[Found | FoundI
             count += 1
 
 
-def _iter_json_stream(source: Source, data: bytes) -> Iterator[Found]:
+def _iter_json_stream(source: Source, data: bytes) -> Iterator[FoundObject]:
     """Yield from concatenated JSON documents, as from `jq` or one per line."""
     text = data.decode(errors="replace")
     decoder = json.JSONDecoder()
@@ -137,7 +137,7 @@ def _iter_json_stream(source: Source, data: bytes) -> Iterator[Found]:
         yield from _decode_tree(source, tree, document, 0)
 
 
-def _iter_yaml_pieces(source: Source) -> Iterator[Found]:
+def _iter_yaml_pieces(source: Source) -> Iterator[FoundObject]:
     data, document = source.data, 0
     for start, end in cut_documents(data):
         items = find_yaml_list(data, start, end)
@@ -150,7 +150,7 @@ def _iter_yaml_pieces(source: Source) -> Iterator[Found]:
             yield from _decode_tree(source, tree, document, start)
 
 
-def _iter_yaml(source: Source) -> Iterator[Found]:
+def _iter_yaml(source: Source) -> Iterator[FoundObject]:
     document = 0
     try:
         for tree in iter_trees(source.data[:]):
@@ -160,7 +160,7 @@ def _iter_yaml(source: Source) -> Iterator[Found]:
         raise DecodeError(_place(source, document + 1), str(error)) from None
 
 
-def _iter_yaml_items(source: Source, items: ItemList, document: int) -> Iterator[Found]:
+def _iter_yaml_items(source: Source, items: ItemList, document: int) -> Iterator[FoundObject]:
     try:
         shells = list(iter_trees(items.shell))
     except YamlError:
@@ -194,7 +194,7 @@ def _parse(source: Source, start: int, end: int, document: int) -> Iterator[Any]
         raise DecodeError(_place(source, document), str(moved)) from None
 
 
-def _decode_tree(source: Source, tree: Any, document: int, position: int) -> Iterator[Found]:
+def _decode_tree(source: Source, tree: Any, document: int, position: int) -> Iterator[FoundObject]:
     if tree is None:
         return
     if not isinstance(tree, dict):
@@ -210,13 +210,13 @@ def _encode(tree: Any) -> bytes:
 
 def _decode(
     source: Source, text: bytes, document: int, first_item: int | None = None
-) -> Iterator[Found]:
+) -> Iterator[FoundObject]:
     """Yield the objects of one JSON document; `first_item` numbers them in a list that was cut."""
     is_list = first_item is not None or _is_list(text)
     item = first_item or 0
     try:
         for obj in iter_objects(text):
-            yield Found(obj, document, item if is_list else -1, 0)
+            yield FoundObject(obj, document, item if is_list else -1, 0)
             item += 1
     except DecodeError as error:
         if first_item is not None and error.problem.startswith("expected JSON"):

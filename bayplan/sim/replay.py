@@ -26,7 +26,7 @@ from ..errors import InputError
 from ..scheduler import PluginSource
 from .recording import ADDED, DELETED, RecordedEvent, Recording
 from .simulation import OnProgress, Simulation
-from .timeline import ObjectRef, TimelineEvent
+from .timeline import TimelineEvent, TimelineTarget
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 PREEMPTED = "PreemptionByScheduler"
@@ -44,7 +44,7 @@ def heard_at(moment_s: float) -> float:
     return math.ceil(round(moment_s / HEARD_EVERY_S, 6)) * HEARD_EVERY_S
 
 
-class Verdict(StrEnum):
+class ReplayVerdict(StrEnum):
     """Comparison of two decisions about a pod."""
 
     SAME = "same"
@@ -63,7 +63,7 @@ class Placement:
 
 
 @dataclass(slots=True)
-class Comparison:
+class ReplayedPod:
     """One pod that needed a node: the recorded decision and ours."""
 
     pod: Pod
@@ -74,25 +74,25 @@ class Comparison:
     """Whether it was deleted with a node that it was not on in the recording."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ReplayVerdict:
         match self.recorded, self.replayed:
             case None, None:
-                return Verdict.PENDING
+                return ReplayVerdict.PENDING
             case None, _:
-                return Verdict.PENDING_THEN
+                return ReplayVerdict.PENDING_THEN
             case _, None:
-                return Verdict.PENDING_HERE
+                return ReplayVerdict.PENDING_HERE
         assert self.recorded is not None
         assert self.replayed is not None
         same = self.recorded.node_name == self.replayed.node_name
-        return Verdict.SAME if same else Verdict.OTHER
+        return ReplayVerdict.SAME if same else ReplayVerdict.OTHER
 
 
 @dataclass(slots=True)
 class ReplayReport:
     """All pods that needed a node, in order of creation."""
 
-    pods: list[Comparison]
+    pods: list[ReplayedPod]
     preempted: list[tuple[Pod, Pod]] = field(default_factory=list)
     """The pods our scheduler preempted, with their preemptors."""
     time_s: float = 0.0
@@ -100,12 +100,16 @@ class ReplayReport:
     """Duration of the replay on the wall clock."""
 
     @property
-    def differing(self) -> list[Comparison]:
-        return [one for one in self.pods if one.verdict not in (Verdict.SAME, Verdict.PENDING)]
+    def differing(self) -> list[ReplayedPod]:
+        return [
+            one
+            for one in self.pods
+            if one.verdict not in (ReplayVerdict.SAME, ReplayVerdict.PENDING)
+        ]
 
-    def counts(self) -> dict[Verdict, int]:
+    def counts(self) -> dict[ReplayVerdict, int]:
         """Number of pods per verdict."""
-        found = dict.fromkeys(Verdict, 0)
+        found = dict.fromkeys(ReplayVerdict, 0)
         for one in self.pods:
             found[one.verdict] += 1
         return found
@@ -126,7 +130,7 @@ class Replay:
         self._recording = recording
         config = config or default_config(feature_gates)
         self._schedulers = {profile.scheduler_name for profile in config.profiles}
-        self._compared: dict[str, Comparison] = {}
+        self._compared: dict[str, ReplayedPod] = {}
         self._simulation = Simulation(
             recording.objects,
             config,
@@ -226,7 +230,7 @@ class Replay:
 
     def _compare(self, pod: Pod, at_s: float) -> None:
         if pod.scheduler_name in self._schedulers:
-            self._compared[pod.uid] = Comparison(pod, at_s)
+            self._compared[pod.uid] = ReplayedPod(pod, at_s)
 
     def _bound(self, pod: Pod) -> None:
         known = self._compared.get(pod.uid)
@@ -247,7 +251,7 @@ class Replay:
                 if known is not None and pod.node_name == stored.name:
                     then = known.recorded.node_name if known.recorded else ""
                     known.is_lost = then != stored.name
-            ref = ObjectRef("Node", "", stored.name)
+            ref = TimelineTarget("Node", "", stored.name)
             self._simulation.happen(TimelineEvent(0.0, remove=(ref,)))
         else:
             self._cluster.delete(stored)

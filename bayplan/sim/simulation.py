@@ -27,7 +27,7 @@ GOES_ON = (Outcome.WAITING, Outcome.BINDING)
 HECTIC_STEP_S = 1.0
 
 
-class Watcher(WatchHandler, Protocol):
+class RunWatcher(WatchHandler, Protocol):
     """Follows a run from its first state to its end."""
 
     def begin(self) -> None:
@@ -84,9 +84,9 @@ class Simulation:
                 bound_by_extender=self.cluster.bind,
             ),
         )
-        self._watcher: Watcher | None = None
+        self._watcher: RunWatcher | None = None
 
-    def watch(self, watcher: Watcher) -> None:
+    def watch(self, watcher: RunWatcher) -> None:
         """Let `watcher` follow the run, which has not started."""
         self._watcher = watcher
 

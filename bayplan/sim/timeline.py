@@ -24,7 +24,7 @@ FIELDS = ("at", "add", "change", "remove")
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectRef:
+class TimelineTarget:
     """Names an object; written `node/worker-a1` or `pod/shop/web-1`."""
 
     kind: str
@@ -36,10 +36,10 @@ class ObjectRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ObjectPatch:
     """A JSON merge patch, and its object."""
 
-    ref: ObjectRef
+    ref: TimelineTarget
     patch: Mapping[str, Any]
 
 
@@ -49,8 +49,8 @@ class TimelineEvent:
 
     at_s: float
     add: tuple[ClusterObject, ...] = ()
-    change: tuple[Change, ...] = ()
-    remove: tuple[ObjectRef, ...] = ()
+    change: tuple[ObjectPatch, ...] = ()
+    remove: tuple[TimelineTarget, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def added_objects(tree: Any, path: str) -> Iterator[ClusterObject]:
         yield cast(ClusterObject, obj)
 
 
-def read_change(tree: Any, path: str) -> Change:
+def read_change(tree: Any, path: str) -> ObjectPatch:
     """Decode a merge patch with kind and name of its object; raises FieldError where it is invalid."""
     metadata = tree.get("metadata") if isinstance(tree, Mapping) else None
     if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
@@ -150,10 +150,10 @@ def read_change(tree: Any, path: str) -> Change:
     if kind not in KINDS or kind == KIND:
         raise FieldError(f"{path}.kind", f"expected a kind we know; got {found(kind)}")
     space = (metadata.get("namespace") or "default") if KINDS[kind].is_namespaced else ""
-    return Change(ObjectRef(kind, space, metadata["name"]), tree)
+    return ObjectPatch(TimelineTarget(kind, space, metadata["name"]), tree)
 
 
-def parse_ref(text: Any, path: str) -> ObjectRef:
+def parse_ref(text: Any, path: str) -> TimelineTarget:
     """Parse `kind/name` or `kind/namespace/name`; raises FieldError otherwise."""
     expected = "expected kind/name or kind/namespace/name"
     parts = text.split("/") if isinstance(text, str) else []
@@ -166,7 +166,7 @@ def parse_ref(text: Any, path: str) -> ObjectRef:
     if not KINDS[kind].is_namespaced and len(parts) == 3:
         raise FieldError(path, f"{expected[: len('expected kind/name')]}; got {found(text)}")
     space = "" if not KINDS[kind].is_namespaced else parts[1] if len(parts) == 3 else "default"
-    return ObjectRef(kind, space, parts[-1])
+    return TimelineTarget(kind, space, parts[-1])
 
 
 def found(value: Any) -> str:

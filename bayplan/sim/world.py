@@ -43,10 +43,10 @@ from ..errors import ConflictError, DecodeError, InputError
 from .agenda import Agenda
 from .timeline import (
     CREATED_AT,
-    Change,
-    ObjectRef,
+    ObjectPatch,
     Timeline,
     TimelineEvent,
+    TimelineTarget,
     created_at,
     created_at_problem,
 )
@@ -237,7 +237,7 @@ class World:
             obj = self._admission.admit(obj)
         self.cluster.add(admit_devices(admit_storage(obj)))
 
-    def _change(self, change: Change) -> None:
+    def _change(self, change: ObjectPatch) -> None:
         stored = self._find(change.ref)
         if stored is not None:
             changed = decode_object(merge_patch(to_dict(stored), change.patch))
@@ -247,7 +247,7 @@ class World:
             self._check(changed, changed, "")
             self.cluster.update(changed)
 
-    def _remove(self, ref: ObjectRef) -> None:
+    def _remove(self, ref: TimelineTarget) -> None:
         """Delete an object as `kubectl delete` does. The pods of a node are deleted with it at once."""
         stored = self._find(ref)
         match stored:
@@ -273,7 +273,7 @@ class World:
                 for obj in list(self.cluster.list(kind, stored.name)):
                     self.cluster.delete(obj, obj.spec.grace_s if isinstance(obj, Pod) else 0)
 
-    def _find(self, ref: ObjectRef) -> ClusterObject | None:
+    def _find(self, ref: TimelineTarget) -> ClusterObject | None:
         """The object that a timeline names; None when it was deleted earlier by the simulation
         itself."""
         found: ClusterObject | None = self.cluster.get(ref.kind, ref.namespace, ref.name)

@@ -15,7 +15,7 @@ NO_ROWS: dict[int, int] = {}
 """Stands for the rows of a thing that occurs nowhere; shared, so never written to."""
 
 
-class Step(NamedTuple, Generic[K]):
+class CountStep(NamedTuple, Generic[K]):
     """A thing came to a row that did not have it (`change` 1), or the last one of it went (-1)."""
 
     key: K
@@ -30,7 +30,7 @@ class RowCounts(Generic[K]):
 
     def __init__(self, logged: bool = False) -> None:
         self._rows: dict[K, dict[int, int]] = {}
-        self._log: list[Step[K]] | None = [] if logged else None
+        self._log: list[CountStep[K]] | None = [] if logged else None
         self._dropped = 0
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ class RowCounts(Generic[K]):
                 del self._rows[key]
         step = bool(after) - bool(before)
         if step and self._log is not None:
-            self._note(Step(key, row, step))
+            self._note(CountStep(key, row, step))
         return step
 
     @property
@@ -75,7 +75,7 @@ class RowCounts(Generic[K]):
         """Where the log stands."""
         return self._dropped + len(self._log or ())
 
-    def since(self, version: int) -> list[Step[K]] | None:
+    def since(self, version: int) -> list[CountStep[K]] | None:
         """What came and went after `version`, in order; None when the log no longer reaches back that far."""
         start = version - self._dropped
         if start < 0 or self._log is None:
@@ -86,7 +86,7 @@ class RowCounts(Generic[K]):
         """The counts of one row, which can be changed without touching these."""
         return _ForkedCounts(self, row)
 
-    def _note(self, step: Step[K]) -> None:
+    def _note(self, step: CountStep[K]) -> None:
         assert self._log is not None, "only a logged count is noted"
         self._log.append(step)
         if len(self._log) > 2 * KEEP:

@@ -33,7 +33,7 @@ PATCH_TYPES = {
 }
 
 
-class Answer(NamedTuple):
+class ServerResponse(NamedTuple):
     """A response."""
 
     status: int
@@ -95,7 +95,7 @@ class ServerInThread:
         body: Any = None,
         content_type: str = "application/json",
         **headers: str,
-    ) -> Answer:
+    ) -> ServerResponse:
         """Send a request; `body` may be a tree or bytes. Header names have _ for -."""
         data = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -106,22 +106,22 @@ class ServerInThread:
         text = response.read()
         is_json = "json" in (response.getheader("Content-Type") or "")
         tree = msgspec.json.decode(text) if is_json else text
-        return Answer(response.status, tree, dict(response.getheaders()))
+        return ServerResponse(response.status, tree, dict(response.getheaders()))
 
-    def get(self, path: str, **headers: str) -> Answer:
+    def get(self, path: str, **headers: str) -> ServerResponse:
         return self.request("GET", path, **headers)
 
-    def post(self, path: str, body: Any) -> Answer:
+    def post(self, path: str, body: Any) -> ServerResponse:
         return self.request("POST", path, body)
 
-    def put(self, path: str, body: Any) -> Answer:
+    def put(self, path: str, body: Any) -> ServerResponse:
         return self.request("PUT", path, body)
 
-    def patch(self, path: str, body: Any, kind: str = "merge") -> Answer:
+    def patch(self, path: str, body: Any, kind: str = "merge") -> ServerResponse:
         """Send a patch: json, merge, strategic or apply."""
         return self.request("PATCH", path, body, PATCH_TYPES[kind])
 
-    def delete(self, path: str, body: Any = None) -> Answer:
+    def delete(self, path: str, body: Any = None) -> ServerResponse:
         return self.request("DELETE", path, body)
 
     @contextmanager

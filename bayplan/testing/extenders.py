@@ -14,7 +14,7 @@ the request that returns one of these."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExtenderRequest:
     """One request: the URL, the decoded body, and its timeout."""
 
     url: str
@@ -35,10 +35,10 @@ class FakeExtender:
 
     def __init__(self, **answers: Answer) -> None:
         self.answers: dict[str, Answer] = answers
-        self.asked: list[Asked] = []
+        self.asked: list[ExtenderRequest] = []
 
     def post(self, url: str, body: bytes, timeout_s: float) -> bytes:
-        asked = Asked(url, json.loads(body), timeout_s)
+        asked = ExtenderRequest(url, json.loads(body), timeout_s)
         self.asked.append(asked)
         if asked.verb not in self.answers:
             raise ApiError(f'Post "{url}": code 404', 404)

@@ -176,7 +176,7 @@ def places_of(scheduler: Scheduler, pod: Pod) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class DelayedResult:
     """A delayed result: `answer` after `seconds`."""
 
     seconds: float
@@ -190,7 +190,7 @@ Journal = list[tuple[str, str, str]]
 class Scripted(ReservePlugin, PermitPlugin, PreBindPlugin, BindPlugin, PostBindPlugin):
     """Returns given results, and records its calls.
 
-    `answers` holds, by extension point, a Status, an exception to raise, or `Later`, for every pod;
+    `answers` holds, by extension point, a Status, an exception to raise, or `DelayedResult`, for every pod;
     or a function of the pod that returns one of these. For Permit, a pair is a status and the
     seconds to wait.
     """
@@ -241,9 +241,9 @@ def _given(answer: Any) -> Status:
 
 
 def _given_now_or_later(answer: Any) -> Status | Awaitable[Status]:
-    return _given_later(answer) if isinstance(answer, Later) else _given(answer)
+    return _given_later(answer) if isinstance(answer, DelayedResult) else _given(answer)
 
 
-async def _given_later(later: Later) -> Status:
+async def _given_later(later: DelayedResult) -> Status:
     await asyncio.sleep(later.seconds)
     return _given(later.answer)

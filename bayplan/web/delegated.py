@@ -45,7 +45,7 @@ class Reviews(Protocol):
         """Create a SubjectAccessReview."""
 
 
-class KeptAnswers(Generic[Value]):
+class ExpiringCache(Generic[Value]):
     """A cache with expiry, `kept_s` for an answer; concurrent lookups of one key share one request."""
 
     def __init__(self, clock: Clock, kept_s: Callable[[Value], float]) -> None:
@@ -104,8 +104,8 @@ class DelegatedAccess:
         self._reviews = reviews
         self._always_allowed = tuple(always_allowed)
         self._authorities = authorities
-        self._users: KeptAnswers[Tree | None] = KeptAnswers(clock, lambda _: times.token)
-        self._decisions: KeptAnswers[str | None] = KeptAnswers(
+        self._users: ExpiringCache[Tree | None] = ExpiringCache(clock, lambda _: times.token)
+        self._decisions: ExpiringCache[str | None] = ExpiringCache(
             clock, lambda problem: times.allowed if problem is None else times.denied
         )
 

@@ -23,7 +23,7 @@ MOST_LOOKS = 2_000_000
 """Limit of queue look-ups during a run; beyond it, only the end is recorded."""
 
 
-class State(IntEnum):
+class HistoryState(IntEnum):
     """State of a pod, or an event of a node."""
 
     GONE = 0
@@ -43,8 +43,16 @@ class State(IntEnum):
     NODE_GONE = 21
 
 
-WAITING = frozenset({State.ACTIVE, State.BACKOFF, State.UNSCHEDULABLE, State.GATED, State.HELD})
-TEXTED = WAITING | {State.GONE}
+WAITING = frozenset(
+    {
+        HistoryState.ACTIVE,
+        HistoryState.BACKOFF,
+        HistoryState.UNSCHEDULABLE,
+        HistoryState.GATED,
+        HistoryState.HELD,
+    }
+)
+TEXTED = WAITING | {HistoryState.GONE}
 """States whose events carry a text; the others carry a node."""
 
 
@@ -107,7 +115,7 @@ class History:
             number = self._numbers[obj.uid] = self.numbering.pod(obj, kind)
             now = self.now
             for column, value in (
-                (now.state, int(State.GONE)),
+                (now.state, int(HistoryState.GONE)),
                 (now.node, NONE),
                 (now.text, 0),
                 (now.kind, kind),
@@ -129,7 +137,7 @@ class History:
                 kind = self.numbering.kind(new)
                 if kind != self.now.kind[number]:
                     self.now.kind[number] = kind
-                    self._note(State.KIND, number, kind)
+                    self._note(HistoryState.KIND, number, kind)
             self._pod_is(number, new)
         elif isinstance(new, Node):
             self._node_is(new)
@@ -142,12 +150,12 @@ class History:
                 self._waiting.pop(number, None)
                 disrupted = obj.status.condition(DISRUPTION_TARGET)
                 message = disrupted.message if disrupted is not None else ""
-                self._set(number, State.GONE, NONE, self.numbering.texts.of(message))
+                self._set(number, HistoryState.GONE, NONE, self.numbering.texts.of(message))
         elif isinstance(obj, Node):
             number = self.numbering.nodes.known(obj.name)
             if number != NONE and self.now.row[number] != NONE:
                 self.now.row[number] = NONE
-                self._note(State.NODE_GONE, number, NONE)
+                self._note(HistoryState.NODE_GONE, number, NONE)
 
     def note(self, attempt: Attempt) -> None:
         """Record a finished attempt, the pod's last so far."""
@@ -170,7 +178,7 @@ class History:
         held = {waiting.pod.uid: waiting for waiting in self.scheduler.waiting_pods}
         for number, pod in self._waiting.items():
             state, text = self._place(self.scheduler, pod, self.now.text[number])
-            if state is State.HELD and pod.uid in held:
+            if state is HistoryState.HELD and pod.uid in held:
                 waiting = held[pod.uid]
                 by = ", ".join(waiting.pending_plugins)
                 text = self.numbering.texts.of(
@@ -178,22 +186,22 @@ class History:
                 )
             self._set(number, state, NONE, text)
 
-    def _place(self, scheduler: Scheduler, pod: Pod, text: int) -> tuple[State, int]:
+    def _place(self, scheduler: Scheduler, pod: Pod, text: int) -> tuple[HistoryState, int]:
         """The place of the pod in the queue, and the message about it."""
         queue, key, of = scheduler.queue, pod.key, self.numbering.texts.of
         info = queue.unschedulable.get(key)
         if info is not None:
             if info.gated_by is None:
-                return State.UNSCHEDULABLE, text
-            return State.GATED, of(info.gated_by.message)
+                return HistoryState.UNSCHEDULABLE, text
+            return HistoryState.GATED, of(info.gated_by.message)
         if queue.backoff.get(key) is not None:
-            return State.BACKOFF, text
+            return HistoryState.BACKOFF, text
         if queue.active.heap.get(key) is not None:
-            return State.ACTIVE, text
+            return HistoryState.ACTIVE, text
         if pod.scheduler_name not in scheduler.profiles:
             message = f'waits for scheduler "{pod.scheduler_name}", which is not configured'
-            return State.ACTIVE, of(message)
-        return State.HELD, text
+            return HistoryState.ACTIVE, of(message)
+        return HistoryState.HELD, text
 
     # What is noted
 
@@ -208,20 +216,20 @@ class History:
     def _pod_is(self, number: int, pod: Pod) -> None:
         if pod.node_name:
             self._waiting.pop(number, None)
-            state = State.RUNNING
+            state = HistoryState.RUNNING
             if pod.is_finished:
-                state = State.FINISHED
+                state = HistoryState.FINISHED
             elif pod.is_terminating:
-                state = State.TERMINATING
+                state = HistoryState.TERMINATING
             self._set(number, state, self._node_number(pod.node_name), 0)
         elif pod.is_finished:
             self._waiting.pop(number, None)
-            self._set(number, State.FINISHED, NONE, 0)
+            self._set(number, HistoryState.FINISHED, NONE, 0)
         else:
             self._waiting[number] = pod
             state, message = _waits(pod)
-            known = State(self.now.state[number])
-            if known in WAITING and state is State.ACTIVE:
+            known = HistoryState(self.now.state[number])
+            if known in WAITING and state is HistoryState.ACTIVE:
                 state = known  # the queue's state is more precise
             self._set(number, state, NONE, self.numbering.texts.of(message))
 
@@ -230,7 +238,7 @@ class History:
         number = self._node_number(node.name)
         if self.now.row[number] != row:
             self.now.row[number] = row
-            self._note(State.NODE, row, NONE)
+            self._note(HistoryState.NODE, row, NONE)
 
     def _node_number(self, name: str) -> int:
         number = self.numbering.nodes.of(name)
@@ -238,14 +246,14 @@ class History:
             self.now.row.append(NONE)
         return number
 
-    def _set(self, number: int, state: State, node: int, text: int) -> None:
+    def _set(self, number: int, state: HistoryState, node: int, text: int) -> None:
         now = self.now
         if (now.state[number], now.node[number], now.text[number]) == (state, node, text):
             return
         now.state[number], now.node[number], now.text[number] = state, node, text
         self._note(state, number, text if state in TEXTED else node)
 
-    def _note(self, what: State, which: int, value: int) -> None:
+    def _note(self, what: HistoryState, which: int, value: int) -> None:
         if self._has_begun:
             self.events.append((round(self.time_s, 6), what, which, value))
 
@@ -274,11 +282,11 @@ class History:
         }
 
 
-def _waits(pod: Pod) -> tuple[State, str]:
+def _waits(pod: Pod) -> tuple[HistoryState, str]:
     """The state of a pending pod according to its own fields, and the reason."""
     condition = pod.status.condition(POD_SCHEDULED)
     message = condition.message if condition is not None else ""
     if pod.spec.scheduling_gates:
         gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
-        return State.GATED, message or f"waiting for scheduling gates: {gates}"
-    return (State.UNSCHEDULABLE if message else State.ACTIVE), message
+        return HistoryState.GATED, message or f"waiting for scheduling gates: {gates}"
+    return (HistoryState.UNSCHEDULABLE if message else HistoryState.ACTIVE), message

@@ -51,7 +51,7 @@ Allows = Callable[[web.Request], Awaitable[bool]]
 """Whether the request may read cluster data."""
 
 
-class Cluster(Protocol):
+class PageCluster(Protocol):
     """The page's view of a cluster."""
 
     def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
@@ -93,7 +93,7 @@ class PageSource:
     While `is_ready` is false, `run` is not called.
     """
 
-    cluster: Cluster
+    cluster: PageCluster
     clock: Clock
     scheduler: Callable[[], Scheduler | None] = nobody
     run: RunsWork = run_here

@@ -12,14 +12,14 @@ from ..errors import BayplanError
 from ..scheduler import Inquiry
 from .accounts import account_of_attempt, account_of_inquiry
 from .assembly import assemble
-from .history import FORMAT, History, State
+from .history import FORMAT, History, HistoryState
 from .numbering import Tree
 from .remedies import MakeView, remedies_of
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-JUDGED_STATES = (State.ACTIVE, State.BACKOFF, State.UNSCHEDULABLE)
+JUDGED_STATES = (HistoryState.ACTIVE, HistoryState.BACKOFF, HistoryState.UNSCHEDULABLE)
 END = "end"
 MOST_REMEDIES = 200
 """Number of pod classes with counterfactuals."""

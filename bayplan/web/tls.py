@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class TlsOptions:
+class ServingTls:
     """The certificate of a server and what it accepts, by the flags --tls-* and --cert-dir."""
 
     cert_file: Path | None = None
@@ -50,8 +50,8 @@ class ServerCertificate:
     files are not a certificate and its key.
     """
 
-    def __init__(self, options: TlsOptions | None = None, clock: Clock | None = None) -> None:
-        options = options or TlsOptions()
+    def __init__(self, options: ServingTls | None = None, clock: Clock | None = None) -> None:
+        options = options or ServingTls()
         cert_file, key_file = options.cert_file, options.key_file
         if (cert_file is None) != (key_file is None):
             given, missing = ("--tls-cert-file", "--tls-private-key-file")
@@ -72,7 +72,7 @@ class ServerCertificate:
         else:
             _load_made(self.context)
 
-    def _limit(self, options: TlsOptions) -> None:
+    def _limit(self, options: ServingTls) -> None:
         if options.min_version:
             self.context.minimum_version = TLS_VERSIONS[options.min_version]
         if options.ciphers:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers import Change, ChangeKind, ObjectRef, apply_changes
+from bayplan.answers import ChangeKind, ObjectChange, ObjectRef, apply_changes
 from bayplan.answers.changes import pointer
 from bayplan.errors import InputError
 
@@ -16,8 +16,8 @@ MANIFEST: dict[str, Any] = {
 }
 
 
-def change(kind: str, path: str, to: Any = None, before: Any = None) -> Change:
-    return Change(kind=ChangeKind(kind), object=POD, path=path, from_=before, to=to)
+def change(kind: str, path: str, to: Any = None, before: Any = None) -> ObjectChange:
+    return ObjectChange(kind=ChangeKind(kind), object=POD, path=path, from_=before, to=to)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def change(kind: str, path: str, to: Any = None, before: Any = None) -> Change:
         ),
     ],
 )
-def test_a_field_is_changed(made: Change, expected: tuple[str, Any]) -> None:
+def test_a_field_is_changed(made: ObjectChange, expected: tuple[str, Any]) -> None:
     before = repr(MANIFEST)
 
     [changed] = apply_changes([MANIFEST], [made])
@@ -73,8 +73,8 @@ def test_objects_are_created_and_deleted() -> None:
     other = {"kind": "Node", "metadata": {"name": "n"}}
     node = ObjectRef(kind="Node", name="n")
 
-    made = apply_changes([MANIFEST], [Change(kind=ChangeKind.CREATE, object=node, to=other)])
-    left = apply_changes(made, [Change(kind=ChangeKind.DELETE, object=POD)])
+    made = apply_changes([MANIFEST], [ObjectChange(kind=ChangeKind.CREATE, object=node, to=other)])
+    left = apply_changes(made, [ObjectChange(kind=ChangeKind.DELETE, object=POD)])
 
     assert (made, left) == ([MANIFEST, other], [other])
 
@@ -90,11 +90,12 @@ def test_objects_are_created_and_deleted() -> None:
         pytest.param(change("replace", "/kind/below", 1), id="below a text"),
         pytest.param(change("replace", "", 1), id="no path"),
         pytest.param(
-            Change(kind=ChangeKind.DELETE, object=ObjectRef(kind="Node", name="q")), id="no object"
+            ObjectChange(kind=ChangeKind.DELETE, object=ObjectRef(kind="Node", name="q")),
+            id="no object",
         ),
     ],
 )
-def test_an_impossible_change_is_an_error_with_its_path(wrong: Change) -> None:
+def test_an_impossible_change_is_an_error_with_its_path(wrong: ObjectChange) -> None:
     with pytest.raises(InputError, match="expected"):
         apply_changes([MANIFEST], [wrong])
 

@@ -17,7 +17,7 @@ from bayplan.answers.what_if import (
     Resize,
     Scale,
     Uncordon,
-    WhatIf,
+    WhatIfAnswer,
     ask_what_if,
     fit_with_nodes,
 )
@@ -35,11 +35,11 @@ def make_owned(name: str, owner: OwnerReference = BY_SET, **fields: Any) -> Pod:
     return make_pod(name, **fields).replace(owner_references=(owner,))
 
 
-def ask(objects: list[Any], *changes: ClusterChange) -> WhatIf:
+def ask(objects: list[Any], *changes: ClusterChange) -> WhatIfAnswer:
     return ask_what_if(objects, changes)
 
 
-def places(answer: WhatIf) -> dict[str, tuple[str, str]]:
+def places(answer: WhatIfAnswer) -> dict[str, tuple[str, str]]:
     return {change.name: (str(change.was), str(change.now)) for change in answer.pods}
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from bayplan.answers import PodExplanation, Step, apply_changes
+from bayplan.answers import PodExplanation, RemedyStep, apply_changes
 from bayplan.cli.main import app
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -242,7 +242,7 @@ def test_changes_from_json_can_be_made_in_the_manifests_and_the_pod_fits(folder:
     manifests = list(yaml.safe_load_all(source.read_text()))
 
     for found in told["counterfactuals"]:
-        steps = msgspec.convert(found["steps"], list[Step])
+        steps = msgspec.convert(found["steps"], list[RemedyStep])
         changed = apply_changes(manifests, [change for step in steps for change in step.changes])
         again = explain_json("web-7", "-f", write(*changed))
 

@@ -18,7 +18,7 @@ import pytest
 
 from bayplan.cluster.apiserver import make_kubeconfig
 from bayplan.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
-from bayplan.web.history import State
+from bayplan.web.history import HistoryState
 
 TIMEOUT_S = 60.0
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
@@ -414,7 +414,7 @@ class Page:
             for what, which, value in zip(
                 events["what"], events["which"], events["value"], strict=True
             ):
-                is_placed = what == State.RUNNING and names[which] == pod
+                is_placed = what == HistoryState.RUNNING and names[which] == pod
                 if is_placed and tale["nodes"][value] == node:
                     return
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bayplan.testing.conformance.cli import is_placement, read_cases
-from bayplan.testing.conformance.counterfactuals import Tally, check_case, main
+from bayplan.testing.conformance.counterfactuals import CounterfactualTally, check_case, main
 
 FOLDER = Path(__file__).parent / "cases"
 CASES = [c for f in sorted(FOLDER.glob("*.jsonl")) for c in read_cases(f) if is_placement(c)]
@@ -14,7 +14,7 @@ CASES = [c for f in sorted(FOLDER.glob("*.jsonl")) for c in read_cases(f) if is_
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])
 def test_what_is_named_lets_the_pod_run(case: dict[str, Any]) -> None:
-    tally = Tally()
+    tally = CounterfactualTally()
 
     check_case(case, tally)
 

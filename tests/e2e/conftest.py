@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.testing.live.cluster import Cluster, Server
-from bayplan.testing.live.control_plane import ControlPlane, assets_folder, missing_assets
+from bayplan.testing.live.cluster import ClusterUnderTest, Server
+from bayplan.testing.live.control_plane import LiveControlPlane, assets_folder, missing_assets
 from bayplan.testing.live.embedded import EmbeddedServer
 
-SERVERS = {"embedded": EmbeddedServer, "kube-apiserver": ControlPlane}
+SERVERS = {"embedded": EmbeddedServer, "kube-apiserver": LiveControlPlane}
 NOT_RUN = "NOT RUN against a real kube-apiserver"
 
 
@@ -30,7 +30,7 @@ def server(
 
 
 @pytest.fixture
-def cluster(server: Server, tmp_path: Path) -> Iterator[Cluster]:
-    made = Cluster(server, tmp_path)
+def cluster(server: Server, tmp_path: Path) -> Iterator[ClusterUnderTest]:
+    made = ClusterUnderTest(server, tmp_path)
     yield made
     made.close()

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.testing.live.client import PATCH_TYPES, Answer
-from bayplan.testing.live.cluster import Cluster, pod_tree
+from bayplan.testing.live.client import PATCH_TYPES, LiveResponse
+from bayplan.testing.live.cluster import ClusterUnderTest, pod_tree
 from bayplan.testing.live.kinds import with_head
 
 OTHER_UID = "00000000-0000-0000-0000-000000000000"
@@ -23,7 +23,7 @@ EVENT: dict[str, Any] = {
 }
 
 
-def bind(cluster: Cluster, name: str, node: str, uid: str = "") -> Answer:
+def bind(cluster: ClusterUnderTest, name: str, node: str, uid: str = "") -> LiveResponse:
     body = {
         "apiVersion": "v1",
         "kind": "Binding",
@@ -33,13 +33,13 @@ def bind(cluster: Cluster, name: str, node: str, uid: str = "") -> Answer:
     return cluster.client.request("POST", f"{cluster.path('Pod', name)}/binding", body)
 
 
-def outcome(answer: Answer) -> tuple[int, str]:
+def outcome(answer: LiveResponse) -> tuple[int, str]:
     """The code and, for a refusal, its reason."""
     is_refusal = answer.tree.get("kind") == "Status"
     return answer.status, answer.tree.get("reason", "") if is_refusal else ""
 
 
-def test_a_pod_is_bound_once(cluster: Cluster) -> None:
+def test_a_pod_is_bound_once(cluster: ClusterUnderTest) -> None:
     cluster.node("a")
     uid = cluster.pod("p")["metadata"]["uid"]
 
@@ -51,17 +51,17 @@ def test_a_pod_is_bound_once(cluster: Cluster) -> None:
     assert cluster.wait_bound("p") == "a"
 
 
-def test_a_pod_with_gates_is_not_bound(cluster: Cluster) -> None:
+def test_a_pod_with_gates_is_not_bound(cluster: ClusterUnderTest) -> None:
     cluster.pod("gated", schedulingGates=[{"name": "example.com/quota"}])
 
     assert outcome(bind(cluster, "gated", "a")) == (409, "Conflict")
 
 
-def test_a_patch_applies_only_to_the_named_object(cluster: Cluster) -> None:
+def test_a_patch_applies_only_to_the_named_object(cluster: ClusterUnderTest) -> None:
     uid = cluster.pod("p")["metadata"]["uid"]
     path = cluster.path("Pod", "p") + "/status"
 
-    def patch(uid: str) -> Answer:
+    def patch(uid: str) -> LiveResponse:
         body = {"metadata": {"uid": uid}, "status": {"nominatedNodeName": "a"}}
         return cluster.client.request("PATCH", path, body, PATCH_TYPES["strategic"])
 
@@ -69,11 +69,11 @@ def test_a_patch_applies_only_to_the_named_object(cluster: Cluster) -> None:
     assert outcome(patch(uid)) == (200, "")
 
 
-def test_a_delete_with_a_uid_applies_only_to_that_pod(cluster: Cluster) -> None:
+def test_a_delete_with_a_uid_applies_only_to_that_pod(cluster: ClusterUnderTest) -> None:
     uid = cluster.pod("p")["metadata"]["uid"]
     path = cluster.path("Pod", "p")
 
-    def delete(uid: str) -> Answer:
+    def delete(uid: str) -> LiveResponse:
         return cluster.client.request("DELETE", path, {"preconditions": {"uid": uid}})
 
     assert outcome(delete(OTHER_UID)) == (409, "Conflict")
@@ -81,7 +81,7 @@ def test_a_delete_with_a_uid_applies_only_to_that_pod(cluster: Cluster) -> None:
     assert outcome(delete(uid)) == (404, "NotFound")
 
 
-def test_a_bound_pod_is_deleted_after_its_grace_period(cluster: Cluster) -> None:
+def test_a_bound_pod_is_deleted_after_its_grace_period(cluster: ClusterUnderTest) -> None:
     cluster.node("a")
     cluster.pod("p", terminationGracePeriodSeconds=2, nodeName="a")
 
@@ -106,7 +106,9 @@ def test_a_bound_pod_is_deleted_after_its_grace_period(cluster: Cluster) -> None
         pytest.param({"type": "Strange"}, (422, "Invalid"), id="a type of its own"),
     ],
 )
-def test_events(cluster: Cluster, change: dict[str, Any], expected: tuple[int, str]) -> None:
+def test_events(
+    cluster: ClusterUnderTest, change: dict[str, Any], expected: tuple[int, str]
+) -> None:
     namespace = cluster.namespace
     regarding = {"kind": "Pod", "namespace": namespace, "name": "p"}
     metadata = {"name": "p.1", "namespace": namespace}
@@ -116,7 +118,7 @@ def test_events(cluster: Cluster, change: dict[str, Any], expected: tuple[int, s
     assert outcome(cluster.client.request("POST", path, event)) == expected
 
 
-def test_a_lease_that_changed_meanwhile_is_not_overwritten(cluster: Cluster) -> None:
+def test_a_lease_that_changed_meanwhile_is_not_overwritten(cluster: ClusterUnderTest) -> None:
     lease = cluster.make("Lease", "l", spec={"holderIdentity": "a", "leaseDurationSeconds": 15})
     path = cluster.path("Lease", "l")
     lease["spec"]["holderIdentity"] = "b"
@@ -125,7 +127,7 @@ def test_a_lease_that_changed_meanwhile_is_not_overwritten(cluster: Cluster) -> 
     assert outcome(cluster.client.request("PUT", path, lease)) == (409, "Conflict")
 
 
-def test_a_claim_is_reserved_only_with_devices(cluster: Cluster) -> None:
+def test_a_claim_is_reserved_only_with_devices(cluster: ClusterUnderTest) -> None:
     requests = [{"name": "gpu", "exactly": {"deviceClassName": "none", "selectors": []}}]
     claim = cluster.make("ResourceClaim", "c", spec={"devices": {"requests": requests}})
     path = cluster.path("ResourceClaim", "c")
@@ -139,7 +141,7 @@ def test_a_claim_is_reserved_only_with_devices(cluster: Cluster) -> None:
     assert outcome(cluster.client.request("PUT", path, claim)) == (200, "")
 
 
-def test_extended_resources_have_limits(cluster: Cluster) -> None:
+def test_extended_resources_have_limits(cluster: ClusterUnderTest) -> None:
     tree = with_head("Pod", pod_tree("p", {"example.com/gpu": "1"}))
     del tree["spec"]["containers"][0]["resources"]["limits"]
 
@@ -150,7 +152,7 @@ def test_extended_resources_have_limits(cluster: Cluster) -> None:
     assert cause["field"] == "spec.containers[0].resources.limits"
 
 
-def test_an_invalid_continue_token_is_refused(cluster: Cluster) -> None:
+def test_an_invalid_continue_token_is_refused(cluster: ClusterUnderTest) -> None:
     answer = cluster.client.request("GET", "/api/v1/pods?limit=1&continue=nonsense")
 
     assert outcome(answer) == (400, "BadRequest")

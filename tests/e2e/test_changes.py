@@ -1,11 +1,11 @@
 """Changes of nodes and pods while other pods are pending."""
 
-from bayplan.testing.live.cluster import Cluster
+from bayplan.testing.live.cluster import ClusterUnderTest
 
 TAINT = {"key": "broken", "value": "yes", "effect": "NoSchedule"}
 
 
-def test_a_taint_is_added_while_pods_wait(cluster: Cluster) -> None:
+def test_a_taint_is_added_while_pods_wait(cluster: ClusterUnderTest) -> None:
     cluster.node("a", room={"cpu": "1"})
     cluster.start_scheduler()
     cluster.pod("first", {"cpu": "1"})
@@ -23,7 +23,7 @@ def test_a_taint_is_added_while_pods_wait(cluster: Cluster) -> None:
     assert set(cluster.wait_all_bound(3).values()) == {"a"}
 
 
-def test_a_node_is_deleted_and_recreated(cluster: Cluster) -> None:
+def test_a_node_is_deleted_and_recreated(cluster: ClusterUnderTest) -> None:
     cluster.node("a", room={"cpu": "2"})
     cluster.node("b", room={"cpu": "1"})
     cluster.start_scheduler()
@@ -42,7 +42,7 @@ def test_a_node_is_deleted_and_recreated(cluster: Cluster) -> None:
     assert cluster.bindings.moved() == {}
 
 
-def test_every_way_to_free_resources(cluster: Cluster) -> None:
+def test_every_way_to_free_resources(cluster: ClusterUnderTest) -> None:
     """Adding, labelling and growing a node, and shrinking a pod, each let a pending pod run."""
     cluster.node("a", room={"cpu": "1"})
     cluster.start_scheduler()

@@ -4,24 +4,24 @@ deallocated."""
 from typing import Any
 
 from bayplan.testing.live.client import Tree
-from bayplan.testing.live.cluster import Cluster
-from bayplan.testing.live.follower import Follower
+from bayplan.testing.live.cluster import ClusterUnderTest
+from bayplan.testing.live.follower import ListFollower
 
 DRIVER = "gpu.example.com"
 
 
-def make_class(cluster: Cluster) -> None:
+def make_class(cluster: ClusterUnderTest) -> None:
     selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
     cluster.make("DeviceClass", cluster.namespace, spec={"selectors": [selector]})
 
 
-def make_slice(cluster: Cluster, node: str, *devices: dict[str, Any]) -> None:
+def make_slice(cluster: ClusterUnderTest, node: str, *devices: dict[str, Any]) -> None:
     pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
     spec = {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": list(devices)}
     cluster.make("ResourceSlice", f"{cluster.namespace}-{node}", spec=spec)
 
 
-def make_claim(cluster: Cluster, name: str, *selectors: str) -> None:
+def make_claim(cluster: ClusterUnderTest, name: str, *selectors: str) -> None:
     exactly = {
         "deviceClassName": cluster.namespace,
         "selectors": [{"cel": {"expression": text}} for text in selectors],
@@ -34,7 +34,7 @@ def uses(claim: str) -> dict[str, Any]:
     return {"resourceClaims": [{"name": "gpu", "resourceClaimName": claim}]}
 
 
-def status_of(cluster: Cluster, name: str) -> Any:
+def status_of(cluster: ClusterUnderTest, name: str) -> Any:
     return cluster.client.get(cluster.path("ResourceClaim", name)).get("status") or {}
 
 
@@ -44,7 +44,7 @@ def given_to(status: Tree) -> list[str]:
     return [f"{result['pool']}/{result['device']}" for result in results]
 
 
-def test_a_claim_is_written_before_its_pod_is_bound(cluster: Cluster) -> None:
+def test_a_claim_is_written_before_its_pod_is_bound(cluster: ClusterUnderTest) -> None:
     cluster.node("a")
     cluster.node("b")
     make_class(cluster)
@@ -67,7 +67,7 @@ def test_a_claim_is_written_before_its_pod_is_bound(cluster: Cluster) -> None:
     assert given_to(status_of(cluster, "greedy")) == []
 
 
-def test_deallocated_devices_are_allocated_again(cluster: Cluster) -> None:
+def test_deallocated_devices_are_allocated_again(cluster: ClusterUnderTest) -> None:
     cluster.node("a")
     make_class(cluster)
     make_slice(cluster, "a", {"name": "gpu-0"})
@@ -88,7 +88,7 @@ def test_deallocated_devices_are_allocated_again(cluster: Cluster) -> None:
     assert given_to(status_of(cluster, "second")) == ["a/gpu-0"]
 
 
-def test_a_device_that_fails_to_bind_is_replaced(cluster: Cluster) -> None:
+def test_a_device_that_fails_to_bind_is_replaced(cluster: ClusterUnderTest) -> None:
     """The pod waits in PreBind, its claim written; the device fails; claim and pod move to another
     node."""
     cluster.node("a")
@@ -98,7 +98,7 @@ def test_a_device_that_fails_to_bind_is_replaced(cluster: Cluster) -> None:
     make_slice(cluster, "a", {"name": "gpu-0", **slow, "bindingFailureConditions": ["broken"]})
     make_slice(cluster, "b", {"name": "gpu-0"})
     make_claim(cluster, "one")
-    claims = Follower(cluster.client, cluster.path("ResourceClaim"))
+    claims = ListFollower(cluster.client, cluster.path("ResourceClaim"))
     key = (cluster.namespace, "one")
     cluster.start_scheduler()
     cluster.pod("trainer", **uses("one"))

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bayplan.testing.live.client import Tree
-from bayplan.testing.live.cluster import Cluster, pod_tree
+from bayplan.testing.live.cluster import ClusterUnderTest, pod_tree
 from bayplan.testing.live.fault_proxy import FaultProxy, Faults
-from bayplan.testing.live.follower import Follower, Key
+from bayplan.testing.live.follower import Key, ListFollower
 from bayplan.testing.live.kinds import path_of
 
 NODES, PODS_PER_NODE, PODS = 50, 10, 600
@@ -56,9 +56,9 @@ class Loads:
 
 
 @pytest.fixture
-def loads(cluster: Cluster) -> Iterator[Loads]:
+def loads(cluster: ClusterUnderTest) -> Iterator[Loads]:
     counted = Loads()
-    follower = Follower(cluster.client, path_of("Pod"), counted.on_pod)
+    follower = ListFollower(cluster.client, path_of("Pod"), counted.on_pod)
     yield counted
     follower.stop()
 
@@ -66,7 +66,7 @@ def loads(cluster: Cluster) -> Iterator[Loads]:
 class Traffic:
     """Creates all pods in small batches; each batch deletes some pods of the one before it."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterUnderTest) -> None:
         self._cluster = cluster
         self.left: set[str] = set()
 
@@ -93,7 +93,7 @@ class Traffic:
 
 @pytest.mark.parametrize("faults", [SOME, MANY], ids=["few faults", "many faults"])
 def test_nothing_is_lost_or_overcommitted_by_faults(
-    cluster: Cluster, loads: Loads, tmp_path: Path, faults: Faults
+    cluster: ClusterUnderTest, loads: Loads, tmp_path: Path, faults: Faults
 ) -> None:
     for number in range(NODES):
         cluster.node(f"n-{number}", room={"cpu": f"{PODS_PER_NODE * 100}m"})

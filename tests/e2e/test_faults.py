@@ -4,7 +4,7 @@ twice."""
 from collections import Counter
 
 from bayplan.testing.live.client import Tree
-from bayplan.testing.live.cluster import Cluster, pod_tree
+from bayplan.testing.live.cluster import ClusterUnderTest, pod_tree
 from bayplan.testing.live.follower import Key
 
 AWAY_S = 20
@@ -14,15 +14,15 @@ SLOWLY = {"qps": 150, "burst": 50}
 """Slows binding down, so that faults can be injected in the middle."""
 
 
-def slowly(cluster: Cluster) -> dict[str, object]:
+def slowly(cluster: ClusterUnderTest) -> dict[str, object]:
     return {"clientConnection": {"kubeconfig": str(cluster.server.kubeconfig), **SLOWLY}}
 
 
-def count_bound(cluster: Cluster) -> int:
+def count_bound(cluster: ClusterUnderTest) -> int:
     return sum(bool(pod["spec"].get("nodeName")) for pod in list(cluster.pods.objects.values()))
 
 
-def make_full_cluster(cluster: Cluster, nodes: int, pods_per_node: int) -> int:
+def make_full_cluster(cluster: ClusterUnderTest, nodes: int, pods_per_node: int) -> int:
     """Nodes with room for exactly the created pods; returns the number of pods."""
     for number in range(nodes):
         cluster.node(f"n-{number}", room={"cpu": f"{pods_per_node * 10}m"})
@@ -31,7 +31,7 @@ def make_full_cluster(cluster: Cluster, nodes: int, pods_per_node: int) -> int:
     return total
 
 
-def check_all_bound_once(cluster: Cluster, total: int, pods_per_node: int) -> None:
+def check_all_bound_once(cluster: ClusterUnderTest, total: int, pods_per_node: int) -> None:
     """Check that every pod has a node, no node is overcommitted, and no pod ever had another node."""
     nodes = cluster.wait_all_bound(total, RECOVERY_S)
     assert len(nodes) == total
@@ -39,7 +39,7 @@ def check_all_bound_once(cluster: Cluster, total: int, pods_per_node: int) -> No
     assert cluster.bindings.moved() == {}
 
 
-def test_a_scheduler_is_killed_in_the_middle_of_a_thousand_pods(cluster: Cluster) -> None:
+def test_a_scheduler_is_killed_in_the_middle_of_a_thousand_pods(cluster: ClusterUnderTest) -> None:
     total = make_full_cluster(cluster, nodes=10, pods_per_node=100)
     first = cluster.start_scheduler(**slowly(cluster))
     cluster.wait_all_bound(200)
@@ -52,7 +52,7 @@ def test_a_scheduler_is_killed_in_the_middle_of_a_thousand_pods(cluster: Cluster
     check_all_bound_once(cluster, total, 100)
 
 
-def test_the_api_server_is_restarted(cluster: Cluster) -> None:
+def test_the_api_server_is_restarted(cluster: ClusterUnderTest) -> None:
     total = make_full_cluster(cluster, nodes=4, pods_per_node=100)
     scheduler = cluster.start_scheduler(**slowly(cluster))
     cluster.wait_all_bound(100)
@@ -69,7 +69,7 @@ def test_the_api_server_is_restarted(cluster: Cluster) -> None:
     assert cluster.wait_bound("late") == "new"
 
 
-def test_changes_during_a_restart_of_the_scheduler_are_seen(cluster: Cluster) -> None:
+def test_changes_during_a_restart_of_the_scheduler_are_seen(cluster: ClusterUnderTest) -> None:
     """After a restart it has the cluster from the API server alone: nodes and pods deleted and
     added."""
     cluster.node("old", room={"cpu": "1"})

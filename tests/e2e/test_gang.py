@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bayplan.testing.live.cluster import Cluster
+from bayplan.testing.live.cluster import ClusterUnderTest
 from bayplan.testing.live.schedulers import BAYPLAN, scheduler_under_test
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gang" / "config.yaml"
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def make_gang(cluster: Cluster, name: str, size: int) -> list[str]:
+def make_gang(cluster: ClusterUnderTest, name: str, size: int) -> list[str]:
     prefix = "pod-group.scheduling.sigs.k8s.io"
     labels = {f"{prefix}/name": name, f"{prefix}/min-available": str(size)}
     names = [f"{name}-{number}" for number in range(size)]
@@ -24,7 +24,7 @@ def make_gang(cluster: Cluster, name: str, size: int) -> list[str]:
     return names
 
 
-def test_a_gang_is_bound_together_or_not_at_all(cluster: Cluster) -> None:
+def test_a_gang_is_bound_together_or_not_at_all(cluster: ClusterUnderTest) -> None:
     cluster.node("a", room={"cpu": "3"})
     profiles = yaml.safe_load(EXAMPLE.read_text())["profiles"]
     cluster.start_scheduler(profiles=profiles)

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from bayplan.testing.live.cluster import Cluster
+from bayplan.testing.live.cluster import ClusterUnderTest
 
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"
@@ -19,7 +19,7 @@ def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
     return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
 
 
-def test_node_selector(cluster: Cluster) -> None:
+def test_node_selector(cluster: ClusterUnderTest) -> None:
     cluster.node("slow")
     cluster.node("fast", labels={"disk": "fast"})
     cluster.start_scheduler()
@@ -33,7 +33,7 @@ def test_node_selector(cluster: Cluster) -> None:
     )
 
 
-def test_node_affinity(cluster: Cluster) -> None:
+def test_node_affinity(cluster: ClusterUnderTest) -> None:
     cluster.node("small", labels={"cores": "4"})
     cluster.node("large", labels={"cores": "16"})
     cluster.node("huge", labels={"cores": "64", "spot": "yes"})
@@ -61,7 +61,7 @@ def test_node_affinity(cluster: Cluster) -> None:
     assert cluster.wait_bound("demands") == "large"
 
 
-def test_taints_and_cordons(cluster: Cluster) -> None:
+def test_taints_and_cordons(cluster: ClusterUnderTest) -> None:
     taint = {"key": "team", "value": "a", "effect": "NoSchedule"}
     cluster.node("theirs", taints=[taint])
     cluster.node("closed", unschedulable=True)
@@ -77,7 +77,7 @@ def test_taints_and_cordons(cluster: Cluster) -> None:
     assert "1 node(s) had untolerated taint(s)" in message
 
 
-def test_pod_affinity_and_anti_affinity(cluster: Cluster) -> None:
+def test_pod_affinity_and_anti_affinity(cluster: ClusterUnderTest) -> None:
     for name, zone in (("a1", "a"), ("a2", "a"), ("b1", "b")):
         cluster.node(name, labels={ZONE: zone})
     cluster.start_scheduler()
@@ -105,7 +105,7 @@ def both(app: str, key: str = ZONE) -> dict[str, Any]:
     return {"requiredDuringSchedulingIgnoredDuringExecution": [near(app, key)]}
 
 
-def test_topology_spread(cluster: Cluster) -> None:
+def test_topology_spread(cluster: ClusterUnderTest) -> None:
     for name, zone in (("a1", "a"), ("a2", "a"), ("b1", "b"), ("c1", "c")):
         cluster.node(name, labels={ZONE: zone})
     cluster.start_scheduler()
@@ -138,7 +138,7 @@ def test_topology_spread(cluster: Cluster) -> None:
     assert "didn't match pod topology spread constraints" in cluster.wait_refused("more")
 
 
-def test_host_ports(cluster: Cluster) -> None:
+def test_host_ports(cluster: ClusterUnderTest) -> None:
     cluster.node("a")
     cluster.node("b")
     cluster.start_scheduler()
@@ -154,7 +154,7 @@ def test_host_ports(cluster: Cluster) -> None:
     assert "2 node(s) didn't have free ports" in cluster.wait_refused(left)
 
 
-def test_resources(cluster: Cluster) -> None:
+def test_resources(cluster: ClusterUnderTest) -> None:
     cluster.node("cpus", room={"cpu": "8", "example.com/gpu": "0"})
     cluster.node("gpus", room={"cpu": "2", "example.com/gpu": "2"})
     cluster.start_scheduler()
@@ -173,7 +173,7 @@ def test_resources(cluster: Cluster) -> None:
     assert cluster.wait_bound("late") == "gpus"
 
 
-def test_the_emptier_node_is_chosen(cluster: Cluster) -> None:
+def test_the_emptier_node_is_chosen(cluster: ClusterUnderTest) -> None:
     cluster.node("empty")
     cluster.node("busy")
     cluster.pod("there", {"cpu": "3", "memory": "6Gi"}, nodeName="busy")
@@ -184,7 +184,7 @@ def test_the_emptier_node_is_chosen(cluster: Cluster) -> None:
     assert cluster.wait_bound("new") == "empty"
 
 
-def test_the_node_that_has_the_image_is_chosen(cluster: Cluster) -> None:
+def test_the_node_that_has_the_image_is_chosen(cluster: ClusterUnderTest) -> None:
     cluster.node("a")
     cluster.node("b", images=[{"names": ["big:1"], "sizeBytes": 2 * SIZE}])
     cluster.start_scheduler()
@@ -195,7 +195,7 @@ def test_the_node_that_has_the_image_is_chosen(cluster: Cluster) -> None:
     assert set(cluster.wait_all_bound(2).values()) == {"b"}
 
 
-def test_pods_of_higher_priority_come_first(cluster: Cluster) -> None:
+def test_pods_of_higher_priority_come_first(cluster: ClusterUnderTest) -> None:
     name = cluster.namespace
     cluster.make("PriorityClass", f"{name}-high", value=1000, preemptionPolicy="Never")
     cluster.make("PriorityClass", f"{name}-low", value=-5)
@@ -214,7 +214,7 @@ def test_pods_of_higher_priority_come_first(cluster: Cluster) -> None:
     assert cluster.node_of("low") == ""
 
 
-def test_scheduling_gates(cluster: Cluster) -> None:
+def test_scheduling_gates(cluster: ClusterUnderTest) -> None:
     cluster.node("a")
     cluster.start_scheduler()
 
@@ -228,7 +228,7 @@ def test_scheduling_gates(cluster: Cluster) -> None:
     assert cluster.wait_bound("gated") == "a"
 
 
-def test_pods_of_other_schedulers_are_ignored(cluster: Cluster) -> None:
+def test_pods_of_other_schedulers_are_ignored(cluster: ClusterUnderTest) -> None:
     cluster.node("a")
     cluster.start_scheduler(
         profiles=[{"schedulerName": "default-scheduler"}, {"schedulerName": "second"}]
@@ -242,7 +242,7 @@ def test_pods_of_other_schedulers_are_ignored(cluster: Cluster) -> None:
     assert cluster.node_of("foreign") == ""
 
 
-def test_events_are_recorded(cluster: Cluster) -> None:
+def test_events_are_recorded(cluster: ClusterUnderTest) -> None:
     cluster.node("a", room={"cpu": "1"})
     cluster.start_scheduler()
 

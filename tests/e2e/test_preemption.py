@@ -5,21 +5,21 @@ import time
 import pytest
 
 from bayplan.testing.live.client import Tree
-from bayplan.testing.live.cluster import Cluster, condition
+from bayplan.testing.live.cluster import ClusterUnderTest, condition
 from bayplan.testing.live.follower import Key
 
 GRACE_S = 3
 
 
 @pytest.fixture
-def high(cluster: Cluster) -> str:
+def high(cluster: ClusterUnderTest) -> str:
     """The name of a priority class that may preempt."""
     name = f"{cluster.namespace}-high"
     cluster.make("PriorityClass", name, value=1000)
     return name
 
 
-def wait_leaving(cluster: Cluster, name: str) -> Tree:
+def wait_leaving(cluster: ClusterUnderTest, name: str) -> Tree:
     """Wait until the pod is terminating, and return it."""
 
     def look(pods: dict[Key, Tree]) -> Tree:
@@ -29,7 +29,7 @@ def wait_leaving(cluster: Cluster, name: str) -> Tree:
     return cluster.pods.wait(look, f"pod {name} is terminating")
 
 
-def test_a_victim_has_its_grace_period(cluster: Cluster, high: str) -> None:
+def test_a_victim_has_its_grace_period(cluster: ClusterUnderTest, high: str) -> None:
     cluster.node("a", room={"cpu": "1"})
     cluster.start_scheduler()
     cluster.pod("victim", {"cpu": "1"}, terminationGracePeriodSeconds=GRACE_S)
@@ -53,7 +53,9 @@ def test_a_victim_has_its_grace_period(cluster: Cluster, high: str) -> None:
     assert time.monotonic() - began >= GRACE_S - 1  # the API counts in whole seconds
 
 
-def test_the_fewest_and_least_important_victims_are_chosen(cluster: Cluster, high: str) -> None:
+def test_the_fewest_and_least_important_victims_are_chosen(
+    cluster: ClusterUnderTest, high: str
+) -> None:
     low = f"{cluster.namespace}-low"
     cluster.make("PriorityClass", low, value=-10)
     cluster.node("a", room={"cpu": "2"})
@@ -72,7 +74,7 @@ def test_the_fewest_and_least_important_victims_are_chosen(cluster: Cluster, hig
     assert names == {"vip", "a-middle", "b-middle", "b-other"}
 
 
-def test_disruption_budgets_are_spared(cluster: Cluster, high: str) -> None:
+def test_disruption_budgets_are_spared(cluster: ClusterUnderTest, high: str) -> None:
     cluster.node("a", room={"cpu": "1"})
     cluster.node("b", room={"cpu": "1"})
     selector = {"matchLabels": {"app": "guarded"}}
@@ -87,7 +89,7 @@ def test_disruption_budgets_are_spared(cluster: Cluster, high: str) -> None:
     assert cluster.node_of("guarded") == "a"
 
 
-def test_a_pod_with_preemption_policy_never_waits(cluster: Cluster) -> None:
+def test_a_pod_with_preemption_policy_never_waits(cluster: ClusterUnderTest) -> None:
     polite = f"{cluster.namespace}-polite"
     cluster.make("PriorityClass", polite, value=1000, preemptionPolicy="Never")
     cluster.node("a", room={"cpu": "1"})

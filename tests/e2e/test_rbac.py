@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
-from bayplan.testing.live.audit import Asked, Audit
-from bayplan.testing.live.client import Client, Tree
-from bayplan.testing.live.cluster import Cluster
-from bayplan.testing.live.control_plane import ControlPlane, assets_folder, missing_assets
+from bayplan.testing.live.audit import Audit, AuditedRequest
+from bayplan.testing.live.client import LiveClient, Tree
+from bayplan.testing.live.cluster import ClusterUnderTest
+from bayplan.testing.live.control_plane import LiveControlPlane, assets_folder, missing_assets
 from bayplan.testing.live.follower import Key
 from bayplan.testing.live.processes import Process, free_port
 from bayplan.testing.live.schedulers import BAYPLAN, start_scheduler
@@ -38,15 +38,15 @@ START_S = 60.0
 
 SELDOM = {
     # Checked by the API server itself when the status of a claim is written: not a request.
-    Asked("patch", "resource.k8s.io", "resourceclaims/binding"),
+    AuditedRequest("patch", "resource.k8s.io", "resourceclaims/binding"),
     # Needed when the connection is lost during a binding.
-    Asked("get", "", "pods"),
+    AuditedRequest("get", "", "pods"),
     # Needed when the claim for a pod's extended resources was created, and then the pod could not
     # be bound.
-    Asked("delete", "resource.k8s.io", "resourceclaims"),
+    AuditedRequest("delete", "resource.k8s.io", "resourceclaims"),
 }
 """Granted and needed, but not exercised here."""
-NOT_SERVED = {Asked(verb, "scheduling.k8s.io", "podgroups") for verb in ("list", "watch")}
+NOT_SERVED = {AuditedRequest(verb, "scheduling.k8s.io", "podgroups") for verb in ("list", "watch")}
 """Needed only when enabled."""
 WAITING = ("one", "other", "third")
 
@@ -57,13 +57,13 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
 
 
 @pytest.fixture(scope="module")
-def plane(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def plane(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveControlPlane]:
     """A real control plane with the objects of deploy/10-rbac.yaml."""
     if missing_assets():
         missing = ", ".join(missing_assets())
         pytest.skip(f"NOT RUN against a real kube-apiserver: no {missing} in {assets_folder()}")
-    plane = ControlPlane(tmp_path_factory.mktemp("plane"), *audit.arguments)
-    client = Client(plane.kubeconfig)
+    plane = LiveControlPlane(tmp_path_factory.mktemp("plane"), *audit.arguments)
+    client = LiveClient(plane.kubeconfig)
     plane.api_server.wait_until(
         lambda: client.find(f"/api/v1/namespaces/{NAMESPACE}") is not None, "complete", START_S
     )
@@ -74,8 +74,8 @@ def plane(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Co
 
 
 @pytest.fixture
-def cluster(plane: ControlPlane, tmp_path: Path) -> Iterator[Cluster]:
-    made = Cluster(plane, tmp_path)
+def cluster(plane: LiveControlPlane, tmp_path: Path) -> Iterator[ClusterUnderTest]:
+    made = ClusterUnderTest(plane, tmp_path)
     yield made
     made.close()
 
@@ -84,16 +84,16 @@ def roles() -> list[Tree]:
     return list(yaml.safe_load_all((DEPLOY / "10-rbac.yaml").read_text()))
 
 
-def make_token(client: Client, account: str) -> str:
+def make_token(client: LiveClient, account: str) -> str:
     head = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     token: str = client.create(f"{ACCOUNTS}/{account}/token", head)["status"]["token"]
     return token
 
 
-def kubeconfig_of(plane: ControlPlane, account: str, folder: Path) -> Path:
+def kubeconfig_of(plane: LiveControlPlane, account: str, folder: Path) -> Path:
     """A client of the server for a service account."""
     config = yaml.safe_load(plane.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": make_token(Client(plane.kubeconfig), account)}
+    config["users"][0]["user"] = {"token": make_token(LiveClient(plane.kubeconfig), account)}
     path = folder / f"{account}.kubeconfig"
     path.write_text(yaml.safe_dump(config))
     return path
@@ -102,7 +102,7 @@ def kubeconfig_of(plane: ControlPlane, account: str, folder: Path) -> Path:
 class Running:
     """`bayplan run` as in deploy/, with the service account's token."""
 
-    def __init__(self, plane: ControlPlane, folder: Path) -> None:
+    def __init__(self, plane: LiveControlPlane, folder: Path) -> None:
         config_map = yaml.safe_load((DEPLOY / "20-config.yaml").read_text())
         config = yaml.safe_load(config_map["data"]["config.yaml"])
         self.kubeconfig = kubeconfig_of(plane, NAME, folder)
@@ -134,13 +134,13 @@ class Running:
 
 
 @pytest.fixture
-def running(plane: ControlPlane, tmp_path: Path) -> Iterator[Running]:
+def running(plane: LiveControlPlane, tmp_path: Path) -> Iterator[Running]:
     running = Running(plane, tmp_path)
     yield running
     running.process.kill()
 
 
-def make_storage(cluster: Cluster) -> None:
+def make_storage(cluster: ClusterUnderTest) -> None:
     """A claim that needs a new volume, and one with an existing volume."""
     wants = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     wait = {"volumeBindingMode": "WaitForFirstConsumer"}
@@ -166,7 +166,7 @@ def make_storage(cluster: Cluster) -> None:
     )
 
 
-def make_devices(cluster: Cluster) -> None:
+def make_devices(cluster: ClusterUnderTest) -> None:
     """Two devices, a claim for one, and a class that serves an extended resource."""
     selectors = [{"cel": {"expression": f'device.driver == "{GPU}"'}}]
     spec = {"selectors": selectors, "extendedResourceName": "example.com/gpu"}
@@ -183,10 +183,10 @@ def uses_volume(claim: str) -> dict[str, Any]:
     return {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]}
 
 
-def granted() -> set[Asked]:
+def granted() -> set[AuditedRequest]:
     """The permissions of the scheduler in deploy/10-rbac.yaml."""
     return {
-        Asked(verb, group, resource)
+        AuditedRequest(verb, group, resource)
         for tree in roles()
         for rule in tree.get("rules", ())
         for group in rule["apiGroups"]
@@ -196,7 +196,11 @@ def granted() -> set[Asked]:
 
 
 def test_nothing_is_forbidden_and_no_permission_is_unused(
-    plane: ControlPlane, cluster: Cluster, running: Running, audit: Audit, tmp_path: Path
+    plane: LiveControlPlane,
+    cluster: ClusterUnderTest,
+    running: Running,
+    audit: Audit,
+    tmp_path: Path,
 ) -> None:
     cluster.node("a", room={"cpu": "4"})
     make_storage(cluster)
@@ -221,10 +225,10 @@ def test_nothing_is_forbidden_and_no_permission_is_unused(
         cluster.wait_refused(name, "Insufficient cpu")
     winner = pass_on(cluster, "vip")
     pass_on(cluster, winner)
-    counted = Asked("patch", "events.k8s.io", "events")
+    counted = AuditedRequest("patch", "events.k8s.io", "events")
     running.process.wait_until(lambda: counted in audit.asked(), "said twice", START_S)
     snapshot = take_snapshot(running.kubeconfig, tmp_path / "cluster.yaml")
-    assert running.get("/metrics", make_token(Client(plane.kubeconfig), NAME)) == 403
+    assert running.get("/metrics", make_token(LiveClient(plane.kubeconfig), NAME)) == 403
     assert running.process.stop() == 0
 
     assert audit.refused() == {}
@@ -233,7 +237,7 @@ def test_nothing_is_forbidden_and_no_permission_is_unused(
     assert {"PriorityClass", "Node", "Pod", "ResourceClaim"} <= snapshot
 
 
-def pass_on(cluster: Cluster, holder: str) -> str:
+def pass_on(cluster: ClusterUnderTest, holder: str) -> str:
     """Delete the pod that has the resources; return the name of the one that gets them."""
     cluster.client.delete(cluster.path("Pod", holder), gracePeriodSeconds=0)
     cluster.wait_gone(holder)
@@ -255,9 +259,9 @@ def take_snapshot(kubeconfig: Path, file: Path) -> set[str]:
 
 
 def test_access_to_the_metrics_is_delegated_to_the_api_server(
-    plane: ControlPlane, running: Running
+    plane: LiveControlPlane, running: Running
 ) -> None:
-    client = Client(plane.kubeconfig)
+    client = LiveClient(plane.kubeconfig)
     for name in ("stranger", "prometheus"):
         client.create(ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount"} | named(name))
     head = {"apiVersion": "rbac.authorization.k8s.io/v1", **named("read-metrics")}

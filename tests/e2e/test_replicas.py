@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bayplan.testing.live.client import Tree
-from bayplan.testing.live.cluster import Cluster, pod_tree
-from bayplan.testing.live.follower import Follower, Key
+from bayplan.testing.live.cluster import ClusterUnderTest, pod_tree
+from bayplan.testing.live.follower import Key, ListFollower
 from bayplan.testing.live.kinds import path_of
 from bayplan.testing.live.processes import Process
 
@@ -21,11 +21,11 @@ SLOW_S = 5
 class Replicas:
     """Schedulers with one lease, and the lease."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterUnderTest) -> None:
         self._cluster = cluster
         self._name = f"{cluster.namespace}-scheduler"
         self._renewals: dict[str, float] = {}
-        self._leases = Follower(cluster.client, path_of("Lease", "kube-system"), self._on_lease)
+        self._leases = ListFollower(cluster.client, path_of("Lease", "kube-system"), self._on_lease)
 
     def _on_lease(self, kind: str, lease: Tree) -> None:
         if lease["metadata"]["name"] == self._name and lease["spec"].get("holderIdentity"):
@@ -69,7 +69,7 @@ class Replicas:
 
 
 @pytest.fixture
-def replicas(cluster: Cluster) -> Iterator[Replicas]:
+def replicas(cluster: ClusterUnderTest) -> Iterator[Replicas]:
     made = Replicas(cluster)
     yield made
     made.stop()
@@ -84,7 +84,7 @@ def moment(lease: Tree, field: str) -> float:
     return datetime.fromisoformat(lease["spec"][field]).timestamp()
 
 
-def test_the_leader_is_killed(cluster: Cluster, replicas: Replicas) -> None:
+def test_the_leader_is_killed(cluster: ClusterUnderTest, replicas: Replicas) -> None:
     for number in range(5):
         cluster.node(f"n-{number}", room={"cpu": "1"})
     leader = replicas.start()
@@ -108,7 +108,7 @@ def test_the_leader_is_killed(cluster: Cluster, replicas: Replicas) -> None:
 
 
 def test_a_terminated_leader_releases_the_lease_at_once(
-    cluster: Cluster, replicas: Replicas
+    cluster: ClusterUnderTest, replicas: Replicas
 ) -> None:
     cluster.node("a")
     leader = replicas.start(lease_s=300)
@@ -125,7 +125,9 @@ def test_a_terminated_leader_releases_the_lease_at_once(
     assert status == 0
 
 
-def test_a_leader_that_lost_the_lease_stops_binding(cluster: Cluster, replicas: Replicas) -> None:
+def test_a_leader_that_lost_the_lease_stops_binding(
+    cluster: ClusterUnderTest, replicas: Replicas
+) -> None:
     cluster.node("a")
     frozen = replicas.start()
     first = replicas.wait_leader()

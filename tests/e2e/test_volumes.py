@@ -2,19 +2,21 @@
 
 from typing import Any
 
-from bayplan.testing.live.cluster import Cluster
+from bayplan.testing.live.cluster import ClusterUnderTest
 
 HOSTNAME = "kubernetes.io/hostname"
 WAIT = "WaitForFirstConsumer"
 
 
-def make_class(cluster: Cluster, mode: str = WAIT, provisioner: str = "test.bayplan.dev") -> str:
+def make_class(
+    cluster: ClusterUnderTest, mode: str = WAIT, provisioner: str = "test.bayplan.dev"
+) -> str:
     name = f"{cluster.namespace}-{mode.lower()}"
     cluster.make("StorageClass", name, provisioner=provisioner, volumeBindingMode=mode)
     return name
 
 
-def make_claim(cluster: Cluster, name: str, storage_class: str, **spec: Any) -> None:
+def make_claim(cluster: ClusterUnderTest, name: str, storage_class: str, **spec: Any) -> None:
     wants = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     cluster.make(
         "PersistentVolumeClaim", name, spec={**wants, "storageClassName": storage_class, **spec}
@@ -22,7 +24,12 @@ def make_claim(cluster: Cluster, name: str, storage_class: str, **spec: Any) -> 
 
 
 def make_volume(
-    cluster: Cluster, name: str, node: str, storage_class: str, size: str = "1Gi", **spec: Any
+    cluster: ClusterUnderTest,
+    name: str,
+    node: str,
+    storage_class: str,
+    size: str = "1Gi",
+    **spec: Any,
 ) -> None:
     term = {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [node]}]}
     offers = {
@@ -40,11 +47,11 @@ def uses(claim: str) -> dict[str, Any]:
     return {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]}
 
 
-def claim_of(cluster: Cluster, name: str) -> Any:
+def claim_of(cluster: ClusterUnderTest, name: str) -> Any:
     return cluster.client.get(cluster.path("PersistentVolumeClaim", name))
 
 
-def test_a_pod_goes_where_its_volume_is(cluster: Cluster) -> None:
+def test_a_pod_goes_where_its_volume_is(cluster: ClusterUnderTest) -> None:
     for name in ("a", "b", "c"):
         cluster.node(name)
     storage_class = make_class(cluster, "Immediate", "kubernetes.io/no-provisioner")
@@ -60,7 +67,7 @@ def test_a_pod_goes_where_its_volume_is(cluster: Cluster) -> None:
     assert 'persistentvolumeclaim "missing" not found' in cluster.wait_refused("lost")
 
 
-def test_a_volume_is_provisioned_for_the_pods_node(cluster: Cluster) -> None:
+def test_a_volume_is_provisioned_for_the_pods_node(cluster: ClusterUnderTest) -> None:
     cluster.node("a")
     cluster.node("b", labels={"disk": "fast"})
     make_claim(cluster, "data", make_class(cluster))
@@ -74,7 +81,7 @@ def test_a_volume_is_provisioned_for_the_pods_node(cluster: Cluster) -> None:
     assert claim["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] == "b"
 
 
-def test_a_volume_is_chosen_with_the_node(cluster: Cluster) -> None:
+def test_a_volume_is_chosen_with_the_node(cluster: ClusterUnderTest) -> None:
     cluster.node("a")
     cluster.node("b")
     storage_class = make_class(cluster, WAIT, "kubernetes.io/no-provisioner")
@@ -96,7 +103,7 @@ def test_a_volume_is_chosen_with_the_node(cluster: Cluster) -> None:
     assert cluster.wait_bound("second") == "a"
 
 
-def test_the_volume_limit_of_a_node(cluster: Cluster) -> None:
+def test_the_volume_limit_of_a_node(cluster: ClusterUnderTest) -> None:
     cluster.node("a")
     driver = {"name": "test.bayplan.dev", "nodeID": "a", "allocatable": {"count": 1}}
     cluster.make("CSINode", "a", spec={"drivers": [{**driver, "topologyKeys": [HOSTNAME]}]})

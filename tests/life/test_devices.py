@@ -38,7 +38,7 @@ from bayplan.testing.devices import (
     make_slice,
     make_template,
 )
-from bayplan.testing.scenarios import Later, Scripted, make_config, places_of
+from bayplan.testing.scenarios import DelayedResult, Scripted, make_config, places_of
 
 EXAMPLES = int(os.environ.get("BAYPLAN_LIFE_EXAMPLES", "0"))
 NODES = ["a", "b", "c"]
@@ -94,8 +94,8 @@ ANSWERS: dict[str, Any] = {
     "no": unschedulable("chaos"),
     "error": failure("chaos"),
     "wait": (wait("chaos"), 5),
-    "late yes": Later(3),
-    "late no": Later(2, unschedulable("chaos")),
+    "late yes": DelayedResult(3),
+    "late no": DelayedResult(2, unschedulable("chaos")),
 }
 WAYS = {
     "reserve": ["yes", "yes", "yes", "no"],

@@ -38,7 +38,7 @@ from bayplan.runtime.executor import InlineExecutor
 from bayplan.scheduler import FirstByName, Scheduler, build_scheduler
 from bayplan.table import NodeTable
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import Later, Scripted, make_config, places_of
+from bayplan.testing.scenarios import DelayedResult, Scripted, make_config, places_of
 
 EXAMPLES = int(os.environ.get("BAYPLAN_LIFE_EXAMPLES", "0"))
 """The number of histories; without a number a few hundred, always the same ones."""
@@ -123,9 +123,9 @@ ANSWERS: dict[str, Any] = {
     "raise": boom,
     "wait": (wait("chaos"), 5),
     "wait long": (wait("chaos"), 40),
-    "late yes": Later(3),
-    "late no": Later(2, unschedulable("chaos")),
-    "late raise": Later(1, RuntimeError("boom")),
+    "late yes": DelayedResult(3),
+    "late no": DelayedResult(2, unschedulable("chaos")),
+    "late raise": DelayedResult(1, RuntimeError("boom")),
     "leave it": SKIP,
     "late": "late",
 }

@@ -81,7 +81,7 @@ def make_full_metrics() -> SchedulerMetrics:
             continue
         series = family.labels(*labels)  # type: ignore[attr-defined]
         match type(series).__name__:
-            case "Counter":
+            case "CounterSeries":
                 series.count += 3
             case "Gauge":
                 series.value += 2

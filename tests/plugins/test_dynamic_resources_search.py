@@ -12,7 +12,7 @@ from bayplan.framework.devices import Devices
 from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.dynamic_resources.capacity import uses_of
 from bayplan.plugins.dynamic_resources.plans import ClaimPlan, plan_claim
-from bayplan.plugins.dynamic_resources.search import Search
+from bayplan.plugins.dynamic_resources.search import DeviceSearch
 from bayplan.testing.builders import ObjectLister, make_node, make_table
 from bayplan.testing.device_world import DeviceWorld
 from bayplan.testing.devices import (
@@ -242,7 +242,7 @@ def test_a_capacity_that_the_device_does_not_have_cannot_be_asked_for() -> None:
 # However the search goes
 
 
-class Full(Search):
+class Full(DeviceSearch):
     """A search that never takes the short way."""
 
     def _take_first(self) -> None:
@@ -278,7 +278,7 @@ def test_the_short_way_finds_what_the_search_finds(
     plans = planned(devices, claims)
     keys = ["c"] * len(plans)
 
-    short, full = Search(devices, 0, plans, keys), Full(devices, 0, plans, keys)
+    short, full = DeviceSearch(devices, 0, plans, keys), Full(devices, 0, plans, keys)
     reasons = short.run(), full.run()
 
     assert reasons[0] == reasons[1]

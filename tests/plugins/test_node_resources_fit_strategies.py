@@ -13,7 +13,7 @@ from bayplan.config.plugin_args import (
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
     NodeResourcesFitArgs,
-    RequestedToCapacityRatio,
+    RequestedToCapacityRatioParam,
     ResourceSpec,
     ScoringStrategy,
     UtilizationShapePoint,
@@ -42,7 +42,7 @@ def fit(
             ResourceSpec({"gpu": GPU, "storage": "ephemeral-storage"}.get(name, name), weight)
             for name, weight in (weights or {"cpu": 1, "memory": 1}).items()
         ),
-        RequestedToCapacityRatio(points) if shape else None,
+        RequestedToCapacityRatioParam(points) if shape else None,
     )
     return NodeResourcesFit.from_args(
         NodeResourcesFitArgs(scoring_strategy=strategy), make_handle()

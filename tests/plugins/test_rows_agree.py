@@ -17,8 +17,8 @@ from bayplan.config.plugin_args import (
     NodeLabelArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
-    RequestedToCapacityRatio,
     RequestedToCapacityRatioArgs,
+    RequestedToCapacityRatioParam,
     ResourceSpec,
     ScoringStrategy,
     ServiceAffinityArgs,
@@ -231,7 +231,7 @@ SHAPE = (
 )
 
 
-def strategy(kind: str, shape: RequestedToCapacityRatio | None = None) -> NodeResourcesFitArgs:
+def strategy(kind: str, shape: RequestedToCapacityRatioParam | None = None) -> NodeResourcesFitArgs:
     return NodeResourcesFitArgs(
         ignored_resource_groups=("example.com",) if shape else (),
         scoring_strategy=ScoringStrategy(kind, RESOURCES, shape),
@@ -250,7 +250,7 @@ CASES: list[tuple[type[Plugin], Any]] = [
     (NodeResourcesFit, strategy(MOST_ALLOCATED)),
     (
         NodeResourcesFit,
-        strategy(REQUESTED_TO_CAPACITY_RATIO, RequestedToCapacityRatio(SHAPE)),
+        strategy(REQUESTED_TO_CAPACITY_RATIO, RequestedToCapacityRatioParam(SHAPE)),
     ),
     (
         NodeResourcesBalancedAllocation,

@@ -13,7 +13,7 @@ from bayplan.framework.events import (
     NarrowHint,
     by_spec,
 )
-from bayplan.queue.hints import AFTER_BACKOFF, IMMEDIATELY, SKIP, QueueingHints, Strategy
+from bayplan.queue.hints import AFTER_BACKOFF, IMMEDIATELY, SKIP, QueueingHints, QueueingStrategy
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.testing.builders import make_pod
 
@@ -68,7 +68,7 @@ def make_info(
         pytest.param([], [], AFTER_BACKOFF, id="an error: any event will do"),
     ],
 )
-def test_strategy(unschedulable: list[str], pending: list[str], expected: Strategy) -> None:
+def test_strategy(unschedulable: list[str], pending: list[str], expected: QueueingStrategy) -> None:
     info = make_info(unschedulable, pending)
 
     assert HINTS.plan(NODE_ADD).strategy(info, info.rejection, None, None) is expected
@@ -90,7 +90,9 @@ def test_a_pod_of_a_profile_without_registrations_is_requeued() -> None:
         pytest.param([], make_pod("p", uid="q"), AFTER_BACKOFF, id="an error goes before"),
     ],
 )
-def test_a_wildcard_needs_no_hint(rejectors: list[str], target: object, expected: Strategy) -> None:
+def test_a_wildcard_needs_no_hint(
+    rejectors: list[str], target: object, expected: QueueingStrategy
+) -> None:
     info = make_info(rejectors, [])
 
     assert HINTS.plan(FORCE_ACTIVATE).strategy(info, info.rejection, None, target) is expected

@@ -4,7 +4,7 @@ import pytest
 
 from bayplan.clock import ManualClock, Timers
 from bayplan.framework import SUCCESS, Code, Status
-from bayplan.runtime.waiting import WaitingPod, WaitingPods, go_duration
+from bayplan.runtime.waiting import HeldPod, HeldPods, go_duration
 from bayplan.testing.builders import make_pod
 
 
@@ -16,7 +16,7 @@ class Wait:
         self.timers = Timers(self.clock)
         self.decided: list[Status] = []
         timeouts = {"A": 30.0, "B": 60.0}
-        self.pod = WaitingPod(make_pod("p", uid="u"), timeouts, self.timers, self.decided.append)
+        self.pod = HeldPod(make_pod("p", uid="u"), timeouts, self.timers, self.decided.append)
 
     def advance(self, seconds: float) -> None:
         self.clock.advance(seconds)
@@ -88,7 +88,7 @@ def test_an_allowed_plugin_has_no_timer_any_more() -> None:
 
 
 def test_pods_by_uid_until_removed() -> None:
-    wait, pods = Wait(), WaitingPods()
+    wait, pods = Wait(), HeldPods()
     pods.add(wait.pod)
 
     assert pods.get("u") is wait.pod

@@ -21,7 +21,7 @@ from bayplan.framework import (
 from bayplan.framework.events import ActionType, EventWithHint, Hint, wait_for
 from bayplan.scheduler import Outcome
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import Later, Scenario, Scripted
+from bayplan.testing.scenarios import DelayedResult, Scenario, Scripted
 
 UNDONE = [("Second", "unreserve"), ("First", "unreserve")]
 
@@ -120,7 +120,7 @@ def test_the_first_bind_plugin_that_does_not_skip_binds() -> None:
 
 def test_binding_runs_beside_the_next_pods() -> None:
     road = Road()
-    road.first.answers["pre_bind"] = lambda pod: Later(5) if pod.name == "p" else SUCCESS
+    road.first.answers["pre_bind"] = lambda pod: DelayedResult(5) if pod.name == "p" else SUCCESS
     road.add(make_pod("p"), make_pod("q"))
 
     attempts = road.run()
@@ -293,18 +293,19 @@ IN_BINDING = [
         id="PreBind raises",
     ),
     pytest.param(
-        Trouble({"pre_bind": Later(5, unschedulable("no"))}, "no", "Unschedulable"),
+        Trouble({"pre_bind": DelayedResult(5, unschedulable("no"))}, "no", "Unschedulable"),
         id="PreBind rejects after a while",
     ),
     pytest.param(
         Trouble(
-            {"pre_bind": Later(5, RuntimeError("boom"))}, 'running PreBind plugin "First": boom'
+            {"pre_bind": DelayedResult(5, RuntimeError("boom"))},
+            'running PreBind plugin "First": boom',
         ),
         id="PreBind raises after a while",
     ),
     pytest.param(
         Trouble(
-            {"pre_bind": Later(5)},
+            {"pre_bind": DelayedResult(5)},
             'running PreBind plugin "First": context canceled',
             meanwhile=lambda road: road.pre_binding.cancel("default/p", "made room for another"),
         ),
@@ -319,11 +320,16 @@ IN_BINDING = [
         id="Bind rejects",
     ),
     pytest.param(
-        Trouble({"bind": Later(5, RuntimeError("boom"))}, 'running Bind plugin "First": boom'),
+        Trouble(
+            {"bind": DelayedResult(5, RuntimeError("boom"))}, 'running Bind plugin "First": boom'
+        ),
         id="Bind raises after a while",
     ),
     pytest.param(
-        Trouble({"bind": Later(5, failure("timed out"))}, 'running Bind plugin "First": timed out'),
+        Trouble(
+            {"bind": DelayedResult(5, failure("timed out"))},
+            'running Bind plugin "First": timed out',
+        ),
         id="Bind errs after a while",
     ),
 ]
@@ -387,7 +393,7 @@ def test_a_failure_in_the_binding_cycle_is_undone_and_others_are_told(trouble: T
     road.add(make_pod("p", cpu="2", nominated_node_name="a"))
     road.scheduler.schedule_one()
     trouble.meanwhile(road)
-    if isinstance(trouble.answers.get("pre_bind", trouble.answers.get("bind")), Later):
+    if isinstance(trouble.answers.get("pre_bind", trouble.answers.get("bind")), DelayedResult):
         assert road.part_of("p") == "assumed"
         assert road.table() != table
         assert road.part_of("rival") == "unschedulable"
@@ -399,7 +405,7 @@ def test_a_failure_in_the_binding_cycle_is_undone_and_others_are_told(trouble: T
 
 def test_a_pod_pushed_out_during_pre_bind_gives_its_room_back_at_once() -> None:
     road = Road()
-    road.first.answers["pre_bind"] = Later(600)
+    road.first.answers["pre_bind"] = DelayedResult(600)
     road.add(make_pod("p", cpu="2"))
     road.scheduler.schedule_one()
 
@@ -459,7 +465,7 @@ def test_a_pod_that_was_rejected_is_not_moved_by_its_own_release() -> None:
 
 def test_after_an_error_the_pod_is_tried_again_and_bound() -> None:
     road = Road()
-    answers = iter([Later(2, failure("once")), RuntimeError("twice"), SUCCESS])
+    answers = iter([DelayedResult(2, failure("once")), RuntimeError("twice"), SUCCESS])
     road.first.answers["pre_bind"] = lambda pod: next(answers) if pod.name == "p" else SUCCESS
     road.add(make_pod("p"))
 
@@ -479,9 +485,11 @@ def test_after_an_error_the_pod_is_tried_again_and_bound() -> None:
     ("answers", "nominated"),
     [
         pytest.param(
-            {"pre_bind_pre_flight": SKIP, "bind": Later(5, SKIP)}, "", id="only Bind takes time"
+            {"pre_bind_pre_flight": SKIP, "bind": DelayedResult(5, SKIP)},
+            "",
+            id="only Bind takes time",
         ),
-        pytest.param({"pre_bind": Later(5)}, "a", id="PreBind has work"),
+        pytest.param({"pre_bind": DelayedResult(5)}, "a", id="PreBind has work"),
         pytest.param(
             {"pre_bind_pre_flight": SKIP, "permit": (wait("a moment"), 5)}, "a", id="Permit waits"
         ),

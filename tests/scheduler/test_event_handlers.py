@@ -11,7 +11,7 @@ from bayplan.framework.events import ClusterEvent
 from bayplan.framework.interface import PreEnqueuePlugin
 from bayplan.plugins.gang_scheduling import GangScheduling
 from bayplan.testing.builders import make_node, make_object, make_pod
-from bayplan.testing.scenarios import Later, Scenario, Scripted
+from bayplan.testing.scenarios import DelayedResult, Scenario, Scripted
 
 SCRIPTED = [{"name": "Scripted"}]
 PROFILE = {"plugins": {"multiPoint": {"enabled": SCRIPTED}, "bind": {"enabled": SCRIPTED}}}
@@ -317,8 +317,8 @@ def assumed(answers: dict[str, Any]) -> Told:
 
 
 WAITING = {"permit": (wait("a moment"), 30)}
-IN_PRE_BIND = {"pre_bind": Later(30)}
-IN_BIND = {"bind": Later(30, SKIP)}
+IN_PRE_BIND = {"pre_bind": DelayedResult(30)}
+IN_BIND = {"bind": DelayedResult(30, SKIP)}
 
 
 @pytest.mark.parametrize("answers", [WAITING, IN_PRE_BIND, IN_BIND])

@@ -9,7 +9,7 @@ from bayplan.config.types import Extender as ExtenderConfig
 from bayplan.config.types import ExtenderTLS, ManagedResource
 from bayplan.errors import ApiError, ConfigError, ExtenderError
 from bayplan.framework import Victims
-from bayplan.scheduler.extender import Extender, Filtered, make_http_transport
+from bayplan.scheduler.extender import Filtered, HTTPExtender, make_http_transport
 from bayplan.testing.builders import make_node, make_pod, make_table
 from bayplan.testing.extenders import FakeExtender
 
@@ -19,7 +19,7 @@ POD = make_pod("p", uid="1")
 GPU = "example.com/gpu"
 
 
-def make_extender(fake: FakeExtender, **config: Any) -> Extender:
+def make_extender(fake: FakeExtender, **config: Any) -> HTTPExtender:
     verbs = {
         "filter_verb": "filter",
         "prioritize_verb": "prioritize",
@@ -27,7 +27,7 @@ def make_extender(fake: FakeExtender, **config: Any) -> Extender:
         "bind_verb": "bind",
     }
     given = {"url_prefix": URL, "node_cache_capable": True, "weight": 1, **verbs, **config}
-    return Extender(ExtenderConfig(**given), fake)
+    return HTTPExtender(ExtenderConfig(**given), fake)
 
 
 # What is sent

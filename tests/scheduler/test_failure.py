@@ -8,7 +8,7 @@ from bayplan.errors import ApiError
 from bayplan.framework import unschedulable
 from bayplan.scheduler.failure import NOTE_LIMIT, shortened
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import Later, Scenario, Scripted
+from bayplan.testing.scenarios import DelayedResult, Scenario, Scripted
 
 
 def make_scenario(*objects: Any) -> Scenario:
@@ -68,7 +68,7 @@ def test_the_same_failure_again_writes_nothing_new() -> None:
 
 def slow_failure(scenario: Scenario) -> None:
     """Let `p` fail in PreBind after five seconds; what happens meanwhile is up to the test."""
-    scenario.plugin(Scripted).answers["pre_bind"] = Later(5, unschedulable("no"))
+    scenario.plugin(Scripted).answers["pre_bind"] = DelayedResult(5, unschedulable("no"))
     scenario.add(make_pod("p"))
     scenario.run()
     assert scenario.part_of("p") == "assumed"

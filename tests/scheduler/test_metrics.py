@@ -23,7 +23,7 @@ from bayplan.framework import (
 )
 from bayplan.observe import SchedulerMetrics
 from bayplan.testing.builders import make_node, make_pod
-from bayplan.testing.scenarios import Later, Scenario, Scripted
+from bayplan.testing.scenarios import DelayedResult, Scenario, Scripted
 
 PROFILE = "default-scheduler"
 SOME_NODES = {"percentageOfNodesToScore": 50}
@@ -225,7 +225,7 @@ def test_a_step_of_the_binding_that_fails_is_timed_by_its_status(
 
 def test_a_binding_under_way_is_shown_until_it_ends() -> None:
     scenario = Scenario(make_node("a"), profile=SCRIPTED, plugins=(Told,))
-    scenario.plugin(Told).answers["bind"] = Later(5)
+    scenario.plugin(Told).answers["bind"] = DelayedResult(5)
     metrics = scenario.scheduler.metrics
     scenario.add(make_pod("p"))
     scenario.run()

@@ -4,7 +4,7 @@ from typing import Any
 
 from bayplan.api.decode import decode_object
 from bayplan.sim import Manifests, Simulation, lay_over, manifests_of
-from bayplan.sim.manifests import Place
+from bayplan.sim.manifests import ManifestPlace
 
 
 def make(kind: str, name: str, api_version: str = "v1", **fields: Any) -> Any:
@@ -13,7 +13,7 @@ def make(kind: str, name: str, api_version: str = "v1", **fields: Any) -> Any:
 
 
 def make_file(*objects: Any) -> Manifests:
-    places = [Place("new.yaml", number, -1) for number in range(1, len(objects) + 1)]
+    places = [ManifestPlace("new.yaml", number, -1) for number in range(1, len(objects) + 1)]
     return Manifests(list(objects), places)
 
 

@@ -8,7 +8,7 @@ import pytest
 from bayplan.api.decode import decode_object
 from bayplan.api.pod import Pod
 from bayplan.sim.recording import RecordedEvent, Recording
-from bayplan.sim.replay import Replay, ReplayReport, Verdict
+from bayplan.sim.replay import Replay, ReplayReport, ReplayVerdict
 from bayplan.testing.builders import make_node, make_pod
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -24,7 +24,7 @@ def replay(objects: list[Any], happenings: list[Happening], **options: Any) -> R
     return Replay(Recording(START, objects, events, duration_s=1000.0), **options).run()
 
 
-def verdicts(report: ReplayReport) -> dict[str, Verdict]:
+def verdicts(report: ReplayReport) -> dict[str, ReplayVerdict]:
     return {one.pod.name: one.verdict for one in report.pods}
 
 
@@ -47,11 +47,11 @@ def test_every_verdict() -> None:
     )
 
     assert verdicts(report) == {
-        "waiting": Verdict.SAME,
-        "elsewhere": Verdict.OTHER,  # LeastAllocated prefers the large node
-        "too-big": Verdict.PENDING,
-        "squeezed": Verdict.PENDING_HERE,  # two pods are on the large node here
-        "forgotten": Verdict.PENDING_THEN,
+        "waiting": ReplayVerdict.SAME,
+        "elsewhere": ReplayVerdict.OTHER,  # LeastAllocated prefers the large node
+        "too-big": ReplayVerdict.PENDING,
+        "squeezed": ReplayVerdict.PENDING_HERE,  # two pods are on the large node here
+        "forgotten": ReplayVerdict.PENDING_THEN,
     }
     assert [one.pod.name for one in report.differing] == ["elsewhere", "squeezed", "forgotten"]
 
@@ -81,7 +81,7 @@ def test_pods_are_deleted_at_their_recorded_time() -> None:
     )
 
     (second,) = report.pods
-    assert second.verdict is Verdict.SAME
+    assert second.verdict is ReplayVerdict.SAME
     assert second.replayed is not None
     assert second.replayed.time_s == pytest.approx(7.0, abs=1.5)  # after its backoff
 
@@ -98,7 +98,7 @@ def test_a_pod_deleted_while_pending_here_is_gone() -> None:
         ],
     )
 
-    assert verdicts(report) == {"p": Verdict.PENDING_HERE}
+    assert verdicts(report) == {"p": ReplayVerdict.PENDING_HERE}
 
 
 def test_pods_of_another_scheduler_keep_their_recorded_node() -> None:
@@ -113,7 +113,7 @@ def test_pods_of_another_scheduler_keep_their_recorded_node() -> None:
         ],
     )
 
-    assert verdicts(report) == {"ours": Verdict.SAME}
+    assert verdicts(report) == {"ours": ReplayVerdict.SAME}
 
 
 def test_preemption_is_recomputed() -> None:
@@ -137,9 +137,9 @@ def test_preemption_is_recomputed() -> None:
     alone = replay([SMALL, victim], happenings)
     with_room = replay([SMALL, LARGE, victim], happenings)
 
-    assert verdicts(alone) == {"high": Verdict.SAME}
+    assert verdicts(alone) == {"high": ReplayVerdict.SAME}
     assert [(v.name, p.name) for v, p in alone.preempted] == [("low", "high")]
-    assert verdicts(with_room) == {"high": Verdict.OTHER}
+    assert verdicts(with_room) == {"high": ReplayVerdict.OTHER}
     assert with_room.preempted == []
 
 
@@ -154,7 +154,7 @@ def test_a_deleted_node_takes_its_current_pods_along() -> None:
     )
 
     (one,) = report.pods
-    assert (one.verdict, one.is_lost) == (Verdict.OTHER, True)
+    assert (one.verdict, one.is_lost) == (ReplayVerdict.OTHER, True)
 
 
 def test_nodes_may_be_added_later_and_change() -> None:
@@ -170,7 +170,7 @@ def test_nodes_may_be_added_later_and_change() -> None:
     )
 
     (one,) = report.pods
-    assert one.verdict is Verdict.SAME
+    assert one.verdict is ReplayVerdict.SAME
     assert one.replayed is not None
     assert one.replayed.time_s >= 60.0
 
@@ -239,7 +239,7 @@ def test_volumes_are_provisioned_for_the_new_placements() -> None:
     )  # fmt: skip
 
     (one,) = report.pods
-    assert one.verdict is Verdict.OTHER
+    assert one.verdict is ReplayVerdict.OTHER
     assert one.replayed is not None
     assert one.replayed.node_name == "large"
 

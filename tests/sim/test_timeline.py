@@ -7,7 +7,7 @@ import pytest
 from bayplan.api.decode import decode_object
 from bayplan.errors import DecodeError
 from bayplan.sim import Timeline
-from bayplan.sim.timeline import ObjectRef
+from bayplan.sim.timeline import TimelineTarget
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
 
@@ -27,7 +27,7 @@ def test_an_event_has_a_time_and_objects_to_add_change_and_remove() -> None:
 
     assert event.at_s == 5400
     assert [obj.name for obj in event.add] == ["n"]
-    assert event.change[0].ref == ObjectRef("Deployment", "shop", "web")
+    assert event.change[0].ref == TimelineTarget("Deployment", "shop", "web")
     assert "spec" in event.change[0].patch  # a null is a part of the patch
     assert [str(ref) for ref in event.remove] == ["node/a", "pod/shop/b"]
 
@@ -37,7 +37,7 @@ def test_a_list_of_objects_can_be_added_and_the_default_namespace_left_out() -> 
     (event,) = read({"at": "0", "add": [items], "remove": ["pod/a"]}).events
 
     assert [obj.name for obj in event.add] == ["n", "m"]
-    assert event.remove == (ObjectRef("Pod", "default", "a"),)
+    assert event.remove == (TimelineTarget("Pod", "default", "a"),)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.table import row_counts
-from bayplan.table.row_counts import RowCounts, Step
+from bayplan.table.row_counts import CountStep, RowCounts
 
 steps = st.lists(st.tuples(st.sampled_from("xy"), st.integers(0, 2)), max_size=20)
 
@@ -38,7 +38,7 @@ def test_a_log_that_was_cut_says_so() -> None:
         counts.add("x", 0, -1)
 
     assert counts.since(0) is None
-    assert counts.since(counts.version - 1) == [Step("x", 0, -1)]
+    assert counts.since(counts.version - 1) == [CountStep("x", 0, -1)]
     assert RowCounts().since(0) is None
 
 

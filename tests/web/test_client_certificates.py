@@ -16,7 +16,7 @@ from bayplan.errors import InputError
 from bayplan.web.client_certificates import ClientAuthorities
 from bayplan.web.delegated import DelegatedAccess
 from bayplan.web.server import WebServer
-from bayplan.web.tls import ServerCertificate, TlsOptions
+from bayplan.web.tls import ServerCertificate, ServingTls
 
 ALICE = make_certificate("alice", ["ops", "dev"])
 PROXY = make_certificate("front-proxy")
@@ -50,7 +50,7 @@ def ask(
     tmp_path: Path,
     client: Certificate | None,
     headers: Mapping[str, str] | None = None,
-    options: TlsOptions | None = None,
+    options: ServingTls | None = None,
     **request: Any,
 ) -> dict[str, Any]:
     """The user that a request is reviewed for."""
@@ -144,7 +144,7 @@ def test_a_certificate_of_another_authority_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_least_version_of_tls_holds(tmp_path: Path) -> None:
-    options = TlsOptions(min_version="VersionTLS13")
+    options = ServingTls(min_version="VersionTLS13")
     context = ssl.create_default_context()
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     certificate = ServerCertificate(options)
@@ -161,7 +161,7 @@ def test_the_least_version_of_tls_holds(tmp_path: Path) -> None:
     ],
 )
 def test_cipher_suites_have_their_names_in_openssl(names: list[str], expected: str) -> None:
-    context = ServerCertificate(TlsOptions(ciphers=names)).context
+    context = ServerCertificate(ServingTls(ciphers=names)).context
     below = [one["name"] for one in context.get_ciphers() if one["protocol"] != "TLSv1.3"]
 
     assert below == [expected]
@@ -169,7 +169,7 @@ def test_cipher_suites_have_their_names_in_openssl(names: list[str], expected: s
 
 def test_an_unknown_cipher_suite_is_refused() -> None:
     with pytest.raises(InputError, match="--tls-cipher-suites: expected"):
-        ServerCertificate(TlsOptions(ciphers=["TLS_BEST_WITH_NOTHING"]))
+        ServerCertificate(ServingTls(ciphers=["TLS_BEST_WITH_NOTHING"]))
 
 
 def test_a_name_has_its_own_certificate(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_name_has_its_own_certificate(tmp_path: Path) -> None:
     cert, key = tmp_path / "other.crt", tmp_path / "other.key"
     cert.write_bytes(other.cert)
     key.write_bytes(other.key)
-    certificate = ServerCertificate(TlsOptions(by_name=[(cert, key, ["*.example"])]))
+    certificate = ServerCertificate(ServingTls(by_name=[(cert, key, ["*.example"])]))
 
     async def shown(name: str | None) -> bytes:
         server = WebServer([], certificate=certificate)
@@ -198,9 +198,9 @@ def test_a_name_has_its_own_certificate(tmp_path: Path) -> None:
 
 
 def test_a_folder_gets_a_certificate_that_stays(tmp_path: Path) -> None:
-    ServerCertificate(TlsOptions(folder=tmp_path / "pki"))
+    ServerCertificate(ServingTls(folder=tmp_path / "pki"))
     made = (tmp_path / "pki" / "kube-scheduler.crt").read_bytes()
-    ServerCertificate(TlsOptions(folder=tmp_path / "pki"))
+    ServerCertificate(ServingTls(folder=tmp_path / "pki"))
 
     assert (tmp_path / "pki" / "kube-scheduler.crt").read_bytes() == made
     assert (tmp_path / "pki" / "kube-scheduler.key").stat().st_mode & 0o077 == 0

@@ -10,7 +10,7 @@ from bayplan.cluster.memory import MemoryCluster
 from bayplan.framework import wait
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.scenarios import Scenario, Scripted
-from bayplan.web.history import TEXTED, History, Moment, State
+from bayplan.web.history import TEXTED, History, HistoryState, Moment
 from bayplan.web.numbering import NONE
 
 
@@ -36,15 +36,15 @@ def replayed(history: History) -> Moment:
     while len(moment.row) < len(numbering.nodes):
         moment.row.append(NONE)
     for _, what, which, value in history.events:
-        if what == State.NODE:
+        if what == HistoryState.NODE:
             moment.row[numbering.rows.things[which][0]] = which
-        elif what == State.NODE_GONE:
+        elif what == HistoryState.NODE_GONE:
             moment.row[which] = NONE
-        elif what == State.KIND:
+        elif what == HistoryState.KIND:
             moment.kind[which] = value
         else:
             moment.state[which] = what
-            is_text = State(what) in TEXTED
+            is_text = HistoryState(what) in TEXTED
             moment.text[which] = value if is_text else 0
             moment.node[which] = NONE if is_text else value
     return moment
@@ -52,7 +52,7 @@ def replayed(history: History) -> Moment:
 
 def states(history: History) -> dict[str, str]:
     names = [name for _, name, _ in history.numbering.pod_names]
-    return {name: State(s).name for name, s in zip(names, history.now.state, strict=True)}
+    return {name: HistoryState(s).name for name, s in zip(names, history.now.state, strict=True)}
 
 
 def message(history: History, name: str) -> str:
@@ -128,7 +128,7 @@ def test_changes_of_pods_and_nodes_are_recorded() -> None:
     cluster.delete(cluster.get("Pod", "default", "a"))
     cluster.delete(cluster.get("Node", "", "n"))
 
-    assert [State(what).name for _, what, _, _ in history.events] == [
+    assert [HistoryState(what).name for _, what, _, _ in history.events] == [
         "KIND",
         "NODE",
         "GONE",
@@ -143,7 +143,7 @@ def test_a_pod_recreated_under_its_name_is_a_new_pod() -> None:
     history.on_update(make_pod("a", uid="1"), make_pod("a", uid="2"))
 
     assert [name for _, name, _ in history.numbering.pod_names] == ["a", "a"]
-    assert [State(state).name for state in history.now.state] == ["GONE", "ACTIVE"]
+    assert [HistoryState(state).name for state in history.now.state] == ["GONE", "ACTIVE"]
 
 
 def test_entries_after_given_offsets() -> None:
@@ -208,7 +208,7 @@ def test_the_changes_give_the_current_state(before: list[Any], after: list[Any])
 
     assert replayed(history) == history.now
     running = [pod for pod in scenario.cluster.list("Pod") if pod.node_name]
-    assert sum(state == State.RUNNING for state in history.now.state) == len(running)
+    assert sum(state == HistoryState.RUNNING for state in history.now.state) == len(running)
 
 
 @pytest.mark.parametrize("limit", [0, 10**9])

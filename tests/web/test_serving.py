@@ -22,7 +22,7 @@ from bayplan.web.delegated import DelegatedAccess
 from bayplan.web.health import HealthCheck, named_check
 from bayplan.web.scheduler_routes import scheduler_routes
 from bayplan.web.server import WebServer, is_loopback
-from bayplan.web.tls import ServerCertificate, TlsOptions
+from bayplan.web.tls import ServerCertificate, ServingTls
 
 Tree = dict[str, Any]
 Ask = Callable[..., Awaitable[tuple[int, str]]]
@@ -295,7 +295,7 @@ def test_https_with_given_files(tmp_path: Path) -> None:
     key.write_bytes(certificate.key)
 
     async def run() -> None:
-        server = WebServer(routes(), certificate=ServerCertificate(TlsOptions(cert, key)))
+        server = WebServer(routes(), certificate=ServerCertificate(ServingTls(cert, key)))
         await server.start()
         context = ssl.create_default_context(cafile=cert)
         path = f"{server.url}/healthz"
@@ -321,7 +321,7 @@ def test_a_renewed_certificate_is_used(tmp_path: Path) -> None:
             os.utime(path, (age, age))
 
     async def run() -> None:
-        server = WebServer([], certificate=ServerCertificate(TlsOptions(cert, key), clock))
+        server = WebServer([], certificate=ServerCertificate(ServingTls(cert, key), clock))
         await server.start()
 
         async def look() -> bytes:
@@ -361,7 +361,7 @@ def test_bad_certificates(tmp_path: Path, cert: str | None, key: str | None, mes
     (tmp_path / "text").write_text("hello")
 
     with pytest.raises(InputError, match=message):
-        ServerCertificate(TlsOptions(cert and tmp_path / cert, key and tmp_path / key))  # type: ignore[arg-type]
+        ServerCertificate(ServingTls(cert and tmp_path / cert, key and tmp_path / key))  # type: ignore[arg-type]
 
 
 def test_a_port_in_use_is_reported() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from ...api.pod import Pod
 from ...scheduler import Inquiry
 from ...table import Ints, NodeTable
-from ..budgets import Budgets
+from ..budgets import BudgetCounts
 from ..owners import is_bare, is_daemon, is_static, is_there, successor_of
 from ..stage import Stage
 
@@ -27,7 +27,7 @@ class Mover:
         self._by_eviction = by_eviction
         """Accept only targets that the scheduler is certain to choose."""
         self.scheduler = stage.simulation.scheduler
-        self.budgets = Budgets(stage.cluster)
+        self.budgets = BudgetCounts(stage.cluster)
         self._moved: set[str] = set()
 
     @property

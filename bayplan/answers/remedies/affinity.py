@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...api.pod import Pod, PodAffinityTerm
-from ..changes import Change, pointer
+from ..changes import ObjectChange, pointer
 from .node import REQUIRED, label_changes, labels_meeting
 from .proposal import (
     Ask,
@@ -120,7 +120,7 @@ def _find_partners(ask: Ask) -> Iterator[Remedy]:
         if changes and keys:
             yield remedy(", ".join(change.text for change in changes), *changes)
     manifest = _partner(ask, terms)
-    added: list[Change] = []
+    added: list[ObjectChange] = []
     if keys and not homes:
         added = label_changes(node, dict.fromkeys(keys, node.name))
     if manifest is not None:
@@ -188,7 +188,7 @@ def _looks_in(
 
 def _drop_terms(ask: Ask) -> Iterator[Remedy]:
     """Drop the affinity or anti-affinity terms."""
-    spec, changes = ask.pod.spec, list[Change]()
+    spec, changes = ask.pod.spec, list[ObjectChange]()
     for field, terms, what in (
         ("podAffinity", spec.required_affinity, "affinity"),
         ("podAntiAffinity", spec.required_anti_affinity, "anti-affinity"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...api.dra import ClaimNotReadyError, ResourceClaim, claim_name_of
 from ...api.resources import may_stand_for_devices
-from ..changes import Change, pointer
+from ..changes import ObjectChange, pointer
 from .proposal import (
     Ask,
     Remedy,
@@ -56,7 +56,7 @@ def _claims(ask: Ask) -> Iterator[ResourceClaim]:
 
 def _missing_claims(ask: Ask) -> Iterator[Remedy]:
     """Create the missing claims of the pod; an unknown template gives an empty claim."""
-    pod, changes = ask.pod, list[Change]()
+    pod, changes = ask.pod, list[ObjectChange]()
     for entry in pod.spec.resource_claims or ():
         spec: Any = {}
         metadata: dict[str, Any] = {"namespace": pod.namespace}
@@ -85,7 +85,7 @@ def _missing_claims(ask: Ask) -> Iterator[Remedy]:
         yield remedy("create the claims that the pod waits for", *changes)
 
 
-def _given_back(claim: ResourceClaim) -> Change:
+def _given_back(claim: ResourceClaim) -> ObjectChange:
     path = pointer("status", "allocation")
     return remove(claim, path, plain(claim.allocation), f"deallocate claim {claim.key}")
 
@@ -149,7 +149,7 @@ def _free_devices(ask: Ask, own: list[ResourceClaim]) -> Iterator[Remedy]:
 
 def _without_claims(ask: Ask) -> Iterator[Remedy]:
     """Drop the pod's claims."""
-    pod, changes = ask.pod, list[Change]()
+    pod, changes = ask.pod, list[ObjectChange]()
     for i, entry in reversed(list(enumerate(pod.spec.resource_claims or ()))):
         path = pointer("spec", "resourceClaims", i)
         text = f"drop claim {entry.name}"

@@ -8,7 +8,7 @@ from typing import Any
 from ...api.node import Node
 from ...api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement, parse_integer
 from ...api.taints import HARD_EFFECTS, Taint, tolerated
-from ..changes import Change, pointer
+from ..changes import ObjectChange, pointer
 from .proposal import Ask, Remedy, add, last_resort, plain, put, remedy, remove, replace
 
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
@@ -75,7 +75,7 @@ def _toleration(taint: Taint) -> dict[str, str]:
     return {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
 
 
-def _without_taints(node: Node, taints: Iterable[Taint]) -> list[Change]:
+def _without_taints(node: Node, taints: Iterable[Taint]) -> list[ObjectChange]:
     """Remove the taints, last first, so that the other indexes stay valid."""
     wanted = list(taints)
     return [
@@ -120,7 +120,7 @@ def is_place(key: str) -> bool:
     return key.rpartition("/")[2] in PLACES
 
 
-def _moves_node(change: Change) -> bool:
+def _moves_node(change: ObjectChange) -> bool:
     return is_place(change.path.replace("~1", "/"))
 
 
@@ -206,7 +206,7 @@ def _value_for(requirement: Requirement) -> tuple[bool, str | None]:
     return False, None
 
 
-def label_changes(obj: Any, labels: Mapping[str, str | None]) -> list[Change]:
+def label_changes(obj: Any, labels: Mapping[str, str | None]) -> list[ObjectChange]:
     """The changes that set an object's labels, and remove those that are None."""
     kind = obj.kind if isinstance(obj.kind, str) else ""
     what = f"{kind.lower()} {obj.name}"
@@ -250,7 +250,7 @@ def _misses(term: NodeSelectorTerm, node: Node) -> int:
     return missed + sum(not r.matches_value(node.name) for r in term.fields)
 
 
-def _widened(ask: Ask, i: int, term: NodeSelectorTerm) -> Iterator[Change]:
+def _widened(ask: Ask, i: int, term: NodeSelectorTerm) -> Iterator[ObjectChange]:
     """The changes that make a term match the node."""
     pod, node = ask.pod, ask.node
     terms = ("spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")

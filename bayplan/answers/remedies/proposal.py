@@ -13,7 +13,7 @@ from ...api.node import Node
 from ...api.pod import Pod
 from ...cluster.objects import ClusterObject
 from ...table import NodeInfo
-from ..changes import Change, ChangeKind, ObjectRef
+from ..changes import ChangeKind, ObjectChange, ObjectRef
 from ..cluster_view import ClusterView
 from ..situation import Refused, Situation
 
@@ -28,7 +28,7 @@ class Ask:
     situation: Situation
     refused: Refused
     pod: Pod
-    so_far: Sequence[Change]
+    so_far: Sequence[ObjectChange]
 
     @property
     def view(self) -> ClusterView:
@@ -53,7 +53,7 @@ class Ask:
         pods = list(self.view.table.pods[self.view.table.row_of[self.node.name]].values())
         return sorted(pods, key=importance)
 
-    def helps(self, changes: Sequence[Change]) -> bool:
+    def helps(self, changes: Sequence[ObjectChange]) -> bool:
         """Whether the plugin accepts the pod once these changes are made, too."""
         # The cluster already has the earlier changes; these are added to them.
         left = self.situation.refusals_after(self.pod, changes)
@@ -65,7 +65,7 @@ class Remedy:
     """A goal and the changes that may reach it."""
 
     goal: str
-    changes: tuple[Change, ...]
+    changes: tuple[ObjectChange, ...]
     price: int = 0
     """Penalty, in number of changes."""
 
@@ -80,56 +80,58 @@ def importance(pod: Pod) -> tuple[bool, int, str]:
     return (not pod.is_terminating, pod.priority, pod.key)
 
 
-def remedy(goal: str, *changes: Change) -> Remedy:
+def remedy(goal: str, *changes: ObjectChange) -> Remedy:
     """A proposal with a goal and its changes."""
     return Remedy(goal, changes)
 
 
-def last_resort(goal: str, *changes: Change) -> Remedy:
+def last_resort(goal: str, *changes: ObjectChange) -> Remedy:
     """A proposal that drops one of the pod's requirements."""
     return Remedy(goal, changes, GIVING_UP)
 
 
-def add(obj: ClusterObject, path: str, to: Any, text: str = "") -> Change:
+def add(obj: ClusterObject, path: str, to: Any, text: str = "") -> ObjectChange:
     """A new field or list item."""
-    return Change(kind=ChangeKind.ADD, object=ObjectRef.of(obj), path=path, to=to, text=text)
+    return ObjectChange(kind=ChangeKind.ADD, object=ObjectRef.of(obj), path=path, to=to, text=text)
 
 
-def replace(obj: ClusterObject, path: str, before: Any, to: Any, text: str = "") -> Change:
+def replace(obj: ClusterObject, path: str, before: Any, to: Any, text: str = "") -> ObjectChange:
     """A new value of an existing field."""
     ref = ObjectRef.of(obj)
-    return Change(kind=ChangeKind.REPLACE, object=ref, path=path, from_=before, to=to, text=text)
+    return ObjectChange(
+        kind=ChangeKind.REPLACE, object=ref, path=path, from_=before, to=to, text=text
+    )
 
 
-def put(obj: ClusterObject, path: str, before: Any, to: Any, text: str = "") -> Change:
+def put(obj: ClusterObject, path: str, before: Any, to: Any, text: str = "") -> ObjectChange:
     """A value of a field that may be absent."""
     if before is None:
         return add(obj, path, to, text)
     return replace(obj, path, before, to, text)
 
 
-def remove(obj: ClusterObject, path: str, before: Any, text: str = "") -> Change:
+def remove(obj: ClusterObject, path: str, before: Any, text: str = "") -> ObjectChange:
     """Removal of a field or list item."""
-    return Change(
+    return ObjectChange(
         kind=ChangeKind.REMOVE, object=ObjectRef.of(obj), path=path, from_=before, text=text
     )
 
 
-def create(manifest: Mapping[str, Any], text: str = "") -> Change:
+def create(manifest: Mapping[str, Any], text: str = "") -> ObjectChange:
     """Creation of an object."""
     metadata = manifest["metadata"]
     ref = ObjectRef(
         kind=manifest["kind"], namespace=metadata.get("namespace", ""), name=metadata["name"]
     )
-    return Change(kind=ChangeKind.CREATE, object=ref, to=dict(manifest), text=text)
+    return ObjectChange(kind=ChangeKind.CREATE, object=ref, to=dict(manifest), text=text)
 
 
-def delete(obj: ClusterObject, text: str = "") -> Change:
+def delete(obj: ClusterObject, text: str = "") -> ObjectChange:
     """Deletion of an object."""
-    return Change(kind=ChangeKind.DELETE, object=ObjectRef.of(obj), text=text)
+    return ObjectChange(kind=ChangeKind.DELETE, object=ObjectRef.of(obj), text=text)
 
 
-def delete_pod(pod: Pod, why: str = "") -> Change:
+def delete_pod(pod: Pod, why: str = "") -> ObjectChange:
     """Removal of a pod from its node: it ends, or runs elsewhere."""
     what = "wait for the end of" if pod.is_terminating else "move or delete"
     tail = f" ({why})" if why else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ...api.pod import Pod
 from ...api.quantity import format_quantity, parse_quantity
 from ...api.resources import PODS, to_unit
-from ..changes import Change, pointer
+from ..changes import ObjectChange, pointer
 from .proposal import Ask, Remedy, delete_pod, last_resort, put, remedy, remove, replace
 
 TOO_MANY_PODS = "Too many pods"
@@ -107,7 +107,7 @@ def pods_giving(pods: Sequence[Pod], missing: Mapping[str, int]) -> list[Pod] | 
 
 
 def _larger_node(ask: Ask, missing: Mapping[str, int]) -> Remedy:
-    node, changes = ask.node, list[Change]()
+    node, changes = ask.node, list[ObjectChange]()
     goal = f"{written(missing)} more on {node.name}"
     if node.allocatable == node.capacity:  # the manifest may have no allocatable
         before = {n: _amount(a, n) for n, a in node.allocatable.items()}
@@ -127,7 +127,7 @@ def _smaller_pod(ask: Ask, missing: Mapping[str, int]) -> Iterator[Remedy]:
     """Lower the requests of the container that requests most, if it requests enough."""
     if PODS in missing:
         return
-    pod, changes = ask.pod, list[Change]()
+    pod, changes = ask.pod, list[ObjectChange]()
     for name, amount in missing.items():
         asked = [
             (to_unit(name, parse_quantity(c.requests[name])), i)

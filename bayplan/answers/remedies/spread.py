@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ...api.node import HOSTNAME
 from ...api.pod import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod, TopologySpreadConstraint
-from ..changes import Change, pointer
+from ..changes import ObjectChange, pointer
 from .node import label_changes
 from .proposal import (
     Ask,
@@ -51,7 +51,7 @@ def even_out(ask: Ask) -> Iterator[Remedy]:
     yield last_resort(f"make the spread over {keys} a preference", *_as_preferences(ask, hard))
 
 
-def _as_preferences(ask: Ask, constraints: Sequence[Numbered]) -> list[Change]:
+def _as_preferences(ask: Ask, constraints: Sequence[Numbered]) -> list[ObjectChange]:
     return [
         replace(
             ask.pod,
@@ -91,7 +91,7 @@ def _allow_skew(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
 
         def skewed(
             skew: int, i: int = i, constraint: TopologySpreadConstraint = constraint
-        ) -> Change:
+        ) -> ObjectChange:
             path = pointer("spec", CONSTRAINTS, i, "maxSkew")
             text = f"allow a skew of {skew} over {constraint.topology_key}"
             return replace(ask.pod, path, constraint.max_skew, skew, text)
@@ -121,7 +121,7 @@ def _move_pods(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
         others = _as_preferences(ask, [one for one in broken if one[0] != i])
 
         def leaves(
-            count: int, pods: Sequence[Pod] = pods, others: Sequence[Change] = others
+            count: int, pods: Sequence[Pod] = pods, others: Sequence[ObjectChange] = others
         ) -> bool:
             return ask.helps([*others, *[delete_pod(pod) for pod in pods[:count]]])
 

@@ -10,7 +10,7 @@ from ...api.quantity import format_quantity
 from ...api.selectors import Requirement
 from ...api.storage import BIND_COMPLETED, LOST, CSINode, PersistentVolume, PersistentVolumeClaim
 from ...api.volumes import claim_name_of
-from ..changes import Change, decode, pointer
+from ..changes import ObjectChange, decode, pointer
 from .node import is_place, label_changes, labels_meeting
 from .proposal import (
     Ask,
@@ -109,7 +109,7 @@ def _least_limit(ask: Ask, csi_node: CSINode, i: int, count: int, more: int) -> 
     return high
 
 
-def _limit(csi_node: CSINode, i: int, count: int, to: int) -> Change:
+def _limit(csi_node: CSINode, i: int, count: int, to: int) -> ObjectChange:
     path = pointer("spec", "drivers", i, "allocatable", "count")
     name = csi_node.drivers[i].name
     return replace(csi_node, path, count, to, f"{to} volumes of {name} on {csi_node.name}")
@@ -174,7 +174,7 @@ def _label_node(ask: Ask) -> Iterator[Remedy]:
 
 def _more_storage(ask: Ask) -> Iterator[Remedy]:
     """Raise the driver's storage capacity in the node's topology."""
-    cluster, changes = ask.view.cluster, list[Change]()
+    cluster, changes = ask.view.cluster, list[ObjectChange]()
     for _, name in _claims(ask.pod):
         claim = cluster.get("PersistentVolumeClaim", ask.pod.namespace, name)
         if claim is None or claim.spec.volume_name:
@@ -199,7 +199,7 @@ def _more_storage(ask: Ask) -> Iterator[Remedy]:
         yield remedy(f"more free storage for {ask.node.name}", *changes)
 
 
-def _bound_claims(ask: Ask) -> Iterator[Change]:
+def _bound_claims(ask: Ask) -> Iterator[ObjectChange]:
     """The changes that bind every claim to a volume that the node reaches."""
     for volume, name in _claims(ask.pod):
         claim = ask.view.cluster.get("PersistentVolumeClaim", ask.pod.namespace, name)
@@ -209,7 +209,7 @@ def _bound_claims(ask: Ask) -> Iterator[Change]:
             yield from _bound_claim(ask, volume, claim)
 
 
-def _bound_claim(ask: Ask, volume: Volume, claim: PersistentVolumeClaim) -> Iterator[Change]:
+def _bound_claim(ask: Ask, volume: Volume, claim: PersistentVolumeClaim) -> Iterator[ObjectChange]:
     what = f"claim {claim.key}"
     if claim.is_terminating:
         path, before = pointer("metadata", "deletionTimestamp"), claim.metadata.deletion_timestamp
@@ -235,7 +235,7 @@ def _bound_claim(ask: Ask, volume: Volume, claim: PersistentVolumeClaim) -> Iter
         yield add(claim, path, "yes", f"bind {what} to volume {name}")
 
 
-def _within_reach(ask: Ask, volume: PersistentVolume) -> Iterator[Change]:
+def _within_reach(ask: Ask, volume: PersistentVolume) -> Iterator[ObjectChange]:
     """Move the volume to the node's location."""
     labels, affinity = ask.node.labels, volume.spec.node_affinity
     required = affinity.required if affinity is not None else None
@@ -285,7 +285,7 @@ def _new_volume(ask: Ask, name: str, claim: PersistentVolumeClaim) -> dict[str, 
     }
 
 
-def _new_claim(ask: Ask, volume: Volume, name: str) -> Iterator[Change]:
+def _new_claim(ask: Ask, volume: Volume, name: str) -> Iterator[ObjectChange]:
     """Create a missing claim and a volume for it."""
     volume_name = _volume_name(ask, name)
     size: dict[str, Any] = {"requests": {"storage": "1Gi"}}

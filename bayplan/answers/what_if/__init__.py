@@ -6,7 +6,7 @@ calls it: cli, and users' scripts, through this package.
 """
 
 from .adding_nodes import AddNodes
-from .answer import PodChange, State, WhatIf, Where
+from .answer import PodChange, WhatIfAnswer, WhatIfState, Where
 from .asking import ask_what_if, fit_with_nodes
 from .change import ClusterChange
 from .change_file import read_change_file
@@ -27,9 +27,9 @@ __all__ = [
     "RemoveTaint",
     "Resize",
     "Scale",
-    "State",
+    "WhatIfState",
     "Uncordon",
-    "WhatIf",
+    "WhatIfAnswer",
     "Where",
     "ask_what_if",
     "fit_with_nodes",

@@ -10,7 +10,7 @@ from ...sim.frames import make_frame
 from ..budgets import BudgetUse
 
 
-class State(StrEnum):
+class WhatIfState(StrEnum):
     """State of a pod."""
 
     RUNNING = "running"
@@ -25,18 +25,22 @@ class State(StrEnum):
 class Where:
     """State of a pod, and its node."""
 
-    state: State
+    state: WhatIfState
     node: str = ""
 
     def __str__(self) -> str:
-        return self.node or ("-" if self.state is State.ABSENT else self.state.value)
+        return self.node or ("-" if self.state is WhatIfState.ABSENT else self.state.value)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {"state": self.state.value, "node": self.node or None}
 
 
-ABSENT, PENDING, LOST = Where(State.ABSENT), Where(State.PENDING), Where(State.LOST)
+ABSENT, PENDING, LOST = (
+    Where(WhatIfState.ABSENT),
+    Where(WhatIfState.PENDING),
+    Where(WhatIfState.LOST),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +62,8 @@ class PodChange:
     @property
     def is_worse(self) -> bool:
         """Whether it is newly pending, or lost."""
-        waits = self.now.state is State.PENDING and self.was.state is not State.PENDING
-        return waits or self.now.state is State.LOST
+        waits = self.now.state is WhatIfState.PENDING and self.was.state is not WhatIfState.PENDING
+        return waits or self.now.state is WhatIfState.LOST
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -74,7 +78,7 @@ class PodChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Preemption:
+class PreemptedPod:
     """A pod that was preempted."""
 
     victim: str
@@ -111,7 +115,7 @@ class NodeSearch:
 
 
 @dataclass(slots=True)
-class WhatIf:
+class WhatIfAnswer:
     """The consequences of `changes`. Unchanged pods are only counted."""
 
     changes: list[str]
@@ -121,7 +125,7 @@ class WhatIf:
     pending_before: dict[str, str] = field(default_factory=dict)
     """The pending pods with their messages."""
     pending_after: dict[str, str] = field(default_factory=dict)
-    preempted: list[Preemption] = field(default_factory=list)
+    preempted: list[PreemptedPod] = field(default_factory=list)
     budgets: list[BudgetUse] = field(default_factory=list)
     """The disruption budgets from which pods are taken."""
     nodes_added: list[str] = field(default_factory=list)
@@ -136,12 +140,12 @@ class WhatIf:
 
     def summary(self) -> dict[str, int]:
         """Number of pods per kind of change."""
-        both = [c for c in self.pods if c.was.state is c.now.state is State.RUNNING]
+        both = [c for c in self.pods if c.was.state is c.now.state is WhatIfState.RUNNING]
         moved = [c for c in both if c.was.node != c.now.node]
         placed = [
             c
             for c in self.pods
-            if c.now.state is State.RUNNING and c.was.state is not State.RUNNING
+            if c.now.state is WhatIfState.RUNNING and c.was.state is not WhatIfState.RUNNING
         ]
         return {
             "runningBefore": self.running[0],
@@ -151,9 +155,11 @@ class WhatIf:
             "moved": len(moved),
             "madeAnew": len(both) - len(moved),
             "placed": len(placed),
-            "newlyPending": sum(c.is_worse and c.now.state is State.PENDING for c in self.pods),
-            "lost": sum(c.now.state is State.LOST for c in self.pods),
-            "deleted": sum(c.now.state is State.ABSENT for c in self.pods),
+            "newlyPending": sum(
+                c.is_worse and c.now.state is WhatIfState.PENDING for c in self.pods
+            ),
+            "lost": sum(c.now.state is WhatIfState.LOST for c in self.pods),
+            "deleted": sum(c.now.state is WhatIfState.ABSENT for c in self.pods),
             "preempted": len(self.preempted),
             "budgetsViolated": sum(use.is_violated for use in self.budgets),
         }

@@ -9,7 +9,7 @@ from math import ceil
 from ...api.pod import Pod
 from ...errors import InputError
 from ...sim.world import InputObject
-from ..budgets import Budgets
+from ..budgets import BudgetCounts
 from ..owners import is_bare
 from ..settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..stage import PlaceOf, PodPlace, Stage
@@ -20,9 +20,9 @@ from .answer import (
     PENDING,
     NodeSearch,
     PodChange,
-    Preemption,
-    State,
-    WhatIf,
+    PreemptedPod,
+    WhatIfAnswer,
+    WhatIfState,
     Where,
 )
 from .change import ClusterChange
@@ -38,7 +38,7 @@ def ask_what_if(
     *,
     place_of: PlaceOf | None = None,
     on_progress: OnProgress | None = None,
-) -> WhatIf:
+) -> WhatIfAnswer:
     """The consequences of `changes`, made one after the other to the cluster of `objects`.
 
     Pending pods are tried first; the changes apply to the cluster after that. Raises InputError
@@ -55,7 +55,7 @@ def fit_with_nodes(
     *,
     place_of: PlaceOf | None = None,
     on_progress: OnProgress | None = None,
-) -> WhatIf:
+) -> WhatIfAnswer:
     """How many more nodes like `like` are needed until every pod fits that can fit on such a node.
 
     The number is found by simulation: it is enough, and one less is not. With as many nodes as
@@ -63,9 +63,9 @@ def fit_with_nodes(
     helped.
     """
     objects = list(objects)
-    answers: dict[int, WhatIf] = {}
+    answers: dict[int, WhatIfAnswer] = {}
 
-    def ask(number: int) -> WhatIf:
+    def ask(number: int) -> WhatIfAnswer:
         if number not in answers:
             answers[number] = ask_what_if(
                 objects,
@@ -122,10 +122,13 @@ def _smallest(count_left: Callable[[int], int], most: int, waiting: int) -> int:
 
 def _follow(
     stage: Stage, before: Places, changes: Sequence[ClusterChange], on_progress: OnProgress | None
-) -> WhatIf:
+) -> WhatIfAnswer:
     """Make the changes on a settled stage."""
     cluster = stage.cluster
-    budgets, nodes_before = Budgets(cluster), {node.name: None for node in cluster.list("Node")}
+    budgets, nodes_before = (
+        BudgetCounts(cluster),
+        {node.name: None for node in cluster.list("Node")},
+    )
     evicted_before = len(cluster.evictions)
     for change in changes:
         try:
@@ -137,13 +140,13 @@ def _follow(
     evictions = cluster.evictions[evicted_before:]
     for pod in (*stage.taken_off, *(victim for victim, _ in evictions)):
         budgets.take(pod)
-    return WhatIf(
+    return WhatIfAnswer(
         [change.text for change in changes],
         _pod_changes(stage, before, after, evictions),
         (len(before) - len(_waiting(before)), len(after) - len(_waiting(after))),
         _waiting(before),
         _waiting(after),
-        [Preemption(victim.key, victim.node_name, by.key) for victim, by in evictions],
+        [PreemptedPod(victim.key, victim.node_name, by.key) for victim, by in evictions],
         budgets.touched(),
         [name for name in nodes_after if name not in nodes_before],
         [name for name in nodes_before if name not in nodes_after],
@@ -206,7 +209,7 @@ def _owner_key(pod: Pod) -> OwnerKey:
 
 
 def _where(place: PodPlace) -> Where:
-    return PENDING if place.is_waiting else Where(State.RUNNING, place.pod.node_name)
+    return PENDING if place.is_waiting else Where(WhatIfState.RUNNING, place.pod.node_name)
 
 
 def _why(reason: str, was: PodPlace | None, now: PodPlace) -> str:

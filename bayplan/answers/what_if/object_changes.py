@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...api.node import Node
 from ...cluster.objects import ClusterObject
 from ...errors import InputError
-from ...sim.timeline import Change, ObjectRef
+from ...sim.timeline import ObjectPatch, TimelineTarget
 from ..owners import is_bare, is_daemon, is_static
 from ..references import find_node, find_ref, near
 from ..stage import Stage
@@ -80,14 +80,14 @@ class Add(ClusterChange):
 class Patch(ClusterChange):
     """Apply a JSON merge patch to an object; a pod's node cannot be changed this way."""
 
-    change: Change
+    change: ObjectPatch
 
     @property
     def text(self) -> str:
         return f"patch {self.change.ref}"
 
     def apply(self, stage: Stage) -> None:
-        ref: ObjectRef = self.change.ref
+        ref: TimelineTarget = self.change.ref
         if stage.cluster.get(ref.kind, ref.namespace, ref.name) is None:
             known = [f"{ref.kind.lower()}/{obj.key}" for obj in stage.cluster.list(ref.kind)]
             expected = f"expected an object of the cluster; got {ref}"

@@ -14,7 +14,7 @@ from ...api.quantity import Quantity, parse_quantity
 from ...api.resources import allocatable_units
 from ...cluster.memory import MemoryCluster
 from ...errors import InputError
-from ...sim.timeline import ObjectRef
+from ...sim.timeline import TimelineTarget
 from ..owners import is_there, successor_of
 from ..references import find_node, find_ref
 from ..stage import Stage
@@ -59,7 +59,7 @@ class Resize(ClusterChange):
             )
         )
 
-    def _resize_pods(self, stage: Stage, ref: ObjectRef) -> None:
+    def _resize_pods(self, stage: Stage, ref: TimelineTarget) -> None:
         pods = pods_of(stage.cluster, ref)
         if not pods:
             raise InputError(f"expected a pod or a workload that has pods; got {self.target}")
@@ -88,7 +88,7 @@ def check_amount(name: str, amount: Any, shown: Any) -> None:
         raise InputError(f'expected resource=quantity, such as cpu=8 or memory=32Gi; got "{shown}"')
 
 
-def pods_of(cluster: MemoryCluster, ref: ObjectRef) -> list[Pod]:
+def pods_of(cluster: MemoryCluster, ref: TimelineTarget) -> list[Pod]:
     """The pod itself, or the pods of a workload; for a Deployment, those of its ReplicaSets."""
     owners = {(ref.kind, ref.name)}
     if ref.kind == "Deployment":

@@ -14,7 +14,7 @@ from typing import Any
 from ...api.durations import EXPECTED, parse_duration
 from ...errors import InputError
 from ..commands import PlainCommand
-from .table import BY_NAME, FLAGS, Flag, Kind
+from .table import BY_NAME, FLAGS, Flag, FlagKind
 
 TRUE = {"1", "t", "T", "true", "TRUE", "True"}
 FALSE = {"0", "f", "F", "false", "FALSE", "False"}
@@ -76,10 +76,10 @@ class FlagValues:
     def check(self) -> None:
         """Read every given value once; InputError for one that is not of its kind."""
         readers = {
-            Kind.BOOL: self.is_on,
-            Kind.INT: lambda name: self.number(name, -(2**31)),
-            Kind.FLOAT: self.decimal,
-            Kind.DURATION: self.seconds,
+            FlagKind.BOOL: self.is_on,
+            FlagKind.INT: lambda name: self.number(name, -(2**31)),
+            FlagKind.FLOAT: self.decimal,
+            FlagKind.DURATION: self.seconds,
         }
         for name in self.given:
             readers.get(BY_NAME[name].kind, self.text)(name)
@@ -110,7 +110,7 @@ def read_flags(arguments: Sequence[str]) -> dict[str, list[str]]:
         flag = BY_NAME.get(name) if word.startswith("--") else None
         if flag is None:
             raise InputError(f"expected a flag of kube-scheduler; got {word}{_suggestion(name)}")
-        if not joint and (flag.kind is Kind.BOOL or name == "version"):
+        if not joint and (flag.kind is FlagKind.BOOL or name == "version"):
             value = "true"
         elif not joint:
             if not rest:
@@ -159,7 +159,7 @@ class FlagCommand(PlainCommand):
 
 def _joined(name: str, texts: Sequence[str]) -> str:
     """The value of a flag that may have been given several times: lists grow, of others the last counts."""
-    return ",".join(texts) if BY_NAME[name].kind in (Kind.LIST, Kind.MAP) else texts[-1]
+    return ",".join(texts) if BY_NAME[name].kind in (FlagKind.LIST, FlagKind.MAP) else texts[-1]
 
 
 def _usage(flag: Flag) -> str:

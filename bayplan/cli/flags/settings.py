@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import ConfigError, InputError
-from ...web.tls import TlsOptions
+from ...web.tls import ServingTls
 from ..config_options import read_configuration
 from ..electing import with_election
 from ..serving import AccessOptions, ServingOptions
@@ -222,7 +222,7 @@ def _serving(flags: FlagValues) -> ServingOptions:
         port=flags.number("secure-port", 0, 65535),
         reuses_port=flags.is_on("permit-port-sharing"),
         reuses_address=flags.is_on("permit-address-sharing"),
-        tls=TlsOptions(
+        tls=ServingTls(
             cert_file=file("tls-cert-file"),
             key_file=file("tls-private-key-file"),
             folder=file("cert-dir"),

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Kind(Enum):
+class FlagKind(Enum):
     """How the value of a flag is written."""
 
     BOOL = "true|false"
@@ -25,14 +25,14 @@ class Flag(NamedTuple):
     """A flag. One with `unused` has no effect here; what is said at the start when it is given is why."""
 
     name: str
-    kind: Kind
+    kind: FlagKind
     default: str
     help: str
     unused: str = ""
     metavar: str = ""
 
 
-BOOL, INT, FLOAT, DURATION, STRING, LIST, MAP = Kind
+BOOL, INT, FLOAT, DURATION, STRING, LIST, MAP = FlagKind
 
 SERVING = "Serving"
 HTTP1 = "only HTTP/1.1 is served"
@@ -131,7 +131,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
             "leader-elect-resource-lock",
             STRING,
             "leases",
-            "Kind of the lock; only leases.",
+            "FlagKind of the lock; only leases.",
             metavar="leases",
         ),
         Flag(

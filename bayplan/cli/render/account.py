@@ -11,14 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from ...answers import (
-    Change,
     Choice,
     Counterfactual,
+    ObjectChange,
     PodExplanation,
     PodRef,
+    PodVerdict,
     RefusedNodes,
     RunnerUp,
-    Verdict,
 )
 from .explain import (
     Scores,
@@ -69,7 +69,7 @@ def render_account(
         if hidden > 0 and not everything:
             indent(console, Text(f"… {hidden} more groups; --all shows them", style="dim"))
     _render_preemption(console, account)
-    if account.message and account.verdict is not Verdict.PLACED:
+    if account.message and account.verdict is not PodVerdict.PLACED:
         indent(console, Text(account.message, style="yellow"))
     if account.counterfactuals:
         console.print()
@@ -85,19 +85,19 @@ def _headline(account: PodExplanation) -> Text:
     text = Text(f"{pod.namespace}/{pod.name}", style="bold")
     nodes = f"{account.feasible_nodes} of {account.node_count} nodes fit"
     match account.verdict:
-        case Verdict.PLACED:
+        case PodVerdict.PLACED:
             text.append(" is on ")
             text.append(account.node or "", style="bold cyan")
-        case Verdict.FITS:
+        case PodVerdict.FITS:
             text.append(" would go to ")
             text.append(account.node or "", style="bold cyan")
-        case Verdict.UNSCHEDULABLE:
+        case PodVerdict.UNSCHEDULABLE:
             text.append(" is pending", style="yellow")
-        case Verdict.GATED:
+        case PodVerdict.GATED:
             text.append(" is held back", style="yellow")
-        case Verdict.FINISHED:
+        case PodVerdict.FINISHED:
             return text.append(" has finished")
-        case Verdict.ERROR:
+        case PodVerdict.ERROR:
             return text.append(" cannot be judged", style="red")
     return text.append(f"  ({nodes})", style="dim")
 
@@ -202,7 +202,7 @@ def _of_any_node(text: str, node: str) -> str:
     return named.sub("the node", text)
 
 
-def _what_to_do(goal: str, changes: Sequence[Change]) -> str:
+def _what_to_do(goal: str, changes: Sequence[ObjectChange]) -> str:
     """The goal, and the changes where they say more."""
     texts = [text for text in dict.fromkeys(change.text for change in changes) if text not in goal]
     if len(texts) > MAX_CHANGES:

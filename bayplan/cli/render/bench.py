@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rich.table import Table
 
-from ...sim.bench import Change, CommandRun, EventRun, Growth, LoadRun, PodRun, Run
+from ...sim.bench import CommandRun, EventRun, Growth, LoadRun, PodRun, Run, RunComparison
 
 
 def pod_table(runs: Sequence[PodRun]) -> Table:
@@ -100,7 +100,7 @@ def growth_table(growths: Sequence[Growth]) -> Table:
     return table
 
 
-def change_table(changes: Sequence[Change]) -> Table:
+def change_table(changes: Sequence[RunComparison]) -> Table:
     """Changes: what a run cost before and now."""
     table = _table("compared", ("nodes", "before µs", "now µs", "change"))
     table.add_column("")
@@ -118,7 +118,7 @@ def change_table(changes: Sequence[Change]) -> Table:
     return table
 
 
-def _judgement(change: Change) -> str:
+def _judgement(change: RunComparison) -> str:
     if change.before is None:
         return "new"
     words = []

@@ -9,16 +9,16 @@ from rich.table import Table
 from rich.text import Text
 
 from ...api.own_documents import API_VERSION
-from ...sim.replay import Comparison, Placement, ReplayReport, Verdict
+from ...sim.replay import Placement, ReplayedPod, ReplayReport, ReplayVerdict
 from .tables import count, hint, new_table, section
 
 MAX_PODS = 40
 STYLES = {
-    Verdict.SAME: "",
-    Verdict.OTHER: "cyan",
-    Verdict.PENDING_HERE: "red",
-    Verdict.PENDING_THEN: "green",
-    Verdict.PENDING: "yellow",
+    ReplayVerdict.SAME: "",
+    ReplayVerdict.OTHER: "cyan",
+    ReplayVerdict.PENDING_HERE: "red",
+    ReplayVerdict.PENDING_THEN: "green",
+    ReplayVerdict.PENDING: "yellow",
 }
 
 
@@ -30,11 +30,11 @@ def to_document(report: ReplayReport) -> dict[str, Any]:
         "kind": "ReplayReport",
         "summary": {
             "pods": len(report.pods),
-            "same": counts[Verdict.SAME],
-            "otherNode": counts[Verdict.OTHER],
-            "pendingHere": counts[Verdict.PENDING_HERE],
-            "pendingThen": counts[Verdict.PENDING_THEN],
-            "pending": counts[Verdict.PENDING],
+            "same": counts[ReplayVerdict.SAME],
+            "otherNode": counts[ReplayVerdict.OTHER],
+            "pendingHere": counts[ReplayVerdict.PENDING_HERE],
+            "pendingThen": counts[ReplayVerdict.PENDING_THEN],
+            "pending": counts[ReplayVerdict.PENDING],
             "preempted": len(report.preempted),
             "time": round(report.time_s, 6),
         },
@@ -46,7 +46,7 @@ def to_document(report: ReplayReport) -> dict[str, Any]:
     }
 
 
-def _pod(one: Comparison) -> dict[str, Any]:
+def _pod(one: ReplayedPod) -> dict[str, Any]:
     return {
         "namespace": one.pod.namespace,
         "name": one.pod.name,
@@ -77,12 +77,14 @@ def render_replay(console: Console, report: ReplayReport, everything: bool) -> N
 def summary(report: ReplayReport) -> Text:
     """`12 of 14 pods go where they went, 1 to another node, 1 is pending here only`."""
     counts = report.counts()
-    parts = [f"{counts[Verdict.SAME]:,} of {count(len(report.pods), 'pod')} go where they went"]
+    parts = [
+        f"{counts[ReplayVerdict.SAME]:,} of {count(len(report.pods), 'pod')} go where they went"
+    ]
     for verdict, words in (
-        (Verdict.OTHER, "to another node"),
-        (Verdict.PENDING_HERE, "pending here but not then"),
-        (Verdict.PENDING_THEN, "pending then but not here"),
-        (Verdict.PENDING, "pending both times"),
+        (ReplayVerdict.OTHER, "to another node"),
+        (ReplayVerdict.PENDING_HERE, "pending here but not then"),
+        (ReplayVerdict.PENDING_THEN, "pending then but not here"),
+        (ReplayVerdict.PENDING, "pending both times"),
     ):
         if counts[verdict]:
             parts.append(f"{counts[verdict]:,} {words}")
@@ -91,7 +93,7 @@ def summary(report: ReplayReport) -> Text:
     return Text(", ".join(parts), style="bold yellow" if report.differing else "bold green")
 
 
-def _table(pods: list[Comparison]) -> Table:
+def _table(pods: list[ReplayedPod]) -> Table:
     table = new_table()
     for name in ("TIME", "POD", "RECORDED", "REPLAYED", "RESULT"):
         table.add_column(name, overflow="fold")

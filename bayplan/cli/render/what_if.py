@@ -6,15 +6,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ...answers.what_if import PodChange, State, WhatIf
+from ...answers.what_if import PodChange, WhatIfAnswer, WhatIfState
 from ...answers.what_if.answer import NodeSearch
 from .tables import count, hint, new_table, section
 
 MAX_PODS = 40
-STYLES = {State.RUNNING: "cyan", State.PENDING: "yellow", State.LOST: "red", State.ABSENT: "dim"}
+STYLES = {
+    WhatIfState.RUNNING: "cyan",
+    WhatIfState.PENDING: "yellow",
+    WhatIfState.LOST: "red",
+    WhatIfState.ABSENT: "dim",
+}
 
 
-def render_what_if(console: Console, answer: WhatIf, everything: bool = False) -> None:
+def render_what_if(console: Console, answer: WhatIfAnswer, everything: bool = False) -> None:
     """Print the answer; long tables are cut unless `everything`."""
     if answer.search is not None:
         _render_search(console, answer.search)
@@ -31,7 +36,7 @@ def render_what_if(console: Console, answer: WhatIf, everything: bool = False) -
     console.print(summary(answer))
 
 
-def summary(answer: WhatIf) -> Text:
+def summary(answer: WhatIfAnswer) -> Text:
     """`5 moved, 1 placed, 2 newly pending; pending 3 → 4`."""
     said = answer.summary()
     parts = [
@@ -66,7 +71,7 @@ def _pod_table(changes: list[PodChange]) -> Table:
     return table
 
 
-def _preempted_table(answer: WhatIf) -> Table:
+def _preempted_table(answer: WhatIfAnswer) -> Table:
     table = new_table()
     for name in ("PREEMPTED", "NODE", "FOR"):
         table.add_column(name, overflow="fold")
@@ -75,7 +80,7 @@ def _preempted_table(answer: WhatIf) -> Table:
     return table
 
 
-def _budget_table(answer: WhatIf) -> Table:
+def _budget_table(answer: WhatIfAnswer) -> Table:
     table = new_table()
     table.add_column("BUDGET", overflow="fold")
     for name in ("ALLOWED", "TAKEN"):

@@ -19,8 +19,8 @@ from ..certificates import Certificate
 from .control.mirror import Mirror
 from .control.plane import ControlPlane
 from .registry.errors import StatusError, bad_request
-from .registry.registry import Registry
-from .registry.resources import BY_KIND, BY_STORAGE, Resource, selectable_fields
+from .registry.registry import ObjectRegistry
+from .registry.resources import BY_KIND, BY_STORAGE, ApiResource, selectable_fields
 from .store import Journal, MemoryJournal, SqliteJournal, Store
 from .web.api import Api
 
@@ -59,7 +59,7 @@ class ApiServer:
         journal: Journal = SqliteJournal(data_dir) if data_dir is not None else MemoryJournal()
         self.store = Store(journal, selectable_fields)
         self._mirror = Mirror(self.store)
-        self.registry = Registry(self.store, self._mirror, self.clock)
+        self.registry = ObjectRegistry(self.store, self._mirror, self.clock)
         self.plane = ControlPlane(self.store, self._mirror, self.registry, self.clock, runs_pods)
         self.api = Api(self.registry, self.clock, token)
         self._runner: web.ServerRunner | None = None
@@ -156,7 +156,7 @@ class ApiServer:
         return context
 
 
-def _resource_of(tree: Tree) -> Resource:
+def _resource_of(tree: Tree) -> ApiResource:
     """The resource of a manifest; raises StatusError when it is not served."""
     api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
     group = api_version.rpartition("/")[0]

@@ -24,7 +24,7 @@ from .bindings import Confirm, path_and_body
 from .connection import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from .patches import object_patch, status_patch
 from .pod_statuses import PodStatuses
-from .reflector import DELETED, Change
+from .reflector import DELETED, ObjectEvent
 from .resources import RESOURCES, path_of
 from .sender import Job, Order, PostOrder, Result, Sender
 
@@ -61,7 +61,7 @@ class KubeCluster(ObjectIndex):
 
     # Incoming changes
 
-    def apply(self, changes: Iterable[Change]) -> None:
+    def apply(self, changes: Iterable[ObjectEvent]) -> None:
         """Apply changes of the cluster and notify the watchers."""
         for kind, obj in changes:
             if self._written:

@@ -38,7 +38,7 @@ ONCE = "Scheduled"
 Key = tuple[str, ...]
 
 
-class ObjectReference(Wire, frozen=True):
+class EventObject(Wire, frozen=True):
     """The object of an event."""
 
     kind: str = ""
@@ -74,8 +74,8 @@ class Event(Wire, frozen=True):
     reason: str
     type: str
     note: str
-    regarding: ObjectReference
-    related: ObjectReference | UnsetType = UNSET
+    regarding: EventObject
+    related: EventObject | UnsetType = UNSET
     series: Series | UnsetType = UNSET
     api_version: str = msgspec.field(default="")
     kind: str = msgspec.field(default="")
@@ -263,8 +263,8 @@ class EventRecorder:
         return moment.replace("+00:00", "Z")
 
 
-def _reference(pod: Pod) -> ObjectReference:
-    return ObjectReference(
+def _reference(pod: Pod) -> EventObject:
+    return EventObject(
         kind="Pod",
         namespace=pod.namespace,
         name=pod.name,

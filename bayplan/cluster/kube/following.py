@@ -14,7 +14,7 @@ from .resources import Resource
 from .snapshot import FORBIDDEN, KINDS_READ, name_of
 
 
-class Follower:
+class ClusterFollower:
     """Passes existing objects, then changes, to `deliver`; `synced` is set after the existing
     objects."""
 

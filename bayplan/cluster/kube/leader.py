@@ -275,7 +275,7 @@ class LeaderElector:
             log.debug("unable to record an event about %s: %s", self._lock.name, _words(error))
 
 
-class Sender(Protocol):
+class LeaseSender(Protocol):
     """The required part of a `Connection`."""
 
     async def get(self, path: str) -> Tree:
@@ -289,7 +289,7 @@ class LeaseLock:
     """A Lease of coordination.k8s.io/v1 behind an API server. `component` is the source of events."""
 
     def __init__(
-        self, connection: Sender, namespace: str, name: str, clock: Clock, component: str
+        self, connection: LeaseSender, namespace: str, name: str, clock: Clock, component: str
     ) -> None:
         self._connection = connection
         self._namespace = namespace

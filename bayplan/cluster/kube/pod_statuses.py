@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 Send = Callable[[Pod, bytes], "asyncio.Future[bytes]"]
 
 
-class Wanted:
+class StatusChange:
     """The next change to write."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class PodStatuses:
         self._newest = newest
         self._stored = stored
         self._now = now
-        self._next: dict[str, Wanted] = {}
+        self._next: dict[str, StatusChange] = {}
         """By the uid of a pod with a running patch."""
 
     def write(
@@ -65,7 +65,7 @@ class PodStatuses:
             return
         patch = status_patch(self._newest(pod), condition, nominated_node_name, self._now())
         if patch is not None:
-            self._next[pod.uid] = Wanted()
+            self._next[pod.uid] = StatusChange()
             self._send(pod, patch).add_done_callback(lambda done: self._written(pod, done))
 
     def bind_after(self, pod: Pod, bind: Callable[[], None]) -> None:
@@ -77,7 +77,7 @@ class PodStatuses:
         if pod.uid not in self._next:
             bind()
             return
-        wanted = self._next[pod.uid] = Wanted()
+        wanted = self._next[pod.uid] = StatusChange()
         wanted.bind = bind
 
     def _written(self, pod: Pod, done: asyncio.Future[bytes]) -> None:

@@ -38,7 +38,7 @@ ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 BOOKMARK, ERROR = "BOOKMARK", "ERROR"
 
 
-class Change(NamedTuple):
+class ObjectEvent(NamedTuple):
     """An event of an object."""
 
     type: str
@@ -46,7 +46,7 @@ class Change(NamedTuple):
 
 
 Key = tuple[str, str]
-Batch = list[Change]
+Batch = list[ObjectEvent]
 
 
 class Reader(Protocol):
@@ -177,7 +177,7 @@ class Reflector:
             found += len(batch)
         gone = [key for key in self._known if key not in seen]
         if gone:
-            self._deliver([Change(DELETED, self._known.pop(key)) for key in gone])
+            self._deliver([ObjectEvent(DELETED, self._known.pop(key)) for key in gone])
         self._version = page.metadata.resource_version
         log.info("%s: listed %d, %d changed", self.resource.plural, len(seen), found + len(gone))
         if not self.is_synced:
@@ -218,7 +218,7 @@ class Reflector:
         if is_first:
             objects = decode_items(bytes(items), f"{self.resource.kind.name}List")
             if objects is not None:
-                batch = [Change(ADDED, obj) for obj in objects]
+                batch = [ObjectEvent(ADDED, obj) for obj in objects]
                 for change in batch:
                     key = _key(change.obj)
                     self._known[key] = change.obj
@@ -231,7 +231,7 @@ class Reflector:
                 batch.append(found)
         return batch
 
-    def _read_item(self, item: msgspec.Raw, seen: set[Key]) -> Change | None:
+    def _read_item(self, item: msgspec.Raw, seen: set[Key]) -> ObjectEvent | None:
         meta = _HEADS.decode(item).metadata
         key = (meta.namespace if self.resource.kind.is_namespaced else "", meta.name)
         seen.add(key)
@@ -242,7 +242,7 @@ class Reflector:
         if obj is None:
             return None
         self._known[key] = obj
-        return Change(ADDED if known is None else MODIFIED, obj)
+        return ObjectEvent(ADDED if known is None else MODIFIED, obj)
 
     def _decode(self, data: msgspec.Raw) -> Any | None:
         try:
@@ -327,12 +327,12 @@ class Reflector:
         if kind == DELETED:
             if known is not None:
                 del self._known[key]
-                batch.append(Change(DELETED, obj))
+                batch.append(ObjectEvent(DELETED, obj))
             return
         if known is not None and known.resource_version == obj.resource_version:
             return
         self._known[key] = obj
-        batch.append(Change(ADDED if known is None else MODIFIED, obj))
+        batch.append(ObjectEvent(ADDED if known is None else MODIFIED, obj))
 
     def _selection(self) -> dict[str, str | int]:
         selector = self.resource.field_selector

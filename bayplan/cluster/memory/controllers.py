@@ -29,7 +29,7 @@ from ...api.workloads import (
     StatefulSet,
 )
 from ...errors import BayplanError
-from ..objects import Cluster
+from ..objects import ControllerCluster
 from . import daemons, deployments, jobs, stateful_sets
 from .admission import Admission, AdmissionError
 from .names import make_hash, make_name
@@ -64,7 +64,7 @@ class Controllers:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ControllerCluster,
         admission: Admission | None,
         pods: Iterable[Pod],
         live: ReadTemplate | None = None,

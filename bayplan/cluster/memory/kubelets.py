@@ -12,7 +12,7 @@ from typing import Any
 from ...api.durations import EXPECTED, parse_duration
 from ...api.pod import Pod
 from ...clock import Clock
-from ..objects import Cluster, Later, pod_life
+from ..objects import ControllerCluster, Later, pod_life
 
 DURATION = "bayplan.dev/duration"
 
@@ -28,7 +28,7 @@ def duration_problem(annotations: Mapping[str, str]) -> str | None:
 class Kubelets:
     """Ends the pods of all nodes after their duration. Watches the cluster."""
 
-    def __init__(self, cluster: Cluster, clock: Clock, timers: Later) -> None:
+    def __init__(self, cluster: ControllerCluster, clock: Clock, timers: Later) -> None:
         self._cluster = cluster
         self._clock = clock
         self._timers = timers

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from ...api.pod import Pod
 from ...api.storage import PersistentVolume, PersistentVolumeClaim
 from ...api.volumes import claim_name_of
-from ..objects import Cluster
+from ..objects import ControllerCluster
 
 
 class Protection:
     """Delays deletions. Notified by `on_update` and `on_delete`; `run` deletes unused terminating
     objects."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ControllerCluster) -> None:
         self._cluster = cluster
         self._leaving: dict[tuple[str, str, str], None] = {}
         self.is_due = False
@@ -52,7 +52,7 @@ class Protection:
                 self._cluster.delete(obj)
 
 
-def is_used(cluster: Cluster, obj: PersistentVolume | PersistentVolumeClaim) -> bool:
+def is_used(cluster: ControllerCluster, obj: PersistentVolume | PersistentVolumeClaim) -> bool:
     """Whether a volume is bound, or a pod on a node uses a claim."""
     if isinstance(obj, PersistentVolume):
         return obj.status.phase == "Bound"

@@ -28,7 +28,7 @@ from ...api.storage import (
     VolumeNodeAffinity,
     with_annotation,
 )
-from ..objects import Cluster, Later
+from ..objects import ControllerCluster, Later
 from . import topology
 from .topology import driver_of
 
@@ -119,7 +119,7 @@ class Provisioner:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ControllerCluster,
         settings: Provisioning,
         timers: Later | None,
         done: Callable[[], object],
@@ -192,7 +192,10 @@ class Provisioner:
             self._make(claim, storage_class, where)
 
     def _make(
-        self, claim: PersistentVolumeClaim, storage_class: StorageClass, where: topology.Place
+        self,
+        claim: PersistentVolumeClaim,
+        storage_class: StorageClass,
+        where: topology.VolumeTopology,
     ) -> None:
         volume = make_volume(claim, storage_class, where)
         if where.room is not None:
@@ -216,7 +219,7 @@ class Provisioner:
 
 
 def make_volume(
-    claim: PersistentVolumeClaim, storage_class: StorageClass, where: topology.Place
+    claim: PersistentVolumeClaim, storage_class: StorageClass, where: topology.VolumeTopology
 ) -> PersistentVolume:
     """The volume that a driver creates for the claim, bound to it from the start."""
     driver, name = driver_of(storage_class), f"pvc-{claim.uid}"

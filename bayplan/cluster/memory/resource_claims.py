@@ -22,7 +22,7 @@ from ...api.meta import ObjectMeta, OwnerReference
 from ...api.pod import Pod
 from ...api.pod_spec import PodResourceClaim
 from ...api.pod_status import PodResourceClaimStatus
-from ..objects import Cluster
+from ..objects import ControllerCluster
 
 CLAIM, TEMPLATE = ResourceClaim.kind, ResourceClaimTemplate.kind
 MAX_NAME = 57
@@ -33,7 +33,7 @@ Key = tuple[str, str]
 class ClaimController:
     """The claims of one cluster. Watches it and records changes; `run` does the resulting work."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ControllerCluster) -> None:
         self._cluster = cluster
         self._pods: dict[Key, None] = {}
         self._claims: dict[Key, None] = {}

@@ -24,7 +24,7 @@ from ...api.storage import (
     StorageClass,
     TopologySelectorTerm,
 )
-from ..objects import Cluster
+from ..objects import ControllerCluster
 
 Segment = tuple[tuple[str, str], ...]
 """Labels and values that identify a part of the cluster."""
@@ -33,7 +33,7 @@ _NUMBERED = re.compile(r"(.*)-(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class VolumeTopology:
     """The topology of a new volume: the nodes that reach it (None: all), and the capacity it is
     taken from."""
 
@@ -42,11 +42,11 @@ class Place:
 
 
 def find_place(
-    cluster: Cluster,
+    cluster: ControllerCluster,
     storage_class: StorageClass,
     claim: PersistentVolumeClaim,
     node_name: str,
-) -> Place | None:
+) -> VolumeTopology | None:
     """The topology for the volume of `claim`: for the selected node, if any; None: impossible."""
     node = cluster.get("Node", "", node_name) if node_name else None
     if node_name and node is None:
@@ -60,7 +60,7 @@ def find_place(
             room = _find_room(cluster, storage_class, labels, claim.requested_bytes)
             if room is None:
                 continue
-        return Place(_selector(segment), room)
+        return VolumeTopology(_selector(segment), room)
     return None
 
 
@@ -77,7 +77,7 @@ def with_room(room: CSIStorageCapacity, more_bytes: int) -> CSIStorageCapacity:
 
 
 def _segments(
-    cluster: Cluster, storage_class: StorageClass, nodes: Iterable[Node]
+    cluster: ControllerCluster, storage_class: StorageClass, nodes: Iterable[Node]
 ) -> list[Segment]:
     """The distinct segments of the nodes that the class allows, sorted."""
     found = set()
@@ -89,7 +89,9 @@ def _segments(
     return sorted(found)
 
 
-def _topology_keys(cluster: Cluster, storage_class: StorageClass, node: Node) -> list[str]:
+def _topology_keys(
+    cluster: ControllerCluster, storage_class: StorageClass, node: Node
+) -> list[str]:
     """The driver's topology keys: from the node, else those of the class's topologies, else the
     zone."""
     driver = driver_of(storage_class)
@@ -113,14 +115,17 @@ def _is_allowed(terms: Iterable[TopologySelectorTerm] | None, labels: Mapping[st
     )
 
 
-def _tracks_room(cluster: Cluster, provisioner: str) -> bool:
+def _tracks_room(cluster: ControllerCluster, provisioner: str) -> bool:
     """Whether the driver reports its capacity."""
     driver = cluster.get("CSIDriver", "", provisioner)
     return driver is not None and bool(driver.spec.storage_capacity)
 
 
 def _find_room(
-    cluster: Cluster, storage_class: StorageClass, labels: Mapping[str, str], size_bytes: int
+    cluster: ControllerCluster,
+    storage_class: StorageClass,
+    labels: Mapping[str, str],
+    size_bytes: int,
 ) -> CSIStorageCapacity | None:
     for room in cluster.list("CSIStorageCapacity"):
         assert isinstance(room, CSIStorageCapacity), "the cluster separates kinds"

@@ -26,7 +26,7 @@ from ...api.storage import (
     with_annotation,
 )
 from ...api.volumes import EphemeralVolume, PersistentVolumeClaimTemplate, claim_name_of
-from ..objects import Cluster, Later
+from ..objects import ControllerCluster, Later
 from .protection import Protection
 from .provisioning import PROVISIONED_BY, Provisioner, Provisioning
 from .volume_index import ClaimKey, VolumeIndex, is_enough
@@ -46,7 +46,7 @@ class VolumeController:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ControllerCluster,
         provisioning: Provisioning | None = None,
         timers: Later | None = None,
     ) -> None:

@@ -8,8 +8,8 @@ happen: I/O, or anything specific to one cluster. Who calls it: memory, kube, ap
 from .object_index import (
     UNVERSIONED_KINDS,
     AnyObject,
-    Cluster,
     ClusterObject,
+    ControllerCluster,
     Later,
     ObjectIndex,
     WatchHandler,
@@ -17,7 +17,7 @@ from .object_index import (
 
 __all__ = [
     "AnyObject",
-    "Cluster",
+    "ControllerCluster",
     "ClusterObject",
     "Later",
     "ObjectIndex",

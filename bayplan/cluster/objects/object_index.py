@@ -41,7 +41,7 @@ class Later(Protocol):
         """Run `action` in `seconds`."""
 
 
-class Cluster(Protocol):
+class ControllerCluster(Protocol):
     """The controllers' view of a cluster, with their operations."""
 
     def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:

@@ -17,7 +17,7 @@ from .classes import DeviceClasses
 from .features import ALL_FEATURES, DeviceFeatures
 from .inventory import EVERY_ROW, Candidate, Inventory, NodeOffers
 from .pools import Amounts, DeviceId, Offer, PoolId, PoolView
-from .selection import Fault, Selection
+from .selection import ExpressionFault, Selection
 
 SHARED = "devices"
 
@@ -104,7 +104,7 @@ __all__ = [
     "DeviceFeatures",
     "DeviceId",
     "Devices",
-    "Fault",
+    "ExpressionFault",
     "Inventory",
     "NodeOffers",
     "Offer",

@@ -8,9 +8,9 @@ from ...api.devices import ResourceSlice
 from ...table import ChangeLog, NodeTable
 from .features import ALL_FEATURES, DeviceFeatures
 from .pools import Offer, Pool, PoolId, PoolView
-from .selection import Fault, Selection
+from .selection import ExpressionFault, Selection
 
-Candidate = tuple[Offer, Fault | None, PoolView]
+Candidate = tuple[Offer, ExpressionFault | None, PoolView]
 """A device that a request picks, or that could not be judged; and the pool it comes from."""
 
 

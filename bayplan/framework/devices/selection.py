@@ -15,7 +15,7 @@ from ...api.dra import DeviceClass, DeviceSelector, DeviceToleration
 from .pools import Offer
 
 
-class Fault(NamedTuple):
+class ExpressionFault(NamedTuple):
     """An expression failed: the class it is of ("": the claim), which one it is there, and why."""
 
     of_class: str
@@ -28,7 +28,7 @@ class Fault(NamedTuple):
         return f"{whose}: selector #{self.position}: {self.problem}"
 
 
-Judged = bool | Fault
+Judged = bool | ExpressionFault
 
 
 class Selection:
@@ -83,7 +83,7 @@ class Selection:
             try:
                 expression = compile_expression(text, self._has_sharing)
             except CelError as error:
-                return Fault(of_class, position, f"CEL compile error: {error}")
+                return ExpressionFault(of_class, position, f"CEL compile error: {error}")
             try:
                 seen = offer.memo.get(SeenDevice)
                 if seen is None:
@@ -91,7 +91,7 @@ class Selection:
                 if not expression.matches(seen):
                     return False
             except CelError as error:
-                return Fault(of_class, position, f"CEL runtime error: {error}")
+                return ExpressionFault(of_class, position, f"CEL runtime error: {error}")
         return True
 
     def tolerates(self, offer: Offer) -> bool:

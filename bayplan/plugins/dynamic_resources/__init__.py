@@ -47,7 +47,7 @@ from ...framework.events import EventWithHint
 from ...table import Bools, Ints, NodeTable, Rows, RowValues
 from ...table.node_selection import match_selector
 from .answers import FITS, REASONS, Codes, KeptAnswers, Wanted, rows_in
-from .binding import BindingError, ClaimBinder, Given, drive, is_late, is_ready
+from .binding import ClaimBinder, ClaimBindingError, Given, drive, is_late, is_ready
 from .extended import SPECIAL_NAME, make_claim
 from .hints import ClaimHints
 from .plans import AllocationError, NoSuchClassError, plan_claim
@@ -274,7 +274,7 @@ class DynamicResources(
         """Whether the devices of the claim will not be ready in time."""
         try:
             return not is_ready(claim) and is_late(claim, self.handle.clock, self._timeout_s)
-        except BindingError:
+        except ClaimBindingError:
             return True
 
     # PostFilter

@@ -18,7 +18,7 @@ from ...table import Ints, NodeTable, Rows
 from .extended import ExtendedRequests, requests_for
 from .plans import AllocationError, ClaimPlan, plan_claim
 from .results import score_taken
-from .search import CANNOT_ALLOCATE, INVALID_POOLS, Search, Taken
+from .search import CANNOT_ALLOCATE, INVALID_POOLS, DeviceSearch, Taken
 
 CANNOT_FIT = "cannot fit resource"
 FITS = 0
@@ -174,7 +174,7 @@ class KeptAnswers:
             claims = (*claims, extended[1])
         if not claims:
             return FITS, []
-        search = Search(self._devices, row, claims, keys, self._tries)
+        search = DeviceSearch(self._devices, row, claims, keys, self._tries)
         try:
             reason = search.run()
         except RecursionError:

@@ -42,7 +42,7 @@ Steps = Generator[Any, Any, T]
 """Work that yields what a client answered, or will answer, and gets the answer back."""
 
 
-class BindingError(BayplanError):
+class ClaimBindingError(BayplanError):
     """The devices of a pod cannot become its own; `result` is what metrics call it."""
 
     def __init__(self, message: str, result: str = "error") -> None:
@@ -111,7 +111,9 @@ class ClaimBinder:
             if attempt:
                 found = self._handle.lister.get(claim.kind, claim.namespace, claim.name)
                 if found is None:
-                    raise BindingError(f"get updated claim {claim.key} after conflict: not found")
+                    raise ClaimBindingError(
+                        f"get updated claim {claim.key} after conflict: not found"
+                    )
                 claim = found
             _check(claim, allocation)
             try:
@@ -126,7 +128,7 @@ class ClaimBinder:
                 continue
             return written
         what = "reservation" if allocation is None else "allocation and reservation"
-        raise BindingError(f"add {what} to claim {claim.key}: {conflict}")
+        raise ClaimBindingError(f"add {what} to claim {claim.key}: {conflict}")
 
     def _status(
         self, claim: ResourceClaim, pod: Pod, allocation: AllocationResult | None
@@ -166,7 +168,7 @@ class ClaimBinder:
         try:
             await self._until_ready(given, started + self._timeout_s)
             result = "success"
-        except BindingError as error:
+        except ClaimBindingError as error:
             result = error.result
             raise
         finally:
@@ -186,18 +188,20 @@ class ClaimBinder:
                 return
             if now() >= deadline:
                 text = "device binding timeout: context deadline exceeded"
-                raise BindingError(text, "timeout")
+                raise ClaimBindingError(text, "timeout")
             await self._handle.sleep(min(POLL_S, max(deadline - now(), 0)))
 
     def _are_ready(self, given: list[Given]) -> bool:
         for one in given:
             claim = self._devices.claims.get(one.claim.namespace, one.claim.name)
             if claim is None:
-                raise BindingError(f'could not find ResourceClaim "{one.claim.key}"')
+                raise ClaimBindingError(f'could not find ResourceClaim "{one.claim.key}"')
             one.claim = claim
             if not is_ready(claim):
                 if is_late(claim, self._handle.clock, self._timeout_s):
-                    raise BindingError(f"device binding timeout: claim={claim.name}", "timeout")
+                    raise ClaimBindingError(
+                        f"device binding timeout: claim={claim.name}", "timeout"
+                    )
                 return False
         return True
 
@@ -286,7 +290,7 @@ def is_ready(claim: ResourceClaim) -> bool:
             if found is not None and found.get("status") == "True":
                 reason, message = found.get("reason", ""), found.get("message", "")
                 text = f'claim={claim.name}, reason={reason}, message="{message}"'
-                raise BindingError(f"device binding failed: {text}", "failure")
+                raise ClaimBindingError(f"device binding failed: {text}", "failure")
         if any(conditions.get(n, {}).get("status") != "True" for n in result.binding_conditions):
             return False
     return True
@@ -330,7 +334,7 @@ def _check(claim: ResourceClaim, allocation: AllocationResult | None) -> None:
     elif allocation is None and claim.allocation is None:
         problem = "got deallocated elsewhere"
     if problem is not None:
-        raise BindingError(f"claim {claim.key} {problem} in the meantime")
+        raise ClaimBindingError(f"claim {claim.key} {problem} in the meantime")
 
 
 def _with_finalizer(claim: ResourceClaim) -> ResourceClaim:

@@ -18,7 +18,7 @@ Value: TypeAlias = tuple[str, object] | None
 ABSENT = object()
 
 
-class Constraint(ABC):
+class ConstraintTracker(ABC):
     """Keeps track of the devices taken; `add` and `remove` come in pairs, last in, first out."""
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
@@ -58,7 +58,7 @@ class Constraint(ABC):
         return None
 
 
-class MatchAttribute(Constraint):
+class MatchAttribute(ConstraintTracker):
     """All devices have the attribute, with one value."""
 
     _value: object = None
@@ -71,7 +71,7 @@ class MatchAttribute(Constraint):
             self._value = value
 
 
-class DistinctAttribute(Constraint):
+class DistinctAttribute(ConstraintTracker):
     """All devices have the attribute, each with another value.
 
     As in Kubernetes, of a request for several devices only the one that was taken last is compared with.
@@ -91,7 +91,7 @@ class DistinctAttribute(Constraint):
         self._values.pop(request, None)
 
 
-def make_constraint(wanted: DeviceConstraint) -> Constraint | None:
+def make_constraint(wanted: DeviceConstraint) -> ConstraintTracker | None:
     """The constraint that a claim asks for; None when it is of a kind that we do not know."""
     requests = wanted.requests or ()
     if wanted.match_attribute is not None:

@@ -16,7 +16,7 @@ from ...api.dra import MAX_RESULTS
 from ...api.quantity import parse_quantity
 from ...framework.devices import Allocated, Amounts, Candidate, Devices, Offer, PoolId, PoolView
 from .capacity import Use, uses_of
-from .constraints import Constraint, make_constraint
+from .constraints import ConstraintTracker, make_constraint
 from .plans import AllocationError, ClaimPlan, RequestPlan
 
 INVALID_POOLS = "invalid resource pools were encountered"
@@ -32,7 +32,7 @@ class Taken(NamedTuple):
     uses: dict[str, Use] | None
 
 
-class Outcome(Enum):
+class BranchEnd(Enum):
     """How a branch of the search ends."""
 
     NO = 0
@@ -41,7 +41,7 @@ class Outcome(Enum):
     """The claim would have more devices than a claim can have, whatever was taken before."""
 
 
-NO, YES, TOO_MANY = Outcome.NO, Outcome.YES, Outcome.TOO_MANY
+NO, YES, TOO_MANY = BranchEnd.NO, BranchEnd.YES, BranchEnd.TOO_MANY
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class _Undo:
     had_uses: bool
 
 
-class Search:
+class DeviceSearch:
     """One search on one node. `claims` are the plans, `keys` name the claims in errors, `tries` limits the search."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Search:
         self._tries = tries
         self._offers = devices.inventory.at(row)
         self._everything: dict[RequestPlan, list[Candidate]] = {}
-        self._constraints: list[list[Constraint]] = []
+        self._constraints: list[list[ConstraintTracker]] = []
         self._taking: dict[tuple[str, str, str], list[int]] = {}
         self._using: dict[tuple[str, str, str], dict[str, int]] = {}
         self._counting: dict[PoolId, Amounts] = {}
@@ -95,7 +95,7 @@ class Search:
             self._constraints.append([constraint for constraint in made if constraint is not None])
         return self._reason(self._serve_claim(0))
 
-    def _reason(self, outcome: Outcome) -> str | None:
+    def _reason(self, outcome: BranchEnd) -> str | None:
         if outcome is YES:
             return None
         if any(view.is_invalid for view in self._offers.views):
@@ -144,7 +144,7 @@ class Search:
         self._everything[plan] = wanted
         return len(wanted)
 
-    def _take_first(self) -> Outcome | None:
+    def _take_first(self) -> BranchEnd | None:
         """Take the first devices that are free; None when it takes a search to know.
 
         Where nothing but being free counts, the search begins like this: as long as it never has to go back, or has
@@ -180,12 +180,12 @@ class Search:
 
     # The search
 
-    def _serve_claim(self, number: int) -> Outcome:
+    def _serve_claim(self, number: int) -> BranchEnd:
         if number >= len(self._claims):
             return YES
         return self._serve_request(number, 0)
 
-    def _serve_request(self, number: int, position: int) -> Outcome:
+    def _serve_request(self, number: int, position: int) -> BranchEnd:
         requests = self._claims[number].requests
         if position >= len(requests):
             outcome = self._serve_claim(number + 1)
@@ -205,7 +205,7 @@ class Search:
 
     def _serve(
         self, number: int, position: int, plan: RequestPlan, done: int, start: int
-    ) -> Outcome:
+    ) -> BranchEnd:
         """Serve the rest of a request of which `done` devices are taken, looking from candidate `start` on."""
         everything = self._everything.get(plan)
         if everything is not None and not everything:
@@ -244,7 +244,7 @@ class Search:
         plan: RequestPlan,
         done: int,
         everything: list[Candidate],
-    ) -> Outcome:
+    ) -> BranchEnd:
         """Take the next of the devices, all of which are wanted."""
         offer, _, view = everything[done]
         undo = self._take(number, plan, offer, view, True)

@@ -47,7 +47,7 @@ from ...table import (
 )
 from ...table.tally import DomainTally
 from .hints import affinity_events
-from .plans import Counted, Plan, Plans
+from .plans import AffinityPlan, AffinityPlans, Counted
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -65,7 +65,7 @@ class AffinityState:
     affinity term; `anti_affinity` and `existing` sum over the terms that have the key.
     """
 
-    plan: Plan
+    plan: AffinityPlan
     affinity: dict[str, DomainTally]
     anti_affinity: dict[str, DomainTally]
     existing: dict[str, DomainTally]
@@ -149,7 +149,7 @@ class InterPodAffinity(
         ignore_preferred_terms_of_existing_pods: bool = False,
     ) -> None:
         self._ignore_existing = ignore_preferred_terms_of_existing_pods
-        self._plans = Plans(hard_pod_affinity_weight)
+        self._plans = AffinityPlans(hard_pod_affinity_weight)
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:

@@ -36,7 +36,7 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class AffinityPlan:
     """What to look at for a pod.
 
     `affinity` has the pods that match every required affinity term, once per topology key; `anti_affinity` those of
@@ -53,15 +53,15 @@ class Plan:
     drawn: tuple[Counted, ...]
 
 
-class Plans:
+class AffinityPlans:
     """Plans by class, invalidated when a namespace, the terms of pods on nodes or the terms that are counted change."""
 
     def __init__(self, hard_weight: int) -> None:
         self._hard_weight = hard_weight
-        self._kept: dict[PodClass, Plan] = {}
+        self._kept: dict[PodClass, AffinityPlan] = {}
         self._stamp: Hashable = None
 
-    def get(self, pod: Pod, table: NodeTable) -> Plan:
+    def get(self, pod: Pod, table: NodeTable) -> AffinityPlan:
         """The plan for `pod`."""
         stamp = (
             table,
@@ -77,7 +77,7 @@ class Plans:
             plan = self._kept[pod.pod_class] = self._make(pod, table)
         return plan
 
-    def _make(self, pod: Pod, table: NodeTable) -> Plan:
+    def _make(self, pod: Pod, table: NodeTable) -> AffinityPlan:
         own = OwnTerms(pod.spec, pod.namespace, table.namespaces)
         namespace_labels = table.namespace_labels(pod.namespace)
         carried = table.carried.matching(pod, namespace_labels)
@@ -85,7 +85,7 @@ class Plans:
         preferred = [
             Counted(column(t.topology_key), count(t.pods), t.weight) for t in own.preferred
         ]
-        return Plan(
+        return AffinityPlan(
             own,
             own.affinity.matches(pod),
             namespace_labels,

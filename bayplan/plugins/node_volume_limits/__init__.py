@@ -30,9 +30,9 @@ from ...framework.csi_nodes import CSINodes
 from ...framework.events import EventWithHint
 from ...table import Bools, Ints, NodeTable, Rows
 from ...table.volumes import volume_refs
-from .attached import AttachedVolumes, WhatIf
+from .attached import AttachedVolumes, WhatIfCounts
 from .hints import events
-from .identity import Attached, CSIIdentifier, Fault
+from .identity import Attached, CSIIdentifier, VolumeFault
 
 REASON = "node(s) exceed max volume count"
 
@@ -66,7 +66,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         kept = self._follow()
         nodes, there = kept.nodes, kept.nodes.rows_of(table, rows)
         found = [kept.identifier.identify(ref) for ref in volume_refs(pod)]
-        faults = [volume for volume in found if isinstance(volume, Fault)]
+        faults = [volume for volume in found if isinstance(volume, VolumeFault)]
         if faults and _find_fault(verdict, faults, nodes.exists[there]):
             return verdict
         wanted = {volume.name: volume for volume in found if isinstance(volume, Attached)}
@@ -131,7 +131,9 @@ def _has_volumes(spec: PodSpec) -> bool:
     )
 
 
-def new_volumes(names: Iterable[str], attached: AttachedVolumes | WhatIf, table: NodeTable) -> Ints:
+def new_volumes(
+    names: Iterable[str], attached: AttachedVolumes | WhatIfCounts, table: NodeTable
+) -> Ints:
     """int64 per row: how many of the volumes no pod there uses yet."""
     wanted = list(names)
     more = np.full(len(table), len(wanted), dtype=np.int64)
@@ -140,7 +142,7 @@ def new_volumes(names: Iterable[str], attached: AttachedVolumes | WhatIf, table:
     return more
 
 
-def _find_fault(verdict: Verdict, faults: Iterable[Fault], has_csi_node: Bools) -> bool:
+def _find_fault(verdict: Verdict, faults: Iterable[VolumeFault], has_csi_node: Bools) -> bool:
     """Whether the volumes of the pod itself cannot be determined, on every row that is left."""
     left = np.ones(len(verdict), dtype=np.bool_)
     for fault in faults:

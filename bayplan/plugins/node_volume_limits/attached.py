@@ -16,7 +16,7 @@ from ...framework import Lister, ObjectKey
 from ...table import Column, Ints, NodeTable
 from ...table.row_counts import RowCounts
 from ...table.volumes import ClaimUse, VolumeRef
-from .identity import Attached, Fault, Identifier, Identity
+from .identity import Attached, Identifier, Identity, VolumeFault
 
 Dependency = tuple[str, str]
 """A kind and a name: of a volume or a class, or of a claim as namespace/name."""
@@ -66,9 +66,9 @@ class AttachedVolumes:
         """Why volumes of pods cannot be counted, and on which rows."""
         return {text: list(self._faults.rows(text)) for text in self._faults}
 
-    def what_if(self, fork: NodeTable) -> WhatIf:
+    def what_if(self, fork: NodeTable) -> WhatIfCounts:
         """The same questions for the one row of a what-if."""
-        return WhatIf(self, fork)
+        return WhatIfCounts(self, fork)
 
     # Following
 
@@ -148,7 +148,7 @@ class AttachedVolumes:
         if isinstance(identity, Attached):
             self._used.add(identity.name, row, change)
             self._make_present(identity, row, change)
-        elif isinstance(identity, Fault) and not identity.is_missing:
+        elif isinstance(identity, VolumeFault) and not identity.is_missing:
             self._faults.add(identity.text, row, change)
 
     def _make_present(self, volume: Attached, row: int, change: int) -> None:
@@ -254,7 +254,7 @@ class _Attachments:
         return Attached(f"{spec.attacher}/{handle}", spec.attacher), row
 
 
-class WhatIf:
+class WhatIfCounts:
     """The counts on the one row of a what-if: the row it is a copy of, and what the change of pods does to it."""
 
     def __init__(self, whole: AttachedVolumes, fork: NodeTable) -> None:
@@ -272,7 +272,7 @@ class WhatIf:
             if isinstance(identity, Attached):
                 self._uses[identity.name] = self._uses.get(identity.name, 0) + step
                 drivers[identity.name] = identity.driver
-            elif isinstance(identity, Fault) and not identity.is_missing:
+            elif isinstance(identity, VolumeFault) and not identity.is_missing:
                 (self._faults.add if step > 0 else self._faults.discard)(identity.text)
         for name, change in self._uses.items():
             before = whole.present_at(name, self._row)

@@ -27,7 +27,7 @@ from ...table import Ints, NodeTable, Rows
 from ...table.volumes import volume_refs
 from . import REASON, new_volumes
 from .attached import AttachedVolumes
-from .identity import Attached, CloudIdentifier, Fault
+from .identity import Attached, CloudIdentifier, VolumeFault
 
 INSTANCE_TYPES = ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type")
 
@@ -52,7 +52,7 @@ class CloudLimits(FilterPlugin):
         kept = self._follow()
         found = [kept.identifier.identify(ref) for ref in volume_refs(pod)]
         for fault in found:
-            if isinstance(fault, Fault):
+            if isinstance(fault, VolumeFault):
                 verdict.error = failure(fault.text)
                 return verdict
         wanted = {volume.name for volume in found if isinstance(volume, Attached)}

@@ -40,7 +40,7 @@ class Attached(NamedTuple):
     migrated: bool = False
 
 
-class Fault(NamedTuple):
+class VolumeFault(NamedTuple):
     """Why the volumes of a pod cannot be counted; a `migrated` one matters only where there is a CSINode."""
 
     text: str
@@ -49,7 +49,7 @@ class Fault(NamedTuple):
     migrated: bool = False
 
 
-Identity = Attached | Fault | None
+Identity = Attached | VolumeFault | None
 """None: the volume takes up no place."""
 Visited = Callable[[str, str], None]
 """Told the kind and the name of each cluster-wide object that an identity depends on."""
@@ -70,7 +70,7 @@ class Identifier(ABC):
         if isinstance(ref, Volume):
             return self.of_disk(ref)
         if not ref.name:
-            return Fault(NO_CLAIM_NAME)
+            return VolumeFault(NO_CLAIM_NAME)
         claim = self._lister.get("PersistentVolumeClaim", ref.namespace, ref.name)
         if claim is None:
             return self.of_missing(ref)
@@ -89,15 +89,15 @@ class Identifier(ABC):
     def of_missing(self, ref: ClaimUse) -> Identity:
         """What a claim is that does not exist."""
         text = not_found("PersistentVolumeClaim", ref.name)
-        return Fault(f"looking up PVC {ref.namespace}/{ref.name}: {text}", is_missing=True)
+        return VolumeFault(f"looking up PVC {ref.namespace}/{ref.name}: {text}", is_missing=True)
 
-    def judge_owner(self, ref: ClaimUse, claim: PersistentVolumeClaim) -> Fault | None:
+    def judge_owner(self, ref: ClaimUse, claim: PersistentVolumeClaim) -> VolumeFault | None:
         """The fault of a claim that was not made for the pod whose ephemeral volume it seems to be."""
         owner = controller_of(claim.owner_references)
         if not ref.is_ephemeral or (owner is not None and owner.uid == ref.pod_uid):
             return None
         pod = f"{ref.namespace}/{ref.pod_name}"
-        return Fault(f"PVC {claim.key} was not created for pod {pod} (pod is not owner)")
+        return VolumeFault(f"PVC {claim.key} was not created for pod {pod} (pod is not owner)")
 
     @abstractmethod
     def of_disk(self, disk: Volume) -> Identity:
@@ -125,7 +125,7 @@ class CSIIdentifier(Identifier):
         try:
             return _attached(plugin.driver, inline_handle(disk), migrated=True)
         except InputError as error:
-            return Fault(f"converting volume from inline to csi: {error}", migrated=True)
+            return VolumeFault(f"converting volume from inline to csi: {error}", migrated=True)
 
     def of_volume(self, volume: PersistentVolume) -> Identity:
         csi = volume.spec.csi
@@ -173,7 +173,7 @@ class CloudIdentifier(Identifier):
     def of_missing(self, ref: ClaimUse) -> Identity:
         return None
 
-    def judge_owner(self, ref: ClaimUse, claim: PersistentVolumeClaim) -> Fault | None:
+    def judge_owner(self, ref: ClaimUse, claim: PersistentVolumeClaim) -> VolumeFault | None:
         return None
 
     def identify(self, ref: VolumeRef, visited: Visited = unvisited) -> Identity:

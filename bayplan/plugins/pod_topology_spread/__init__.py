@@ -44,7 +44,7 @@ from ...table.tally import DomainTally
 from .constraints import SYSTEM_CONSTRAINTS, Constraint, ConstraintsCache
 from .eligibility import Domains, EligibilityCache
 from .hints import spread_events
-from .plans import Plan, Plans
+from .plans import SpreadPlan, SpreadPlans
 from .rules import is_enough, is_per_node, limits_of, score_of
 
 REASON = "node(s) didn't match pod topology spread constraints"
@@ -63,7 +63,7 @@ Floats = NDArray[np.float64]
 class SpreadState:
     """What Filter needs to know of the cluster: pods per domain, for each constraint."""
 
-    plan: Plan
+    plan: SpreadPlan
     tallies: list[DomainTally]
 
     def clone(self) -> SpreadState:
@@ -79,7 +79,7 @@ class ScoreState:
     """What Score needs: the constraints, and the weight of a pod for each of them."""
 
     table: NodeTable
-    plan: Plan
+    plan: SpreadPlan
     weights: list[float]
 
 
@@ -105,7 +105,7 @@ class PodTopologySpread(
         defaults = SYSTEM_CONSTRAINTS if self._is_system_defaulted else default_constraints
         self._constraints = ConstraintsCache(defaults)
         self._eligibility = EligibilityCache(comparison_operators)
-        self._plans = Plans(
+        self._plans = SpreadPlans(
             self._eligibility,
             self._constraints_of,
             self._requires_all,

@@ -17,7 +17,7 @@ MAX_KEPT = 4096
 
 
 @dataclass(slots=True)
-class Plan:
+class SpreadPlan:
     """The constraints with one `whenUnsatisfiable`, with the domains and the counts of each."""
 
     constraints: tuple[Constraint, ...] = ()
@@ -29,10 +29,10 @@ class Plan:
     """Whether only nodes with every topology key count."""
 
 
-NO_PLAN = Plan()
+NO_PLAN = SpreadPlan()
 
 
-class Plans:
+class SpreadPlans:
     """Plans by class, invalidated when a node or the terms that are counted change.
 
     Default constraints, for pods without any, also depend on the lister.
@@ -49,10 +49,10 @@ class Plans:
         self._constraints_of = constraints_of
         self._requires_all = requires_all
         self._lister_version = lister_version
-        self._kept: dict[tuple[PodClass, str, str, Hashable], Plan] = {}
+        self._kept: dict[tuple[PodClass, str, str, Hashable], SpreadPlan] = {}
         self._stamp: Hashable = None
 
-    def get(self, pod: Pod, table: NodeTable, action: str) -> Plan:
+    def get(self, pod: Pod, table: NodeTable, action: str) -> SpreadPlan:
         """The plan for `pod`; one without constraints when it has none of that kind. InputError if unusable."""
         stamp = (table, table.node_changes.version, table.terms.dropped)
         if stamp != self._stamp or len(self._kept) >= MAX_KEPT:
@@ -66,11 +66,13 @@ class Plans:
             plan = self._kept[key] = self._make(pod, table, action)
         return plan
 
-    def _make(self, pod: Pod, table: NodeTable, action: str) -> Plan:
+    def _make(self, pod: Pod, table: NodeTable, action: str) -> SpreadPlan:
         constraints = self._constraints_of(pod, action)
         if not constraints:
             return NO_PLAN
         require_all = action == DO_NOT_SCHEDULE or self._requires_all(pod)
         eligibility = self._eligibility.get(table, pod.spec, constraints, require_all)
         counts = tuple(table.terms.count(constraint.pods) for constraint in constraints)
-        return Plan(constraints, eligibility.domains, counts, eligibility.has_all_keys, require_all)
+        return SpreadPlan(
+            constraints, eligibility.domains, counts, eligibility.has_all_keys, require_all
+        )

@@ -11,10 +11,10 @@ from ...api.pod import Pod
 from ...table import LabelColumn, NodeTable
 from .constraints import Constraint
 from .eligibility import Domains
-from .plans import Plan
+from .plans import SpreadPlan
 
 
-def limits_of(plan: Plan, pod: Pod) -> tuple[MaxSkew, ...]:
+def limits_of(plan: SpreadPlan, pod: Pod) -> tuple[MaxSkew, ...]:
     """How far apart domains may be, by each DoNotSchedule constraint."""
     return tuple(
         MaxSkew(
@@ -29,7 +29,7 @@ def limits_of(plan: Plan, pod: Pod) -> tuple[MaxSkew, ...]:
     )
 
 
-def score_of(plan: Plan, table: NodeTable) -> Spreading | None:
+def score_of(plan: SpreadPlan, table: NodeTable) -> Spreading | None:
     """The score by ScheduleAnyway constraints; None when there are none."""
     if not plan.constraints:
         return None

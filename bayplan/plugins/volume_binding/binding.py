@@ -25,7 +25,7 @@ from ...clock import whole_micros
 from ...errors import BayplanError
 from ...framework import Handle
 from .assumed import AssumedObjects, OutOfSyncError
-from .finding import Finder, Found
+from .finding import Finder, FoundVolumes
 from .volumes import NONE
 
 POLL_S = 1.0
@@ -33,7 +33,7 @@ TIMED_OUT = "context deadline exceeded"
 Object = TypeVar("Object", bound=KubeObject)
 
 
-class BindingError(BayplanError):
+class VolumeBindingError(BayplanError):
     """The volumes of a pod cannot become its own."""
 
 
@@ -62,7 +62,7 @@ class Binder:
         self._finder = finder
         self._timeout_s = timeout_s
 
-    def assume(self, found: Found, position: int, node_name: str) -> PodVolumes:
+    def assume(self, found: FoundVolumes, position: int, node_name: str) -> PodVolumes:
         """Count as given what was found for one row. Raises OutOfSyncError, and then nothing is assumed."""
         given = PodVolumes()
         try:
@@ -101,12 +101,12 @@ class Binder:
         while True:
             await self._handle.sleep(min(POLL_S, max(deadline - now(), 0)))
             if now() >= deadline:
-                raise BindingError(f"binding volumes: {TIMED_OUT}")
+                raise VolumeBindingError(f"binding volumes: {TIMED_OUT}")
             try:
                 if self._check(pod, given):
                     return
             except BayplanError as error:
-                raise BindingError(f"binding volumes: {error}") from error
+                raise VolumeBindingError(f"binding volumes: {error}") from error
 
     async def _write(self, given: PodVolumes) -> None:
         """Write volumes, then claims. What was written stays when a later write fails; the rest is restored.
@@ -137,9 +137,9 @@ class Binder:
         """
         if self._row_of(pod.node_name) is None:
             name = pod.node_name
-            raise BindingError(f'failed to get node "{name}": {not_found("Node", name)}')
+            raise VolumeBindingError(f'failed to get node "{name}": {not_found("Node", name)}')
         if self._handle.lister.get("Pod", pod.namespace, pod.name) is None:
-            raise BindingError(f"pod does not exist any more: {not_found('Pod', pod.name)}")
+            raise VolumeBindingError(f"pod does not exist any more: {not_found('Pod', pod.name)}")
         return all(self._is_bound(pod, *pair) for pair in given.bindings) and all(
             self._is_provisioned(pod, claim) for claim in given.provisions
         )
@@ -152,7 +152,7 @@ class Binder:
             return False  # the cluster has yet to show what was written
         self._check_reach(pod, volume)
         if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
-            raise BindingError(f'ClaimRef got reset for pv "{volume.name}"')
+            raise VolumeBindingError(f'ClaimRef got reset for pv "{volume.name}"')
         return seen.is_fully_bound
 
     def _is_provisioned(self, pod: Pod, written: PersistentVolumeClaim) -> bool:
@@ -160,10 +160,10 @@ class Binder:
         if is_older(claim, written):
             return False
         if not claim.annotations:
-            raise BindingError(f'selectedNode annotation reset for PVC "{claim.name}"')
+            raise VolumeBindingError(f'selectedNode annotation reset for PVC "{claim.name}"')
         if claim.annotations.get(SELECTED_NODE, "") != pod.node_name:
             # A provisioner that cannot make the volume takes the annotation away.
-            raise BindingError(f'provisioning failed for PVC "{claim.name}"')
+            raise VolumeBindingError(f'provisioning failed for PVC "{claim.name}"')
         if claim.spec.volume_name:
             volume = self._volumes.listed("", claim.spec.volume_name)
             if volume is None:
@@ -176,7 +176,7 @@ class Binder:
         assert row is not None, "the node was looked up before"
         if not self._finder.reached(volume, table, np.array([row], dtype=np.int64))[0]:
             where = f'pv "{volume.name}" node affinity doesn\'t match node "{pod.node_name}"'
-            raise BindingError(f"{where}: no matching NodeSelectorTerms")
+            raise VolumeBindingError(f"{where}: no matching NodeSelectorTerms")
 
     def _row_of(self, node_name: str) -> int | None:
         table = self._handle.table
@@ -193,5 +193,5 @@ def is_older(listed: KubeObject, written: KubeObject) -> bool:
 def _listed(objects: AssumedObjects[Object], wanted: Object, doing: str) -> Object:
     listed = objects.listed(wanted.namespace, wanted.name)
     if listed is None:
-        raise BindingError(f'{doing}: {objects.plural} "{wanted.key}" not found')
+        raise VolumeBindingError(f'{doing}: {objects.plural} "{wanted.key}" not found')
     return listed

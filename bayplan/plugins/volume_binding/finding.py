@@ -54,7 +54,7 @@ class Provision:
     places: Ints | None = None
 
 
-class Found:
+class FoundVolumes:
     """What was found for the rows that were asked about; the masks say which rows lack what."""
 
     __slots__ = ("bindings", "mismatch", "missing", "no_match", "no_space", "provisions")
@@ -89,10 +89,10 @@ class Finder:
         self._capacity = StorageCapacity(handle.lister)
         self._nodes = CSINodes(handle.table, handle.lister)
 
-    def find(self, wanted: PodClaims, table: NodeTable, rows: Rows) -> Found:
+    def find(self, wanted: PodClaims, table: NodeTable, rows: Rows) -> FoundVolumes:
         """Look for the volumes of a pod on `rows` of `table`."""
         self._follow()
-        found = Found(table.count(rows))
+        found = FoundVolumes(table.count(rows))
         self._check_bound(wanted.bound, table, rows, found)
         if wanted.delayed:
             self._find_delayed(wanted.delayed, table, rows, found)
@@ -125,7 +125,7 @@ class Finder:
     # Claims that have their volume
 
     def _check_bound(
-        self, claims: list[PersistentVolumeClaim], table: NodeTable, rows: Rows, found: Found
+        self, claims: list[PersistentVolumeClaim], table: NodeTable, rows: Rows, found: FoundVolumes
     ) -> None:
         """Each row is judged up to its first fault: what comes after a missing volume does not matter."""
         for claim in claims:
@@ -157,7 +157,7 @@ class Finder:
     # Claims that wait for the pod's node
 
     def _find_delayed(
-        self, claims: list[PersistentVolumeClaim], table: NodeTable, rows: Rows, found: Found
+        self, claims: list[PersistentVolumeClaim], table: NodeTable, rows: Rows, found: FoundVolumes
     ) -> None:
         size = table.count(rows)
         placed = [claim for claim in claims if SELECTED_NODE in claim.annotations]
@@ -177,7 +177,7 @@ class Finder:
                 self._check_provision(provision, table, rows, found)
 
     def _check_provision(
-        self, provision: Provision, table: NodeTable, rows: Rows, found: Found
+        self, provision: Provision, table: NodeTable, rows: Rows, found: FoundVolumes
     ) -> None:
         """Note where the volume cannot be made; a row that lacks something already is not looked at."""
         asked = provision.needed & ~found.no_match & ~found.no_space

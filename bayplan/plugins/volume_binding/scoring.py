@@ -14,7 +14,7 @@ from ...api.quantity import parse_value
 from ...config.plugin_args import UtilizationShapePoint
 from ...framework import MAX_SCORE, divide
 from ...table import Bools, Ints
-from .finding import Found
+from .finding import FoundVolumes
 from .volumes import NONE, VolumeColumns
 
 DEFAULT_SHAPE = ((0, 10), (100, 0))
@@ -31,7 +31,7 @@ class CapacityScorer:
         line = [(utilization, score * scale) for utilization, score in given]
         self._heights = _heights(line)
 
-    def score(self, found: Found, volumes: VolumeColumns, size: int) -> Ints:
+    def score(self, found: FoundVolumes, volumes: VolumeColumns, size: int) -> Ints:
         """int64 per row: the mean over the storage classes of the claims, in whole points.
 
         Where the pod would take volumes that are there, only those count; else the room for new ones does.
@@ -52,7 +52,7 @@ Share = tuple[Bools, Ints, Ints]
 """Per row: whether the class counts there, what is asked of it and what it offers, in bytes."""
 
 
-def _by_class(found: Found, volumes: VolumeColumns, size: int) -> Iterator[Share]:
+def _by_class(found: FoundVolumes, volumes: VolumeColumns, size: int) -> Iterator[Share]:
     static: Bools = np.zeros(size, dtype=np.bool_)
     shares: dict[int, Share] = {}
     for binding in found.bindings:
@@ -69,7 +69,7 @@ def _by_class(found: Found, volumes: VolumeColumns, size: int) -> Iterator[Share
     yield from _rooms_by_class(found, ~static)
 
 
-def _rooms_by_class(found: Found, rows: Bools) -> Iterator[Share]:
+def _rooms_by_class(found: FoundVolumes, rows: Bools) -> Iterator[Share]:
     shares: dict[str, Share] = {}
     for provision in found.provisions:
         if provision.places is None:

@@ -8,7 +8,7 @@ docs/benchmarks.md. Who calls it: cli, and users' scripts.
 """
 
 from .cases import Case, find_cases, own_cases, read_cases
-from .comparison import Change, Growth, compare, find_growth
+from .comparison import Growth, RunComparison, compare, find_growth
 from .executor import execute
 from .results import (
     CommandRun,
@@ -26,7 +26,7 @@ from .workload import ClockName, Request, Workload, find_workload, make_workload
 
 __all__ = [
     "Case",
-    "Change",
+    "RunComparison",
     "ClockName",
     "CommandRun",
     "EventRun",

@@ -49,7 +49,7 @@ class TemplateSource:
 
 
 @dataclass(frozen=True)
-class Step:
+class WorkloadStep:
     """An op with its path in the file and its templates, by field."""
 
     op: Op
@@ -66,7 +66,7 @@ class Case:
     source: str
     """Its source file."""
     file: CaseFile
-    steps: tuple[Step, ...]
+    steps: tuple[WorkloadStep, ...]
     marked: Marked = field(repr=False)
     config: SchedulerConfiguration | None = None
 
@@ -181,7 +181,7 @@ class _Reader:
         config = self._config(file, path)
         return Case(self._source, file, steps, self._marked, config)
 
-    def _steps(self, file: CaseFile, path: str) -> Iterator[Step]:
+    def _steps(self, file: CaseFile, path: str) -> Iterator[WorkloadStep]:
         default = self._template(
             file.default_pod_template,
             file.default_pod_template_path,
@@ -198,7 +198,7 @@ class _Reader:
                 templates = self._templates(inner, child(place, "createPodsOp")) if inner else {}
             if isinstance(op, CreatePods | CreatePodSets) and default is not None:
                 templates.setdefault("pod_template", default)
-            yield Step(op, f"{self._source}: {place}", templates, self._rows(op, place))
+            yield WorkloadStep(op, f"{self._source}: {place}", templates, self._rows(op, place))
             self._check(op, place, templates)
 
     def _op(self, tree: Any, place: str) -> Op | None:

@@ -13,7 +13,7 @@ LEAST_MIB = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RunComparison:
     """A run, and the same run of an earlier version; `before` is None when there was none."""
 
     before: Run | None
@@ -45,10 +45,10 @@ class Change:
         return now - was > max(was * self.threshold, LEAST_MIB)
 
 
-def compare(before: Sequence[Run], now: Sequence[Run], threshold: float) -> list[Change]:
+def compare(before: Sequence[Run], now: Sequence[Run], threshold: float) -> list[RunComparison]:
     """Each current run, with the earlier one of the same name, size and clock."""
     known = {_key(run): run for run in before}
-    return [Change(known.get(_key(run)), run, threshold) for run in now]
+    return [RunComparison(known.get(_key(run)), run, threshold) for run in now]
 
 
 def _key(run: Run) -> tuple[str, int, int, str]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import BayplanError, InputError
-from .cases import Step
+from .cases import WorkloadStep
 from .making import (
     Maker,
     any_templates,
@@ -75,7 +75,7 @@ def write_manifests(workload: Workload, path: Path) -> int:
     return nodes
 
 
-def _maker(workload: Workload, step: Step, number: int) -> Iterator[bytes]:
+def _maker(workload: Workload, step: WorkloadStep, number: int) -> Iterator[bytes]:
     op = step.op
     if isinstance(op, CreateNodes):
         templates = node_templates(step, op, number)

@@ -16,7 +16,7 @@ from ...cluster.objects import ClusterObject
 from ...config.decode import decode
 from ...config.problems import Problems
 from ...errors import ConflictError, InputError, NotFoundError
-from .cases import Step
+from .cases import WorkloadStep
 from .churning import Churning, Deleting
 from .driver import Driver
 from .end_to_end import run_end_to_end
@@ -53,10 +53,10 @@ def execute(workload: Workload, now: Now = CLOCKS["wall"]) -> list[Run]:
     """
     if any(isinstance(step.op, Simulate) for step in workload.case.steps):
         return [run_end_to_end(workload)]
-    return Executor(workload, now).run()
+    return WorkloadExecutor(workload, now).run()
 
 
-class Executor:
+class WorkloadExecutor:
     """Runs the ops of one workload on its own cluster."""
 
     def __init__(self, workload: Workload, now: Now = CLOCKS["wall"]) -> None:
@@ -78,7 +78,7 @@ class Executor:
                 raise InputError(f"{step.place}: expected names that fit; {error}") from None
         return self._runs
 
-    def _do(self, step: Step, op: Op, number: int) -> None:
+    def _do(self, step: WorkloadStep, op: Op, number: int) -> None:
         match op:
             case CreateNodes():
                 self._create_nodes(step, op, number)
@@ -107,12 +107,12 @@ class Executor:
 
     # Adding objects
 
-    def _create_nodes(self, step: Step, op: CreateNodes, number: int) -> None:
+    def _create_nodes(self, step: WorkloadStep, op: CreateNodes, number: int) -> None:
         templates = node_templates(step, op, number)
         maker = Maker(self._number(step, op), self._workload.params, *templates, rows=step.rows)
         self._let_happen(step, op, self._driver.add, maker)
 
-    def _create_any(self, step: Step, op: CreateAny | UpdateAny, number: int) -> None:
+    def _create_any(self, step: WorkloadStep, op: CreateAny | UpdateAny, number: int) -> None:
         if op.namespace:
             self._driver.need_namespace(op.namespace)
         templates = any_templates(step.templates["template"], op.namespace, f"{number}-")
@@ -120,7 +120,7 @@ class Executor:
         happen = self._driver.add if isinstance(op, CreateAny) else self._driver.update
         self._let_happen(step, op, happen, maker)
 
-    def _create_pods(self, step: Step, op: CreatePods, namespace: str, number: int) -> None:
+    def _create_pods(self, step: WorkloadStep, op: CreatePods, namespace: str, number: int) -> None:
         self._driver.need_namespace(namespace)
         templates = pod_templates(step, namespace, number)
         maker = Maker(self._number(step, op), self._workload.params, *templates, rows=step.rows)
@@ -138,7 +138,7 @@ class Executor:
         if op.collect_metrics:
             self._end()
 
-    def _create_pod_sets(self, step: Step, op: CreatePodSets, number: int) -> None:
+    def _create_pod_sets(self, step: WorkloadStep, op: CreatePodSets, number: int) -> None:
         rest = {name: value for name, value in op.create_pods_op.items() if name != "opcode"}
         inner = decode(CreatePods, rest, "", Problems())
         for i in range(self._number(step, op)):
@@ -152,7 +152,7 @@ class Executor:
 
     # Deleting and churning objects
 
-    def _delete_pods(self, step: Step, op: DeletePods) -> None:
+    def _delete_pods(self, step: WorkloadStep, op: DeletePods) -> None:
         pods = [
             pod
             for pod in self._driver.cluster.list("Pod", op.namespace)
@@ -166,7 +166,7 @@ class Executor:
         else:
             self._let_happen(step, op, self._driver.delete, pods)
 
-    def _churn(self, step: Step, op: Churn, number: int) -> None:
+    def _churn(self, step: WorkloadStep, op: Churn, number: int) -> None:
         namespace = op.namespace or f"namespace-{number}"
         self._driver.need_namespace(namespace)
         makers = [
@@ -178,7 +178,7 @@ class Executor:
 
     def _let_happen(
         self,
-        step: Step,
+        step: WorkloadStep,
         op: CreateNodes | CreateNamespaces | CreateAny | UpdateAny | DeletePods,
         happen: Callable[[Any], object],
         objects: Iterable[ClusterObject],
@@ -210,13 +210,13 @@ class Executor:
 
     # Measuring
 
-    def _start(self, step: Step, op: StartCollectingMetrics) -> None:
+    def _start(self, step: WorkloadStep, op: StartCollectingMetrics) -> None:
         def counts(pod: Pod) -> bool:
             return pod.namespace in op.namespaces and matches_map(op.label_selector, pod.labels)
 
         self._begin(step, op.name, counts)
 
-    def _begin(self, step: Step, name: str, counts: Callable[[Pod], bool]) -> None:
+    def _begin(self, step: WorkloadStep, name: str, counts: Callable[[Pod], bool]) -> None:
         if self._measurement is not None:
             raise InputError(f"{step.place}: expected one measurement at a time; got a second")
         full_name = f"{self._workload.name}: {name}" if name else self._workload.name
@@ -224,7 +224,7 @@ class Executor:
         self._measurement = Measurement(full_name, self._driver, counts, threshold)
         self._driver.on_bound = self._measurement.bound
 
-    def _stop(self, step: Step) -> None:
+    def _stop(self, step: WorkloadStep) -> None:
         if self._measurement is None:
             raise InputError(f"{step.place}: expected startCollectingMetrics before it; got none")
         self._wait(())
@@ -237,7 +237,7 @@ class Executor:
 
     def _measure_events(
         self,
-        step: Step,
+        step: WorkloadStep,
         name: str,
         happen: Callable[[ClusterObject], object],
         objects: Iterable[ClusterObject],
@@ -261,10 +261,10 @@ class Executor:
 
     # Numbers
 
-    def _number(self, step: Step, op: _Counted) -> int:
+    def _number(self, step: WorkloadStep, op: _Counted) -> int:
         return self._workload.number(op.count, op.count_param, step.place)
 
-    def _duration(self, step: Step, op: Sleep) -> float:
+    def _duration(self, step: WorkloadStep, op: Sleep) -> float:
         if not op.duration_param:
             return op.duration
         value = self._workload.params.get(op.duration_param[1:])

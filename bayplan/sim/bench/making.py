@@ -14,7 +14,7 @@ from typing import Any
 
 from ...api.kinds import KINDS
 from ...cluster.objects import ClusterObject
-from .cases import Step, TemplateSource
+from .cases import TemplateSource, WorkloadStep
 from .expressions import Env
 from .ops import AllocatableStrategy, CreateNodes
 from .templates import Marked, Templates, compile_templates
@@ -87,7 +87,7 @@ def any_templates(source: TemplateSource, namespace: str, prefix: str) -> Templa
     return compile_templates(source.trees, source.marked, source.source, prepare)
 
 
-def node_templates(step: Step, op: CreateNodes, number: int) -> list[Templates]:
+def node_templates(step: WorkloadStep, op: CreateNodes, number: int) -> list[Templates]:
     """Templates for nodes, and for their CSINodes if the op has these."""
     source = step.templates.get("node_template") or _plain(NODE)
 
@@ -112,7 +112,7 @@ def node_templates(step: Step, op: CreateNodes, number: int) -> list[Templates]:
     return [nodes, _csi_nodes(source, op.node_allocatable_strategy, number)]
 
 
-def pod_templates(step: Step, namespace: str, number: int) -> list[Templates]:
+def pod_templates(step: WorkloadStep, namespace: str, number: int) -> list[Templates]:
     """Templates for pods, and for a bound volume of each if the op has volumes."""
     source = step.templates.get("pod_template") or _plain(POD)
     volume = step.templates.get("persistent_volume_template")

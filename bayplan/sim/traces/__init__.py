@@ -6,12 +6,12 @@ happen: a decision about placement, or printing. Who calls it: cli, and users' s
 """
 
 from .openb import GPU_MILLI, GPU_MODEL, OpenbTrace, find_openb
-from .own_tables import Columns, parse_columns, read_own_tables
+from .own_tables import TraceColumns, parse_columns, read_own_tables
 from .rows import Row, read_rows
 from .writing import write_list
 
 __all__ = [
-    "Columns",
+    "TraceColumns",
     "GPU_MILLI",
     "GPU_MODEL",
     "OpenbTrace",

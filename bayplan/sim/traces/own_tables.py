@@ -30,7 +30,7 @@ DEFAULT_MAX_PODS = "110"
 
 
 @dataclass(frozen=True)
-class Column:
+class TraceColumn:
     """The column of a field, and the unit appended to its values."""
 
     name: str
@@ -38,10 +38,10 @@ class Column:
 
 
 @dataclass
-class Columns:
+class TraceColumns:
     """The mapping of columns to fields. Columns that are no field are listed in `unused`."""
 
-    given: Mapping[str, Column] = field(default_factory=dict)
+    given: Mapping[str, TraceColumn] = field(default_factory=dict)
     unused: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
     """The fields of `given` that some file has."""
@@ -66,7 +66,7 @@ class Columns:
         return self.given[name].name if name in self.given else name
 
 
-def parse_columns(texts: Iterable[str]) -> Columns:
+def parse_columns(texts: Iterable[str]) -> TraceColumns:
     """Parse texts such as `cpu=cpu_milli:m`; raises InputError when one is not FIELD=COLUMN or
     FIELD=COLUMN:UNIT."""
     given = {}
@@ -79,12 +79,12 @@ def parse_columns(texts: Iterable[str]) -> Columns:
             fields = ", ".join(sorted(NODE_FIELDS | POD_FIELDS | PLAIN_RESOURCES))
             more = "a resource such as nvidia.com/gpu, label:KEY, annotation:KEY or selector:KEY"
             raise InputError(f'--column: expected one of {fields}, {more}; got "{name}"')
-        given[name] = Column(column, unit)
-    return Columns(given)
+        given[name] = TraceColumn(column, unit)
+    return TraceColumns(given)
 
 
 def read_own_tables(
-    nodes: Path | None, pods: Path | None, columns: Columns
+    nodes: Path | None, pods: Path | None, columns: TraceColumns
 ) -> Iterator[dict[str, Any]]:
     """Yield the manifests of both files; raises InputError for an invalid cell or an unknown column
     of `--column`."""
@@ -100,7 +100,7 @@ _Make = Callable[["_Cells"], dict[str, Any]]
 
 
 def _read(
-    file: Path, fields: frozenset[str], make: _Make, columns: Columns
+    file: Path, fields: frozenset[str], make: _Make, columns: TraceColumns
 ) -> Iterator[dict[str, Any]]:
     needed = columns.place("name")
     for row in read_rows(file, [needed]):
@@ -124,7 +124,7 @@ class _Cells:
     """The fields of one row, decoded one by one."""
 
     row: Row
-    columns: Columns
+    columns: TraceColumns
     values: Mapping[str, str]
 
     def count(self) -> int | None:

@@ -67,7 +67,7 @@ _ARGS = re.compile(r"profiles\[(\d+)\]\.pluginConfig\[(\d+)\]\.args(?:\.(.*))?",
 
 
 @dataclass
-class Outcome:
+class ConfigOutcome:
     """The outcome for a file; the fields are those of a case."""
 
     decode_error_kind: str | None = None
@@ -94,9 +94,9 @@ def run_config_case(case: Record) -> Iterator[list[Disagreement]]:
     ]
 
 
-def run_start(text: str) -> Outcome:
+def run_start(text: str) -> ConfigOutcome:
     """Return the outcome for the file with this text at program start."""
-    problems, outcome = Problems(), Outcome()
+    problems, outcome = Problems(), ConfigOutcome()
     tree = parse_text(text, problems)
     kind = "syntax" if tree is None and problems else _head_kind(tree)
     if kind is not None:
@@ -125,7 +125,7 @@ def clean(value: Any) -> Any:
     return [clean(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _compared(ours: Outcome, theirs: Record) -> Iterator[tuple[str, Any, Any]]:
+def _compared(ours: ConfigOutcome, theirs: Record) -> Iterator[tuple[str, Any, Any]]:
     yield "decodeErrorKind", ours.decode_error_kind, theirs["decodeErrorKind"]
     yield "strictFields", ours.strict_fields, theirs["strictFields"]
     config = theirs["config"]
@@ -255,7 +255,7 @@ def _errors(problem: Problem) -> Iterator[Record]:
         }
 
 
-def _build(config: SchedulerConfiguration, outcome: Outcome) -> None:
+def _build(config: SchedulerConfiguration, outcome: ConfigOutcome) -> None:
     """Record the lists of plugins, or the error of building."""
     try:
         config = with_ignored_resources(config)

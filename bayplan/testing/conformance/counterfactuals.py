@@ -17,7 +17,7 @@ from typing import Any
 
 from ...answers import ClusterView
 from ...answers.account import Counterfactual
-from ...answers.changes import Change, apply_changes
+from ...answers.changes import ObjectChange, apply_changes
 from ...answers.counterfactual import find_counterfactual, nearest_nodes
 from ...api.decode import decode_object
 from ...api.dra import DeviceClass, ResourceClaim
@@ -37,7 +37,7 @@ FULL = 20
 
 
 @dataclass
-class Tally:
+class CounterfactualTally:
     """The result."""
 
     pods: int = 0
@@ -54,7 +54,7 @@ class Tally:
 
 
 def check_case(
-    case: Mapping[str, Any], tally: Tally, all_nodes_up_to: int = ALL_NODES_UP_TO
+    case: Mapping[str, Any], tally: CounterfactualTally, all_nodes_up_to: int = ALL_NODES_UP_TO
 ) -> None:
     """Compute and verify the counterfactuals of every pod of a case that gets no node."""
     config = case_config(case["config"])
@@ -69,7 +69,7 @@ def check_case(
             _check(Trial(case["id"], config, world, pod), found, tally)
 
 
-def check_run(case: Mapping[str, Any], tally: Tally) -> None:
+def check_run(case: Mapping[str, Any], tally: CounterfactualTally) -> None:
     """The same for the pods of a long run, each at its first failed attempt, on the nearest node.
 
     These clusters are large and the pods many, so only the fit is verified.
@@ -92,12 +92,14 @@ class Trial:
     world: Sequence[dict[str, Any]]
     pod: Pod
 
-    def fits(self, node: str, changes: Sequence[Change]) -> bool:
+    def fits(self, node: str, changes: Sequence[ObjectChange]) -> bool:
         """Whether the pod fits on the node once the changes are made."""
         return fits(self.config, self.world, self.pod, node, changes)
 
 
-def _check(trial: Trial, found: Counterfactual, tally: Tally, thorough: bool = True) -> None:
+def _check(
+    trial: Trial, found: Counterfactual, tally: CounterfactualTally, thorough: bool = True
+) -> None:
     """Record the counterfactual and its faults; `thorough`: no change is superfluous, and every
     alternative helps."""
     tally.nodes += 1
@@ -127,7 +129,7 @@ def _check(trial: Trial, found: Counterfactual, tally: Tally, thorough: bool = T
                 tally.faults.append(f"{where}: does not fit after {_texts(instead)}")
 
 
-def _texts(changes: Iterable[Change]) -> str:
+def _texts(changes: Iterable[ObjectChange]) -> str:
     return "; ".join(change.text for change in changes)
 
 
@@ -136,7 +138,7 @@ def fits(
     world: Sequence[dict[str, Any]],
     pod: Pod,
     node: str,
-    changes: Sequence[Change],
+    changes: Sequence[ObjectChange],
 ) -> bool:
     """Whether the pod fits on the node once the changes are made in the manifests, judged by the scheduler alone."""
     try:
@@ -289,7 +291,7 @@ def _key(manifest: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def main(names: list[str]) -> int:
     """Verify the counterfactuals of all cases in files and folders; return the exit status."""
-    tally = Tally()
+    tally = CounterfactualTally()
     try:
         for path in case_files(names):
             for case in read_cases(path):

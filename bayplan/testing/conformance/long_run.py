@@ -46,7 +46,7 @@ def is_long_run(case: dict[str, Any]) -> bool:
 
 def run_long_run(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
     """For each attempt of the case, in order: the pod and the differences."""
-    history = History(case)
+    history = RecordedHistory(case)
     records = iter(case["expected"]["pods"])
     for number, step in enumerate(case["steps"]):
         if "apply" in step:
@@ -91,7 +91,7 @@ class RecordedCluster(MemoryCluster):
         return self.add(obj) if there is None else self.update(obj)
 
 
-class History:
+class RecordedHistory:
     """The cluster of a case, its scheduler, and the kinds of steps."""
 
     def __init__(self, case: dict[str, Any]) -> None:

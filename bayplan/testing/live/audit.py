@@ -13,7 +13,7 @@ from .client import Tree
 FORBIDDEN = 403
 
 
-class Asked(NamedTuple):
+class AuditedRequest(NamedTuple):
     """One request, as RBAC sees it: `resource` is `pods` or `pods/status`; for other paths it is the path."""
 
     verb: str
@@ -34,11 +34,11 @@ class Audit:
         )
         self.arguments = (f"--audit-policy-file={policy}", f"--audit-log-path={self._log}")
 
-    def asked(self) -> set[Asked]:
+    def asked(self) -> set[AuditedRequest]:
         """The requests."""
         return {_asked(entry) for entry in self._entries()}
 
-    def refused(self) -> dict[Asked, str]:
+    def refused(self) -> dict[AuditedRequest, str]:
         """The forbidden requests, with messages."""
         return {
             _asked(entry): entry["responseStatus"].get("message", "")
@@ -51,9 +51,9 @@ class Audit:
         return [json.loads(line) for line in lines]
 
 
-def _asked(entry: Tree) -> Asked:
+def _asked(entry: Tree) -> AuditedRequest:
     about = entry.get("objectRef")
     if about is None:
-        return Asked(entry["verb"], "", entry["requestURI"].partition("?")[0])
+        return AuditedRequest(entry["verb"], "", entry["requestURI"].partition("?")[0])
     resource = "/".join(about[part] for part in ("resource", "subresource") if part in about)
-    return Asked(entry["verb"], about.get("apiGroup", ""), resource)
+    return AuditedRequest(entry["verb"], about.get("apiGroup", ""), resource)

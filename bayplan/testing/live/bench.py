@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
-from .client import Client, Tree
+from .client import LiveClient, Tree
 from .cluster import Server, node_tree, pod_tree
-from .control_plane import ControlPlane, find_asset
+from .control_plane import LiveControlPlane, find_asset
 from .embedded import EmbeddedServer
-from .follower import Follower
+from .follower import ListFollower
 from .kinds import path_of, with_head
 from .processes import Process
 from .schedulers import BAYPLAN, KUBE_SCHEDULER, make_config, start_scheduler
@@ -68,12 +68,12 @@ class Run(NamedTuple):
 class BindingWatch:
     """Records when bindings are seen."""
 
-    def __init__(self, client: Client, total: int) -> None:
+    def __init__(self, client: LiveClient, total: int) -> None:
         self.moments: list[float] = []
         self.began, self.done = threading.Event(), threading.Event()
         self._total = total
         self._seen: set[str] = set()
-        self._follower = Follower(client, path_of("Pod", NAMESPACE), self._on_pod)
+        self._follower = ListFollower(client, path_of("Pod", NAMESPACE), self._on_pod)
 
     def close(self) -> None:
         """Stop watching."""
@@ -124,7 +124,7 @@ class Arena:
 
     def __init__(self, plane: Server, nodes: int, pods: int, running: int) -> None:
         self._plane = plane
-        self._client = Client(plane.kubeconfig)
+        self._client = LiveClient(plane.kubeconfig)
         self._pods = pods
         self._count = 0
         for name in (NAMESPACE, RUNNING):
@@ -169,7 +169,7 @@ class Arena:
 
     def _servers(self) -> dict[str, Process]:
         servers = {"API server": self._plane.api_server}
-        if isinstance(self._plane, ControlPlane):
+        if isinstance(self._plane, LiveControlPlane):
             servers["etcd"] = self._plane.etcd
         return servers
 
@@ -228,7 +228,7 @@ def arena(
     plane: Server = (
         EmbeddedServer(folder)
         if is_embedded
-        else ControlPlane(folder, "--delete-collection-workers=8")
+        else LiveControlPlane(folder, "--delete-collection-workers=8")
     )
     try:
         yield Arena(plane, nodes, pods, running)

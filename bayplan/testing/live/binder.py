@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from .client import Client, Tree
+from .client import LiveClient, Tree
 from .kinds import path_of
 
 CONNECTIONS = 32
@@ -38,7 +38,7 @@ class Poster:
     """One connection: posts, and waits for the response."""
 
     def __init__(
-        self, client: Client, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, client: LiveClient, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self._reader, self._writer = reader, writer
         headers = {**client.headers, "Host": "localhost", "Content-Type": "application/json"}
@@ -54,7 +54,7 @@ class Poster:
         assert answer.startswith(b"HTTP/1.1 201"), text.decode()
 
 
-async def bind_all(client: Client, pods: list[Work], with_events: bool) -> None:
+async def bind_all(client: LiveClient, pods: list[Work], with_events: bool) -> None:
     """Bind all pods."""
     address = urlsplit(client.url)
     work = iter(pods)
@@ -102,7 +102,7 @@ def scheduled(item: Work, numbers: Iterator[int] = itertools.count()) -> bytes: 
     return msgspec.json.encode(event)
 
 
-def find_work(client: Client) -> list[Work]:
+def find_work(client: LiveClient) -> list[Work]:
     """The pending pods, each with a node."""
     names = [node["metadata"]["name"] for node in client.get(path_of("Node"))["items"]]
     pods: list[Tree] = client.get(path_of("Pod"))["items"]
@@ -119,7 +119,7 @@ def main() -> None:
     parser.add_argument("kubeconfig", type=Path)
     parser.add_argument("--events", action="store_true")
     arguments = parser.parse_args()
-    client = Client(arguments.kubeconfig)
+    client = LiveClient(arguments.kubeconfig)
     asyncio.run(bind_all(client, find_work(client), arguments.events))
 
 

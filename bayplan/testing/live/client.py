@@ -30,7 +30,7 @@ GONE_WRONG = (OSError, http.client.HTTPException)
 """Exceptions of a connection when the server is unreachable or disconnects."""
 
 
-class Answer(NamedTuple):
+class LiveResponse(NamedTuple):
     """A response."""
 
     status: int
@@ -67,7 +67,7 @@ class Watch:
         self._connection.close()
 
 
-class Client:
+class LiveClient:
     """A client of the first cluster and user in a kubeconfig."""
 
     def __init__(self, kubeconfig: Path) -> None:
@@ -93,7 +93,7 @@ class Client:
 
     def request(
         self, method: str, path: str, body: Any = None, kind: str = "application/json"
-    ) -> Answer:
+    ) -> LiveResponse:
         """Send a request. On a connection that the server closed meanwhile it is repeated once."""
         data = None if body is None else msgspec.json.encode(body)
         headers = self.headers if data is None else {**self.headers, "Content-Type": kind}
@@ -155,7 +155,7 @@ class Client:
         query = f"{joint}watch=true&allowWatchBookmarks=true&resourceVersion={version}"
         return Watch(self.connect(), path + query, self.headers)
 
-    def _need(self, answer: Answer, what: str) -> Any:
+    def _need(self, answer: LiveResponse, what: str) -> Any:
         if answer.status >= 300:
             raise RefusedError(f"{what}: {answer.status} {answer.tree}")
         return answer.tree
@@ -167,9 +167,9 @@ def _exchange(
     path: str,
     data: bytes | None,
     headers: dict[str, str],
-) -> Answer:
+) -> LiveResponse:
     connection.request(method, path, data, headers)
     response = connection.getresponse()
     text = response.read()
     is_json = "json" in (response.getheader("Content-Type") or "")
-    return Answer(response.status, msgspec.json.decode(text) if is_json else text.decode())
+    return LiveResponse(response.status, msgspec.json.decode(text) if is_json else text.decode())

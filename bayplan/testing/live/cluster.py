@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
-from .client import Client, RefusedError, Tree
-from .follower import WAIT_S, Follower, Key, key_of
+from .client import LiveClient, RefusedError, Tree
+from .follower import WAIT_S, Key, ListFollower, key_of
 from .kinds import KINDS, path_of, with_head
-from .kubelets import Kubelets
+from .kubelets import LiveKubelets
 from .processes import Process
 from .schedulers import make_config, scheduler_under_test, start_scheduler
 from .volumes import Volumes
@@ -60,12 +60,12 @@ class Bindings:
         return {uid: nodes for uid, nodes in self.nodes.items() if len(nodes) > 1}
 
 
-class Cluster:
+class ClusterUnderTest:
     """The cluster of one test: its own namespace, and cluster-scoped objects."""
 
     def __init__(self, server: Server, folder: Path) -> None:
         self.server = server
-        self.client = Client(server.kubeconfig)
+        self.client = LiveClient(server.kubeconfig)
         self.namespace = f"test-{uuid4().hex[:8]}"
         self.bindings = Bindings()
         self._folder = folder
@@ -73,10 +73,10 @@ class Cluster:
         self._made: list[str] = []
         self._schedulers: list[Process] = []
         self.client.create(path_of("Namespace"), {"metadata": {"name": self.namespace}})
-        self.pods = Follower(self.client, path_of("Pod"), self.bindings.on_pod)
-        self._players: list[Kubelets | Volumes] = []
+        self.pods = ListFollower(self.client, path_of("Pod"), self.bindings.on_pod)
+        self._players: list[LiveKubelets | Volumes] = []
         if not server.has_controllers:
-            self._players = [Kubelets(self.client), Volumes(self.client)]
+            self._players = [LiveKubelets(self.client), Volumes(self.client)]
 
     def close(self) -> None:
         """Stop the schedulers of the test and delete its objects."""
@@ -197,7 +197,7 @@ class Cluster:
                     return event
             return {}
 
-        events = Follower(self.client, path)
+        events = ListFollower(self.client, path)
         try:
             return events.wait(look, f"{reason} of pod {name}", timeout_s)
         finally:

@@ -15,7 +15,7 @@ import yaml
 
 from ...cluster.apiserver import make_kubeconfig
 from ...cluster.certificates import make_certificate
-from .client import Client
+from .client import LiveClient
 from .processes import Process, free_port
 
 DEFAULT_ASSETS = Path("/usr/local/kubebuilder/bin")
@@ -42,7 +42,7 @@ def missing_assets() -> list[str]:
     return [name for name in NEEDED if find_asset(name) is None]
 
 
-class ControlPlane:
+class LiveControlPlane:
     """etcd and kube-apiserver with their data in `folder`. `kubeconfig` is that of an administrator."""
 
     has_controllers = False
@@ -74,7 +74,7 @@ class ControlPlane:
         self._wait()
 
     def _wait(self) -> None:
-        client = Client(self.kubeconfig)
+        client = LiveClient(self.kubeconfig)
         self.api_server.wait_until(client.is_ready, "ready", START_S)
 
     def _write_credentials(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from .client import Client
+from .client import LiveClient
 from .processes import Process, free_port
 
 START_S = 60.0
@@ -40,4 +40,4 @@ class EmbeddedServer:
         self.api_server.stop()
 
     def _is_ready(self) -> bool:
-        return self.kubeconfig.exists() and Client(self.kubeconfig).is_ready()
+        return self.kubeconfig.exists() and LiveClient(self.kubeconfig).is_ready()

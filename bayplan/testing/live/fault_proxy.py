@@ -21,7 +21,7 @@ import yaml
 from aiohttp import web
 
 from ...cluster.apiserver import make_kubeconfig
-from .client import Client
+from .client import LiveClient
 
 Result = TypeVar("Result")
 
@@ -77,7 +77,7 @@ class FaultProxy:
     def __init__(self, kubeconfig: Path, folder: Path, faults: Faults) -> None:
         self.injected: Counter[str] = Counter()
         """How often each fault was injected."""
-        self._upstream = Client(kubeconfig)
+        self._upstream = LiveClient(kubeconfig)
         self._faults = faults
         self._count = 0
         self._is_on = True

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .client import GONE_WRONG, Client, RefusedError, Tree, Watch
+from .client import GONE_WRONG, LiveClient, RefusedError, Tree, Watch
 
 Key = tuple[str, str]
 OnEvent = Callable[[str, Tree], None]
@@ -22,10 +22,10 @@ WAIT_S = float(os.environ.get("BAYPLAN_E2E_WAIT_S", "60"))
 """Default timeout of waiting tests."""
 
 
-class Follower:
+class ListFollower:
     """Follows the list at `path`. `on_event` is called in the follower's thread with every change, in order."""
 
-    def __init__(self, client: Client, path: str, on_event: OnEvent | None = None) -> None:
+    def __init__(self, client: LiveClient, path: str, on_event: OnEvent | None = None) -> None:
         self.objects: dict[Key, Tree] = {}
         self._client = client
         self._path = path

@@ -9,20 +9,20 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 
-from .client import GONE_WRONG, Client, RefusedError, Tree
-from .follower import Follower, key_of
+from .client import GONE_WRONG, LiveClient, RefusedError, Tree
+from .follower import ListFollower, key_of
 from .kinds import path_of
 
 
-class Kubelets:
+class LiveKubelets:
     """The kubelets of all nodes, until `stop`."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: LiveClient) -> None:
         self._client = client
         self._leaving: dict[str, threading.Timer] = {}
         self._gone: set[str] = set()  # deleted nodes; pods may be seen to be bound later
-        self._pods = Follower(client, path_of("Pod"), self._on_pod)
-        self._nodes = Follower(client, path_of("Node"), self._on_node)
+        self._pods = ListFollower(client, path_of("Pod"), self._on_pod)
+        self._nodes = ListFollower(client, path_of("Node"), self._on_node)
 
     def stop(self) -> None:
         """Stop all kubelets."""

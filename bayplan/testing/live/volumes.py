@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from .client import GONE_WRONG, Client, RefusedError, Tree
-from .follower import Follower, key_of
+from .client import GONE_WRONG, LiveClient, RefusedError, Tree
+from .follower import ListFollower, key_of
 from .kinds import path_of, with_head
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -21,10 +21,10 @@ HOSTNAME = "kubernetes.io/hostname"
 class Volumes:
     """Binds and provisions, until `stop`."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: LiveClient) -> None:
         self._client = client
-        self._claims = Follower(client, path_of("PersistentVolumeClaim"), self._on_claim)
-        self._volumes = Follower(client, path_of("PersistentVolume"), self._on_volume)
+        self._claims = ListFollower(client, path_of("PersistentVolumeClaim"), self._on_claim)
+        self._volumes = ListFollower(client, path_of("PersistentVolume"), self._on_volume)
 
     def stop(self) -> None:
         """Stop binding."""

@@ -14,7 +14,7 @@ from bayplan.api.pod import Pod, PodCondition
 from bayplan.clock import ManualClock
 from bayplan.cluster.kube import cluster as module
 from bayplan.cluster.kube.cluster import KubeCluster
-from bayplan.cluster.kube.reflector import Change
+from bayplan.cluster.kube.reflector import ObjectEvent
 from bayplan.cluster.kube.sender import Order, PostOrder
 from bayplan.errors import ApiError, ConflictError, NotFoundError
 from bayplan.framework import PodEvent
@@ -107,8 +107,8 @@ def test_changes_are_applied_and_watchers_are_notified() -> None:
 
     async def work(cluster: KubeCluster) -> None:
         cluster.watch(Handler())
-        cluster.apply([Change("ADDED", claim("1")), Change("MODIFIED", claim("2"))])
-        cluster.apply([Change("DELETED", claim("3")), Change("DELETED", claim("3"))])
+        cluster.apply([ObjectEvent("ADDED", claim("1")), ObjectEvent("MODIFIED", claim("2"))])
+        cluster.apply([ObjectEvent("DELETED", claim("3")), ObjectEvent("DELETED", claim("3"))])
 
     run(Outside(echo("1")), work)
 
@@ -157,7 +157,7 @@ def test_eviction_writes_the_condition_and_deletes_the_same_pod(problem: ApiErro
     outside = Outside(lambda method, *rest: problem if method == "DELETE" and problem else {})
 
     async def work(cluster: KubeCluster) -> None:
-        cluster.apply([Change("ADDED", pod(node_name="node"))])
+        cluster.apply([ObjectEvent("ADDED", pod(node_name="node"))])
         answer = cluster.evict(pod(node_name="node"), Pod("winner", uid="w"))
         assert answer is not None
         await answer
@@ -176,7 +176,7 @@ def test_eviction_writes_the_condition_and_deletes_the_same_pod(problem: ApiErro
 
 def test_eviction_that_fails_raises() -> None:
     async def work(cluster: KubeCluster) -> None:
-        cluster.apply([Change("ADDED", pod(node_name="node"))])
+        cluster.apply([ObjectEvent("ADDED", pod(node_name="node"))])
         answer = cluster.evict(pod(node_name="node"), Pod("winner", uid="w"))
         assert answer is not None
         await answer
@@ -187,7 +187,7 @@ def test_eviction_that_fails_raises() -> None:
 
 def test_pod_that_is_being_deleted_is_not_evicted_again() -> None:
     async def work(cluster: KubeCluster) -> Any:
-        cluster.apply([Change("ADDED", pod(deletion_timestamp="2026-01-01T00:00:00Z"))])
+        cluster.apply([ObjectEvent("ADDED", pod(deletion_timestamp="2026-01-01T00:00:00Z"))])
         return cluster.evict(pod(), Pod("winner"))
 
     assert run(Outside(lambda *request: {}), work) is None
@@ -211,7 +211,7 @@ def test_write_is_based_on_what_was_read() -> None:
     outside = Outside(echo("8"))
 
     async def work(cluster: KubeCluster) -> Any:
-        cluster.apply([Change("ADDED", claim("7"))])
+        cluster.apply([ObjectEvent("ADDED", claim("7"))])
         return await cluster.update(annotated(claim("7"), a="1"))
 
     written = run(outside, work)
@@ -227,11 +227,11 @@ def test_second_write_is_based_on_the_first_before_a_watch_shows_it() -> None:
     outside = Outside(echo("8"))
 
     async def work(cluster: KubeCluster) -> None:
-        cluster.apply([Change("ADDED", claim("7"))])
+        cluster.apply([ObjectEvent("ADDED", claim("7"))])
         written = await cluster.update(annotated(claim("7"), a="1"))
         await cluster.update_status(annotated(written, a="1", b="2"))
         assert cluster._written
-        cluster.apply([Change("MODIFIED", claim("8"))])
+        cluster.apply([ObjectEvent("MODIFIED", claim("8"))])
         assert not cluster._written
 
     run(outside, work)
@@ -245,7 +245,7 @@ def test_a_write_based_on_a_stale_object_is_a_conflict_at_once() -> None:
     outside = Outside(echo("9"))
 
     async def work(cluster: KubeCluster) -> None:
-        cluster.apply([Change("ADDED", claim("8"))])
+        cluster.apply([ObjectEvent("ADDED", claim("8"))])
         await cluster.update(annotated(claim("7"), a="1"))
 
     with pytest.raises(ConflictError):
@@ -269,14 +269,14 @@ def test_a_conflict_is_raised_when_its_cause_is_seen(
     outside = Outside(lambda *request: ConflictError("changed"))
 
     async def work(cluster: KubeCluster) -> None:
-        cluster.apply([Change("ADDED", claim("7"))])
+        cluster.apply([ObjectEvent("ADDED", claim("7"))])
         task = asyncio.ensure_future(cluster.update(annotated(claim("7"), a="1")))
         while not outside.requests:
             await asyncio.sleep(0)
         for _ in range(10):
             await asyncio.sleep(0)
         assert not task.done()
-        cluster.apply([Change("MODIFIED", claim("8"))])
+        cluster.apply([ObjectEvent("MODIFIED", claim("8"))])
         with pytest.raises(ConflictError):
             await task
 

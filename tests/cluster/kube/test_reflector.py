@@ -15,7 +15,7 @@ from bayplan.api.kinds import KINDS
 from bayplan.cluster.kube import reflector as module
 from bayplan.cluster.kube.backoff import Backoff
 from bayplan.cluster.kube.connection import UnreachableError
-from bayplan.cluster.kube.reflector import Change, Reflector
+from bayplan.cluster.kube.reflector import ObjectEvent, Reflector
 from bayplan.cluster.kube.resources import RESOURCES, Resource
 from bayplan.errors import ApiError
 
@@ -97,7 +97,7 @@ def follow(
 ) -> tuple[list[tuple[str, str, str]], Reflector]:
     """Run until the prepared responses are used up; return the delivered events: type, name,
     version."""
-    seen: list[Change] = []
+    seen: list[ObjectEvent] = []
     waits = Backoff(first_s=0, limit_s=0)
     reflector = Reflector(resource, server, seen.extend, backoff=waits, **options)
     with pytest.raises(Stop):
@@ -280,7 +280,7 @@ def test_next_page_is_requested_before_the_last_is_delivered() -> None:
     server = Server([page(5, pod("a", 1), more="x"), page(5, pod("b", 2))], [])
     requested: list[int] = []
 
-    def deliver(batch: list[Change]) -> None:
+    def deliver(batch: list[ObjectEvent]) -> None:
         requested.append(len(server.list_queries))
 
     asyncio.run(Reflector(RESOURCES["Pod"], server, deliver).read_all())

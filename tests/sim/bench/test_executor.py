@@ -10,7 +10,7 @@ import pytest
 
 from bayplan.sim.bench import EventRun, PodRun, Request, Run, make_workload, read_cases
 from bayplan.sim.bench.driver import Driver
-from bayplan.sim.bench.executor import Executor
+from bayplan.sim.bench.executor import WorkloadExecutor
 
 SMALL = """
 - opcode: createNodes
@@ -26,7 +26,7 @@ def run(
     file = tmp_path / "w.yaml"
     file.write_text(f"- name: a\n  workloadTemplate:\n{lines}\n  workloads: [{{name: s}}]\n")
     (case,) = read_cases(file)
-    executor = Executor(make_workload(case, Request("a")), now)
+    executor = WorkloadExecutor(make_workload(case, Request("a")), now)
     return executor.run(), executor._driver
 
 
@@ -350,7 +350,7 @@ def test_a_size_may_have_a_throughput_threshold(tmp_path: Path) -> None:
     )
     (case,) = read_cases(file)
 
-    (measured,) = Executor(make_workload(case, Request("a"))).run()
+    (measured,) = WorkloadExecutor(make_workload(case, Request("a"))).run()
 
     assert isinstance(measured, PodRun)
     assert measured.threshold == 270
@@ -383,7 +383,7 @@ def test_pods_that_never_start_end_the_measurement(tmp_path: Path) -> None:
     )
     (case,) = read_cases(file)
 
-    (measured,) = Executor(make_workload(case, Request("a"))).run()
+    (measured,) = WorkloadExecutor(make_workload(case, Request("a"))).run()
 
     assert isinstance(measured, PodRun)
     assert (measured.pods, measured.placed) == (60, 0)

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from bayplan.testing.conformance.cli import main
-from bayplan.testing.conformance.config import Outcome, is_config_case, run_config_case, run_start
+from bayplan.testing.conformance.config import (
+    ConfigOutcome,
+    is_config_case,
+    run_config_case,
+    run_start,
+)
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -111,7 +116,7 @@ def test_invalid_fit_arguments_fail_at_creation() -> None:
 
 
 def test_stages_end_where_one_fails() -> None:
-    assert run_start("hello") == Outcome(decode_error_kind="syntax")
+    assert run_start("hello") == ConfigOutcome(decode_error_kind="syntax")
     invalid = run_start(HEAD + "parallelism: 0")
     assert invalid.config is not None
     assert (invalid.build_error, invalid.profiles, invalid.extenders) == (None, None, None)

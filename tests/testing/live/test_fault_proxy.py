@@ -10,7 +10,7 @@ import yaml
 
 from bayplan.cluster.apiserver import make_kubeconfig
 from bayplan.testing.api_server import ServerInThread, api_server, node_tree
-from bayplan.testing.live.client import GONE_WRONG, Client
+from bayplan.testing.live.client import GONE_WRONG, LiveClient
 from bayplan.testing.live.fault_proxy import FaultProxy, Faults
 
 NODES = "/api/v1/nodes"
@@ -50,7 +50,7 @@ def test_a_request_meets_its_fault_until_the_end(
     running, kubeconfig = server
     proxy = FaultProxy(kubeconfig, tmp_path, faults)
     try:
-        client = Client(proxy.kubeconfig)
+        client = LiveClient(proxy.kubeconfig)
         try:
             assert client.request("POST", NODES, node_tree("a")).status == 503
         except GONE_WRONG:
@@ -75,7 +75,7 @@ def test_a_watch_meets_its_fault(
     events = []
     try:
         try:
-            for event in Client(proxy.kubeconfig).watch(NODES, "0"):
+            for event in LiveClient(proxy.kubeconfig).watch(NODES, "0"):
                 events.append((event["type"], event["object"].get("code")))
         except (*GONE_WRONG, http.client.IncompleteRead):
             assert kind != "watch_expired"

@@ -12,10 +12,10 @@ import yaml
 
 from bayplan.cluster.apiserver import make_kubeconfig
 from bayplan.testing.api_server import ServerInThread, api_server, config_map_tree
-from bayplan.testing.live.client import Client, RefusedError
+from bayplan.testing.live.client import LiveClient, RefusedError
 from bayplan.testing.live.cluster import Bindings
 from bayplan.testing.live.control_plane import find_asset, missing_assets
-from bayplan.testing.live.follower import Follower
+from bayplan.testing.live.follower import ListFollower
 from bayplan.testing.live.processes import Process
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -29,20 +29,20 @@ def api() -> Iterator[ServerInThread]:
 
 
 @pytest.fixture
-def client(api: ServerInThread, tmp_path: Path) -> Client:
+def client(api: ServerInThread, tmp_path: Path) -> LiveClient:
     path = tmp_path / "kubeconfig"
     path.write_text(yaml.safe_dump(make_kubeconfig(api.server.url)))
-    return Client(path)
+    return LiveClient(path)
 
 
 def sleeper(log: Path, code: str = "") -> Process:
     return Process([sys.executable, "-c", f"{code}\nimport time; time.sleep(600)"], log)
 
 
-def test_a_follower_sees_added_and_deleted_objects(client: Client) -> None:
+def test_a_follower_sees_added_and_deleted_objects(client: LiveClient) -> None:
     client.create(MAPS, config_map_tree("there"))
     kinds: list[str] = []
-    follower = Follower(client, MAPS, lambda kind, tree: kinds.append(kind))
+    follower = ListFollower(client, MAPS, lambda kind, tree: kinds.append(kind))
 
     client.create_all(MAPS, (config_map_tree(f"m-{number}") for number in range(20)))
     follower.wait(lambda known: len(known) == 21, "all are there")
@@ -53,15 +53,15 @@ def test_a_follower_sees_added_and_deleted_objects(client: Client) -> None:
     assert (kinds.count("ADDED"), kinds.count("DELETED")) == (21, 20)
 
 
-def test_wait_returns_the_awaited_value(client: Client) -> None:
-    follower = Follower(client, MAPS)
+def test_wait_returns_the_awaited_value(client: LiveClient) -> None:
+    follower = ListFollower(client, MAPS)
 
     with pytest.raises(AssertionError, match=r"not within 0.1 s: the moon rises"):
         follower.wait(lambda known: False, "the moon rises", timeout_s=0.1)
     follower.stop()
 
 
-def test_a_refusal_is_reported(client: Client) -> None:
+def test_a_refusal_is_reported(client: LiveClient) -> None:
     with pytest.raises(RefusedError, match="404"):
         client.get(f"{MAPS}/none")
 

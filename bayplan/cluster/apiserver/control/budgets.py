@@ -11,7 +11,7 @@ from typing import Any
 from ....api.pod import Pod
 from ....api.workloads import PodDisruptionBudget
 from ..registry.evicting import BUDGETS
-from ..registry.registry import Registry
+from ..registry.registry import ObjectRegistry
 from .cluster import LiveCluster
 
 Tree = dict[str, Any]
@@ -20,7 +20,7 @@ Tree = dict[str, Any]
 class BudgetController:
     """Watches the cluster; `run_once` updates the statuses of budgets."""
 
-    def __init__(self, cluster: LiveCluster, registry: Registry) -> None:
+    def __init__(self, cluster: LiveCluster, registry: ObjectRegistry) -> None:
         self._cluster = cluster
         self._registry = registry
         self._noted: dict[str, None] = {}

@@ -17,8 +17,8 @@ from ...objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, WatchHandler
 from ..registry.carrying import carry_over
 from ..registry.errors import StatusError
 from ..registry.pods import PODS, set_condition
-from ..registry.registry import DeleteOptions, Registry
-from .events import EventRecorder
+from ..registry.registry import DeleteOptions, ObjectRegistry
+from .events import EventWriter
 from .making import Making, resource_named
 from .mirror import Mirror
 
@@ -28,11 +28,11 @@ Tree = dict[str, Any]
 class LiveCluster:
     """Reads from the mirror, writes through the registry. Is a `Cluster`, a `Lister` and a `Client`."""
 
-    def __init__(self, mirror: Mirror, registry: Registry) -> None:
+    def __init__(self, mirror: Mirror, registry: ObjectRegistry) -> None:
         self._mirror = mirror
         self._registry = registry
         self.making = Making(registry.store, mirror)
-        self._events = EventRecorder(registry)
+        self._events = EventWriter(registry)
 
     # Reading
 

@@ -14,9 +14,9 @@ from ....clock import Clock, Timers
 from ....framework import PodEvent
 from ..registry.errors import StatusError
 from ..registry.preparing import random_suffix
-from ..registry.registry import Registry
+from ..registry.registry import ObjectRegistry
 from ..registry.resources import BY_STORAGE
-from ..store import Change, Store
+from ..store import RecordChange, Store
 
 Tree = dict[str, Any]
 EVENTS = BY_STORAGE["events"]
@@ -37,7 +37,7 @@ class EventSweeper:
         store.follow(self._look)
         timers.after(SWEEP_EVERY_S, self._sweep)
 
-    def _look(self, change: Change) -> None:
+    def _look(self, change: RecordChange) -> None:
         if change.resource == "events" and change.old is None and change.new is not None:
             self._ages.append((self._clock.monotonic(), change.new.key, change.new.uid))
 
@@ -51,10 +51,10 @@ class EventSweeper:
         self._timers.after(SWEEP_EVERY_S, self._sweep)
 
 
-class EventRecorder:
+class EventWriter:
     """Writes events."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: ObjectRegistry) -> None:
         self._registry = registry
         self._known: OrderedDict[tuple[str, ...], str] = OrderedDict()
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..registry.errors import StatusError
-from ..registry.registry import FOREGROUND, ORPHAN, DeleteOptions, Registry
+from ..registry.registry import FOREGROUND, ORPHAN, DeleteOptions, ObjectRegistry
 from ..registry.resources import BY_KIND, BY_STORAGE
-from ..store import Change, Key, Store
+from ..store import Key, RecordChange, Store
 
 Tree = dict[str, Any]
 Place = tuple[str, Key]
@@ -20,14 +20,14 @@ BATCH = 500
 class GarbageCollector:
     """Follows the store; `run_once` deletes objects without owners."""
 
-    def __init__(self, store: Store, registry: Registry) -> None:
+    def __init__(self, store: Store, registry: ObjectRegistry) -> None:
         self._store = store
         self._registry = registry
         self._bereft: dict[Place, None] = {}
         self._leaving: dict[Place, None] = {}
         for storage in store.resources():
             for record in store.list(storage):
-                self._look(Change(storage, 0, None, record, record))
+                self._look(RecordChange(storage, 0, None, record, record))
         store.follow(self._look)
 
     @property
@@ -35,7 +35,7 @@ class GarbageCollector:
         """Whether work is pending."""
         return bool(self._bereft or self._leaving)
 
-    def _look(self, change: Change) -> None:
+    def _look(self, change: RecordChange) -> None:
         place = (change.resource, change.last.key)
         if change.new is None:
             assert change.old is not None

@@ -17,7 +17,7 @@ from ....clock import Clock
 from ...memory import Kubelets
 from ...objects import Later
 from ..registry.pods import PODS, set_condition
-from ..registry.registry import DeleteOptions, Registry
+from ..registry.registry import DeleteOptions, ObjectRegistry
 from .cluster import LiveCluster
 
 Tree = dict[str, Any]
@@ -30,7 +30,7 @@ class NodeAgents(Kubelets):
     """The kubelets of all nodes. Watches the cluster; `run_once` starts the new pods."""
 
     def __init__(
-        self, cluster: LiveCluster, registry: Registry, clock: Clock, timers: Later
+        self, cluster: LiveCluster, registry: ObjectRegistry, clock: Clock, timers: Later
     ) -> None:
         super().__init__(cluster, clock, timers)
         self._registry = registry

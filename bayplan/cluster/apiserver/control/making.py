@@ -17,7 +17,7 @@ from ....api.workloads import PodTemplateSpec, ReplicaSet, StatefulSet
 from ...memory.deployments import TEMPLATE_HASH
 from ...objects import ClusterObject, ObjectIndex
 from ..registry.carrying import carry_over
-from ..registry.resources import BY_KIND, Resource
+from ..registry.resources import BY_KIND, ApiResource
 from ..store import Store
 
 Tree = dict[str, Any]
@@ -26,7 +26,7 @@ _SORTED = msgspec.json.Encoder(order="deterministic")
 _GROUPS = {kind: group for group, kind in BY_KIND if group not in ("events.k8s.io",)}
 
 
-def resource_named(kind: str) -> Resource:
+def resource_named(kind: str) -> ApiResource:
     """The resource of one of our kinds."""
     return BY_KIND[_GROUPS[kind], kind]
 

@@ -12,7 +12,7 @@ from ....api.kinds import FieldError, Kind
 from ...objects import ClusterObject, ObjectIndex
 from ..registry.admitting import kind_of
 from ..registry.resources import BY_STORAGE
-from ..store import Change, Record, Store
+from ..store import Record, RecordChange, Store
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Mirror(ObjectIndex):
                     self.put_in(obj)
         store.follow(self._follow)
 
-    def _follow(self, change: Change) -> None:
+    def _follow(self, change: RecordChange) -> None:
         kind = KINDS_STORED.get(change.resource)
         if kind is None:
             return

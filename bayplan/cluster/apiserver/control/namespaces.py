@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..registry.registry import DeleteOptions, Registry
-from ..registry.resources import BY_STORAGE, Resource
-from ..store import Change, Record, Store
+from ..registry.registry import DeleteOptions, ObjectRegistry
+from ..registry.resources import BY_STORAGE, ApiResource
+from ..store import Record, RecordChange, Store
 
 NAMESPACES = BY_STORAGE["namespaces"]
 
@@ -17,7 +17,7 @@ NAMESPACES = BY_STORAGE["namespaces"]
 class NamespaceController:
     """Follows the store; `run_once` empties the terminating namespaces."""
 
-    def __init__(self, store: Store, registry: Registry) -> None:
+    def __init__(self, store: Store, registry: ObjectRegistry) -> None:
         self._store = store
         self._registry = registry
         self._leaving = {
@@ -26,7 +26,7 @@ class NamespaceController:
         self.has_work = bool(self._leaving)
         store.follow(self._look)
 
-    def _look(self, change: Change) -> None:
+    def _look(self, change: RecordChange) -> None:
         if change.resource == "namespaces":
             name = change.last.key[1]
             if change.new is None:
@@ -50,7 +50,7 @@ class NamespaceController:
             if is_empty or not any(True for _ in self._contents(name)):
                 self._finish(name)
 
-    def _contents(self, namespace: str) -> Iterator[tuple[Resource, Record]]:
+    def _contents(self, namespace: str) -> Iterator[tuple[ApiResource, Record]]:
         for storage in self._store.resources():
             if BY_STORAGE[storage].is_namespaced:
                 for record in self._store.list(storage, namespace):

@@ -14,7 +14,7 @@ from ....api.taints import NO_EXECUTE, Taint, tolerated
 from ...objects import Later
 from ..registry.errors import StatusError
 from ..registry.pods import PODS
-from ..registry.registry import DeleteOptions, Registry
+from ..registry.registry import DeleteOptions, ObjectRegistry
 from ..registry.resources import BY_STORAGE
 from .cluster import LiveCluster
 
@@ -25,7 +25,7 @@ UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedul
 class NodeController:
     """Watches the cluster; `run_once` does the pending work."""
 
-    def __init__(self, cluster: LiveCluster, registry: Registry, timers: Later) -> None:
+    def __init__(self, cluster: LiveCluster, registry: ObjectRegistry, timers: Later) -> None:
         self._cluster = cluster
         self._registry = registry
         self._timers = timers

@@ -16,8 +16,8 @@ from ....api.pod import Pod
 from ....clock import Clock, Timers
 from ....errors import BayplanError
 from ...memory import WORKLOAD_KINDS, ClaimController, Controllers, VolumeController
-from ..registry.registry import Registry
-from ..store import Change, Store
+from ..registry.registry import ObjectRegistry
+from ..store import RecordChange, Store
 from .budgets import BudgetController
 from .cluster import LiveCluster
 from .events import EventSweeper
@@ -86,7 +86,12 @@ class ControlPlane:
     terminating ones stay until a client removes them."""
 
     def __init__(
-        self, store: Store, mirror: Mirror, registry: Registry, clock: Clock, runs_pods: bool = True
+        self,
+        store: Store,
+        mirror: Mirror,
+        registry: ObjectRegistry,
+        clock: Clock,
+        runs_pods: bool = True,
     ) -> None:
         self.clock = clock
         self.timers = Timers(clock)
@@ -163,7 +168,7 @@ class ControlPlane:
             self._run_once()
         raise AssertionError("controllers do not settle")
 
-    def _follow(self, change: Change) -> None:
+    def _follow(self, change: RecordChange) -> None:
         self.wake()
 
     def _run(self) -> None:

@@ -11,7 +11,7 @@ from ....api.pod import Pod
 from ....api.storage import PersistentVolume, PersistentVolumeClaim
 from ...memory.protection import is_used
 from ..registry.preparing import PROTECTED
-from ..registry.registry import Registry
+from ..registry.registry import ObjectRegistry
 from .cluster import LiveCluster
 from .making import resource_named
 
@@ -19,7 +19,7 @@ from .making import resource_named
 class ProtectionController:
     """Watches the cluster; `run_once` removes the finalizers of unused objects."""
 
-    def __init__(self, cluster: LiveCluster, registry: Registry) -> None:
+    def __init__(self, cluster: LiveCluster, registry: ObjectRegistry) -> None:
         self._cluster = cluster
         self._registry = registry
         self._leaving: dict[tuple[str, str, str], None] = {}

@@ -11,7 +11,7 @@ from ....api.workloads import DaemonSet, Job, StatefulSet
 from ...memory import WORKLOAD_KINDS, Controllers, daemons, deployments
 from ...memory.controllers import REVISION_HASH
 from ...memory.jobs import DEFAULT_BACKOFF_LIMIT
-from ..registry.registry import Registry
+from ..registry.registry import ObjectRegistry
 from ..store import Record
 from . import workload_status
 from .cluster import LiveCluster
@@ -25,7 +25,9 @@ BATCH = 200
 class StatusController:
     """Watches the cluster; `run_once` writes the statuses of workloads whose pods changed."""
 
-    def __init__(self, cluster: LiveCluster, controllers: Controllers, registry: Registry) -> None:
+    def __init__(
+        self, cluster: LiveCluster, controllers: Controllers, registry: ObjectRegistry
+    ) -> None:
         self._cluster = cluster
         self._controllers = controllers
         self._registry = registry

@@ -19,7 +19,7 @@ from ....framework import Lister
 from ...memory.admission import Admission, AdmissionError, admit_namespace, admit_storage
 from .carrying import carry_over
 from .errors import Cause, forbidden, invalid
-from .resources import Resource
+from .resources import ApiResource
 
 Tree = dict[str, Any]
 Difference = tuple[str, Any, Any]
@@ -27,7 +27,7 @@ Difference = tuple[str, Any, Any]
 MAX_KEPT = 4096
 
 
-def kind_of(resource: Resource) -> Kind | None:
+def kind_of(resource: ApiResource) -> Kind | None:
     """Our type for the objects of the resource; None: it does not affect placement."""
     kind = KINDS.get(resource.kind)
     return kind if kind is not None and kind.group == resource.group else None
@@ -40,7 +40,7 @@ class Admitting:
         self._admission = Admission(lister)
         self._changes: dict[tuple[PodSpec, PodSpec], list[Difference]] = {}
 
-    def admit(self, resource: Resource, tree: Tree) -> Tree:
+    def admit(self, resource: ApiResource, tree: Tree) -> Tree:
         """The object with the fields needed for placement; raises StatusError if it is rejected."""
         kind = kind_of(resource)
         if kind is None:
@@ -54,13 +54,13 @@ class Admitting:
         carried = carry_over(tree, _plain(obj), _plain(admitted))
         return {**tree, **carried}
 
-    def check(self, resource: Resource, tree: Tree) -> None:
+    def check(self, resource: ApiResource, tree: Tree) -> None:
         """Reject an invalid object with StatusError."""
         kind = kind_of(resource)
         if kind is not None:
             decode(resource, kind, tree)
 
-    def _admit_pod(self, resource: Resource, tree: Tree, pod: Pod) -> Tree:
+    def _admit_pod(self, resource: ApiResource, tree: Tree, pod: Pod) -> Tree:
         try:
             admitted = self._admission.admit(pod)
         except AdmissionError as error:
@@ -94,7 +94,7 @@ def _plain(obj: Any) -> Tree:
     return tree
 
 
-def decode(resource: Resource, kind: Kind, tree: Tree) -> Any:
+def decode(resource: ApiResource, kind: Kind, tree: Tree) -> Any:
     """The object as our type; raises StatusError if it is invalid."""
     name = str(tree["metadata"].get("name") or "")
     try:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ....errors import BayplanError
-from .resources import Resource
+from .resources import ApiResource
 
 
 class Cause(NamedTuple):
@@ -58,16 +58,16 @@ class StatusError(BayplanError):
         return {key: value for key, value in status.items() if value or key == "metadata"}
 
 
-def _about(resource: Resource, name: str, **more: Any) -> dict[str, Any]:
+def _about(resource: ApiResource, name: str, **more: Any) -> dict[str, Any]:
     details = {"name": name, "group": resource.group, "kind": resource.plural, **more}
     return {key: value for key, value in details.items() if value}
 
 
-def _quoted(resource: Resource, name: str) -> str:
+def _quoted(resource: ApiResource, name: str) -> str:
     return f'{resource.name} "{name}"'
 
 
-def not_found(resource: Resource, name: str) -> StatusError:
+def not_found(resource: ApiResource, name: str) -> StatusError:
     """The object does not exist."""
     message = f"{_quoted(resource, name)} not found"
     return StatusError(404, "NotFound", message, _about(resource, name))
@@ -78,26 +78,26 @@ def no_such_path() -> StatusError:
     return StatusError(404, "NotFound", "the server could not find the requested resource")
 
 
-def already_exists(resource: Resource, name: str) -> StatusError:
+def already_exists(resource: ApiResource, name: str) -> StatusError:
     """The name is taken."""
     message = f"{_quoted(resource, name)} already exists"
     return StatusError(409, "AlreadyExists", message, _about(resource, name))
 
 
-def conflict(resource: Resource, name: str, problem: str) -> StatusError:
+def conflict(resource: ApiResource, name: str, problem: str) -> StatusError:
     """The operation conflicts with the object's state."""
     message = f"Operation cannot be fulfilled on {_quoted(resource, name)}: {problem}"
     return StatusError(409, "Conflict", message, _about(resource, name))
 
 
-def stale(resource: Resource, name: str) -> StatusError:
+def stale(resource: ApiResource, name: str) -> StatusError:
     """The object changed since the client read it."""
     problem = "the object has been modified; please apply your changes to the latest version and try again"
     return conflict(resource, name, problem)
 
 
 def forbidden(
-    resource: Resource, name: str, problem: str, causes: Sequence[Cause] = ()
+    resource: ApiResource, name: str, problem: str, causes: Sequence[Cause] = ()
 ) -> StatusError:
     """The operation is forbidden for everyone."""
     message = f"{_quoted(resource, name)} is forbidden: {problem}"
@@ -110,7 +110,7 @@ def bad_request(message: str) -> StatusError:
     return StatusError(400, "BadRequest", message)
 
 
-def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> StatusError:
+def invalid(resource: ApiResource, name: str, causes: Sequence[Cause]) -> StatusError:
     """The object is invalid, at these fields."""
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     found = [f"{cause.field}: {cause.message}" for cause in causes]

@@ -12,7 +12,7 @@ from typing import Any
 from ....api.workloads import PodDisruptionBudget
 from . import pods
 from .errors import Cause, StatusError, bad_request, forbidden, too_many_requests
-from .registry import DeleteOptions, Registry
+from .registry import DeleteOptions, ObjectRegistry
 from .resources import BY_STORAGE
 
 Tree = dict[str, Any]
@@ -28,7 +28,7 @@ CONDITION = {
 
 
 def evict(
-    registry: Registry,
+    registry: ObjectRegistry,
     namespace: str,
     name: str,
     eviction: Mapping[str, Any],
@@ -52,7 +52,7 @@ def evict(
     registry.delete(pods.PODS, namespace, name, replace(options, resource_version=""))
 
 
-def _ask_budget(registry: Registry, namespace: str, pod: Tree, dry_run: bool) -> None:
+def _ask_budget(registry: ObjectRegistry, namespace: str, pod: Tree, dry_run: bool) -> None:
     """Take one disruption from the budget of the pod, or reject the eviction."""
     labels = pod["metadata"].get("labels") or {}
     found: list[PodDisruptionBudget] = [
@@ -76,7 +76,9 @@ def _ask_budget(registry: Registry, namespace: str, pod: Tree, dry_run: bool) ->
     _take(registry, budget, pod["metadata"]["name"], dry_run)
 
 
-def _take(registry: Registry, budget: PodDisruptionBudget, pod_name: str, dry_run: bool) -> None:
+def _take(
+    registry: ObjectRegistry, budget: PodDisruptionBudget, pod_name: str, dry_run: bool
+) -> None:
     status = budget.status
     if status.observed_generation < budget.metadata.generation:
         message = f"The disruption budget {budget.name} is still being processed by the server."

@@ -12,7 +12,7 @@ from ....api.quantity import parse_quantity
 from ....api.taints import NO_EXECUTE
 from ...memory.admission import NODE_PROBLEM_SECONDS, NODE_PROBLEMS
 from .errors import StatusError, bad_request, conflict, invalid, invalid_value, required
-from .resources import BY_STORAGE, Resource
+from .resources import BY_STORAGE, ApiResource
 
 Tree = dict[str, Any]
 PODS = BY_STORAGE["pods"]
@@ -127,7 +127,7 @@ def bind(tree: Tree, binding: Mapping[str, Any], node_name: str, now: str) -> Tr
 
 
 def check_preconditions(
-    resource: Resource, tree: Mapping[str, Any], uid: Any, resource_version: Any
+    resource: ApiResource, tree: Mapping[str, Any], uid: Any, resource_version: Any
 ) -> None:
     """Check the preconditions of an operation; each may be None or empty."""
     metadata = tree["metadata"]

@@ -15,7 +15,7 @@ from ...memory.names import ALPHABET, MAX_PREFIX, SUFFIX_LENGTH
 from . import pods, services
 from .defaults import child
 from .errors import bad_request
-from .resources import Resource
+from .resources import ApiResource
 
 Tree = dict[str, Any]
 
@@ -54,7 +54,7 @@ def random_suffix() -> str:
     return "".join(random.choices(ALPHABET, k=SUFFIX_LENGTH))
 
 
-def begin(resource: Resource, tree: Tree, namespace: str, now: str) -> None:
+def begin(resource: ApiResource, tree: Tree, namespace: str, now: str) -> None:
     """Set the server's fields of a new object, and remove those it must not have."""
     metadata = metadata_of(tree)
     for name in (*_SERVER_SET, "resourceVersion", "generation", "selfLink"):
@@ -76,7 +76,7 @@ def begin(resource: Resource, tree: Tree, namespace: str, now: str) -> None:
         metadata["finalizers"] = [*(metadata.get("finalizers") or ()), finalizer]
 
 
-def complete(resource: Resource, tree: Tree, now: str) -> None:
+def complete(resource: ApiResource, tree: Tree, now: str) -> None:
     """Set the derived fields of a new object."""
     match resource.storage:
         case "pods":
@@ -115,7 +115,7 @@ def keep_server_set(tree: Tree, old: Mapping[str, Any]) -> None:
             metadata.pop(name, None)
 
 
-def only_status(resource: Resource, tree: Tree, old: Tree) -> Tree:
+def only_status(resource: ApiResource, tree: Tree, old: Tree) -> Tree:
     """Restrict an update of the status to its fields."""
     metadata = dict(old["metadata"])
     if resource.storage in _METADATA_WITH_STATUS:
@@ -136,7 +136,7 @@ def _keep_observed(status: Tree, old: Mapping[str, Any]) -> None:
         status["qosClass"] = old["qosClass"]
 
 
-def all_but_status(resource: Resource, tree: Tree, old: Tree) -> Tree:
+def all_but_status(resource: ApiResource, tree: Tree, old: Tree) -> Tree:
     """Restrict an update of the object to its fields."""
     if resource.storage == "namespaces":
         tree = {**tree, "spec": old.get("spec") or {}}
@@ -153,7 +153,7 @@ def all_but_status(resource: Resource, tree: Tree, old: Tree) -> Tree:
     return kept
 
 
-def count_generation(resource: Resource, tree: Tree, old: Mapping[str, Any]) -> None:
+def count_generation(resource: ApiResource, tree: Tree, old: Mapping[str, Any]) -> None:
     """Increment the generation when anything besides metadata and status changes."""
     if not resource.has_generation:
         return

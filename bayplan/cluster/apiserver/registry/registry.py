@@ -28,7 +28,7 @@ from .errors import (
     not_found,
     stale,
 )
-from .resources import BY_STORAGE, Resource
+from .resources import BY_STORAGE, ApiResource
 from .validation import create_causes, status_causes, update_causes
 
 Tree = dict[str, Any]
@@ -57,7 +57,7 @@ class DeleteOptions:
     dry_run: bool = False
 
 
-class Registry:
+class ObjectRegistry:
     """All objects of the cluster, with the rules for changing them. Admission reads from `lister`."""
 
     def __init__(self, store: Store, lister: Lister, clock: Clock | None = None) -> None:
@@ -77,7 +77,7 @@ class Registry:
             self._second, self._text = second, second.strftime("%Y-%m-%dT%H:%M:%SZ")
         return self._text
 
-    def get(self, resource: Resource, namespace: str, name: str) -> Record:
+    def get(self, resource: ApiResource, namespace: str, name: str) -> Record:
         """The object; raises StatusError if it does not exist."""
         record = self.store.get(resource.storage, (namespace, name))
         if record is None:
@@ -87,7 +87,7 @@ class Registry:
     # Creating
 
     def create(
-        self, resource: Resource, namespace: str, tree: Tree, dry_run: bool = False
+        self, resource: ApiResource, namespace: str, tree: Tree, dry_run: bool = False
     ) -> Record:
         """Store a new object, with all server-side fields."""
         now = self.now()
@@ -109,7 +109,7 @@ class Registry:
             raise already_exists(resource, name)
         return self._put(resource, key, preparing.bare(tree), dry_run)
 
-    def _check_namespace(self, resource: Resource, namespace: str, name: str) -> None:
+    def _check_namespace(self, resource: ApiResource, namespace: str, name: str) -> None:
         record = self.store.get("namespaces", ("", namespace))
         if record is None:
             raise not_found(_NAMESPACES, namespace)
@@ -126,7 +126,7 @@ class Registry:
 
     def update(
         self,
-        resource: Resource,
+        resource: ApiResource,
         namespace: str,
         name: str,
         edit: Edit,
@@ -158,14 +158,14 @@ class Registry:
         self._admitting.check(resource, tree)
         return self._replace(resource, record, tree, old, dry_run)
 
-    def write(self, resource: Resource, record: Record, tree: Tree) -> Record:
+    def write(self, resource: ApiResource, record: Record, tree: Tree) -> Record:
         """Replace `record` by `tree` without any rule: for the server's own bookkeeping."""
         old, tree = record.decode(), preparing.bare(tree)
         tree["metadata"] = dict(tree["metadata"])
         preparing.count_generation(resource, tree, old)
         return self._replace(resource, record, tree, old, False)
 
-    def _check_identity(self, resource: Resource, tree: Tree, old: Tree) -> None:
+    def _check_identity(self, resource: ApiResource, tree: Tree, old: Tree) -> None:
         """Check that the object is the one that was read."""
         metadata, before = preparing.metadata_of(tree), old["metadata"]
         name = before["name"]
@@ -185,7 +185,7 @@ class Registry:
             raise stale(resource, name)
 
     def _replace(
-        self, resource: Resource, record: Record, tree: Tree, old: Tree, dry_run: bool
+        self, resource: ApiResource, record: Record, tree: Tree, old: Tree, dry_run: bool
     ) -> Record:
         if tree == old:
             return record  # no change: no new version, no event
@@ -196,20 +196,22 @@ class Registry:
             return self._put(resource, record.key, tree, dry_run)
         return record if dry_run else self.store.remove(resource.storage, record.key)
 
-    def _put(self, resource: Resource, key: tuple[str, str], tree: Tree, dry_run: bool) -> Record:
+    def _put(
+        self, resource: ApiResource, key: tuple[str, str], tree: Tree, dry_run: bool
+    ) -> Record:
         if not dry_run:
             return self.store.put(resource.storage, key, tree)
         data = msgspec.json.encode(tree)
         return Record(key, tree["metadata"]["uid"], 0, data, tree["metadata"].get("labels"))
 
-    def _holds(self, resource: Resource, tree: Tree) -> bool:
+    def _holds(self, resource: ApiResource, tree: Tree) -> bool:
         """Whether anything besides finalizers of the metadata keeps the object."""
         return resource.storage == "namespaces" and bool((tree.get("spec") or {}).get("finalizers"))
 
     # Deleting
 
     def delete(
-        self, resource: Resource, namespace: str, name: str, options: DeleteOptions | None = None
+        self, resource: ApiResource, namespace: str, name: str, options: DeleteOptions | None = None
     ) -> tuple[Record, bool]:
         """Delete the object, or start to; return its last state and whether it is gone."""
         options = options or DeleteOptions()
@@ -233,7 +235,7 @@ class Registry:
             record = self.store.put(resource.storage, record.key, tree)
         return record, False
 
-    def _mark_deleted(self, resource: Resource, tree: Tree, grace_s: int) -> None:
+    def _mark_deleted(self, resource: ApiResource, tree: Tree, grace_s: int) -> None:
         """Mark the object as terminating, with its deadline."""
         metadata = tree["metadata"]
         if not metadata.get("deletionTimestamp") or grace_s < int(
@@ -246,7 +248,7 @@ class Registry:
         if resource.storage == "namespaces":
             tree["status"] = {**(tree.get("status") or {}), "phase": "Terminating"}
 
-    def _set_finalizers(self, resource: Resource, metadata: Tree, propagation: str) -> None:
+    def _set_finalizers(self, resource: ApiResource, metadata: Tree, propagation: str) -> None:
         """Keep the object until its dependents are deleted or orphaned, if requested."""
         others = [f for f in metadata.get("finalizers") or () if f not in (ORPHAN, FOREGROUND)]
         chosen = _PROPAGATION.get(propagation)

@@ -19,7 +19,7 @@ STORED_VERBS = (
 
 
 @dataclass(frozen=True)
-class Resource:
+class ApiResource:
     """One kind of object in one version of the API."""
 
     group: str
@@ -108,18 +108,18 @@ REGARDING_FIELDS = tuple(_EVENT_NAMES)
 ALL = ("all",)
 
 
-def _core(kind: str, plural: str, *short_names: str, **more: Any) -> Resource:
-    return Resource("", "v1", kind, plural, f"core.v1.{kind}", short_names=short_names, **more)
+def _core(kind: str, plural: str, *short_names: str, **more: Any) -> ApiResource:
+    return ApiResource("", "v1", kind, plural, f"core.v1.{kind}", short_names=short_names, **more)
 
 
 def _grouped(
     group: str, kind: str, plural: str, *short_names: str, version: str = "v1", **more: Any
-) -> Resource:
+) -> ApiResource:
     schema = f"{group.partition('.')[0]}.{version}.{kind}"
-    return Resource(group, version, kind, plural, schema, short_names=short_names, **more)
+    return ApiResource(group, version, kind, plural, schema, short_names=short_names, **more)
 
 
-def _workload(kind: str, plural: str, short_name: str, *more_subresources: str) -> Resource:
+def _workload(kind: str, plural: str, short_name: str, *more_subresources: str) -> ApiResource:
     return _grouped(
         "apps",
         kind,
@@ -287,14 +287,14 @@ OTHERS = (
     ),
 )
 
-RESOURCES: tuple[Resource, ...] = (*CORE, *APPS, *OTHERS)
-BY_PATH: Mapping[tuple[str, str, str], Resource] = {
+RESOURCES: tuple[ApiResource, ...] = (*CORE, *APPS, *OTHERS)
+BY_PATH: Mapping[tuple[str, str, str], ApiResource] = {
     (resource.group, resource.version, resource.plural): resource for resource in RESOURCES
 }
-BY_STORAGE: Mapping[str, Resource] = {
+BY_STORAGE: Mapping[str, ApiResource] = {
     resource.name: resource for resource in RESOURCES if not resource.stored_as
 }
-BY_KIND: Mapping[tuple[str, str], Resource] = {
+BY_KIND: Mapping[tuple[str, str], ApiResource] = {
     (resource.group, resource.kind): resource for resource in RESOURCES
 }
 

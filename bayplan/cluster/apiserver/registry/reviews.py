@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from .resources import Resource
+from .resources import ApiResource
 
 Tree = dict[str, Any]
 
 USER = {"username": "bayplan-admin", "groups": ["system:masters", "system:authenticated"]}
 
 
-def answer(resource: Resource, tree: Tree, token: str) -> Tree:
+def answer(resource: ApiResource, tree: Tree, token: str) -> Tree:
     """The review with its result as status."""
     spec = tree.get("spec") or {}
     status: Tree

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .errors import bad_request, invalid, invalid_value, stale
-from .registry import Edit, Registry
-from .resources import Resource
+from .registry import Edit, ObjectRegistry
+from .resources import ApiResource
 
 Tree = dict[str, Any]
 _KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -33,7 +33,12 @@ def scale_of(tree: Mapping[str, Any]) -> Tree:
 
 
 def update_scale(
-    registry: Registry, resource: Resource, namespace: str, name: str, edit: Edit, dry_run: bool
+    registry: ObjectRegistry,
+    resource: ApiResource,
+    namespace: str,
+    name: str,
+    edit: Edit,
+    dry_run: bool,
 ) -> Tree:
     """Set the number of replicas to the result of `edit`; return the new Scale."""
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ....api.selectors import NODE_OPERATORS, Requirement
 from ..store import Record
 from .errors import bad_request
-from .resources import Resource
+from .resources import ApiResource
 
 Matches = Callable[[Record], bool]
 
@@ -78,7 +78,7 @@ def parse_fields(text: str) -> list[FieldTerm]:
     return found
 
 
-def make_matcher(resource: Resource, labels: str, fields: str) -> Matches | None:
+def make_matcher(resource: ApiResource, labels: str, fields: str) -> Matches | None:
     """A function that tells whether both selectors match an object; None: all match."""
     requirements = parse_labels(labels)
     conditions = [_field_condition(resource, term, fields) for term in parse_fields(fields)]
@@ -93,7 +93,7 @@ def make_matcher(resource: Resource, labels: str, fields: str) -> Matches | None
     return matches
 
 
-def _field_condition(resource: Resource, term: FieldTerm, selector: str) -> Matches:
+def _field_condition(resource: ApiResource, term: FieldTerm, selector: str) -> Matches:
     key, value, is_equal = term
     if key in _KEY_FIELDS:
         part = _KEY_FIELDS[key]

@@ -15,7 +15,7 @@ from ....api.quantity import parse_quantity
 from ....api.resources import is_extended, is_hugepages
 from .errors import Cause, forbidden_field, invalid_value, required, unsupported_value
 from .events import event_causes
-from .resources import Resource
+from .resources import ApiResource
 
 Tree = Mapping[str, Any]
 
@@ -53,7 +53,7 @@ _FREE_NAMES = frozenset(
 RESTART_POLICIES = ("Always", "Never", "OnFailure")
 
 
-def metadata_causes(resource: Resource, metadata: Tree) -> Iterator[Cause]:
+def metadata_causes(resource: ApiResource, metadata: Tree) -> Iterator[Cause]:
     """Yield the faults of an object's name, labels, annotations and owners."""
     name = str(metadata.get("name") or "")
     if not name:
@@ -75,7 +75,7 @@ def metadata_causes(resource: Resource, metadata: Tree) -> Iterator[Cause]:
     yield from _owner_causes(metadata.get("ownerReferences") or ())
 
 
-def _name_causes(resource: Resource, name: str) -> Iterator[Cause]:
+def _name_causes(resource: ApiResource, name: str) -> Iterator[Cause]:
     if resource.storage in _FREE_NAMES:
         if not _PATH_SEGMENT.fullmatch(name):
             yield invalid_value("metadata.name", name, "may not contain '/' or '%'")
@@ -108,7 +108,7 @@ def _owner_causes(owners: Iterable[Tree]) -> Iterator[Cause]:
         )
 
 
-def create_causes(resource: Resource, tree: Tree) -> Iterator[Cause]:
+def create_causes(resource: ApiResource, tree: Tree) -> Iterator[Cause]:
     """Yield the faults of a new object."""
     yield from metadata_causes(resource, tree["metadata"])
     if resource.stored_as:
@@ -118,7 +118,7 @@ def create_causes(resource: Resource, tree: Tree) -> Iterator[Cause]:
         yield from check(tree)
 
 
-def update_causes(resource: Resource, tree: Tree, old: Tree) -> Iterator[Cause]:
+def update_causes(resource: ApiResource, tree: Tree, old: Tree) -> Iterator[Cause]:
     """Yield the faults of a changed object, or of the change."""
     yield from create_causes(resource, tree)
     for path in _IMMUTABLE.get(resource.storage, ()):
@@ -130,7 +130,7 @@ def update_causes(resource: Resource, tree: Tree, old: Tree) -> Iterator[Cause]:
         yield from check(tree, old)
 
 
-def status_causes(resource: Resource, tree: Tree) -> Iterator[Cause]:
+def status_causes(resource: ApiResource, tree: Tree) -> Iterator[Cause]:
     """Yield the faults of a status that a client wrote."""
     status = tree.get("status") or {}
     is_claim = resource.storage == "resourceclaims.resource.k8s.io"

@@ -6,12 +6,12 @@ dependence on the meaning of an object. Who calls it: registry, control and web.
 """
 
 from .journal import Journal, MemoryJournal, SqliteJournal
-from .records import Change, Key, Record
+from .records import Key, Record, RecordChange
 from .store import Store, TooOldError
 from .watching import Watcher
 
 __all__ = [
-    "Change",
+    "RecordChange",
     "Journal",
     "Key",
     "MemoryJournal",

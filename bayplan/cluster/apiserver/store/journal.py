@@ -20,7 +20,7 @@ FILE_NAME = "bayplan.db"
 SCHEMA_VERSION = 1
 
 
-class Entry(NamedTuple):
+class JournalEntry(NamedTuple):
     """One change: the object's new state, or None for a deletion."""
 
     resource: str
@@ -36,10 +36,10 @@ class StorageError(BayplanError):
 class Journal(Protocol):
     """Stores changes, and reports when they are durable."""
 
-    def load(self) -> tuple[int, Iterator[Entry]]:
+    def load(self) -> tuple[int, Iterator[JournalEntry]]:
         """The last resource version, and all objects."""
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: JournalEntry) -> None:
         """Store a change; listeners are notified when it is durable."""
 
     def listen(self, on_safe: Callable[[int], None]) -> None:
@@ -61,10 +61,10 @@ class MemoryJournal:
     def __init__(self) -> None:
         self._on_safe: Callable[[int], None] = lambda version: None
 
-    def load(self) -> tuple[int, Iterator[Entry]]:
+    def load(self) -> tuple[int, Iterator[JournalEntry]]:
         return 0, iter(())
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: JournalEntry) -> None:
         self._on_safe(entry.resource_version)
 
     def listen(self, on_safe: Callable[[int], None]) -> None:
@@ -83,7 +83,7 @@ class SqliteJournal:
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
-        self._pending: list[Entry] = []
+        self._pending: list[JournalEntry] = []
         self._commit: asyncio.Future[None] | None = None
         self._on_safe: Callable[[int], None] = lambda version: None
         self.failure: StorageError | None = None
@@ -116,14 +116,16 @@ class SqliteJournal:
                 database.execute("INSERT INTO counter VALUES (0)")
             database.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
-    def load(self) -> tuple[int, Iterator[Entry]]:
+    def load(self) -> tuple[int, Iterator[JournalEntry]]:
         (last,) = self._database.execute("SELECT last FROM counter").fetchone()
         rows = self._database.execute(
             "SELECT resource, namespace, name, version, data FROM objects ORDER BY version"
         )
-        return last, (Entry(r, (ns, name), version, data) for r, ns, name, version, data in rows)
+        return last, (
+            JournalEntry(r, (ns, name), version, data) for r, ns, name, version, data in rows
+        )
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: JournalEntry) -> None:
         self._pending.append(entry)
         if self._commit is None and self.failure is None:
             self._begin()
@@ -144,7 +146,7 @@ class SqliteJournal:
         self._commit = loop.run_in_executor(self._thread, self._write, batch)
         self._commit.add_done_callback(lambda commit: self._written(commit, batch))
 
-    def _written(self, commit: asyncio.Future[None], batch: list[Entry]) -> None:
+    def _written(self, commit: asyncio.Future[None], batch: list[JournalEntry]) -> None:
         self._commit = None
         error = commit.exception()
         if error is not None:
@@ -153,7 +155,7 @@ class SqliteJournal:
             self._begin()  # before the callbacks, so that the disk does not wait for them
         self._on_safe(batch[-1].resource_version)
 
-    def _write(self, batch: list[Entry]) -> None:
+    def _write(self, batch: list[JournalEntry]) -> None:
         newest = {(entry.resource, entry.key): entry for entry in batch}
         kept = [
             (e.resource, *e.key, e.resource_version, e.data)

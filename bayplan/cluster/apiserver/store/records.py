@@ -50,7 +50,7 @@ class Record:
         return tree
 
 
-class Change(NamedTuple):
+class RecordChange(NamedTuple):
     """A replacement of one record by another; None: absent before, or deleted.
 
     For a deleted object, `data` is its last state, at the resource version of the deletion.

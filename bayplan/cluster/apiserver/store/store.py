@@ -15,9 +15,9 @@ from typing import Any
 
 import msgspec
 
-from .journal import Entry, Journal, MemoryJournal
-from .records import Change, Key, Record
-from .watching import ADDED, Event, Happening, Matches, Watcher, at_version, happening
+from .journal import Journal, JournalEntry, MemoryJournal
+from .records import Key, Record, RecordChange
+from .watching import ADDED, Happening, Matches, Watcher, WatchEvent, at_version, happening
 
 HISTORY = 32_768
 """Number of changes of a resource kept for resuming watchers."""
@@ -25,7 +25,7 @@ HISTORY = 32_768
 _ENCODER = msgspec.json.Encoder()
 LAST = "\U0010ffff"
 
-Follower = Callable[[Change], None]
+Follower = Callable[[RecordChange], None]
 FieldsOf = Callable[[str, Mapping[str, Any]], tuple[str, ...]]
 
 
@@ -92,7 +92,7 @@ class Store:
         self._by_uid: dict[str, tuple[str, Key]] = {}
         self._followers: list[Follower] = []
         self._watchers: dict[str, list[Watcher]] = {}
-        self._unpublished: deque[Change] = deque()
+        self._unpublished: deque[RecordChange] = deque()
         self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
         self.resource_version, entries = self._journal.load()
         self._first = self.resource_version
@@ -151,7 +151,7 @@ class Store:
         if old is not None:
             self._unlink(resource, old)
         self._link(resource, record)
-        self._changed(Change(resource, version, old, record, record), record.data)
+        self._changed(RecordChange(resource, version, old, record, record), record.data)
         return record
 
     def remove(self, resource: str, key: Key) -> Record:
@@ -162,7 +162,7 @@ class Store:
         last = at_version(old, version)
         shelf.remove(key)
         self._unlink(resource, old)
-        self._changed(Change(resource, version, old, None, last), None)
+        self._changed(RecordChange(resource, version, old, None, last), None)
         return last
 
     async def safe(self) -> None:
@@ -199,7 +199,7 @@ class Store:
         if since is None:
             for record in self._safe_records(resource, namespace):
                 if matches is None or matches(record):
-                    watcher.add(Event(ADDED, record))
+                    watcher.add(WatchEvent(ADDED, record))
         else:
             shelf = self._shelf(resource)
             if since < shelf.oldest:
@@ -232,9 +232,11 @@ class Store:
             if gone is not None and namespace in ("", key[0]):
                 yield gone
 
-    def _changed(self, change: Change, data: bytes | None) -> None:
+    def _changed(self, change: RecordChange, data: bytes | None) -> None:
         self._unpublished.append(change)
-        self._journal.append(Entry(change.resource, change.last.key, change.resource_version, data))
+        self._journal.append(
+            JournalEntry(change.resource, change.last.key, change.resource_version, data)
+        )
         for follower in self._followers:
             follower(change)
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .records import Change, Record
+from .records import Record, RecordChange
 
 MAX_BACKLOG = 200_000
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
@@ -19,7 +19,7 @@ ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 Matches = Callable[[Record], bool]
 
 
-class Event:
+class WatchEvent:
     """An event of one object; its bytes are cached for all watchers."""
 
     __slots__ = ("encoded", "record", "type")
@@ -42,16 +42,16 @@ class Event:
 class Happening(NamedTuple):
     """A change, and the event that most watchers get for it."""
 
-    change: Change
-    event: Event
+    change: RecordChange
+    event: WatchEvent
 
 
-def happening(change: Change) -> Happening:
+def happening(change: RecordChange) -> Happening:
     """The change with its event."""
     if change.new is None:
-        event = Event(DELETED, change.last)
+        event = WatchEvent(DELETED, change.last)
     else:
-        event = Event(ADDED if change.old is None else MODIFIED, change.new)
+        event = WatchEvent(ADDED if change.old is None else MODIFIED, change.new)
     return Happening(change, event)
 
 
@@ -65,7 +65,7 @@ class Watcher:
         self.resource = resource
         self.namespace = namespace
         self._matches = matches
-        self._events: deque[Event] = deque()
+        self._events: deque[WatchEvent] = deque()
         self._wake = asyncio.Event()
         self.is_cut_off = False
 
@@ -83,12 +83,12 @@ class Watcher:
             self._events.append(event)
         self._wake.set()
 
-    def add(self, event: Event) -> None:
+    def add(self, event: WatchEvent) -> None:
         """Queue an event from the history."""
         self._events.append(event)
         self._wake.set()
 
-    def _seen(self, happened: Happening) -> Event | None:
+    def _seen(self, happened: Happening) -> WatchEvent | None:
         """The watcher's event: objects that start or stop matching are added and deleted."""
         assert self._matches is not None
         old, new = happened.change.old, happened.change.new
@@ -98,15 +98,15 @@ class Watcher:
             return happened.event
         if after:
             assert new is not None
-            return happened.event if old is None else Event(ADDED, new)
+            return happened.event if old is None else WatchEvent(ADDED, new)
         if before:
             assert old is not None
             if new is None:
                 return happened.event
-            return Event(DELETED, at_version(old, happened.change.resource_version))
+            return WatchEvent(DELETED, at_version(old, happened.change.resource_version))
         return None
 
-    def take(self) -> list[Event]:
+    def take(self) -> list[WatchEvent]:
         """The queued events, in order."""
         events = list(self._events)
         self._events.clear()

@@ -11,7 +11,7 @@ from aiohttp import web
 from ....clock import Clock
 from ..registry.errors import StatusError
 from ..registry.events import from_core
-from ..registry.resources import Resource
+from ..registry.resources import ApiResource
 from ..store import Record
 from .requests import JSON, PARTIAL, PARTIAL_LIST, TABLE
 from .tables import make_table
@@ -51,7 +51,7 @@ class View:
     """The client's view of a resource's objects."""
 
     def __init__(
-        self, resource: Resource, form: str, clock: Clock, include_object: str = "Metadata"
+        self, resource: ApiResource, form: str, clock: Clock, include_object: str = "Metadata"
     ) -> None:
         self.resource = resource
         self.form = form

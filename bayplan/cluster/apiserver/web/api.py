@@ -14,7 +14,7 @@ from aiohttp import web
 from ....clock import Clock
 from ..registry import scaling
 from ..registry.errors import StatusError, internal, method_not_allowed
-from ..registry.registry import Registry
+from ..registry.registry import ObjectRegistry
 from ..store.journal import StorageError
 from .answers import View, respond, respond_error, respond_tree
 from .discovery import answer_discovery
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 class Api:
     """The API of one cluster. With a `token`, requests without it are rejected, except for probes."""
 
-    def __init__(self, registry: Registry, clock: Clock, token: str = "") -> None:
+    def __init__(self, registry: ObjectRegistry, clock: Clock, token: str = "") -> None:
         self._registry = registry
         self._store = registry.store
         self._clock = clock

@@ -14,7 +14,7 @@ import msgspec
 from aiohttp import web
 
 from ..registry.errors import no_such_path
-from ..registry.resources import RESOURCES, Resource, group_versions
+from ..registry.resources import RESOURCES, ApiResource, group_versions
 from .answers import HEADERS, respond_tree
 
 AGGREGATED = "APIGroupDiscoveryList"
@@ -100,7 +100,7 @@ def _aggregated(is_core: bool, version: str) -> bytes:
     return msgspec.json.encode({**head, "items": items})
 
 
-def _described(resource: Resource) -> dict[str, Any]:
+def _described(resource: ApiResource) -> dict[str, Any]:
     """One resource in the aggregated form."""
     scope = "Namespaced" if resource.is_namespaced else "Cluster"
     described: dict[str, Any] = {
@@ -123,7 +123,7 @@ def _described(resource: Resource) -> dict[str, Any]:
 
 
 def _subresources(
-    resource: Resource,
+    resource: ApiResource,
 ) -> Iterator[tuple[str, tuple[str, str, str], tuple[str, ...]]]:
     for name in resource.subresources:
         group, version, kind, verbs = SUBRESOURCES[name]
@@ -136,7 +136,7 @@ def _kind(group: str, version: str, kind: str) -> dict[str, str]:
     return {"group": group, "version": version, "kind": kind}
 
 
-def _of(group: str, version: str) -> list[Resource]:
+def _of(group: str, version: str) -> list[ApiResource]:
     return [r for r in RESOURCES if (r.group, r.version) == (group, version)]
 
 

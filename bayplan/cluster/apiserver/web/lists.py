@@ -16,7 +16,7 @@ import msgspec
 
 from ....clock import Clock
 from ..registry.errors import StatusError, bad_request, forbidden_field, gone, invalid
-from ..registry.resources import Resource
+from ..registry.resources import ApiResource
 from ..registry.selecting import make_matcher
 from ..store import Record, Store
 from .requests import Options
@@ -25,7 +25,7 @@ MAX_KEPT = 64
 KEPT_S = 300.0
 
 
-class Page(NamedTuple):
+class ListPage(NamedTuple):
     """Some objects, and the metadata of the list."""
 
     records: Sequence[Record]
@@ -49,7 +49,7 @@ class Lists:
         self._clock = clock
         self._rests: OrderedDict[str, _Rest] = OrderedDict()
 
-    def read(self, resource: Resource, namespace: str, options: Options) -> Page:
+    def read(self, resource: ApiResource, namespace: str, options: Options) -> ListPage:
         """The list, or its next page; raises StatusError when that is impossible."""
         if options.continue_token:
             return self._go_on(resource, options)
@@ -71,7 +71,7 @@ class Lists:
         if options.version_match == "Exact" and int(text) != current:
             raise gone(f"The resourceVersion for the provided list is too old: {text} ({current})")
 
-    def _go_on(self, resource: Resource, options: Options) -> Page:
+    def _go_on(self, resource: ApiResource, options: Options) -> ListPage:
         if options.resource_version not in ("", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
         rest = self._rests.get(_read_token(options.continue_token))
@@ -87,11 +87,11 @@ class Lists:
         return self._page(resource, rest.records, rest.resource_version, options.limit)
 
     def _page(
-        self, resource: Resource, records: Sequence[Record], version: int, limit: int
-    ) -> Page:
+        self, resource: ApiResource, records: Sequence[Record], version: int, limit: int
+    ) -> ListPage:
         metadata: dict[str, Any] = {"resourceVersion": str(version)}
         if limit <= 0 or len(records) <= limit:
-            return Page(records, metadata)
+            return ListPage(records, metadata)
         token = token_hex(8)
         until = self._clock.monotonic() + KEPT_S
         self._rests[token] = _Rest(resource.storage, records[limit:], version, until)
@@ -100,7 +100,7 @@ class Lists:
             self._rests.popitem(last=False)
         metadata["continue"] = _make_token(token, version)
         metadata["remainingItemCount"] = len(records) - limit
-        return Page(records[:limit], metadata)
+        return ListPage(records[:limit], metadata)
 
 
 def too_large(asked: int, current: int) -> StatusError:
@@ -110,7 +110,7 @@ def too_large(asked: int, current: int) -> StatusError:
     return StatusError(504, "Timeout", message, {"causes": [cause]}, retry_after_s=1)
 
 
-def check_initial_events(resource: Resource, options: Options) -> None:
+def check_initial_events(resource: ApiResource, options: Options) -> None:
     """Reject sendInitialEvents without resourceVersionMatch."""
     if options.sends_initial and options.version_match != "NotOlderThan":
         problem = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from ..registry.errors import bad_request, no_such_path, not_acceptable, unsupported_media_type
 from ..registry.registry import DeleteOptions
-from ..registry.resources import BY_PATH, Resource
+from ..registry.resources import BY_PATH, ApiResource
 from ..schema.protobuf import MIME as PROTOBUF
 from ..schema.protobuf import ProtobufError, decode_object
 
@@ -26,7 +26,7 @@ Tree = dict[str, Any]
 class Target(NamedTuple):
     """The path: a resource, possibly with a namespace, an object and a subresource."""
 
-    resource: Resource
+    resource: ApiResource
     namespace: str = ""
     name: str = ""
     subresource: str = ""

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from ..registry.resources import Resource
+from ..registry.resources import ApiResource
 from ..store import Record
 from . import cells
 
 Tree = Mapping[str, Any]
 
 
-class Columns(NamedTuple):
+class PrinterColumns(NamedTuple):
     """The headings, those after `wide` for `-o wide` only, and the function that makes the cells of an object."""
 
     names: tuple[str, ...]
@@ -33,50 +33,50 @@ def _created(tree: Tree, now: datetime) -> Sequence[Any]:
     return [tree["metadata"]["name"], tree["metadata"].get("creationTimestamp")]
 
 
-PLAIN = Columns(("Name", "Age"), _plain)
-CREATED = Columns(("Name", "Created At"), _created)
+PLAIN = PrinterColumns(("Name", "Age"), _plain)
+CREATED = PrinterColumns(("Name", "Created At"), _created)
 WORKLOAD = ("Containers", "Images", "Selector")
 
-TABLES: Mapping[str, Columns] = {
-    "configmaps": Columns(("Name", "Data", "Age"), cells.config_map),
+TABLES: Mapping[str, PrinterColumns] = {
+    "configmaps": PrinterColumns(("Name", "Data", "Age"), cells.config_map),
     "clusterroles.rbac.authorization.k8s.io": CREATED,
-    "cronjobs.batch": Columns(
+    "cronjobs.batch": PrinterColumns(
         ("Name", "Schedule", "Timezone", "Suspend", "Active", "Last Schedule", "Age"),
         cells.cron_job,
         WORKLOAD,
     ),
-    "csidrivers.storage.k8s.io": Columns(
+    "csidrivers.storage.k8s.io": PrinterColumns(
         ("Name", "AttachRequired", "PodInfoOnMount", "StorageCapacity", "Modes", "Age"),
         cells.csi_driver,
     ),
-    "csinodes.storage.k8s.io": Columns(("Name", "Drivers", "Age"), cells.csi_node),
-    "csistoragecapacities.storage.k8s.io": Columns(
+    "csinodes.storage.k8s.io": PrinterColumns(("Name", "Drivers", "Age"), cells.csi_node),
+    "csistoragecapacities.storage.k8s.io": PrinterColumns(
         ("Name", "StorageClassName", "Capacity"), cells.csi_capacity
     ),
-    "daemonsets.apps": Columns(
+    "daemonsets.apps": PrinterColumns(
         ("Name", "Desired", "Current", "Ready", "Up-to-date", "Available", "Node Selector", "Age"),
         cells.daemon_set,
         WORKLOAD,
     ),
-    "deployments.apps": Columns(
+    "deployments.apps": PrinterColumns(
         ("Name", "Ready", "Up-to-date", "Available", "Age"), cells.deployment, WORKLOAD
     ),
-    "events": Columns(
+    "events": PrinterColumns(
         ("Last Seen", "Type", "Reason", "Object", "Message"),
         cells.event,
         ("Subobject", "Source", "First Seen", "Count", "Name"),
     ),
-    "jobs.batch": Columns(
+    "jobs.batch": PrinterColumns(
         ("Name", "Status", "Completions", "Duration", "Age"), cells.job, WORKLOAD
     ),
-    "leases.coordination.k8s.io": Columns(("Name", "Holder", "Age"), cells.lease),
-    "namespaces": Columns(("Name", "Status", "Age"), cells.namespace),
-    "nodes": Columns(
+    "leases.coordination.k8s.io": PrinterColumns(("Name", "Holder", "Age"), cells.lease),
+    "namespaces": PrinterColumns(("Name", "Status", "Age"), cells.namespace),
+    "nodes": PrinterColumns(
         ("Name", "Status", "Roles", "Age", "Version"),
         cells.node,
         ("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime"),
     ),
-    "persistentvolumeclaims": Columns(
+    "persistentvolumeclaims": PrinterColumns(
         (
             "Name",
             "Status",
@@ -90,7 +90,7 @@ TABLES: Mapping[str, Columns] = {
         cells.claim,
         ("VolumeMode",),
     ),
-    "persistentvolumes": Columns(
+    "persistentvolumes": PrinterColumns(
         (
             "Name",
             "Capacity",
@@ -106,38 +106,40 @@ TABLES: Mapping[str, Columns] = {
         cells.volume,
         ("VolumeMode",),
     ),
-    "poddisruptionbudgets.policy": Columns(
+    "poddisruptionbudgets.policy": PrinterColumns(
         ("Name", "Min Available", "Max Unavailable", "Allowed Disruptions", "Age"), cells.budget
     ),
-    "pods": Columns(
+    "pods": PrinterColumns(
         ("Name", "Ready", "Status", "Restarts", "Age"),
         cells.pod,
         ("IP", "Node", "Nominated Node", "Readiness Gates"),
     ),
-    "priorityclasses.scheduling.k8s.io": Columns(
+    "priorityclasses.scheduling.k8s.io": PrinterColumns(
         ("Name", "Value", "Global-Default", "Age", "PreemptionPolicy"), cells.priority_class
     ),
-    "replicasets.apps": Columns(
+    "replicasets.apps": PrinterColumns(
         ("Name", "Desired", "Current", "Ready", "Age"), cells.replica_set, WORKLOAD
     ),
-    "replicationcontrollers": Columns(
+    "replicationcontrollers": PrinterColumns(
         ("Name", "Desired", "Current", "Ready", "Age"), cells.replica_set, WORKLOAD
     ),
-    "resourceclaims.resource.k8s.io": Columns(("Name", "State", "Age"), cells.resource_claim),
-    "resourceslices.resource.k8s.io": Columns(
+    "resourceclaims.resource.k8s.io": PrinterColumns(
+        ("Name", "State", "Age"), cells.resource_claim
+    ),
+    "resourceslices.resource.k8s.io": PrinterColumns(
         ("Name", "Node", "Driver", "Pool", "Age"), cells.resource_slice
     ),
     "roles.rbac.authorization.k8s.io": CREATED,
-    "secrets": Columns(("Name", "Type", "Data", "Age"), cells.secret),
-    "services": Columns(
+    "secrets": PrinterColumns(("Name", "Type", "Data", "Age"), cells.secret),
+    "services": PrinterColumns(
         ("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age"),
         cells.service,
         ("Selector",),
     ),
-    "statefulsets.apps": Columns(
+    "statefulsets.apps": PrinterColumns(
         ("Name", "Ready", "Age"), cells.stateful_set, ("Containers", "Images")
     ),
-    "storageclasses.storage.k8s.io": Columns(
+    "storageclasses.storage.k8s.io": PrinterColumns(
         (
             "Name",
             "Provisioner",
@@ -148,14 +150,14 @@ TABLES: Mapping[str, Columns] = {
         ),
         cells.storage_class,
     ),
-    "volumeattachments.storage.k8s.io": Columns(
+    "volumeattachments.storage.k8s.io": PrinterColumns(
         ("Name", "Attacher", "PV", "Node", "Attached", "Age"), cells.attachment
     ),
 }
 
 
 def make_table(
-    resource: Resource, records: Sequence[Record], now: datetime, include_object: str
+    resource: ApiResource, records: Sequence[Record], now: datetime, include_object: str
 ) -> dict[str, Any]:
     """The table of the objects; each row has the object, its metadata or nothing besides its cells."""
     columns = TABLES.get(resource.storage, PLAIN)
@@ -179,7 +181,7 @@ def make_table(
     }
 
 
-def _definitions(columns: Columns) -> list[dict[str, Any]]:
+def _definitions(columns: PrinterColumns) -> list[dict[str, Any]]:
     return [
         {
             "name": name,

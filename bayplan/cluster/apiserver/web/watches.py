@@ -16,7 +16,7 @@ from aiohttp import web
 from ..registry.errors import bad_request, gone
 from ..registry.selecting import make_matcher
 from ..store import Store, TooOldError, Watcher
-from ..store.watching import Event
+from ..store.watching import WatchEvent
 from .answers import HEADERS, View
 from .lists import check_initial_events
 from .requests import JSON, TABLE, Options, Target
@@ -107,12 +107,12 @@ class _Stream:
                 bookmark_at = loop.time() + BOOKMARK_EVERY_S
                 await self._bookmark(store.safe_version)
 
-    async def _send(self, events: list[Event]) -> None:
+    async def _send(self, events: list[WatchEvent]) -> None:
         for first in range(0, len(events), MAX_CHUNK):
             lines = [self._encode(event) for event in events[first : first + MAX_CHUNK]]
             await self._response.write(b"".join(lines))
 
-    def _encode(self, event: Event) -> bytes:
+    def _encode(self, event: WatchEvent) -> bytes:
         view = self._view
         if view.is_plain:
             return event.encode(view.resource.head)

@@ -20,8 +20,8 @@ from ..registry.errors import (
     unsupported_media_type,
 )
 from ..registry.events import from_core, to_core
-from ..registry.registry import MADE_BY_PUT, DeleteOptions, Edit, Registry
-from ..registry.resources import Resource
+from ..registry.registry import MADE_BY_PUT, DeleteOptions, Edit, ObjectRegistry
+from ..registry.resources import ApiResource
 from ..registry.selecting import make_matcher
 from ..schema.apply import ApplyConflictError, Manager, apply
 from ..schema.checking import WrongTypeError, unknown_fields
@@ -63,7 +63,7 @@ RETURNED = frozenset(
 class Writing:
     """Handles write requests."""
 
-    def __init__(self, registry: Registry, token: str = "") -> None:
+    def __init__(self, registry: ObjectRegistry, token: str = "") -> None:
         self._registry = registry
         self._token = token
 
@@ -245,7 +245,7 @@ class Writing:
         return respond(view.list(deleted, {"resourceVersion": version}))
 
 
-def check_fields(resource: Resource, tree: Tree, mode: str) -> dict[str, str]:
+def check_fields(resource: ApiResource, tree: Tree, mode: str) -> dict[str, str]:
     """Reject values of the wrong type, and unknown fields when requested; return warnings as
     headers."""
     try:
@@ -277,7 +277,7 @@ def check_types(tree: Tree, schema: str) -> None:
         raise bad_request(f"the body of the request cannot be read: {error}") from None
 
 
-def _check_head(resource: Resource, tree: Tree) -> None:
+def _check_head(resource: ApiResource, tree: Tree) -> None:
     """Reject an object of another kind or version than the path."""
     kind, version = tree.get("kind"), tree.get("apiVersion")
     if kind not in (None, resource.kind):
@@ -307,7 +307,7 @@ def _namespace_of(target: Target, tree: Mapping[str, Any]) -> str:
     return target.namespace
 
 
-def _check_same_object(resource: Resource, patched: Tree, tree: Tree) -> None:
+def _check_same_object(resource: ApiResource, patched: Tree, tree: Tree) -> None:
     """Check the uid that a patch may name."""
     metadata, before = patched.get("metadata") or {}, tree.get("metadata") or {}
     uid = metadata.get("uid")
@@ -316,7 +316,7 @@ def _check_same_object(resource: Resource, patched: Tree, tree: Tree) -> None:
         raise invalid(resource, str(before.get("name")), [cause])
 
 
-def _through_version(resource: Resource, edit: Edit) -> Edit:
+def _through_version(resource: ApiResource, edit: Edit) -> Edit:
     """An edit of the object in the resource's version."""
     if not resource.stored_as:
         return edit
@@ -340,7 +340,9 @@ def _patched(kind: str, tree: Tree, body: Any, schema: str) -> Tree:
     return patched
 
 
-def _applied(tree: Tree, config: Tree, resource: Resource, manager: Manager, force: bool) -> Tree:
+def _applied(
+    tree: Tree, config: Tree, resource: ApiResource, manager: Manager, force: bool
+) -> Tree:
     try:
         return apply(tree, config, resource.schema, manager, force)
     except ApplyConflictError as error:

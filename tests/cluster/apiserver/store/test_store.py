@@ -9,9 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.cluster.apiserver.store import Change, MemoryJournal, SqliteJournal, Store, TooOldError
+from bayplan.cluster.apiserver.store import (
+    MemoryJournal,
+    RecordChange,
+    SqliteJournal,
+    Store,
+    TooOldError,
+)
 from bayplan.cluster.apiserver.store import store as store_module
-from bayplan.cluster.apiserver.store.journal import Entry
+from bayplan.cluster.apiserver.store.journal import JournalEntry
 from bayplan.errors import InputError
 
 
@@ -30,7 +36,7 @@ class LateJournal(MemoryJournal):
         super().__init__()
         self.tell: Callable[[int], None] = lambda version: None
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: JournalEntry) -> None:
         pass
 
     def listen(self, on_safe: Callable[[int], None]) -> None:
@@ -146,7 +152,7 @@ def test_watchers_see_only_durable_changes() -> None:
     async def run() -> None:
         journal = LateJournal()
         store = Store(journal)
-        followed: list[Change] = []
+        followed: list[RecordChange] = []
         store.follow(followed.append)
         watcher = store.watch("things", "", None, 0)
         put(store, "a")
