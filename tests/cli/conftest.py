@@ -12,7 +12,7 @@ from bayplan.testing.api_server import ServerInThread, api_server
 
 @pytest.fixture(autouse=True)
 def free_width(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines are as long as they need to be, however wide the terminal of whoever runs the tests is."""
+    """Lines are as long as they need to be, however wide the terminal is."""
     monkeypatch.delenv("COLUMNS", raising=False)
 
 

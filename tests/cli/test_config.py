@@ -295,7 +295,7 @@ def test_gates_decide_about_arguments() -> None:
     assert shown["shape"] == shape
 
 
-def test_check_knows_plugins_of_a_file() -> None:
+def test_check_accepts_plugins_of_a_file() -> None:
     Path("mine.py").write_text(MINE)
     enabled = {"filter": {"enabled": [{"name": "Mine"}]}}
     file = write("s.yaml", component(profiles=[{"plugins": enabled}]))

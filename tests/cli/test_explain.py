@@ -134,7 +134,7 @@ def test_a_pod_that_is_refused_without_a_look_at_the_nodes_says_by_whom(folder: 
     assert told["refused"] == []
 
 
-def test_who_would_be_pushed_out(folder: Path) -> None:
+def test_victims_of_preemption_are_named(folder: Path) -> None:
     file = write(
         make_node("a"),
         make_pod("low", "3", nodeName="a", priority=0),
@@ -281,7 +281,7 @@ def test_the_answer_can_be_read_back() -> None:
     assert read.to_dict() == json.loads(out)
 
 
-def test_a_plugin_nobody_knows_how_to_please_is_named(folder: Path) -> None:
+def test_a_plugin_without_a_known_remedy_is_named(folder: Path) -> None:
     Path("grumpy.py").write_text(
         "from bayplan.framework import FilterPlugin, unschedulable\n"
         "class Grumpy(FilterPlugin):\n"

@@ -47,7 +47,7 @@ def test_a_path_that_cannot_be_written_is_told_before_the_run(path: str, problem
     assert err == f"error: --html: {path}: expected a file to write to; got {problem}\n"
 
 
-def test_whoever_wants_no_page_does_not_pay_for_it() -> None:
+def test_a_run_without_a_page_does_not_import_the_page() -> None:
     code = (
         "import sys; from typer.testing import CliRunner; from bayplan.cli.main import app;"
         f"CliRunner().invoke(app, ['simulate', *{FILES!r}]);"

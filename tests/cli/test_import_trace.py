@@ -201,12 +201,12 @@ WRONG = [
         "--column: expected one of count, cpu, created-at, duration, ephemeral-storage, memory, name, namespace, "
         "pods, priority, scheduler, a resource such as nvidia.com/gpu, label:KEY, annotation:KEY or selector:KEY; "
         'got "colour"',
-        id="a field that is none",
+        id="an unknown field",
     ),
     pytest.param(
         ["csv", "--pods", "bad.csv"],
         'bad.csv: line 3: cpu: expected a quantity such as 250m or 1.5Gi; got "much"',
-        id="an amount that is none",
+        id="an amount that is not a quantity",
     ),
     pytest.param(
         ["csv", "--pods", "good.csv", "--column", "memory=ram"],

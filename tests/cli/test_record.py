@@ -43,7 +43,7 @@ def cpu_pod(name: str, cpu: str) -> dict[str, object]:
 
 
 async def record_a_run(api: ServerInThread, kubeconfig: Path, file: Path) -> None:
-    """Let a live scheduler work while somebody records: pods come, one goes, a node is added."""
+    """Let a live scheduler work during a recording: pods come, one goes, a node is added."""
     connection = Connection(await load_credentials(kubeconfig))
     driver = KubeDriver(connection, default_config())
     await driver.start()

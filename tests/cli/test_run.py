@@ -336,7 +336,7 @@ def test_a_port_that_is_taken(api: ServerInThread, tmp_path: Path, running: Runn
         pytest.param(
             ["--leader-elect-lease-duration=1s"],
             "leaderElection.leaseDuration: expected more than renewDeadline, which is 2s; got 1s",
-            id="a lease that ends before anybody gives up",
+            id="a lease that ends before its renewal does",
         ),
         pytest.param(
             ["--leader-elect-retry-period=2s"],
@@ -388,7 +388,7 @@ def test_beyond_the_loopback_tokens_are_asked_for(guarded: Running) -> None:
 
 
 class Page:
-    """What a browser that shows the page knows."""
+    """What a browser that shows the page has received."""
 
     def __init__(self, running: Running) -> None:
         self._running = running

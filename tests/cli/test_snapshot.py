@@ -167,7 +167,7 @@ def test_a_file_that_cannot_be_written(api: ServerInThread, kubeconfig: Path) ->
 
 
 class Restricted(Connection):
-    """A connection of somebody who may not see everything, to a server that does not serve everything."""
+    """A connection with few permissions, to a server that does not serve everything."""
 
     refused: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()

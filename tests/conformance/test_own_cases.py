@@ -37,7 +37,7 @@ def test_every_case_is_of_a_kind_that_is_run() -> None:
 
 
 def test_the_set_covers_what_it_should() -> None:
-    """Every kind of outcome is in it: a runner that looks at one of them only would not do."""
+    """Every kind of outcome is in it: a runner for one of them only is not enough."""
     records = [record for case in CASES for record in case["expected"]["pods"]]
 
     assert len({case["id"] for case in CASES}) == len(CASES) >= 10

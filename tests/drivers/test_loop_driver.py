@@ -37,7 +37,7 @@ def api() -> Iterator[ServerInThread]:
 
 
 def wait_for_node(api: ServerInThread, name: str) -> str:
-    """The node of a pod, once it has one; the loop goes on in between."""
+    """The node of a pod, once it has one; between two reads the loop goes on."""
     for _ in range(LIMIT):
         api.settle()
         node: str = api.get(f"{PODS}/{name}").tree["spec"].get("nodeName", "")

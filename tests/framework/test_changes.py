@@ -121,7 +121,7 @@ def test_pod_that_has_a_node_now_is_an_assigned_one() -> None:
     [
         pytest.param({}, {}, [], id="nothing that matters: no event"),
         pytest.param({"unschedulable": True}, {}, ["UpdateNodeTaint"], id="opened"),
-        pytest.param({}, {"unschedulable": True}, [], id="closed helps nobody"),
+        pytest.param({}, {"unschedulable": True}, [], id="cordoned: no pod benefits"),
         pytest.param(
             {"cpu": "4"}, {"cpu": "2"}, ["UpdateNodeAllocatable"], id="less room counts too"
         ),

@@ -70,7 +70,7 @@ def test_writing_to_a_clone_leaves_the_original_alone() -> None:
     assert state.get("key") is None
 
 
-def test_clone_knows_who_was_skipped() -> None:
+def test_clone_has_the_skipped_plugins() -> None:
     state = CycleState()
     state.skip_filter.add("NodePorts")
     state.skip_score.add("NodeAffinity")

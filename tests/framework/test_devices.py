@@ -119,7 +119,7 @@ class World:
             ],
             ["p/x"],
             ["p/y"],
-            id="a whole generation counts for whoever sees no newer one",
+            id="a complete generation counts where no newer one is seen",
         ),
         pytest.param(
             [make_slice("s", "x", "x", node="a")], ["invalid"], [], id="two devices of one name"
@@ -128,7 +128,7 @@ class World:
             [make_slice("s", make_device("x", counters=CARD), node="a")],
             ["invalid"],
             [],
-            id="counters that nobody offers",
+            id="counters that no slice offers",
         ),
         pytest.param(
             [
@@ -145,7 +145,7 @@ class World:
             ],
             ["incomplete"],
             ["incomplete"],
-            id="counters are seen by everybody",
+            id="counters are seen by all nodes",
         ),
     ],
 )
@@ -199,7 +199,7 @@ def test_devices_of_claims_are_in_use_until_they_are_given_back() -> None:
     assert not allocated.in_use
 
 
-def test_who_looks_on_does_not_use_a_device() -> None:
+def test_admin_access_does_not_use_a_device() -> None:
     result = {"driver": DRIVER, "pool": "a", "device": "x", "adminAccess": True}
     status = {"allocation": {"devices": {"results": [result]}}}
     world = World(make_claim("c", status=status))
@@ -275,7 +275,7 @@ def test_what_was_written_counts_until_the_lister_shows_something_newer() -> Non
     assert not world.devices.allocated.in_use
 
 
-def test_a_new_claim_counts_until_the_lister_knows_better() -> None:
+def test_a_new_claim_counts_until_the_lister_has_a_newer_one() -> None:
     world = World()
     claims, made = world.devices.claims, make_claim("c", devices=["a/x"])
 

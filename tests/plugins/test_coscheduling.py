@@ -37,7 +37,7 @@ def test_off_unless_enabled() -> None:
     assert scenario.part_of("p0") == "bound"
 
 
-def test_a_pod_without_a_group_is_none_of_its_business() -> None:
+def test_a_pod_without_a_group_is_ignored() -> None:
     scenario = make_scenario()
     scenario.add(member("p0", needed=3), make_pod("single"))
 
@@ -59,7 +59,7 @@ def test_pre_enqueue_says_how_many_are_missing() -> None:
 
 
 @pytest.mark.parametrize("needed", ["", "0", "-3", "many"])
-def test_a_number_that_makes_no_sense_counts_as_one(needed: str) -> None:
+def test_an_invalid_number_counts_as_one(needed: str) -> None:
     scenario = make_scenario()
     scenario.add(member("p0", needed=needed))
 

@@ -1,4 +1,4 @@
-"""DefaultPreemption: who must go, where, and when nobody may be pushed out."""
+"""DefaultPreemption: which pods are victims, where, and when no pod may be preempted."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ def test_no_candidates(nodes: list[Any], pods: list[Pod], reasons: str) -> None:
     assert outcome.handle.client.evicted == []
 
 
-def test_policy_never_pushes_nobody_out() -> None:
+def test_policy_never_preempts_no_pod() -> None:
     table = make_table(A, pods=[on("a", "low", cpu="4")])
 
     outcome = preempt(important(spec={"preemptionPolicy": "Never"}), table)
@@ -322,9 +322,9 @@ def test_policy_never_pushes_nobody_out() -> None:
         pytest.param(
             on("a", "low", terminating=True, status={"conditions": [PREEMPTED]}),
             True,
-            id="pushed out and on its way",
+            id="preempted and terminating",
         ),
-        pytest.param(on("a", "low", terminating=True), False, id="deleted by somebody else"),
+        pytest.param(on("a", "low", terminating=True), False, id="deleted by another client"),
         pytest.param(
             on("a", "low", status={"conditions": [PREEMPTED]}), False, id="not on its way yet"
         ),
@@ -365,7 +365,7 @@ def test_a_victim_that_is_leaving_is_waited_for(leaving: Pod, waits: bool) -> No
     assert (outcome.result.nominated_node_name is None) is waits
 
 
-def test_nobody_is_waited_for_on_a_node_that_cannot_be_helped() -> None:
+def test_terminating_pods_do_not_count_on_an_unresolvable_node() -> None:
     leaving = on("a", "low", terminating=True, status={"conditions": [PREEMPTED]})
     table = make_table(
         make_node("a", taints=["k:NoSchedule"]),

@@ -60,7 +60,7 @@ def world(*objects: Any) -> DeviceWorld:
             [make_claim("c", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})],
             claiming("c"),
             'resourceclaim "c" is being deleted',
-            id="a claim on its way out",
+            id="a claim that is being deleted",
         ),
         pytest.param(
             [],
@@ -254,7 +254,7 @@ def test_earlier_alternatives_score_higher() -> None:
 @pytest.mark.parametrize(
     ("users", "message"),
     [
-        pytest.param([], "deallocation of ResourceClaim completed", id="nobody uses it"),
+        pytest.param([], "deallocation of ResourceClaim completed", id="no pod uses it"),
         pytest.param(["pod"], "deallocation of ResourceClaim completed", id="only the pod"),
         pytest.param(["other"], "still not schedulable", id="another pod"),
         pytest.param(["pod", "other"], "still not schedulable", id="the pod and another"),

@@ -24,7 +24,7 @@ from bayplan.testing.devices import (
 from bayplan.testing.scenarios import Scenario
 
 PROFILE, DRIVER = "default-scheduler", "gpu.example.com"
-CONFLICT = ConflictError("somebody else was faster")
+CONFLICT = ConflictError("another client was faster")
 GONE = ApiError("the server is not there")
 
 
@@ -147,7 +147,7 @@ def test_a_conflict_is_tried_again_from_what_is_there(slow: bool) -> None:
         pytest.param([None, GONE], "the server is not there", id="it goes in between"),
         pytest.param(
             [CONFLICT] * 5,
-            "add allocation and reservation to claim default/c: somebody else was faster",
+            "add allocation and reservation to claim default/c: another client was faster",
             id="always too late",
         ),
     ],

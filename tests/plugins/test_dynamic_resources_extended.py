@@ -53,7 +53,7 @@ CANNOT, UNFIT = "cannot allocate all claims", "cannot fit resource"
         pytest.param({IMPLIED: 1}, {"a": "", "b": CANNOT, "c": CANNOT}, id="by its class"),
         pytest.param({GPU: 3}, {"a": CANNOT, "b": "", "c": CANNOT}, id="too many"),
         pytest.param(
-            {GPU: 1, OTHER: 1}, {"a": UNFIT, "b": UNFIT, "c": UNFIT}, id="with one nobody has"
+            {GPU: 1, OTHER: 1}, {"a": UNFIT, "b": UNFIT, "c": UNFIT}, id="with one that no node has"
         ),
     ],
 )

@@ -78,7 +78,10 @@ OWN = claim(owner="default/waiting")
             claim(), claim(metadata={"labels": {"a": "b"}}), SKIP, id="its claim stands as before"
         ),
         pytest.param(
-            claim(status={"reservedFor": []}), claim(), SKIP, id="reserved for nobody, said or not"
+            claim(status={"reservedFor": []}),
+            claim(),
+            SKIP,
+            id="reserved for no pod, explicitly or not",
         ),
     ],
 )
@@ -102,7 +105,10 @@ def test_after_claim_change(old: Any, new: Any, expected: Hint) -> None:
         pytest.param(pod_from_template(), [OWN], SKIP, id="none was generated yet"),
         pytest.param(pod_from_template(GENERATED), [OWN], QUEUE, id="generated for the pod"),
         pytest.param(
-            pod_from_template(GENERATED), [claim()], SKIP, id="a claim of that name is nobody's"
+            pod_from_template(GENERATED),
+            [claim()],
+            SKIP,
+            id="a claim of that name without an owner",
         ),
         pytest.param(
             pod_from_template(GENERATED), [claim(owner="x")], SKIP, id="generated for another pod"

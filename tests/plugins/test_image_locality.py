@@ -51,7 +51,7 @@ def containers(count: int) -> Pod:
         pytest.param(containers(1), cluster(33, 1), [1], id="one percent above it"),
         pytest.param(containers(1), cluster(5000, 1), [100], id="above the upper threshold"),
         pytest.param(containers(4), cluster(2000, 1), [49], id="the upper one grows by container"),
-        pytest.param(make_pod(images=["none:v1"]), cluster(500, 1, 1), [0, 0], id="nobody has it"),
+        pytest.param(make_pod(images=["none:v1"]), cluster(500, 1, 1), [0, 0], id="no node has it"),
         pytest.param(
             make_pod(images=[APP, APP]), cluster(500, 1), [49], id="two containers of one image"
         ),

@@ -288,7 +288,7 @@ def test_namespaces_are_resolved_again_when_they_change() -> None:
 @pytest.mark.parametrize(
     ("pod", "others", "skipped"),
     [
-        pytest.param(make_pod("p"), [DB_ON_A1], True, id="nobody has terms"),
+        pytest.param(make_pod("p"), [DB_ON_A1], True, id="no pod has terms"),
         pytest.param(make_pod("p", preferred=[wish(1, APP_DB)]), [], True, id="only preferences"),
         pytest.param(make_pod("p", affinity=[term(APP_DB)]), [], False, id="own affinity"),
         pytest.param(make_pod("p", anti_affinity=[term(None)]), [], False, id="own anti-affinity"),

@@ -1,4 +1,4 @@
-"""InterPodAffinity against a slow reference that looks at every pod on every node."""
+"""InterPodAffinity against a slow reference that reads every pod on every node."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping

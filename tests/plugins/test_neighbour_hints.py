@@ -181,7 +181,7 @@ TIER = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"tier": "front"
         pytest.param(AVOIDS, None, other(), SKIP, id="an avoided pod comes"),
         pytest.param(AVOIDS, other(), None, QUEUE, id="an avoided pod leaves"),
         pytest.param(NEEDS, other(), None, SKIP, id="a needed pod leaves"),
-        pytest.param({}, other(), None, SKIP, id="a pod leaves that nobody minds"),
+        pytest.param({}, other(), None, SKIP, id="a pod leaves that no term selects"),
         pytest.param(
             {}, other(affinity=anti_affinity(term("waiting"))), None, QUEUE, id="it avoided the pod"
         ),

@@ -83,7 +83,9 @@ def test_after_toleration_change(
         pytest.param("Node/Add", None, [], QUEUE, id="comes without taints"),
         pytest.param("Node/Add", None, ["gpu:NoSchedule"], QUEUE, id="comes with a tolerated one"),
         pytest.param("Node/Add", None, ["x:NoExecute"], SKIP, id="comes with another one"),
-        pytest.param("Node/Add", None, ["x:PreferNoSchedule"], QUEUE, id="a soft taint is none"),
+        pytest.param(
+            "Node/Add", None, ["x:PreferNoSchedule"], QUEUE, id="a soft taint does not block"
+        ),
         pytest.param("Node/UpdateNodeTaint", ["x:NoSchedule"], [], QUEUE, id="loses it"),
         pytest.param("Node/UpdateNodeTaint", ["gpu:NoSchedule"], [], SKIP, id="was good before"),
         pytest.param("Node/UpdateNodeTaint", ["x:NoSchedule"], ["y:NoSchedule"], SKIP, id="still"),

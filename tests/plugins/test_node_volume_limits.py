@@ -227,7 +227,7 @@ def test_a_pod_there_with_a_claim_that_is_not_its_own_fails_the_attempt() -> Non
         pytest.param([("x", "a", CSI)], 2, SUCCESS, id="one attached, one new, two places"),
         pytest.param([("x", "a", CSI)], 1, FULL, id="the place is taken by what is attached"),
         pytest.param([("x", "b", CSI)], 1, SUCCESS, id="attached elsewhere"),
-        pytest.param([("x", "a", "")], 1, SUCCESS, id="attached by nobody"),
+        pytest.param([("x", "a", "")], 1, SUCCESS, id="attached by no pod"),
         pytest.param([(None, "a", CSI)], 1, SUCCESS, id="no volume named"),
         pytest.param([("nfs", "a", CSI)], 1, SUCCESS, id="not a volume of a CSI driver"),
         pytest.param([("gone", "a", CSI)], 1, SUCCESS, id="a volume that does not exist"),
@@ -267,7 +267,7 @@ def test_limits_are_those_of_each_node() -> None:
         pytest.param(using("p", "c"), SUCCESS, id="a claim"),
         pytest.param(using("p", ephemeral_volume()), SUCCESS, id="an ephemeral volume"),
         pytest.param(using("p", gce_disk("d")), SUCCESS, id="a migrated disk"),
-        pytest.param(using("p", {"rbd": {"image": "i"}}), SKIP, id="a disk nobody migrated"),
+        pytest.param(using("p", {"rbd": {"image": "i"}}), SKIP, id="a disk that is not migrated"),
     ],
 )
 def test_pre_filter(pod: Pod, expected: Status) -> None:
@@ -422,7 +422,7 @@ def test_a_row_that_another_node_takes_has_that_nodes_volumes_and_limits(world: 
     assert world.fits("c") == [True, True]
 
 
-def test_what_happens_between_two_looks_is_counted_in_order(world: World) -> None:
+def test_changes_between_two_reads_are_counted_in_order(world: World) -> None:
     """A claim is bound while its pods come and go: each is taken off as what it was put there."""
     first, second = using("x", "mix", node_name="a"), using("y", "mix", node_name="b")
     world.lister.add(make_claim("mix"))

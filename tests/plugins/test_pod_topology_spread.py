@@ -121,13 +121,13 @@ ABC = [make_node("a", "a"), make_node("b", "b"), make_node("c", "c")]
             make_pod("p", "", constraint(1, labelSelector={})),
             {"a": 3},
             [FITS] * 3,
-            id="an empty selector counts nobody",
+            id="an empty selector counts no pod",
         ),
         pytest.param(
             make_pod("p", "", constraint(1, labelSelector=None)),
             {"a": 3},
             [FITS] * 3,
-            id="no selector counts nobody",
+            id="without a selector no pod counts",
         ),
         pytest.param(
             make_pod("p", "", constraint(1, HOSTNAME), constraint(1)),
@@ -275,7 +275,7 @@ def test_remove_pod(removed: list[Pod], status: Status) -> None:
     [
         pytest.param(APP_WEB, UNEVEN, id="a matching pod takes the room"),
         pytest.param({}, UNEVEN, id="an empty selector takes the pod in, and matches itself"),
-        pytest.param(None, FITS, id="no selector matches nobody"),
+        pytest.param(None, FITS, id="without a selector no pod matches"),
         pytest.param({"matchLabels": {"app": "db"}}, FITS, id="not matching"),
     ],
 )

@@ -1,4 +1,4 @@
-"""PodTopologySpread against a slow reference that looks at every pod on every node."""
+"""PodTopologySpread against a slow reference that reads every pod on every node."""
 
 import math
 from collections import defaultdict

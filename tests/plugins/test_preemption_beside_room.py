@@ -131,7 +131,7 @@ def test_beside_room_and_by_what_ifs_decide_alike(
     assert preempt(world, by_what_ifs=False) == preempt(world, by_what_ifs=True)
 
 
-def test_the_search_needs_no_what_if_where_filters_look_at_nobody() -> None:
+def test_the_search_needs_no_what_if_where_filters_depend_on_no_pod() -> None:
     cache = Cache()
     cache.set_node(make_node("n0", cpu="4"))
     cache.add_pod(make_pod("plain", node_name="n0", cpu="3"))

@@ -189,7 +189,7 @@ def test_a_pod_that_names_no_node_is_an_error() -> None:
     ("labels", "pods", "scores"),
     [
         pytest.param((), "r1a r1b", [0, 0, 0, 0], id="no label to spread over"),
-        pytest.param(("region",), "", [100, 100, 100, 0], id="no pods: whoever has the label"),
+        pytest.param(("region",), "", [100, 100, 100, 0], id="no pods: all nodes with the label"),
         pytest.param(("region",), "r1a r1b r2", [33, 33, 66, 0], id="by region"),
         pytest.param(("region",), "r1a bare", [50, 50, 100, 0], id="pods outside count in all"),
         pytest.param(("region", "rack"), "r1a", [0, 50, 50, 0], id="the mean of two labels"),

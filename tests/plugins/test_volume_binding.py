@@ -62,7 +62,7 @@ def judge(pod: Pod, *objects: Any, table: NodeTable = TABLE) -> Verdict:
         pytest.param(
             [make_claim("c", volume="v", terminating=True)],
             'persistentvolumeclaim "c" is being deleted',
-            id="a claim on its way out",
+            id="a claim that is being deleted",
         ),
         pytest.param(
             [make_claim("c"), make_storage_class(waits=False)],
@@ -199,7 +199,7 @@ AWS_ZONE = "topology.ebs.csi.aws.com/zone"
         pytest.param(
             AWS, {ZONE: "z2"}, [True, False], id="another zone, where the driver serves it"
         ),
-        pytest.param({"nfs": {}}, {ZONE: "z2"}, [True, True], id="a kind nobody took over"),
+        pytest.param({"nfs": {}}, {ZONE: "z2"}, [True, True], id="a kind that is not migrated"),
     ],
 )
 def test_in_tree_volumes_are_reached_as_the_driver_does_where_it_serves_them(
@@ -225,7 +225,7 @@ def test_in_tree_volumes_are_reached_as_the_driver_does_where_it_serves_them(
         pytest.param({"size": None}, {"size": "1Gi"}, True, id="any size will do"),
         pytest.param({}, {"class_name": "other"}, False, id="of another class"),
         pytest.param({}, {"phase": "Released"}, False, id="not available"),
-        pytest.param({}, {"terminating": True}, False, id="on its way out"),
+        pytest.param({}, {"terminating": True}, False, id="being deleted"),
         pytest.param({"access_modes": ["ReadWriteMany"]}, {}, False, id="another access mode"),
         pytest.param(
             {"access_modes": ["ReadOnlyMany"]},

@@ -74,7 +74,7 @@ class Storage(Scenario):
         if self.is_idle:
             return
         if isinstance(new, PersistentVolume) and old.spec.claim_ref is None:
-            assert new.spec.claim_ref is not None, "nobody lets go of a volume"
+            assert new.spec.claim_ref is not None, "a volume is never released"
             claim, volume = new.spec.claim_ref.name, new.name
             self.scheduler.timers.after(self.delay_s, lambda: self.bind_claim(claim, volume))
         elif (

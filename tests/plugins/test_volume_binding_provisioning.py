@@ -50,8 +50,8 @@ def judge(pod: Pod, *objects: Any, table: NodeTable = TABLE) -> Verdict:
     ("storage_class", "feasible"),
     [
         pytest.param(make_storage_class(provisioner=CSI), ABC, id="anywhere"),
-        pytest.param(make_storage_class(), [False] * 3, id="nobody makes them"),
-        pytest.param(make_storage_class(provisioner=""), [False] * 3, id="nobody is named"),
+        pytest.param(make_storage_class(), [False] * 3, id="no provisioner makes them"),
+        pytest.param(make_storage_class(provisioner=""), [False] * 3, id="no provisioner is named"),
         pytest.param(
             make_storage_class(provisioner=CSI, topologies=[{ZONE: ["z2"]}]),
             [False, True, False],

@@ -188,7 +188,9 @@ def test_no_volume_stays_reserved_for_a_pod_that_does_not_have_it(
             if what == "bind":
                 world.failures = [None] * other + [ConflictError("conflict")]
             if what != "unreserve":
-                assert world.pre_bind(state, pod, node).code is Code.Error  # nobody binds
+                assert (
+                    world.pre_bind(state, pod, node).code is Code.Error
+                )  # nothing binds the claim
             world.plugin.unreserve(state, pod, node)
             world.failures = []
 

@@ -166,7 +166,7 @@ def test_limits_after_csi_node_updated(
         pytest.param(gone(CLAIM), QUEUE, id="with a claim"),
         pytest.param(gone(EPHEMERAL), QUEUE, id="with a generated claim"),
         pytest.param(gone(gce("x")), QUEUE, id="with a disk that a driver has taken over"),
-        pytest.param(gone(aws("aws://nonsense")), QUEUE, id="with a disk that nobody can find"),
+        pytest.param(gone(aws("aws://nonsense")), QUEUE, id="with a disk that cannot be found"),
         pytest.param(gone(rbd("a")), SKIP, id="with an image that no driver has taken over"),
         pytest.param(gone(SECRET), SKIP, id="with nothing that is attached"),
         pytest.param(gone(CLAIM, node_name=""), SKIP, id="that was on no node"),
@@ -184,7 +184,7 @@ def attachment(attacher: str) -> Any:
 @pytest.mark.parametrize(
     ("volume", "expected"),
     [
-        pytest.param(CLAIM, QUEUE, id="a claim, whoever attaches it"),
+        pytest.param(CLAIM, QUEUE, id="a claim of any driver"),
         pytest.param(EPHEMERAL, SKIP, id="a generated claim is not looked at"),
         pytest.param(gce("x"), QUEUE, id="a disk of that driver"),
         pytest.param(aws("vol-1"), SKIP, id="a disk of another driver"),
@@ -197,7 +197,7 @@ def test_limits_after_attachment_deleted(volume: dict[str, Any], expected: Hint)
     assert ask_plugin(NodeVolumeLimits(), event, pod_with(volume), detached) is expected
 
 
-def test_limits_with_a_disk_that_nobody_can_find_is_an_error() -> None:
+def test_limits_with_a_disk_that_cannot_be_found_is_an_error() -> None:
     event, detached = "storage.k8s.io/VolumeAttachment/Delete", attachment("pd.csi.storage.gke.io")
 
     with pytest.raises(InputError, match="volumeID"):

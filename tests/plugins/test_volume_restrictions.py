@@ -124,7 +124,7 @@ def plugin_with(table: Any, *objects: Any) -> VolumeRestrictions:
         pytest.param(ONE_POD, {"node_name": "a"}, True, id="a pod on a node uses it"),
         pytest.param(ONE_POD, {"node_name": "a", "namespace": "other"}, False, id="a namesake"),
         pytest.param(("ReadWriteOnce",), {"node_name": "a"}, False, id="a claim for many pods"),
-        pytest.param(ONE_POD, None, False, id="nobody uses it"),
+        pytest.param(ONE_POD, None, False, id="no pod uses it"),
         pytest.param(ONE_POD, {"node_name": "gone"}, False, id="its user is on no node there is"),
     ],
 )
@@ -196,7 +196,7 @@ def test_without_its_pre_filter_the_filter_fails() -> None:
     assert status.code is Code.Error
 
 
-def test_preemption_pushes_out_the_holder_of_the_claim() -> None:
+def test_preemption_evicts_the_holder_of_the_claim() -> None:
     claim = make_claim("c", volume="v", access_modes=ONE_POD)
     scenario = Scenario(
         make_node("a"), make_node("b"), claim, make_volume("v", claim=claim), make_storage_class()

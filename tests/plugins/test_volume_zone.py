@@ -128,7 +128,7 @@ def test_pods_that_no_zone_binds_are_skipped(volumes: list[Any], objects: list[A
         assert plugin.settled(pod.spec).pre_filter == SKIP
 
 
-def test_without_its_pre_filter_the_filter_looks_for_itself() -> None:
+def test_without_its_pre_filter_the_filter_computes_its_state() -> None:
     table = make_table(make_node("in", zone="a"), make_node("out", zone="b"))
     volume = make_volume("v", labels={ZONE: "a"})
     plugin = make_plugin(make_claim("c", volume="v"), volume, table=table)

@@ -279,7 +279,7 @@ def test_permit_that_raises_is_named() -> None:
 @pytest.mark.parametrize(
     ("flights", "expected", "skipped"),
     [
-        pytest.param([], SKIP, set(), id="nobody has anything to do"),
+        pytest.param([], SKIP, set(), id="no plugin has anything to do"),
         pytest.param([SKIP, SKIP], SKIP, {"A", "B"}, id="all skip"),
         pytest.param([SKIP, SUCCESS], SUCCESS, {"A"}, id="one has work"),
         pytest.param(
@@ -386,7 +386,7 @@ def test_pre_bind_of_one_that_does_not_allow_it_parts_the_others_even_skipped() 
     [
         pytest.param([SUCCESS, SUCCESS], SUCCESS, "A", id="the first binds"),
         pytest.param([SKIP, SUCCESS], SUCCESS, "AB", id="the first leaves it to the second"),
-        pytest.param([SKIP, SKIP], SKIP, "AB", id="nobody binds"),
+        pytest.param([SKIP, SKIP], SKIP, "AB", id="no plugin binds"),
         pytest.param(
             [unschedulable("no"), SUCCESS],
             Status(Code.Unschedulable, ("no",), "A"),

@@ -169,7 +169,7 @@ def test_pre_filter_that_leaves_no_node_stops(
         pytest.param(failure("broken"), "broken", id="an error"),
         pytest.param(wait("a bit"), "a bit", id="wait"),
         pytest.param(BOOM, "boom", id="it raises"),
-        pytest.param(KeyError("not found"), "not found", id="state that nobody wrote"),
+        pytest.param(KeyError("not found"), "not found", id="state that was not written"),
         pytest.param(RuntimeError(), "RuntimeError", id="it raises without a word"),
     ],
 )
@@ -351,7 +351,7 @@ def test_both_passes_must_succeed(refused: Callable[[set[str]], bool], fits: boo
     assert judge(Seen(refused), make_pod("rival", priority=6)).is_success == fits
 
 
-def test_filter_nominated_judges_only_nodes_somebody_is_nominated_to() -> None:
+def test_filter_nominated_judges_only_nodes_with_nominated_pods() -> None:
     table = make_table(*NODES)
     plugin = Seen(lambda names: "rival" in names)
     nominated = {"b": [make_pod("rival", priority=9)], "gone": [make_pod("other", priority=9)]}

@@ -134,7 +134,7 @@ def test_args_become_keyword_arguments() -> None:
             'initializing plugin "Flat": TypeError: ',
             id="an argument the class does not take",
         ),
-        pytest.param(["Nobody"], {}, '"Nobody" does not exist', id="no such plugin"),
+        pytest.param(["Unknown"], {}, '"Unknown" does not exist', id="no such plugin"),
     ],
 )
 def test_errors_name_the_plugin(names: list[str], args: dict[str, Any], text: str) -> None:
@@ -157,7 +157,7 @@ def test_bad_args_of_an_in_tree_plugin_are_named_when_the_file_is_read() -> None
         parse_config(tree, "scheduler.yaml")
 
 
-def test_the_handle_knows_the_filters() -> None:
+def test_the_handle_has_the_filters() -> None:
     runtime = make_runtime("NodeName")
 
     assert runtime.handle.filters is runtime.filtering

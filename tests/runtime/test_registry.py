@@ -133,7 +133,7 @@ def test_implements_goes_by_the_base_classes() -> None:
     assert known.implements("ByNode", "filter")
     assert not known.implements("ByNode", "score")
     assert not known.implements("ByNode", "no_such_point")
-    assert not known.implements("Nobody", "filter")
+    assert not known.implements("Unknown", "filter")
 
 
 def test_in_tree_plugins_are_all_fine() -> None:

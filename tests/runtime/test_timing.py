@@ -94,7 +94,7 @@ def test_plugins_that_are_skipped_have_no_say() -> None:
 
 
 class Curious(FilterPlugin):
-    """Looks at more than a row: everybody has to be asked about every pod."""
+    """Depends on more than a row: all plugins run for every pod."""
 
     name = "Curious"
 
@@ -119,7 +119,7 @@ def test_a_tenth_of_the_attempts_times_each_plugin() -> None:
     assert counts["DefaultBinder", "Bind", "Success"] == counts["Curious", "Filter", "Success"]
 
 
-def test_every_attempt_counts_who_had_a_say() -> None:
+def test_every_attempt_counts_the_plugins_that_ran() -> None:
     counts = asked(2).plugin_evaluation.read()
 
     for plugin, points in {

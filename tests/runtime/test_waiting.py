@@ -1,4 +1,4 @@
-"""Waiting pods: allowed, rejected, pushed out, or out of time; the first decision counts."""
+"""Waiting pods: allowed, rejected, preempted, or out of time; the first decision counts."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_goes_on_when_all_allow() -> None:
 def test_allow_of_an_unknown_plugin_is_harmless() -> None:
     wait = Wait()
 
-    wait.pod.allow("nobody")
+    wait.pod.allow("Unknown")
 
     assert (wait.decided, wait.pod.pending_plugins) == ([], ["A", "B"])
 

@@ -239,7 +239,7 @@ IN_BINDING = [
             "Unschedulable",
             {"First"},
         ),
-        id="nobody allows it in time",
+        id="no plugin allows it in time",
     ),
     pytest.param(
         waits_then(
@@ -252,7 +252,7 @@ IN_BINDING = [
     ),
     pytest.param(
         waits_then(decide("preempt"), "waiting on permit for pod: made room"),
-        id="it is pushed out while it waits",
+        id="it is preempted while it waits",
     ),
     pytest.param(
         Trouble(
@@ -309,7 +309,7 @@ IN_BINDING = [
             'running PreBind plugin "First": context canceled',
             meanwhile=lambda road: road.pre_binding.cancel("default/p", "made room for another"),
         ),
-        id="it is pushed out during PreBind",
+        id="it is preempted during PreBind",
     ),
     pytest.param(
         Trouble({"bind": failure("broken")}, 'running Bind plugin "First": broken', last="bind"),
@@ -382,7 +382,7 @@ def test_a_failure_in_the_scheduling_cycle_is_undone(trouble: Trouble) -> None:
     road.scheduler.schedule_one()
 
     check_undone(road, trouble, table)
-    assert road.part_of("rival") == "unschedulable", "nobody could have counted on its room"
+    assert road.part_of("rival") == "unschedulable", "no other pod could have used its room"
 
 
 @pytest.mark.parametrize("trouble", IN_BINDING)
@@ -403,7 +403,7 @@ def test_a_failure_in_the_binding_cycle_is_undone_and_others_are_told(trouble: T
     assert road.part_of("rival") in ("active", "backoff"), "there may be room now"
 
 
-def test_a_pod_pushed_out_during_pre_bind_gives_its_room_back_at_once() -> None:
+def test_a_pod_preempted_during_pre_bind_gives_its_room_back_at_once() -> None:
     road = Road()
     road.first.answers["pre_bind"] = DelayedResult(600)
     road.add(make_pod("p", cpu="2"))

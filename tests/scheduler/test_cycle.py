@@ -138,7 +138,7 @@ NOT_HELPFUL = "Preemption is not helpful for scheduling"
             {"cpu": "2"},
             f"{CORDONED}, 2 Insufficient cpu",
             f"1 {NOT_HELPFUL}, 2 No preemption victims found for incoming pod",
-            id="nobody to push out",
+            id="no pod to preempt",
         ),
         pytest.param(
             {"node_selector": {"disk": "ssd"}},
@@ -307,7 +307,7 @@ def test_each_pod_is_scheduled_by_its_profile() -> None:
 
 def test_a_pod_of_another_scheduler_is_ignored_until_it_runs() -> None:
     bench = Bench(make_node("a"))
-    bench.add(make_pod("other", cpu="1", spec={"schedulerName": "somebody"}))
+    bench.add(make_pod("other", cpu="1", spec={"schedulerName": "another"}))
 
     assert bench.run() == []
     bench.cluster.bind(bench.pod("other"), "a")
@@ -363,7 +363,7 @@ class Refusing(MemoryCluster):
     """A cluster that refuses to bind."""
 
     def bind(self, pod: Pod, node_name: str) -> None:
-        raise ConflictError("somebody was faster")
+        raise ConflictError("another client was faster")
 
 
 def test_a_bind_that_fails_leaves_no_trace() -> None:
@@ -374,7 +374,7 @@ def test_a_bind_that_fails_leaves_no_trace() -> None:
     attempt = bench.place(make_pod("p", cpu="1", host_ports=[80], labels={"a": "b"}))
 
     assert attempt.outcome is Outcome.ERROR
-    assert attempt.message == 'running Bind plugin "DefaultBinder": somebody was faster'
+    assert attempt.message == 'running Bind plugin "DefaultBinder": another client was faster'
     assert bench.ended == [attempt]
     table = bench.scheduler.cache.table
     assert bench.requested() == {"a": {}}
@@ -422,7 +422,7 @@ def test_a_waiting_pod_holds_its_place_and_is_bound_when_allowed() -> None:
     assert (attempt.outcome, bench.ended) == (Outcome.BOUND, [attempt])
 
 
-def test_a_waiting_pod_that_nobody_allows_is_rejected_in_time() -> None:
+def test_a_waiting_pod_that_is_not_allowed_is_rejected_in_time() -> None:
     bench = Bench(make_node("a", cpu="1"), plugins=(Hold,))
     attempt = bench.place(make_pod("p", cpu="1"))
 

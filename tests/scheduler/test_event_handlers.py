@@ -89,7 +89,7 @@ def test_a_node_is_there_before_others_are_told_and_until_they_were() -> None:
 # Pods that wait
 
 
-def test_a_new_pod_goes_to_the_queue_and_nobody_is_told() -> None:
+def test_a_new_pod_goes_to_the_queue_without_an_event() -> None:
     told = Told()
 
     told.add(make_pod("p"))
@@ -120,7 +120,7 @@ def test_with_plugins_that_wait_for_company_new_pods_are_told(plugin: Any) -> No
     assert told.told == ["UnschedulablePodAdd"]
 
 
-def test_a_pod_of_another_scheduler_is_none_of_ours() -> None:
+def test_a_pod_of_another_scheduler_is_ignored() -> None:
     told = Told(make_node("a"))
     other = {"schedulerName": "other"}
     told.told.clear()
@@ -199,7 +199,7 @@ def test_the_check_of_a_nomination_that_ends_is_by_priority() -> None:
     assert {told.part_of("low"), told.part_of("same")} <= {"active", "backoff"}
 
 
-def test_a_waiting_pod_that_goes_tells_nobody() -> None:
+def test_a_waiting_pod_that_goes_causes_no_event() -> None:
     told = Told()
     told.add(make_pod("p"))
 
@@ -380,7 +380,7 @@ def test_a_pod_deleted_during_pre_bind_frees_its_place_at_once(
     assert told.part_of("rival") == "bound"
     assert told.counts() == {"a": 1}
 
-    told.advance(30)  # its binding ends only now, and in vain
+    told.advance(30)  # its binding ends only now, and fails
     calls = [call[1] for call in told.plugin(Scripted).journal if call[2] == "p"]
     assert calls.count("unreserve") == 1
     assert told.counts() == {"a": 1}
@@ -436,7 +436,7 @@ def test_other_objects_are_told_by_their_resource(kind: str, namespace: str, res
     assert told.told == [f"{resource}Add", f"{resource}Update", f"{resource}Delete"]
 
 
-def test_namespaces_and_objects_that_bear_on_no_plugin_are_told_to_nobody() -> None:
+def test_namespaces_and_objects_that_affect_no_plugin_cause_no_event() -> None:
     told = Told()
 
     told.add(make_object("Namespace", "n", metadata={"labels": {"team": "x"}}))

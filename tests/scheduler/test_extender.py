@@ -33,7 +33,7 @@ def make_extender(fake: FakeExtender, **config: Any) -> HTTPExtender:
 # What is sent
 
 
-def test_names_are_sent_to_an_extender_that_knows_the_nodes() -> None:
+def test_names_are_sent_to_an_extender_that_caches_the_nodes() -> None:
     fake = FakeExtender(filter={"NodeNames": ["a"]})
 
     make_extender(fake).filter(POD, NODES)
@@ -121,8 +121,8 @@ def test_victims_are_sent_by_uid_or_whole(cached: bool) -> None:
         pytest.param(True, {"nodenames": ["b"]}, Filtered(["b"], {}, {}), id="in any case"),
         pytest.param(True, {"NodeNames": []}, Filtered([], {}, {}), id="none"),
         pytest.param(True, {"NodeNames": ["a", "a"]}, Filtered(["a"], {}, {}), id="twice is once"),
-        pytest.param(True, {}, Filtered([], {}, {}, False), id="no answer is none"),
-        pytest.param(True, None, Filtered([], {}, {}, False), id="null is none"),
+        pytest.param(True, {}, Filtered([], {}, {}, False), id="an empty answer has no nodes"),
+        pytest.param(True, None, Filtered([], {}, {}, False), id="null has no nodes"),
         pytest.param(
             True,
             {"Nodes": {"items": [{"metadata": {"name": "b"}}]}},

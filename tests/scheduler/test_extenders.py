@@ -190,7 +190,7 @@ def test_extenders_are_asked_about_pods_that_use_their_resources() -> None:
     assert fake.verbs() == ["filter"]
 
 
-def test_resources_that_an_extender_looks_after_are_not_counted() -> None:
+def test_resources_that_an_extender_manages_are_not_counted() -> None:
     ignored = {"managedResources": [{"name": GPU, "ignoredByScheduler": True}]}
     fake = answering("b")
     bench = Bench(*NODES, extenders=[({**FILTER, **ignored}, fake)])

@@ -109,7 +109,7 @@ def test_a_pod_that_another_placed_does_not_come_back() -> None:
     }
 
 
-def test_a_pod_made_anew_under_the_same_name_is_another() -> None:
+def test_a_pod_recreated_under_the_same_name_is_another() -> None:
     scenario = make_scenario(make_node("a"))
     slow_failure(scenario)
     scenario.plugin(Scripted).answers.clear()
@@ -119,7 +119,7 @@ def test_a_pod_made_anew_under_the_same_name_is_another() -> None:
     end(scenario)
 
     assert scenario.part_of("p") == "active"
-    assert scenario.events_of("p") == [], "nobody is told of a pod that is gone"
+    assert scenario.events_of("p") == [], "there is no event for a pod that is gone"
     assert not scenario.pod("p").status.conditions
     (attempt,) = scenario.run()
     assert attempt.number == 1

@@ -96,7 +96,7 @@ def test_every_node_is_looked_at_unless_a_percentage_is_set() -> None:
     assert attempt.feasible_nodes == 150
 
 
-def test_a_percentage_looks_at_so_many_and_the_next_search_goes_on_from_there() -> None:
+def test_a_percentage_limits_the_search_and_the_next_one_goes_on_from_there() -> None:
     """100 of 150 nodes are enough: the searches begin at 0, 100, 200 mod 150 = 50, 150 mod 150 = 0."""
     bench = Bench(50, "TaintToleration")
 
@@ -141,7 +141,7 @@ def test_a_pod_that_fits_nowhere_is_told_about_all_nodes() -> None:
     assert attempt.message == f"0/150 nodes are available: {reasons}."
 
 
-def test_a_narrowed_search_looks_at_the_named_nodes_only() -> None:
+def test_a_narrowed_search_judges_the_named_nodes_only() -> None:
     named = [{"key": "metadata.name", "operator": "In", "values": ["n120"]}]
     terms = {"nodeSelectorTerms": [{"matchFields": named}]}
     wish = {"requiredDuringSchedulingIgnoredDuringExecution": terms}

@@ -379,7 +379,7 @@ def test_the_cache_is_shown_as_it_is() -> None:
     }
 
 
-def test_events_are_counted_whether_somebody_waits_for_them_or_not() -> None:
+def test_events_are_counted_whether_a_pod_waits_for_them_or_not() -> None:
     scenario = Scenario(make_node("a", cpu="1"))
     scenario.add(make_pod("p", cpu="2"))
     scenario.run()

@@ -117,7 +117,7 @@ def test_an_error_ends_the_attempt_and_the_next_pod_is_placed(
     assert (bad.outcome, bad.message) == (Outcome.ERROR, f"{text}: oh no")
     assert bad.status is not None
     assert bad.status.plugin == "Breaking"
-    assert bad.unschedulable_plugins == frozenset(), "an error is nobody's refusal"
+    assert bad.unschedulable_plugins == frozenset(), "an error is not a refusal by a plugin"
     assert (good.outcome, good.node_name) == (Outcome.BOUND, "a")
     table = scheduler.cache.table
     assert table.requested["cpu"].tolist() == [1000, 0], "nothing of the bad pod is left"

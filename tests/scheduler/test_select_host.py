@@ -76,7 +76,7 @@ def test_first_by_name_takes_the_smallest_name_of_the_best() -> None:
     assert choose(FirstByName(), table, [0, 2], [9, 9], [0, 1, 2, 3]) == 2
 
 
-def test_first_by_name_knows_nodes_that_came_later() -> None:
+def test_first_by_name_includes_nodes_that_came_later() -> None:
     table, ties = make_table(make_node("d"), make_node("b")), FirstByName()
     choose(ties, table, [0, 1], [1, 1], [0, 1])
     writer = TableWriter(table)

@@ -33,7 +33,7 @@ def test_every_column_grows_with_the_table() -> None:
     assert table.live.all()
 
 
-def test_a_resource_nobody_has_is_a_column_of_zeros() -> None:
+def test_a_resource_that_no_node_has_is_a_column_of_zeros() -> None:
     table = make_table(make_node("a"), make_node("b"))
 
     assert table.allocatable["example.com/gpu"].tolist() == [0, 0]

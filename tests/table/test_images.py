@@ -30,7 +30,7 @@ def test_size_is_that_of_the_first_node_that_reported_the_image() -> None:
     assert seen(table) == [100, 100]
 
 
-def test_size_is_reported_anew_once_nobody_had_the_image() -> None:
+def test_size_is_reported_again_once_no_node_had_the_image() -> None:
     table = make_table(make_node("a", images={"i:1": 100}))
     writer = TableWriter(table)
 

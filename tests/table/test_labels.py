@@ -53,7 +53,7 @@ def test_equal_and_has() -> None:
     labels = tiers().labels
 
     assert labels.equal("tier", "3", ALL).tolist() == [True, False, False, False]
-    assert labels.equal("tier", "nobody", ALL).tolist() == [False] * 4
+    assert labels.equal("tier", "unknown", ALL).tolist() == [False] * 4
     assert labels.equal("no-such-key", "3", ALL).tolist() == [False] * 4
     assert labels.has("tier", ALL).tolist() == [True, True, False, True]
 
@@ -64,7 +64,7 @@ def test_codes_of_a_key_are_absent_where_the_node_lacks_it() -> None:
     assert column.codes.tolist() == [0, 1, ABSENT, 2]
     assert column.values == ["3", "10", "gold"]
     assert column.code_of("10") == 1
-    assert column.code_of("nobody") == ABSENT
+    assert column.code_of("unknown") == ABSENT
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_codes_of_a_key_are_absent_where_the_node_lacks_it() -> None:
         pytest.param("Gt", "5", [False, False], id="gt of a word"),
     ],
 )
-def test_match_knows_values_that_came_after_the_question(
+def test_match_includes_values_that_came_after_the_first_call(
     operator: str, value: str, expected: list[bool]
 ) -> None:
     table = make_table(make_node("a", labels={"k": "old"}), make_node("b"))
@@ -143,7 +143,7 @@ def test_match_follows_label_changes(
             assert table.labels.match(requirement, ALL).tolist() == expected
 
 
-def test_a_label_knows_whether_every_row_has_a_value_of_its_own() -> None:
+def test_a_label_says_whether_every_row_has_a_value_of_its_own() -> None:
     table = make_table(make_node("a"), make_node("b"), make_node("c"))
     column = table.labels.column("rack")
     seen = []

@@ -31,7 +31,7 @@ FIELDS = st.builds(
     Requirement,
     key=st.sampled_from(["metadata.name", "metadata.name", "spec.other"]),
     operator=st.sampled_from(["In", "NotIn", "Exists"]),
-    values=st.lists(st.sampled_from([*NAMES, "nobody"]), max_size=2).map(tuple),
+    values=st.lists(st.sampled_from([*NAMES, "unknown"]), max_size=2).map(tuple),
 )
 TERMS = st.builds(
     NodeSelectorTerm,

@@ -1,4 +1,4 @@
-"""Pod terms: counts per row and per domain, kept up to date or made anew."""
+"""Pod terms: counts per row and per domain, kept up to date or computed again."""
 
 from collections import Counter
 from typing import Any

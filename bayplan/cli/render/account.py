@@ -132,7 +132,7 @@ def _margin(choice: Choice) -> str:
     if choice.margin == 0:
         others = choice.equals - 1
         equals = "has 1 other node" if others == 1 else f"have {others} other nodes"
-        return f"{choice.node} has {choice.total} points, as {equals}: drawn by lot"
+        return f"{choice.node} has {choice.total} points, as {equals}: chosen at random"
     why = ", ".join(f"{part.plugin} {part.points:+d}" for part in choice.ahead)
     return f"{choice.node} has {choice.total} points, {choice.margin} ahead of {choice.runner_up}: {why}"
 
