@@ -249,35 +249,24 @@ def make_judge(
 
 def _demands(table: NodeTable, fit: FitRule) -> list[tuple[Any, ...]]:
     """The demands of a rule for the compiled judge, with the columns they read."""
-    offered, requested, left = table.allocatable, table.requested, fit.left_to_devices
-    return [
-        (
-            offered.column(resource).cells,
-            (table.pod_count_column if resource == POD_COUNT else requested.column(resource)).cells,
-            wanted,
-            resource in left,
-            resource == POD_COUNT,
-        )
-        for resource, wanted in fit.amounts.items()
-    ]
+    offered, requested = table.allocatable.cells_of, table.requested.cells_of
+    demands = []
+    for resource, wanted in fit.amounts.items():
+        is_count = resource == POD_COUNT
+        used = table.pod_count_column.cells if is_count else requested(resource)
+        demands.append((offered(resource), used, wanted, resource in fit.left_to_devices, is_count))
+    return demands
 
 
 def _share(table: NodeTable, rule: ShareRule, weight: int) -> tuple[Any, ...]:
-    offered, usage = table.allocatable, table.scoring_usage
-    parts = [
-        (offered.column(resource).cells, usage.column(resource).cells, amount, importance)
-        for resource, amount, importance in rule.parts
-    ]
+    offered, usage = table.allocatable.cells_of, table.scoring_usage.cells_of
+    parts = [(offered(name), usage(name), amount, part) for name, amount, part in rule.parts]
     return int(rule.kind), weight, rule.heights, parts
 
 
 def _balance(table: NodeTable, rule: BalanceRule, weight: int) -> tuple[Any, ...]:
-    offered, requested = table.allocatable, table.requested
-    parts = [
-        (offered.column(part[0]).cells, requested.column(part[0]).cells, part[1])
-        for part in rule.parts
-    ]
-    return weight, parts
+    offered, requested = table.allocatable.cells_of, table.requested.cells_of
+    return weight, [(offered(name), requested(name), amount) for name, amount in rule.parts]
 
 
 def refuse_beside(
