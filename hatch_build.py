@@ -23,6 +23,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).resolve().parent
 SOURCE = "bayplan/amounts/_kernel.pyx"
+SUFFIXES = (".pyx", ".pxi", ".h")
+"""Of the files that the source includes, too."""
 MODULE = "bayplan.amounts._kernel"
 VARIABLE = "BAYPLAN_BUILD_KERNEL"
 PURE = "The wheel is pure Python and uses NumPy, which is slower."
@@ -130,7 +132,7 @@ def compile_kernel(root: Path, folder: Path) -> Path:
     before = Path.cwd()
     os.chdir(root)  # the path of the source in the generated C code is relative
     try:
-        extension = Extension(MODULE, [SOURCE])
+        extension = Extension(MODULE, [SOURCE], include_dirs=[str(Path(SOURCE).parent)])
         modules = cythonize([extension], quiet=True, force=True, build_dir=str(folder / "cython"))
         command = BuildKernel(Distribution({"ext_modules": modules}))
         command.build_lib = str(folder / "lib")
@@ -169,9 +171,8 @@ def compile_in_place(root: Path = ROOT) -> str | None:
 
 def newest_source(root: Path) -> float:
     """When the source of the kernel, or the way it is compiled, changed last."""
-    included = (root / SOURCE).parent.glob("*.pxi")
-    sources = (root / SOURCE, *included, root / "hatch_build.py")
-    return max(source.stat().st_mtime for source in sources)
+    parts = [path for path in (root / SOURCE).parent.iterdir() if path.suffix in SUFFIXES]
+    return max(path.stat().st_mtime for path in (*parts, root / "hatch_build.py"))
 
 
 def main(arguments: list[str]) -> int:

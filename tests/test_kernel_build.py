@@ -172,6 +172,17 @@ def test_a_module_for_another_python_is_left_alone(
 
 
 @needs_compiler
+def test_in_place_it_is_compiled_again_when_an_included_file_is_newer(source: Path) -> None:
+    included = source / "bayplan" / "amounts" / "_vectors.h"
+    included.touch()
+    hatch_build.compile_in_place(source)
+
+    make_newer(included, source / EXTENSION)
+
+    assert hatch_build.compile_in_place(source) == f"kernel: compiled {EXTENSION}"
+
+
+@needs_compiler
 def test_in_place_a_kernel_that_does_not_compile_is_an_error(source: Path) -> None:
     (source / hatch_build.SOURCE).write_text("def broken(:\n")
 

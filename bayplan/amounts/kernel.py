@@ -228,51 +228,45 @@ def make_judge(
     table: NodeTable, fit: FitRule | None, place: int, scores: Sequence[Weighted]
 ) -> RowJudge:
     """The judge for rules; `place` is that of the fit rule's plugin. It holds as long as `table.size.capacity`."""
-    shares = [weighted for weighted in scores if isinstance(weighted.rule, ShareRule)]
-    balances = [weighted for weighted in scores if isinstance(weighted.rule, BalanceRule)]
-    parts = [part for weighted in scores for part in weighted.rule.parts]
+    shares = [(rule, weight) for rule, weight in scores if isinstance(rule, ShareRule)]
+    balances = [(rule, weight) for rule, weight in scores if isinstance(rule, BalanceRule)]
     if (
         compiled is None
         or len(shares) > 1
         or len(balances) > 1
-        or len(parts) > compiled.MOST_PARTS
+        or any(len(rule.parts) > compiled.MOST_PARTS for rule, _ in scores)
         or (fit is not None and len(fit.amounts) > compiled.MOST_PARTS)
     ):
         return NumPyJudge(table, fit, place, scores)
-    judge = compiled.CompiledJudge(place << PLACE_SHIFT)
-    if fit is not None:
-        for resource, wanted in fit.amounts.items():
-            is_count = resource == POD_COUNT
-            used = table.pod_count_column if is_count else table.requested.column(resource)
-            judge.add_demand(
-                table.allocatable.column(resource).data,
-                used.data,
-                wanted,
-                resource in fit.left_to_devices,
-                is_count,
-            )
-    for weighted in shares:
-        share = weighted.rule
-        assert isinstance(share, ShareRule)
-        judge.set_share(int(share.kind), weighted.weight, share.heights)
-        for resource, amount, weight in share.parts:
-            judge.add_share(
-                table.allocatable.column(resource).data,
-                table.scoring_usage.column(resource).data,
-                amount,
-                weight,
-            )
-    for weighted in balances:
-        judge.set_balance(weighted.weight)
-        for part in weighted.rule.parts:
-            resource, amount = part[0], part[1]
-            judge.add_balance(
-                table.allocatable.column(resource).data,
-                table.requested.column(resource).data,
-                amount,
-            )
-    found: RowJudge = judge
-    return found
+    judge: RowJudge = compiled.CompiledJudge(
+        place << PLACE_SHIFT,
+        _demands(table, fit) if fit is not None else (),
+        _share(table, *shares[0]) if shares else None,
+        _balance(table, *balances[0]) if balances else None,
+    )
+    return judge
+
+
+def _demands(table: NodeTable, fit: FitRule) -> list[tuple[Any, ...]]:
+    """The demands of a rule for the compiled judge, with the columns they read."""
+    offered, requested = table.allocatable.cells_of, table.requested.cells_of
+    demands = []
+    for resource, wanted in fit.amounts.items():
+        is_count = resource == POD_COUNT
+        used = table.pod_count_column.cells if is_count else requested(resource)
+        demands.append((offered(resource), used, wanted, resource in fit.left_to_devices, is_count))
+    return demands
+
+
+def _share(table: NodeTable, rule: ShareRule, weight: int) -> tuple[Any, ...]:
+    offered, usage = table.allocatable.cells_of, table.scoring_usage.cells_of
+    parts = [(offered(name), usage(name), amount, part) for name, amount, part in rule.parts]
+    return int(rule.kind), weight, rule.heights, parts
+
+
+def _balance(table: NodeTable, rule: BalanceRule, weight: int) -> tuple[Any, ...]:
+    offered, requested = table.allocatable.cells_of, table.requested.cells_of
+    return weight, [(offered(name), requested(name), amount) for name, amount in rule.parts]
 
 
 def refuse_beside(

@@ -7,7 +7,7 @@ kernel), or on more than that (live: called for every pod, on one row of each gr
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 from ..amounts import FitRule
 from ..amounts.kernel import Weighted
 from ..api.pod import Pod
+from ..api.pod_spec import PodSpec
 from ..framework import (
     GROUPS,
     NODE_OBJECT,
@@ -28,8 +29,9 @@ from ..framework import (
     ScorePlugin,
     Status,
 )
-from ..runtime.asking import ask_hook, has_own, is_normalized
+from ..runtime.asking import ask_hook, ask_hooks, has_own, is_normalized
 
+SpecHook = tuple[Plugin, Callable[[PodSpec], Hashable]]
 Scorer = tuple[ScorePlugin, int]
 """A Score plugin and its weight."""
 
@@ -115,9 +117,9 @@ class Planner:
             (*points.filters, *(plugin for plugin, _ in points.scores))
         )
         preparing: dict[Plugin, None] = dict.fromkeys((*points.pre_filters, *points.pre_scores))
-        self._preparing = list(preparing)
-        self._of_objects = [plugin for plugin in every if plugin.scope is NODE_OBJECT]
-        self._of_rows = [plugin for plugin in every if plugin.scope is NODE_ROW]
+        self._settled_hooks = [(plugin, plugin.settled) for plugin in preparing]
+        self._object_hooks = [(p, p.spec_key) for p in every if p.scope is NODE_OBJECT]
+        self._row_hooks = [(p, p.spec_key) for p in every if p.scope is NODE_ROW]
         self._shapes: dict[Hashable, ClassPlan | None] = {}
         self._plans: dict[Hashable, ClassPlan] = {}
         self.is_by_spec = True
@@ -125,16 +127,16 @@ class Planner:
 
     def make(self, pod: Pod) -> ClassPlan | None:
         """The plan for the class of `pod`; None when a settled PreFilter or PreScore refuses such pods."""
-        spec, points = pod.spec, self._points
-        said = [ask_hook(plugin, plugin.settled, spec) for plugin in self._preparing]
+        points, said = self._points, ask_hooks(self._settled_hooks, pod.spec)
         settled = tuple([(_code(one.pre_filter), _code(one.pre_score)) for one in said])
-        object_key = (settled, tuple([self._key_of(plugin, pod) for plugin in self._of_objects]))
-        key = (object_key, tuple([self._key_of(plugin, pod) for plugin in self._of_rows]))
+        object_key = (settled, self._keys(self._object_hooks, pod))
+        key = (object_key, self._keys(self._row_hooks, pod))
         plan = self._plans.get(key)
         if plan is not None:
             return plan
         if settled not in self._shapes:
-            codes = dict(zip(self._preparing, settled, strict=True))
+            preparing = [plugin for plugin, _ in self._settled_hooks]
+            codes = dict(zip(preparing, settled, strict=True))
             filtered = [codes[plugin][0] for plugin in points.pre_filters]
             scored = [codes[plugin][1] for plugin in points.pre_scores]
             self._shapes[settled] = _shape(points, filtered, scored)
@@ -147,12 +149,13 @@ class Planner:
         plan.object_key = object_key
         return plan
 
-    def _key_of(self, plugin: Plugin, pod: Pod) -> Hashable:
-        key = ask_hook(plugin, plugin.spec_key, pod.spec)
-        if key is not None:
-            return key
-        self.is_by_spec = False
-        return whole_key(pod)
+    def _keys(self, hooks: Sequence[SpecHook], pod: Pod) -> Hashable:
+        """The parts of a pod that the answers of plugins depend on."""
+        keys = ask_hooks(hooks, pod.spec)
+        if None in keys:
+            self.is_by_spec = False
+            keys.append(whole_key(pod))
+        return tuple(keys)
 
     def clear(self) -> None:
         """Forget all plans: something changed that declarations of plugins depend on."""

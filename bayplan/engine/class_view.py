@@ -37,6 +37,9 @@ from .marks import Marks
 from .node_part import NodePart
 from .status_codes import StatusCodes
 
+NO_PEAKS = make_peaks(0)
+"""Of a view that has no rows yet."""
+
 
 class TrackedGroups:
     """Groups of the rows of a view by some columns, up to a version of the log of row changes.
@@ -85,7 +88,7 @@ class ClassView:
         self.raws: list[Ints] = [self.values for _ in plan.row_raws]
         self._codes = StatusCodes()
         self._judge: RowJudge | None = None
-        self._peaks: Peaks = make_peaks(0)
+        self._peaks: Peaks = NO_PEAKS
         self._present = -1
         self.includes_raws = False
         """Whether the values include the scores of `plan.object_raws`, normalised over the feasible rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -46,6 +46,17 @@ def ask_hook(plugin: Plugin, hook: Callable[..., T], *args: Any) -> T:
         return hook(*args)
     except Exception as error:
         raise failed(f"asking plugin {{}} for {hook.__name__}", plugin, error) from error
+
+
+def ask_hooks(hooks: Iterable[tuple[Plugin, Callable[..., T]]], *args: Any) -> list[T]:
+    """Call the same method of several plugins, given as bound methods."""
+    said: list[T] = []
+    for plugin, hook in hooks:
+        try:
+            said.append(hook(*args))
+        except Exception as error:
+            raise failed(f"asking plugin {{}} for {hook.__name__}", plugin, error) from error
+    return said
 
 
 def ask_pre_filter(

@@ -119,6 +119,20 @@ class ResourceColumns(Mapping[str, Ints]):
             column = self._columns[resource] = Column(self._size)
         return column
 
+    def cells_of(self, resource: str) -> memoryview:
+        """The cells of a column, which is made when it is first asked for; valid while `size.capacity` stays."""
+        known = self._current_cells()
+        cells = known.get(resource)
+        if cells is None:
+            cells = known[resource] = self.column(resource).cells
+        return cells
+
+    def _current_cells(self) -> dict[str, memoryview]:
+        if self._capacity != self._size.capacity:
+            self._capacity = self._size.capacity
+            self._cells = {name: column.cells for name, column in self._columns.items()}
+        return self._cells
+
     def amount(self, resource: str, row: int) -> int:
         """The amount of one resource at one row."""
         column = self._columns.get(resource)
@@ -132,10 +146,7 @@ class ResourceColumns(Mapping[str, Ints]):
 
     def add(self, row: int, amounts: Mapping[str, int], sign: int = 1) -> None:
         """Add `amounts` (or take them away, with sign -1) at `row` (writer only)."""
-        if self._capacity != self._size.capacity:
-            self._capacity = self._size.capacity
-            self._cells = {name: column.cells for name, column in self._columns.items()}
-        known = self._cells
+        known = self._current_cells()
         for resource, amount in amounts.items():
             try:
                 known[resource][row] += sign * amount

@@ -44,7 +44,11 @@ needs_compiled = pytest.mark.skipif(
 )
 
 AMOUNT = st.one_of(
-    st.just(0), st.integers(0, 200), st.integers(0, 2**40), st.integers(2**60, 2**62)
+    st.just(0),
+    st.integers(0, 200),
+    st.integers(0, 2**40),
+    st.integers(MAX_EXACT - 9, MAX_EXACT + 9),
+    st.integers(2**60, 2**62),
 )
 
 
@@ -115,6 +119,41 @@ def test_both_forms_judge_alike(table: NodeTable, ruled: Any, data: st.DataObjec
     assert found.tolist() == expected.tolist()
 
 
+@needs_compiled
+@settings(max_examples=150, deadline=None)
+@given(table=tables(), ruled=rules(), data=st.data())
+def test_both_forms_judge_many_rows_alike(
+    table: NodeTable, ruled: Any, data: st.DataObject
+) -> None:
+    """The same on so many rows that they are judged in chunks: each row of the table many times, in any order."""
+    fit, scores = ruled
+    size = data.draw(st.sampled_from([63, 64, 65, 128, 150]))
+    order = np.random.default_rng(data.draw(st.integers(0, 99))).integers(0, len(table), size)
+    many = make_table(*[make_node(f"n{i}") for i in range(size)])
+    pairs = [(table.pod_count_column, many.pod_count_column)]
+    for name in ("allocatable", "requested", "scoring_usage"):
+        few, more = getattr(table, name), getattr(many, name)
+        pairs += [
+            (few.column(resource), more.column(resource)) for resource in (*RESOURCES, "pods")
+        ]
+    for few, more in pairs:
+        more.data[:size] = few.data[order]
+    base = np.array(data.draw(st.lists(BASE, min_size=3, max_size=6)), np.int64)[order % 3]
+    some = data.draw(st.sampled_from([None, np.flatnonzero(order % 2), np.arange(size)[::-1] // 2]))
+    grouped = data.draw(st.sampled_from([None, (order % 2, np.array([3, 40], np.int64))]))
+    expected, found = np.zeros(size, np.int64), np.zeros(size, np.int64)
+
+    judges = (NumPyJudge(many, fit, PLACE, scores), make_judge(many, fit, PLACE, scores))
+    if grouped:
+        for judge in judges:
+            judge.add_group_points(*grouped)
+    with np.errstate(over="ignore"):
+        judges[0].judge_many(expected, base, some)
+    judges[1].judge(found, base, some)
+
+    assert found.tolist() == expected.tolist()
+
+
 SMALL = st.one_of(st.just(0), st.integers(0, 200), st.integers(0, MAX_EXACT // 2))
 
 
@@ -168,6 +207,34 @@ def test_all_forms_judge_many_nodes_alike(kind: ShareKind, number: int) -> None:
     assert few.tolist() == expected.tolist()
     make_judge(table, fit, PLACE, scores).judge(quickest, base, None)
     assert quickest.tolist() == expected.tolist()
+
+
+@needs_compiled
+@pytest.mark.parametrize("kind", [ShareKind.LEAST, ShareKind.MOST], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("bits", [4, 12, 30, 46], ids="amounts of up to {} bits".format)
+def test_dividing_by_multiplying_with_the_inverse_changes_no_digit(
+    kind: ShareKind, bits: int
+) -> None:
+    """Shares of all kinds of capacities, many of which are whole percents or one unit beside."""
+    size, draw = 20_000, np.random.default_rng(bits)
+    table = make_table(*[make_node(f"n{i}") for i in range(size)])
+    for resource in RESOURCES[:2]:
+        capacities = np.exp2(draw.uniform(0, bits, size)).astype(np.int64)
+        table.allocatable.column(resource).data[:size] = capacities
+        for columns in (table.requested, table.scoring_usage):
+            used = capacities * draw.integers(0, 101, size) // 100 + draw.integers(-1, 2, size)
+            columns.column(resource).data[:size] = np.clip(used, 0, capacities)
+    parts = tuple((name, int(draw.integers(0, 3)), 1) for name in RESOURCES[:2])
+    scores = [
+        Weighted(ShareRule(kind, parts), 1),
+        Weighted(BalanceRule(tuple(part[:2] for part in parts)), 1000),
+    ]
+    base, expected, found = (np.zeros(size, np.int64) for _ in range(3))
+
+    NumPyJudge(table, None, PLACE, scores).judge_many(expected, base, None)
+    make_judge(table, None, PLACE, scores).judge(found, base, None)
+
+    assert np.array_equal(found, expected)
 
 
 @settings(max_examples=200, deadline=None)

@@ -178,7 +178,7 @@ MUTANTS = [
         "key: Hashable = pod.spec if self._is_by_spec else whole_key(pod)",
         "key: Hashable = pod.spec",
     ),
-    Mutant("a spec_key that is None is a key", PLAN, "if key is not None:", "if True:"),
+    Mutant("a spec_key that is None is a key", PLAN, "if None in keys:", "if False:"),
     Mutant(
         "annotations do not tell pods apart",
         PLAN,
@@ -188,14 +188,14 @@ MUTANTS = [
     Mutant(
         "plans are shared whatever plugins read of rows",
         PLAN,
-        "key = (object_key, tuple(",
-        "key = (object_key, len(",
+        "key = (object_key, self._keys(self._row_hooks, pod))",
+        "key = (object_key, None)",
     ),
     Mutant(
         "plans are shared whatever plugins read of nodes",
         PLAN,
-        "object_key = (settled, tuple(",
-        "object_key = (settled, len(",
+        "object_key = (settled, self._keys(self._object_hooks, pod))",
+        "object_key = (settled, None)",
     ),
     Mutant(
         "node parts are shared by all",

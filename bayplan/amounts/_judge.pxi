@@ -1,0 +1,419 @@
+"""The rules on amounts, compiled: `kernel.RowJudge`, and `kernel.refuse_beside`.
+
+Many rows are judged in chunks, by loops that the compiler turns into vectors, if the scores are over two resources at
+most, as by default. Rows that lack something, or whose amounts are too large for floats, are marked in `apart` and
+judged one by one (`CompiledJudge.value`).
+"""
+
+from cpython.memoryview cimport PyMemoryView_GET_BUFFER
+from libc.math cimport fabs, fmax, fmin, sqrt
+
+MOST_PARTS = 28
+cdef enum:
+    PARTS = 28
+    FEW_ROWS = 20
+    COLUMNS = 24
+    LEAST = 1
+    MOST = 2
+
+cdef extern from "_vectors.h":
+    ctypedef struct Scores:
+        double usage_amount[2]
+        double requested_amount[2]
+        double weight[2]
+        double weight_sum
+        double share_weight
+        double balance_weight
+        int is_least
+
+    ctypedef struct Amounts:
+        const int64_t* capacity
+        const int64_t* usage
+        const int64_t* requested
+
+    enum:
+        CHUNK
+    const int64_t MAX_EXACT
+    void mark_short(int64_t* apart, const int64_t* capacity, const int64_t* used, int64_t wanted) noexcept nogil
+    bint has_any(const int64_t* marks) noexcept nogil
+    bint are_exact(Amounts amounts) noexcept nogil
+    void score_two(int64_t* points, Amounts a, Amounts b, Scores scores) noexcept nogil
+
+
+cdef struct Demand:
+    int capacity
+    int used
+    int64_t wanted
+    bint left_to_devices
+    bint is_count
+
+
+cdef struct Part:
+    int capacity
+    int used
+    int64_t amount
+    int64_t weight
+
+
+cdef struct Scored:
+    # The columns of a resource that is scored in vectors.
+    int capacity
+    int usage
+    int requested
+
+
+cdef inline double evenness(double* shares, int number) noexcept nogil:
+    """How even `number` shares are: 100 when equal."""
+    cdef double total = 0.0, squares = 0.0, mean, deviation = 0.0
+    cdef int i
+    if number == 2:
+        deviation = fabs((shares[0] - shares[1]) / 2)
+    elif number > 2:
+        for i in range(number):
+            total = total + shares[i]
+        mean = total / number
+        for i in range(number):
+            squares = squares + (shares[i] - mean) * (shares[i] - mean)
+        deviation = sqrt(squares / number)
+    return (1 - deviation) * 100
+
+
+@cython.final
+cdef class CompiledJudge:
+    """The rules for one class of pods, with the columns they read."""
+
+    cdef const int64_t* columns[6 * PARTS]
+    cdef list arrays
+    cdef Demand demands[PARTS]
+    cdef Part shares[PARTS]
+    cdef Part balances[PARTS]
+    cdef Scored scored[2]
+    cdef Scores scores
+    cdef int column_count, demand_count, share_count, balance_count, kind
+    cdef bint has_share, has_balance, is_in_vectors
+    cdef int64_t place, share_weight, balance_weight, weight_sum
+    cdef int64_t heights[101]
+    cdef const int64_t* groups
+    cdef const int64_t* included
+    cdef object extra
+
+    def __init__(self, int64_t place, demands, share, balance):
+        """`demands` has (capacity, used, wanted, left to devices, is count), where columns are `Column.cells`.
+
+        `share` is (kind, weight, heights, parts of (capacity, used, amount, weight)) or None, `balance` likewise
+        (weight, parts of (capacity, used, amount)).
+        """
+        cdef int i
+        self.place = place
+        self.arrays = []
+        self.groups = NULL
+        for capacity, used, wanted, left_to_devices, is_count in demands:
+            self.demands[self.demand_count] = Demand(
+                self.column(capacity), self.column(used), wanted, left_to_devices, is_count
+            )
+            self.demand_count += 1
+        if share is not None:
+            self.kind, self.share_weight, heights, parts = share
+            if heights is not None:
+                for i in range(101):
+                    self.heights[i] = heights[i]
+            for capacity, used, amount, weight in parts:
+                self.shares[self.share_count] = Part(self.column(capacity), self.column(used), amount, weight)
+                self.share_count += 1
+                self.weight_sum += weight
+        if balance is not None:
+            self.balance_weight, parts = balance
+            for capacity, used, amount in parts:
+                self.balances[self.balance_count] = Part(self.column(capacity), self.column(used), amount, 0)
+                self.balance_count += 1
+        self.has_share, self.has_balance = share is not None, balance is not None
+        self.is_in_vectors = self.prepare_vectors()
+
+    cdef int column(self, cells):
+        """The number of a column; the cells are kept alive."""
+        cdef int i
+        for i in range(self.column_count):
+            if self.arrays[i] is cells:
+                return i
+        self.columns[self.column_count] = <const int64_t*>PyMemoryView_GET_BUFFER(cells).buf
+        self.arrays.append(cells)
+        self.column_count += 1
+        return self.column_count - 1
+
+    cdef bint prepare_vectors(self):
+        """Fill in `scored`; False: the rules are others than those of the loop, or amounts are too large for floats."""
+        cdef int i, n, number = 0
+        cdef Part part
+        cdef Scored* one
+        if self.column_count > COLUMNS or self.share_count > 2 or self.balance_count not in (0, 2):
+            return False
+        if self.has_share and (self.kind > MOST or not 0 < self.weight_sum < MAX_EXACT / 100):
+            return False
+        if self.has_balance and not self.balance_count:
+            return False
+        for i in range(self.share_count + self.balance_count):
+            part = self.shares[i] if i < self.share_count else self.balances[i - self.share_count]
+            if not 0 <= part.amount < MAX_EXACT:
+                return False
+            n = 0
+            while n < number and self.scored[n].capacity != part.capacity:
+                n += 1
+            if n == 2:
+                return False
+            one = &self.scored[n]
+            if n == number:
+                number += 1
+                one.capacity, one.usage, one.requested = part.capacity, part.used, part.used
+            if i < self.share_count:
+                one.usage = part.used
+                self.scores.usage_amount[n] = <double>part.amount
+                self.scores.weight[n] = <double>part.weight
+            else:
+                one.requested = part.used
+                self.scores.requested_amount[n] = <double>part.amount
+        if number == 1:
+            self.scored[1] = self.scored[0]
+        self.scores.weight_sum = <double>max(self.weight_sum, 1)
+        self.scores.share_weight = <double>self.share_weight
+        self.scores.balance_weight = <double>self.balance_weight
+        self.scores.is_least = self.kind == LEAST
+        return number > 0 or not (self.has_share or self.has_balance)
+
+    def add_group_points(self, groups, included):
+        """Add the points in `included` of the group of a row, where `groups` has the groups; None: nothing."""
+        cdef const int64_t[::1] ids
+        cdef const int64_t[::1] points
+        self.groups = NULL
+        if groups is not None:
+            ids = groups
+            points = included
+            self.extra = (groups, included)
+            self.groups = &ids[0]
+            self.included = &points[0]
+
+    def judge(self, int64_t[::1] values, const int64_t[::1] base, rows):
+        cdef Py_ssize_t i, size = values.shape[0]
+        cdef const int64_t[::1] chosen
+        if rows is None:
+            if not self.is_in_vectors or size < CHUNK:
+                for i in range(size):
+                    values[i] = self.value(base[i], i)
+                return
+            for i in range((size + CHUNK - 1) / CHUNK):  # the last chunk ends with the last row
+                self.judge_chunk(&values[0], &base[0], NULL, min(i * CHUNK, size - CHUNK))
+            return
+        chosen = rows
+        size = chosen.shape[0]
+        if not self.is_in_vectors or size < FEW_ROWS:
+            for i in range(size):
+                values[chosen[i]] = self.value(base[chosen[i]], chosen[i])
+            return
+        self.judge_chosen(&values[0], &base[0], &chosen[0], size)
+
+    cdef void judge_chosen(
+        self, int64_t* out, const int64_t* base, const int64_t* rows, Py_ssize_t size
+    ) noexcept nogil:
+        """Judge `rows` in vectors; where a chunk is not full, its last row fills it."""
+        cdef int64_t chosen[CHUNK]
+        cdef Py_ssize_t i
+        cdef int r
+        for i in range((size + CHUNK - 1) / CHUNK):
+            for r in range(CHUNK):
+                chosen[r] = rows[min(i * CHUNK + r, size - 1)]
+            self.judge_chunk(out, base, chosen, 0)
+
+    cdef void judge_chunk(
+        self, int64_t* out, const int64_t* base, const int64_t* rows, Py_ssize_t start
+    ) noexcept nogil:
+        """Judge CHUNK rows in vectors: `rows`, or those from `start` on."""
+        cdef const int64_t* cells[COLUMNS]
+        cdef int64_t gathered[COLUMNS * CHUNK]
+        cdef int64_t apart[CHUNK]
+        cdef int64_t points[CHUNK]
+        cdef Py_ssize_t row
+        cdef int r, i
+        for i in range(self.column_count):
+            cells[i] = self.columns[i] + start
+            if rows != NULL:
+                cells[i] = gathered + i * CHUNK
+                for r in range(CHUNK):
+                    gathered[i * CHUNK + r] = self.columns[i][rows[r]]
+        for r in range(CHUNK):
+            apart[r] = points[r] = 0
+        for i in range(self.demand_count):
+            mark_short(apart, cells[self.demands[i].capacity], cells[self.demands[i].used], self.demands[i].wanted)
+        if self.has_share or self.has_balance:
+            if not (are_exact(self.amounts(cells, 0)) and are_exact(self.amounts(cells, 1))):
+                self.mark_inexact(apart, cells, gathered)
+            score_two(points, self.amounts(cells, 0), self.amounts(cells, 1), self.scores)
+        if rows == NULL and self.groups == NULL:
+            for r in range(CHUNK):
+                out[start + r] = base[start + r] + (points[r] & ~(base[start + r] >> 63))
+        else:
+            for r in range(CHUNK):
+                row = start + r if rows == NULL else rows[r]
+                out[row] = base[row]
+                if base[row] >= 0:
+                    out[row] += points[r]
+                    if self.groups != NULL:
+                        out[row] += self.included[self.groups[row]]
+        if not has_any(apart):
+            return
+        for r in range(CHUNK):
+            if apart[r]:
+                row = start + r if rows == NULL else rows[r]
+                out[row] = self.value(base[row], row)
+
+    cdef inline Amounts amounts(self, const int64_t** cells, int i) noexcept nogil:
+        return Amounts(
+            cells[self.scored[i].capacity], cells[self.scored[i].usage], cells[self.scored[i].requested]
+        )
+
+    cdef void mark_inexact(
+        self, int64_t* apart, const int64_t** cells, int64_t* copies
+    ) noexcept nogil:
+        """Mark the rows whose amounts are too large for floats, or 0 where they divide; they are 1 in `cells` then."""
+        cdef Amounts of
+        cdef int64_t bits
+        cdef int r, i
+        for i in range(2):
+            of = self.amounts(cells, i)
+            for r in range(CHUNK):
+                bits = of.capacity[r] | (of.capacity[r] - 1) | of.usage[r] | of.requested[r]
+                if bits & -MAX_EXACT:
+                    apart[r] = -1
+        for i in range(self.column_count):
+            for r in range(CHUNK):
+                copies[i * CHUNK + r] = 1 if apart[r] else cells[i][r]
+            cells[i] = copies + i * CHUNK
+
+    cdef inline int64_t value(self, int64_t base, Py_ssize_t row) noexcept nogil:
+        cdef int64_t bits, code
+        if base == DEAD:
+            return DEAD
+        if self.demand_count:
+            bits = self.shortages(row)
+            if bits:
+                code = -1 - (self.place | bits)
+                return code if base >= 0 or code > base else base
+        if base < 0:
+            return base
+        if self.groups != NULL:
+            base += self.included[self.groups[row]]
+        if self.has_share:
+            base += self.share_points(row) * self.share_weight
+        if self.has_balance:
+            base += self.balance_points(row) * self.balance_weight
+        return base
+
+    cdef inline int64_t shortages(self, Py_ssize_t row) noexcept nogil:
+        cdef int64_t bits = 0, capacity
+        cdef Demand* demand
+        cdef int i
+        for i in range(self.demand_count):
+            demand = &self.demands[i]
+            capacity = self.columns[demand.capacity][row]
+            if capacity - self.columns[demand.used][row] >= demand.wanted:
+                continue
+            if demand.left_to_devices and capacity <= 0:
+                continue
+            bits |= (<int64_t>1) << (2 * i)
+            if demand.wanted > capacity and not demand.is_count:
+                bits |= (<int64_t>1) << (2 * i + 1)
+        return bits
+
+    cdef inline int64_t share_points(self, Py_ssize_t row) noexcept nogil:
+        cdef int64_t total = 0, weights = 0, capacity, requested, points
+        cdef Part* part
+        cdef int i
+        for i in range(self.share_count):
+            part = &self.shares[i]
+            capacity = self.columns[part.capacity][row]
+            if capacity <= 0:
+                continue
+            requested = self.columns[part.used][row] + part.amount
+            if self.kind == LEAST:
+                points = capacity - requested
+                points = hundredths(points if points > 0 else 0, capacity)
+            elif self.kind == MOST:
+                points = hundredths(requested if requested < capacity else capacity, capacity)
+            else:
+                points = 100 if requested > capacity else hundredths(requested, capacity)
+                points = 0 if points < 0 else (100 if points > 100 else points)
+                points = self.heights[points]
+                if points <= 0:
+                    continue
+            total += points * part.weight
+            weights += part.weight
+        if weights < 1:
+            weights = 1
+        if self.kind == LEAST or self.kind == MOST:
+            return whole_quotient(total, weights)
+        return whole_quotient(2 * total + weights, 2 * weights)
+
+    cdef inline int64_t balance_points(self, Py_ssize_t row) noexcept nogil:
+        cdef double before[PARTS]
+        cdef double after[PARTS]
+        cdef int64_t capacity, used, gain
+        cdef int i, number = 0
+        cdef Part* part
+        for i in range(self.balance_count):
+            part = &self.balances[i]
+            capacity = self.columns[part.capacity][row]
+            if capacity <= 0:
+                continue
+            used = self.columns[part.used][row]
+            before[number] = (<double>used) / (<double>capacity)
+            after[number] = (<double>(used + part.amount)) / (<double>capacity)
+            if before[number] > 1.0:
+                before[number] = 1.0
+            if after[number] > 1.0:
+                after[number] = 1.0
+            number += 1
+        gain = <int64_t>evenness(after, number) - <int64_t>evenness(before, number)
+        return 50 + ((50 + gain) >> 1)
+
+
+def refuse_beside(
+    int64_t[::1] values, const int64_t[::1] more_pods, demands, int64_t place
+):
+    """`kernel.refuse_beside`; `demands` has (capacity, used, more, wanted, left to devices, is count) by resource."""
+    cdef Py_ssize_t i, row, size = 0
+    cdef const int64_t[::1] capacity
+    cdef const int64_t[::1] used
+    cdef const int64_t[::1] more
+    cdef int64_t wanted, bit = 1
+    cdef bint left, is_count
+    cdef int64_t[::1] rows = np.empty(values.shape[0] + 1, dtype=np.int64)
+    for row in range(values.shape[0]):
+        rows[size] = row
+        size += more_pods[row] != 0
+    cdef int64_t[::1] bits = np.zeros(size, dtype=np.int64)
+    for first, second, third, amount, left, is_count in demands:
+        capacity = first
+        used = second
+        more = third
+        wanted = amount
+        for i in range(size):
+            row = rows[i]
+            if capacity[row] - used[row] - more[row] < wanted and not (left and capacity[row] <= 0):
+                bits[i] |= bit * 3 if wanted > capacity[row] and not is_count else bit
+        bit <<= 2
+    for i in range(size):
+        row = rows[i]
+        if bits[i] and values[row] != DEAD and (values[row] >= 0 or -1 - values[row] >= place):
+            values[row] = -1 - (place | bits[i])
+
+
+cdef inline int64_t whole_quotient(int64_t part, int64_t whole) noexcept nogil:
+    """`part` by `whole`, cut."""
+    if part >= 0 and part < MAX_EXACT and whole < MAX_EXACT:
+        return <int64_t>((<double>part) / (<double>whole))
+    return part / whole
+
+
+cdef inline int64_t hundredths(int64_t part, int64_t whole) noexcept nogil:
+    """`part` in hundredths of `whole`, cut; in floats where they are exact, which takes a third of the time."""
+    if part >= 0 and part < MAX_EXACT and whole < MAX_EXACT:
+        return <int64_t>((<double>part) * 100.0 / (<double>whole))
+    return part * 100 / whole
