@@ -95,7 +95,22 @@ class Situation:
                 pod = changed
             else:
                 steps.append(self._step(ref, own))
-        return pod, steps
+        return pod, [*steps, *self._other_holders(steps)]
+
+    def _other_holders(self, steps: Sequence[Step]) -> list[Step]:
+        """Pods that hold a host port of a deleted pod, replaced by themselves.
+
+        A scheduler that sees a pod go takes its port for free, as kube-scheduler does, until another holder changes.
+        """
+        gone = [old for old, new in steps if new is None and isinstance(old, Pod)]
+        freed = {(pod.node_name, port) for pod in gone for port in pod.spec.host_ports}
+        if not freed:
+            return []
+        return [
+            (pod, pod)
+            for pod in self.view.cluster.list("Pod")
+            if pod not in gone and any((pod.node_name, p) in freed for p in pod.spec.host_ports)
+        ]
 
     def _step(self, ref: ObjectRef, changes: Sequence[ObjectChange]) -> Step:
         old = self.view.cluster.get(ref.kind, ref.namespace, ref.name)

@@ -14,11 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..config.gates import GATES, FeatureGates
 from ..errors import ApiError, InputError
-from ..observe.build_info import build_info_family, full_version
-from ..observe.families import GaugeFamily
-from ..web.tls import ServingTls
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -26,9 +22,12 @@ if TYPE_CHECKING:
     from ..api.pod import Pod
     from ..cluster.kube.connection import Connection
     from ..cluster.kube.leader import LeaderElector
+    from ..config.gates import FeatureGates
     from ..drivers.kube_driver import KubeDriver
+    from ..observe.families import GaugeFamily
     from ..web.client_certificates import ClientAuthorities
     from ..web.server import WebServer
+    from ..web.tls import ServingTls
 
 SECURE_PORT = 10259
 LOOPBACK = "127.0.0.1"
@@ -71,7 +70,7 @@ class ServingOptions:
     port: int = SECURE_PORT
     reuses_port: bool = False
     reuses_address: bool = False
-    tls: ServingTls = field(default_factory=ServingTls)
+    tls: ServingTls | None = None
     access: AccessOptions = field(default_factory=AccessOptions)
     flags: Mapping[str, str] = field(default_factory=dict)
     """All flags with their values, for /flagz."""
@@ -209,6 +208,8 @@ class Serving:
 
     def _routes(self) -> list[web.RouteDef]:
         from ..config import encode_config
+        from ..config.gates import FeatureGates
+        from ..observe.build_info import build_info_family, full_version
         from ..observe.logs import set_verbosity
         from ..web.health import HealthCheck, named_check
         from ..web.profiling import profiling_routes
@@ -256,6 +257,9 @@ class Serving:
 
 def feature_family(gates: FeatureGates) -> GaugeFamily:
     """`kubernetes_feature_enabled`: 1 for each feature gate that is on, 0 for the others."""
+    from ..config.gates import GATES
+    from ..observe.families import GaugeFamily
+
     family = GaugeFamily(
         "kubernetes_feature_enabled", "Feature gates: 1 is on, 0 is off.", ("name", "stage")
     )

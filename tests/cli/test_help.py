@@ -8,6 +8,8 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from bayplan.cli.commands import walk_commands
+from bayplan.cli.flags.command import FlagCommand
+from bayplan.cli.flags.table import BY_NAME
 from bayplan.cli.kubectl import app as kubectl_app
 from bayplan.cli.main import app
 
@@ -76,6 +78,8 @@ def test_the_options_of_an_example_exist(path: tuple[str, ...], command: Any) ->
         assert not words or words[0] in command.commands
         return
     known = {name for param in command.params for name in param.opts}
+    if isinstance(command, FlagCommand):
+        known |= {f"--{name}" for name in BY_NAME}
     assert {word for word in words if word.startswith("-")} <= known
 
 

@@ -117,7 +117,8 @@ def test_bayplan_run_shows_its_cluster(tmp_path: Path, browser: Browser) -> None
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with cluster(tmp_path, "--no-scheduler") as up:
-        options = ["--kubeconfig", up.kubeconfig, f"--secure-port={port}", "--no-leader-elect"]
+        options = ["--kubeconfig", up.kubeconfig, f"--secure-port={port}", "--leader-elect=false"]
+        options.append("--bind-address=127.0.0.1")
         with process("run", *options, lines=2):
             tab = browser.open(f"https://127.0.0.1:{port}/page/")
             up.make_pod("web", "100m")

@@ -67,7 +67,7 @@ def test_the_paths_answer() -> None:
     assert "collapsed stacks" in answers[0][1]
     assert answers[1][1] == "bayplan\0run\0--v=2"
     assert "thread MainThread:" in answers[2][1]
-    assert answers[3][1].startswith("MainThread;")
+    assert "\nMainThread;" in f"\n{answers[3][1]}"
 
 
 @pytest.mark.parametrize("seconds", ["no", "0", "-1", "601", "nan"])

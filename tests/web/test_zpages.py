@@ -14,20 +14,23 @@ from bayplan.web.server import WebServer
 from bayplan.web.zpages import AcceptedForm, Component, negotiate, zpage_routes
 
 STATUSZ = "v=v1beta1;g=config.k8s.io;as=Statusz"
-COMPONENT = Component(
-    "kube-scheduler",
-    "1.36.4+bayplan.0.2.0",
-    "1.36",
-    flags={"v": "2", "leader-elect": "true"},
-    started=datetime.now(UTC) - timedelta(hours=2, minutes=3),
-)
+
+
+def component() -> Component:
+    return Component(
+        "kube-scheduler",
+        "1.36.4+bayplan.0.2.0",
+        "1.36",
+        flags={"v": "2", "leader-elect": "true"},
+        started=datetime.now(UTC) - timedelta(hours=2, minutes=3),
+    )
 
 
 def get(
     path: str, accept: str | None, routes: list[web.RouteDef] | None = None
 ) -> tuple[int, str, Mapping[str, str]]:
     async def run() -> tuple[int, str, Mapping[str, str]]:
-        server = WebServer(routes or zpage_routes(COMPONENT, ["/metrics", "/healthz"]))
+        server = WebServer(routes or zpage_routes(component(), ["/metrics", "/healthz"]))
         await server.start()
         headers = {} if accept is None else {"Accept": accept}
         try:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import ConfigError, InputError
-from ...web.tls import ServingTls
 from ..config_options import read_configuration
 from ..electing import with_election
 from ..serving import AccessOptions, ServingOptions
@@ -209,6 +208,8 @@ def _ignored(flags: FlagValues) -> Iterator[str]:
 
 
 def _serving(flags: FlagValues) -> ServingOptions:
+    from ...web.tls import ServingTls
+
     def file(name: str) -> Path | None:
         return Path(flags.text(name)) if flags.text(name) else None
 

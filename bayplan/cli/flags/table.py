@@ -18,7 +18,7 @@ class FlagKind(Enum):
     DURATION = "DURATION"
     STRING = "TEXT"
     LIST = "A,B"
-    MAP = "KEY=VALUE,..."
+    MAP = "KEY=VALUE"
 
 
 class Flag(NamedTuple):
@@ -201,8 +201,8 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
             "tls-sni-cert-key",
             LIST,
             "",
-            "Another certificate and its key for some names: cert.pem,key.pem[:name,...].",
-            metavar="CERT,KEY[:NAME,...]",
+            "Another certificate and its key for some names: cert.pem,key.pem[:name].",
+            metavar="CERT,KEY[:NAME]",
         ),
         Flag("disable-http2-serving", BOOL, "false", "Serve without HTTP/2.", HTTP1),
         Flag(
@@ -308,7 +308,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
             "Time between writes of the log.",
             "each line is written at once",
         ),
-        Flag("vmodule", MAP, "", "Detail for some files: name=N,..."),
+        Flag("vmodule", MAP, "", "Detail for some modules: NAME=NUMBER."),
         Flag(
             "log-text-split-stream",
             BOOL,

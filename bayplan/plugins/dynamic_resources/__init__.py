@@ -325,8 +325,9 @@ class DynamicResources(
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         known: ClaimState | None = state.get(STATE)
-        is_off = not self._keep().features.prioritized_list
-        if known is None or known.answers is None or is_off:
+        if known is None or known.answers is None:
+            return np.zeros(table.count(rows), dtype=np.int64)
+        if not self._keep().features.prioritized_list:
             return np.zeros(table.count(rows), dtype=np.int64)
         scores = known.answers.scores(rows_in(self._keep(), table, rows))
         had = sum(score_allocated(claim) for claim in known.claims if claim.allocation is not None)

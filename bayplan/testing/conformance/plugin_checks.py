@@ -293,7 +293,10 @@ def _normalized(
 
 
 def check_bounds(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
-    """With `normalizes_by_bounds`, a score becomes the same beside the lowest and the highest one alone."""
+    """With `normalizes_by_bounds`, a score becomes the same beside the lowest and the highest one alone.
+
+    Of a GROUPS plugin one node of each group is normalised: there, beside one node with each score.
+    """
     if not isinstance(plugin, ScorePlugin) or not plugin.normalizes_by_bounds:
         return
     give_handle(plugin, table)
@@ -303,6 +306,8 @@ def check_bounds(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     raw = plugin.score_rows(state, pod, table, rows)
     expected = plugin.normalize_rows(state, pod, table, rows, raw.copy())
     bounds = [int(raw.argmin()), int(raw.argmax())]
+    if plugin.scope is GROUPS:
+        bounds = np.unique(raw, return_index=True)[1].tolist()
     for position in range(len(rows)):
         some = np.array(sorted({position, *bounds}), dtype=np.int64)
         scores = plugin.normalize_rows(state, pod, table, rows[some], raw[some])
