@@ -215,15 +215,12 @@ class KubeDriver:
         )
 
     def _note(self, attempt: Attempt) -> None:
-        """Say how an attempt ended: failures always, the rest at debug level.
+        """Warn of an attempt that failed.
 
         That the API server is unreachable is logged once, by the watches, not for each pod.
         """
-        is_problem = attempt.outcome is Outcome.ERROR and not self.connection.is_away
-        level = logging.WARNING if is_problem else logging.DEBUG
-        if log.isEnabledFor(level):
-            what = attempt.message or f"bound to {attempt.node_name}"
-            log.log(level, "pod %s: %s", attempt.pod.key, what)
+        if attempt.outcome is Outcome.ERROR and not self.connection.is_away:
+            log.warning("pod %s: %s", attempt.pod.key, attempt.message)
 
     async def _follow_all(self) -> None:
         """Follow all kinds that the server serves."""

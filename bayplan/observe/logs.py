@@ -28,7 +28,9 @@ def v(number: int) -> int:
 
 def step(log: logging.Logger, number: int, message: str, **keys: Any) -> None:
     """Log `message` with keys and values, at the level `number`."""
-    log.log(v(number), message, extra={KEYS: keys})
+    level = v(number)
+    if log.isEnabledFor(level):
+        log.log(level, message, extra={KEYS: keys}, stacklevel=2)  # the module is the caller's
 
 
 class TextFormatter(logging.Formatter):
@@ -104,7 +106,9 @@ def _severity(record: logging.LogRecord) -> str:
 
 
 def _quoted(value: Any) -> str:
-    return str(value) if isinstance(value, int | float) else json.dumps(str(value))
+    if isinstance(value, int | float):
+        return str(value)
+    return json.dumps(value if isinstance(value, dict | list) else str(value), ensure_ascii=False)
 
 
 def _moment(record: logging.LogRecord) -> str:

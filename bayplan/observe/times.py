@@ -37,6 +37,22 @@ STRETCHES = {
 }
 """First and last moment of each extension point."""
 
+STEPS = {
+    "PreFilter": PRE_FILTERED,
+    "Filter": FILTERED,
+    "BeforePreScore": PRE_SCORING,
+    "PreScore": PRE_SCORED,
+    "Score": SCORED,
+    "Decide": DECIDED,
+    "Commit": BINDING,
+    "Bind": ENDED,
+}
+"""The moment at which each step of an attempt ended, in order.
+
+Decide chooses among the scored nodes; it is PostFilter when no node is feasible, and the whole search when no plugin
+ran. Commit is Assume, Reserve, Permit and PreBind.
+"""
+
 
 def as_rows(flat: Sequence[float]) -> Floats:
     """float64, a row of LENGTH for each attempt."""

@@ -25,6 +25,7 @@ from ..framework.events import (
     ClusterEvent,
 )
 from ..observe import SchedulerMetrics
+from ..observe.logs import step, v
 from .active import ActiveQueue
 from .backoff import BackoffQueue, ExactBackoffQueue
 from .counters import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, QueueCounters
@@ -38,6 +39,8 @@ from .unschedulable import UnschedulablePods
 log = logging.getLogger(__name__)
 
 ADD_LABEL, UPDATE_LABEL = str(UNSCHEDULABLE_POD_ADD), str(UNSCHEDULABLE_POD_UPDATE)
+FAILURES = v(3)
+"""Level of moves after a failed attempt; those by other events are at 4."""
 RENOMINATING = frozenset({ADD_LABEL, UPDATE_LABEL})
 """Events after which a pod that becomes active is nominated according to its status."""
 
@@ -399,6 +402,7 @@ class SchedulingQueue:
         self.unschedulable.delete(info.pod.key)
         self.backoff.add(info)
         self.counters.incoming[BACKOFF, label] += 1
+        self._log_move(BACKOFF, info, label)
         return True
 
     def _leave_backoff(self, info: QueuedPodInfo, label: str, now: float) -> bool:
@@ -416,6 +420,8 @@ class SchedulingQueue:
         self.backoff.delete(key)
         self.active.heap.put(key, info)
         self.counters.incoming[ACTIVE, label] += 1
+        if log.isEnabledFor(FAILURES):
+            self._log_move(ACTIVE, info, label)
         if label in RENOMINATING:
             self.nominator.add(info.pod)
 
@@ -427,7 +433,15 @@ class SchedulingQueue:
     def _to_unschedulable(self, info: QueuedPodInfo, label: str) -> None:
         if info.pod.key not in self.unschedulable:
             self.counters.incoming[UNSCHEDULABLE, label] += 1
+            self._log_move(UNSCHEDULABLE, info, label)
         self.unschedulable.put(info)
+
+    def _log_move(self, part: str, info: QueuedPodInfo, label: str) -> None:
+        """The pod entered a part of the queue because of an event."""
+        if log.isEnabledFor(FAILURES):
+            number = 3 if label == SCHEDULE_ATTEMPT_FAILURE else 4
+            keys = {"pod": info.pod.key, "event": label, "queue": part.capitalize()}
+            step(log, number, "The pod entered a part of the queue", **keys)
 
     def _gate(self, info: QueuedPodInfo) -> bool:
         """Run the PreEnqueue plugins; True when one gates the pod, which then counts as a rejector."""
@@ -436,6 +450,8 @@ class SchedulingQueue:
             info.gated_by = None
             return False
         info.gated_by = status
+        keys = {"pod": info.pod.key, "plugin": status.plugin, "status": status.message}
+        step(log, 4, "PreEnqueue holds the pod", **keys)
         if status.plugin not in info.unschedulable_plugins | info.pending_plugins:
             self.counters.rejected_by[status.plugin, info.pod.scheduler_name] += 1
         info.unschedulable_plugins |= {status.plugin}

@@ -26,6 +26,7 @@ from ..runtime.committing import Answer, CommitPlan, then
 from ..runtime.waiting import HeldPod, HeldPods
 from .attempt import Attempt
 from .extenders import Extenders
+from .steps import log_pre_bind
 
 
 class PreBindingPods:
@@ -148,6 +149,7 @@ class Binding(Struct, eq=False):
     def _work(self) -> Answer:
         """PreBind, then Bind: all that may take time. Runs where the executor runs it."""
         committing, assumed = self.profile.committing, self.assumed
+        log_pre_bind(assumed)
         self._pre_bind_began = perf_counter()
         pre_bound = committing.run_pre_bind(self.state, assumed, assumed.node_name, self._skipped)
         return then(pre_bound, self._bind)

@@ -43,6 +43,7 @@ from ..observe.times import (
 from ..queue import QueuedPodInfo
 from ..runtime import PluginRunError, ProfileRuntime
 from ..table import Bools, Ints
+from . import steps
 from .agreement import check_feasible, check_refusals, check_totals
 from .attempt import Attempt, Explanation, Outcome
 from .binding import Binding, BindingTools
@@ -69,6 +70,7 @@ class Scheduler(EventHandlers):
     def __init__(self, parts: Parts, explain: bool = False) -> None:
         super().__init__(parts)
         self._explain = explain
+        self._is_logged = False
         self._extenders = parts.extenders
         self._may_use_engine = parts.extenders is None
         self._engines = {
@@ -116,6 +118,9 @@ class Scheduler(EventHandlers):
 
     def schedule(self, queued: QueuedPodInfo) -> Attempt:
         """The scheduling cycle of one pod and, when it finds a node, the begin of its binding cycle."""
+        is_logged = self._is_logged = steps.log.isEnabledFor(steps.LEAST)
+        if is_logged:
+            steps.log_begin(queued)
         profile = self.profiles[queued.pod.scheduler_name]
         state = CycleState()
         times = state.times
@@ -125,6 +130,8 @@ class Scheduler(EventHandlers):
             self._find_node(profile, state, attempt)
             times[DECIDED] = perf_counter()
             if attempt.node_name:
+                if is_logged:
+                    steps.log_choice(profile, self.cache.table, attempt)
                 self._commit(profile, state, queued, attempt)
         except PluginRunError as failed:
             profile.metrics.broke_off(times, perf_counter())
@@ -133,6 +140,9 @@ class Scheduler(EventHandlers):
             attempt.fail(failure(error), nominated_node_name="")
         if attempt.status is not None and not attempt.was_handled:
             self._note_failure(profile, state, attempt)
+        took_s = perf_counter() - times[STARTED]
+        if took_s > steps.SLOW_S:
+            steps.log_slow(attempt, times, took_s)
         return attempt
 
     def judge(self, pod: Pod) -> Attempt:
@@ -270,10 +280,12 @@ class Scheduler(EventHandlers):
     ) -> None:
         """No node fits: run PostFilter, and say why."""
         diagnosis.note_rejectors()
+        steps.log_refusals(attempt.pod, diagnosis)
         result = PostFilterResult("")  # without PostFilter plugins a nomination ends
         if profile.filtering.post_filters:
             result, status = self._post_filter(profile, state, attempt.pod, diagnosis)
             diagnosis.post_filter_message = status.message
+            steps.log_post_filter(attempt.pod, status)
             if attempt.explanation is not None:
                 attempt.explanation.post_filter = (result, status)
         attempt.unschedulable_plugins = frozenset(diagnosis.unschedulable_plugins)
@@ -284,6 +296,7 @@ class Scheduler(EventHandlers):
         attempt.fail(refused, nominated_node_name=result.nominated_node_name)
         if result.preemption is not None and result.preemption.chosen is not None:
             for victim in result.preemption.chosen.evicted:
+                steps.log_victim(attempt.pod, victim)
                 self.observer("preempted", victim, f"for {attempt.pod.key} on {victim.node_name}")
 
     def _post_filter(
@@ -328,6 +341,7 @@ class Scheduler(EventHandlers):
         self._activate(state)
         attempt.outcome = Outcome.WAITING if timeouts_s else Outcome.BINDING
         if timeouts_s:
+            steps.log_wait(assumed, timeouts_s)
             self.observer("waiting", assumed, f"on {assumed.node_name} for {', '.join(timeouts_s)}")
         binding.begin(timeouts_s)
         self._note_beside(binding)
@@ -392,6 +406,8 @@ class Scheduler(EventHandlers):
         self._activate(binding.state)
         if self.is_observed:
             self.observer("bound", pod, f"to {pod.node_name}")
+        if self._is_logged:
+            steps.log_bound(attempt)
         self.ended(attempt)
 
     def _binding_failed(self, binding: Binding, status: Status) -> None:
@@ -428,6 +444,7 @@ class Scheduler(EventHandlers):
     def _failed(self, queued: QueuedPodInfo, attempt: Attempt) -> None:
         what = "refused" if attempt.outcome is Outcome.UNSCHEDULABLE else "failed"
         self.observer(what, attempt.pod, attempt.message)
+        steps.log_failure(attempt)
         if attempt.explanation is not None:
             self._explain_wait(attempt, attempt.explanation, attempt.unschedulable_plugins)
         self._failure.handle(queued, attempt)
@@ -453,6 +470,7 @@ class Scheduler(EventHandlers):
         if pod.scheduler_name not in self.profiles:
             return True
         if pod.deletion_timestamp is not None:
+            steps.log_deleted(pod)
             self.cluster.record_event(skip_event(pod))
             return True
         return self.cache.is_assumed(pod)
@@ -464,27 +482,7 @@ class Scheduler(EventHandlers):
             self.queue.activate(pods.values())
             pods.clear()
 
-    # Time
-
-    def next_timer(self) -> float | None:
-        """When there is something to do again, in seconds of the clock's `monotonic`; None for never."""
-        times = (self.timers.next(), self.queue.next_timer(), self.cache.next_expiry())
-        return min((time for time in times if time is not None), default=None)
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether time alone changes nothing: no pod is ready, backs off, waits or is being bound."""
-        return (
-            self.timers.next() is None
-            and self.cache.next_expiry() is None
-            and len(self.queue) == len(self.queue.unschedulable)
-        )
-
-    def run_timers(self) -> None:
-        """Do what is due: end waits, end backoffs, bring back pods that waited too long."""
-        self.timers.fire_due()
-        self.queue.flush_due()
-        self.cache.expire_pods()
+    # Pods that are held back
 
     def gated(self) -> list[Attempt]:
         """The pods that a PreEnqueue plugin holds back, and why."""

@@ -57,7 +57,7 @@ RESOURCE_OF_KIND = {
 
 
 class EventHandlers:
-    """Receives objects that came, changed or went."""
+    """Receives objects that came, changed or went, and the passing of time."""
 
     def __init__(self, parts: Parts) -> None:
         self.cache = parts.cache
@@ -227,6 +227,28 @@ class EventHandlers:
     @staticmethod
     def _at_most(priority: int) -> Callable[[Pod], bool]:
         return lambda pod: pod.priority <= priority
+
+    # Time
+
+    def next_timer(self) -> float | None:
+        """When there is something to do again, in seconds of the clock's `monotonic`; None for never."""
+        times = (self.timers.next(), self.queue.next_timer(), self.cache.next_expiry())
+        return min((time for time in times if time is not None), default=None)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether time alone changes nothing: no pod is ready, backs off, waits or is being bound."""
+        return (
+            self.timers.next() is None
+            and self.cache.next_expiry() is None
+            and len(self.queue) == len(self.queue.unschedulable)
+        )
+
+    def run_timers(self) -> None:
+        """Do what is due: end waits, end backoffs, bring back pods that waited too long."""
+        self.timers.fire_due()
+        self.queue.flush_due()
+        self.cache.expire_pods()
 
 
 @contextmanager

@@ -51,6 +51,18 @@ def explain_scores(
     explanation.totals = dict(zip(names, total.tolist(), strict=True))
 
 
+def explain_all_scores(
+    search: Search, profile: ProfileRuntime, state: CycleState, pod: Pod, table: NodeTable
+) -> Explanation:
+    """What PreFilter and Score say, without the statuses of filters."""
+    pre = search.pre_filtered
+    explanation = Explanation(pre.status, pre.node_names, sorted(state.skip_filter), {})
+    if table.count(search.rows):
+        profile.scoring.run_pre_scores(state, pod, table, search.rows)
+        explain_scores(explanation, search, profile, state, pod, table)
+    return explanation
+
+
 def explain_extenders(
     explanation: Explanation,
     given: ExtenderScores,

@@ -66,6 +66,23 @@ class Search:
         return [bare_node(table, row) for row in table.numbers(self.rows).tolist()]
 
 
+def judge_all(
+    profile: ProfileRuntime, state: CycleState, pod: Pod, table: NodeTable, pre: PreFiltered
+) -> Search:
+    """Run Filter on every node that PreFilter left, without effects on later searches; extenders are not asked."""
+    filtering, diagnosis = profile.filtering, Diagnosis(table, node_count=table.node_count)
+    diagnosis.unschedulable_plugins |= pre.narrowed_by
+    search = Search(NO_ROWS, diagnosis, pre)
+    if not pre.status.is_success:
+        diagnosis.refuse_all(pre.status)
+        return search
+    rows = rows_to_look_at(pre, diagnosis, table)
+    found = filtering.run_filters(state, pod, table, rows)
+    search.rows = filtering.filter_nominated(state, pod, table, found, diagnosis)
+    filtering.diagnose(state, pod, table, rows, diagnosis)
+    return search
+
+
 def num_feasible_nodes_to_find(percentage: int, nodes: int) -> int:
     """How many feasible nodes are enough; percentage 0 adapts to the size of the cluster."""
     if nodes < MIN_FEASIBLE_NODES:

@@ -17,8 +17,8 @@ from ..table import Rows
 from .all_refusals import AllRefusals
 from .attempt import Attempt, Explanation
 from .cycle import Scheduler
-from .explain import explain_scores
-from .find_nodes import NO_ROWS, Search, rows_to_look_at
+from .explain import explain_all_scores
+from .find_nodes import Search, judge_all
 from .select_host import best_positions
 
 
@@ -58,19 +58,7 @@ class Inquiry:
     @cached_property
     def _search(self) -> Search:
         """PreFilter and Filter on every node."""
-        table, filtering = self.table, self.profile.filtering
-        diagnosis = Diagnosis(table, node_count=table.node_count)
-        pre = self.pre_filtered
-        diagnosis.unschedulable_plugins |= pre.narrowed_by
-        search = Search(NO_ROWS, diagnosis, pre)
-        if not pre.status.is_success:
-            diagnosis.refuse_all(pre.status)
-            return search
-        rows = rows_to_look_at(pre, diagnosis, table)
-        found = filtering.run_filters(self.state, self.pod, table, rows)
-        search.rows = filtering.filter_nominated(self.state, self.pod, table, found, diagnosis)
-        filtering.diagnose(self.state, self.pod, table, rows, diagnosis)
-        return search
+        return judge_all(self.profile, self.state, self.pod, self.table, self.pre_filtered)
 
     @property
     def rows(self) -> Rows:
@@ -123,13 +111,7 @@ class Inquiry:
     @cached_property
     def scores(self) -> Explanation:
         """What PreFilter and Score say; the statuses of filters are left out, see `refusals`."""
-        pre, state = self.pre_filtered, self.state
-        found = self._search
-        explanation = Explanation(pre.status, pre.node_names, sorted(state.skip_filter), {})
-        if self.feasible_nodes:
-            self.profile.scoring.run_pre_scores(state, self.pod, self.table, found.rows)
-            explain_scores(explanation, found, self.profile, state, self.pod, self.table)
-        return explanation
+        return explain_all_scores(self._search, self.profile, self.state, self.pod, self.table)
 
     def decide(self) -> Attempt:
         """The node the pod would get, or the victims of preemption, as an attempt; extenders are asked, too.

@@ -93,3 +93,19 @@ def test_a_traceback_is_part_of_the_object() -> None:
 
     (line,) = stream.getvalue().splitlines()
     assert json.loads(line)["err"].endswith("ValueError: no such thing")
+
+
+def test_a_step_has_the_module_of_its_caller() -> None:
+    stream = io.StringIO()
+    set_up_logging(0, stream=stream, modules={"test_logs": 4})
+    step(log, 4, "shown")
+
+    assert stream.getvalue().endswith("shown\n")
+
+
+def test_text_has_lists_and_objects_as_json() -> None:
+    stream = io.StringIO()
+    set_up_logging(0, stream=stream)
+    step(log, 0, "slow", steps={"Filter": 1.5})
+
+    assert stream.getvalue().endswith('slow steps={"Filter": 1.5}\n')
