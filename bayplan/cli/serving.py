@@ -156,7 +156,8 @@ class Serving:
         from ..cluster.kube.connection import Connection
         from ..cluster.kube.credentials import load_credentials
 
-        connection = Connection(await load_credentials(kubeconfig))
+        metrics = self._driver.connection.metrics
+        connection = Connection(await load_credentials(kubeconfig), metrics=metrics)
         self._connections.push_async_callback(connection.close)
         return connection
 
@@ -222,7 +223,8 @@ class Serving:
             driver.metrics.add(family)
         is_on = driver.config.enable_profiling
         gates = FeatureGates.of(driver.options.feature_gates)
-        for shown in (build_info_family(), feature_family(gates)):
+        requests = driver.connection.metrics.families
+        for shown in (build_info_family(), feature_family(gates), *requests):
             driver.metrics.add(shown)
         return scheduler_routes(
             healthz=checks,

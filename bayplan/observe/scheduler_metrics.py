@@ -52,6 +52,7 @@ class SchedulerMetrics:
     def __init__(self) -> None:
         self.families: list[Family] = []
         """All families, in order."""
+        self._hidden: set[str] = set()
         self._add_attempts()
         self._add_pods()
         self._add_plugins()
@@ -96,11 +97,13 @@ class SchedulerMetrics:
 
     def add(self, family: F) -> F:
         """Expose one more metric; for plugins with their own."""
-        self.families.append(family)
+        if family.name not in self._hidden:
+            self.families.append(family)
         return family
 
     def hide(self, names: Collection[str]) -> None:
-        """Leave metrics out of what is shown."""
+        """Leave metrics out of what is shown, also those that are added later."""
+        self._hidden |= set(names)
         self.families[:] = [family for family in self.families if family.name not in names]
 
     def fold(self) -> None:

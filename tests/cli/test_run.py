@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -127,6 +128,12 @@ def test_what_it_serves(api: ServerInThread, running: Running) -> None:
         in metrics
     )
     assert 'leader_election_master_status{name="kube-scheduler"} 1.0' in metrics
+    host = urlsplit(api.server.url).netloc
+    assert f'rest_client_requests_total{{code="201",host="{host}",method="POST"}}' in metrics
+    assert f'rest_client_requests_total{{code="200",host="{host}",method="GET"}}' in metrics
+    assert (
+        f'rest_client_rate_limiter_duration_seconds_count{{host="{host}",verb="POST"}}' in metrics
+    )
     configuration = json.loads(running.get("/configz")[1])["componentconfig"]
     assert configuration["leaderElection"]["leaseDuration"] == "3s"
     assert running.get("/metrics/resources")[0] == 200

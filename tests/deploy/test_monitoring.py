@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bayplan.clock import ManualClock
 from bayplan.cluster.kube.leader import LeaderElector
+from bayplan.cluster.kube.request_metrics import RequestMetrics
 from bayplan.observe import SchedulerMetrics
 from bayplan.observe.families import HistogramFamily
 
@@ -36,6 +37,8 @@ def exported() -> dict[str, set[str]]:
     metrics = SchedulerMetrics()
     lock = SimpleNamespace(name="kube-system/bayplan-scheduler")
     for family in LeaderElector(lock, "replica-0", ManualClock()).families():
+        metrics.add(family)
+    for family in RequestMetrics().families:
         metrics.add(family)
     found: dict[str, set[str]] = {}
     for family in metrics.families:

@@ -217,3 +217,12 @@ metrics.render()
 assert "prometheus_client" in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_hidden_metric_is_hidden_also_when_it_is_added_later() -> None:
+    metrics = SchedulerMetrics()
+    metrics.hide(["my_plugin_calls_total", "scheduler_cache_size"])
+    metrics.add(CounterFamily("my_plugin_calls_total", "Calls."))
+
+    names = {family.name for family in metrics.families}
+    assert not names & {"my_plugin_calls_total", "scheduler_cache_size"}

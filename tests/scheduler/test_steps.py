@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from bayplan.framework import ScorePlugin, wait
+from bayplan.framework import SUCCESS, ScorePlugin, wait
 from bayplan.observe.logs import set_up_logging
 from bayplan.observe.times import DECIDED, ENDED, FILTERED, NEVER, PRE_FILTERED, STARTED
 from bayplan.scheduler import steps
+from bayplan.scheduler.attempt import Explanation
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.scenarios import Scenario, Scripted
 
@@ -192,6 +193,13 @@ def test_level_10_shows_the_scores_of_the_three_best_nodes() -> None:
         assert sum(given.values()) == final["score"]
     (chosen,) = [line for line in of_p if line["msg"] == "Chose a node for the pod"]
     assert (chosen["node"], chosen["score"]) == ("node-1", finals[0]["score"])
+
+
+def test_the_chosen_node_comes_first_among_equals() -> None:
+    totals = {"a": 5, "b": 7, "c": 7, "d": 7, "e": 7}
+    scores = Explanation(SUCCESS, None, [], {}, totals=totals)
+
+    assert steps.best_nodes(scores, "e") == ["e", "b", "c"]
 
 
 def test_scores_that_cannot_be_shown_do_not_change_where_the_pod_goes() -> None:

@@ -11,6 +11,7 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from time import perf_counter
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -21,6 +22,7 @@ from ...api.meta import Wire
 from ...errors import ApiError, ConflictError, InputError, NotFoundError
 from .credentials import Credentials
 from .http_client import Address, HttpClient, HttpConnection, Response
+from .request_metrics import NO_RESPONSE, RequestMetrics
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +65,15 @@ class Connection:
     """One session with one API server; used on the event loop that it was made on."""
 
     def __init__(
-        self, credentials: Credentials, user_agent: str = f"bayplan/{__version__}"
+        self,
+        credentials: Credentials,
+        user_agent: str = f"bayplan/{__version__}",
+        metrics: RequestMetrics | None = None,
     ) -> None:
         self.credentials = credentials
+        self.metrics = metrics or RequestMetrics()
+        self.requests = self.metrics.of(credentials.server)
+        """Counts the requests to this server."""
         self._client = HttpClient()
         # Compression would take the server longer than the transfer in a cluster's network.
         self._headers = {"User-Agent": user_agent, "Accept": JSON, "Accept-Encoding": "identity"}
@@ -112,13 +120,22 @@ class Connection:
         send: Callable[[], Awaitable[Answer]] = lambda: self._send(  # noqa: E731
             method, target, body, content_type, timeout_s
         )
-        answer = await retried(send, retries, is_get=method == "GET")
+        answer = await self._counted(method, retried(send, retries, is_get=method == "GET"))
         if answer.code == 401:
             await self._refresh(was_refused=True)
-            answer = await send()
+            answer = await self._counted(method, send())
         if answer.code >= 400:
             raise self._refusal(answer, f"{method} {path}")
         return answer.body
+
+    async def _counted(self, method: str, sending: Awaitable[Answer]) -> Answer:
+        code, started = NO_RESPONSE, perf_counter()
+        try:
+            answer = await sending
+            code = answer.code
+            return answer
+        finally:
+            self.requests.ended(method, code, perf_counter() - started)
 
     async def get(self, path: str, query: Mapping[str, str | int] | None = None) -> Tree:
         """GET `path`, decoded."""
@@ -148,9 +165,12 @@ class Connection:
     ) -> AsyncIterator[HttpConnection]:
         """The body of the response to a GET as a stream; raises UnreachableError after `silence_s`
         without data."""
+        is_answered = False
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_S) as opening:
                 async with self._open("GET", f"{path}?{urlencode(query)}", None) as (head, body):
+                    is_answered = True
+                    self.requests.answered("GET", head.code)
                     if head.code >= 400:
                         answer = Answer(head.code, await body.read(), head.retry_after_s)
                         if answer.code == 401:
@@ -160,6 +180,8 @@ class Connection:
                     body.silence_s = silence_s
                     yield body
         except (OSError, TimeoutError) as error:
+            if not is_answered:
+                self.requests.answered("GET", NO_RESPONSE)
             raise self._unreachable(error) from None
 
     async def _send(

@@ -10,11 +10,13 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from time import perf_counter
 from typing import Any, NamedTuple
 
 from ...errors import ApiError
 from .connection import JSON, MAX_RETRIES, Answer, Connection, UnreachableError, refusal
 from .posting import Done, Post, PostPool
+from .request_metrics import NO_RESPONSE
 from .throttle import TokenBucket
 
 log = logging.getLogger(__name__)
@@ -65,6 +67,8 @@ class Sender:
     ) -> None:
         self._connection = connection
         self._bucket = bucket
+        self._is_limited = bucket.is_limited
+        self._requests = connection.requests
         self._answered = answered
         self._is_ending = False
         self._may_send: Callable[[], bool] = lambda: not self._is_ending and may_send()
@@ -90,16 +94,23 @@ class Sender:
     def post(self, path: str, body: bytes, done: Done, tries: int = MAX_RETRIES) -> None:
         """Post `body` in its turn; `done` receives the response, or the error."""
 
+        started = perf_counter()
+
         def answered(answer: Answer | ApiError) -> None:
-            if isinstance(answer, Answer) and answer.code >= 300:
-                if tries and answer.retry_after_s is not None:
-                    again = lambda: self.post(path, body, done, tries - 1)  # noqa: E731
-                    asyncio.get_running_loop().call_later(answer.retry_after_s, again)
-                    return
-                answer = refusal(answer, f"POST {path}")
+            code = NO_RESPONSE
+            if isinstance(answer, Answer):
+                code = answer.code
+                if code >= 300:
+                    if tries and answer.retry_after_s is not None:
+                        again = lambda: self.post(path, body, done, tries - 1)  # noqa: E731
+                        asyncio.get_running_loop().call_later(answer.retry_after_s, again)
+                        return
+                    answer = refusal(answer, f"POST {path}")
+            if not isinstance(answer, ClosedError):
+                self._requests.ended("POST", code, perf_counter() - started)
             done(answer)
 
-        wait_s = self._bucket.take()
+        wait_s = self._take("POST")
         assert self._pool is not None, "callers check can_post first"
         post = Post(path, body, answered)
         if wait_s:
@@ -149,6 +160,13 @@ class Sender:
         """Whether a request is in flight."""
         posting = self._pool is not None and self._pool.under_way
         return bool(self._under_way or self._delayed or posting)
+
+    def _take(self, method: str) -> float:
+        """The seconds for which the rate limit holds the next request."""
+        wait_s = self._bucket.take()
+        if self._is_limited:
+            self._requests.waited(method, wait_s)
+        return wait_s
 
     def _post_delayed(self) -> None:
         """Post the delayed posts that are due, and set a timer for the rest."""
@@ -200,7 +218,7 @@ class Sender:
         self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
     ) -> bytes:
         """Send one request in its turn; raises ApiError."""
-        wait_s = self._bucket.take()
+        wait_s = self._take(method)
         if wait_s:
             await asyncio.sleep(wait_s)
         async with self._slots:

@@ -20,6 +20,11 @@ class TokenBucket:
         self._tokens = float(self._burst)
         self._filled_at = now()
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit at all."""
+        return self._qps > 0
+
     def take(self) -> float:
         """Take a token; return the seconds until it is available. Without a limit (`qps` negative)
         that is 0."""

@@ -15,6 +15,7 @@ from bayplan.cluster.kube.backoff import Backoff
 from bayplan.cluster.kube.bindings import Confirm
 from bayplan.cluster.kube.connection import Answer, UnreachableError
 from bayplan.cluster.kube.posting import Post
+from bayplan.cluster.kube.request_metrics import RequestMetrics
 from bayplan.cluster.kube.sender import ClosedError, Order, PostOrder, Sender
 from bayplan.cluster.kube.throttle import TokenBucket
 from bayplan.errors import ApiError, ConflictError
@@ -72,6 +73,8 @@ class FakeConnection:
 
     def __init__(self, *answers: bytes | ApiError) -> None:
         self.credentials = Credentials()
+        self.metrics = RequestMetrics()
+        self.requests = self.metrics.of("https://api:6443")
         self._answers = list(answers)
         self.sent: list[tuple[str, str]] = []
 
