@@ -13,6 +13,7 @@ import msgspec
 from ..errors import DecodeError
 from .kinds import KINDS, FieldError, Kind, NodeWire, PodWire, group_of
 from .meta import Wire
+from .sourced import is_keeping_sources, with_source
 
 _TYPE_NAMES = {
     "str": "string",
@@ -123,8 +124,11 @@ def iter_objects(source: bytes | str | Any) -> Iterator[object]:
 def decode_items(data: bytes, list_kind: str) -> list[object] | None:
     """Decode the items of a list, a JSON array, at once; None if they must be decoded one by one.
 
-    That is the case if one cannot be decoded, or if a List holds other kinds than pods and nodes.
+    That is the case if one cannot be decoded, if a List holds other kinds than pods and nodes, or
+    if sources are kept.
     """
+    if is_keeping_sources():
+        return None
     items = _head_of_items(list_kind, "")
     try:
         if not items.kind:
@@ -200,6 +204,11 @@ def _decode_json(data: "bytes | msgspec.Raw", head: _Head) -> object:
     kind = _find_kind(head)
     if kind is None:
         return _unknown(head)
+    obj = _decode_kind(data, kind)
+    return with_source(obj, bytes(data)) if is_keeping_sources() else obj
+
+
+def _decode_kind(data: "bytes | msgspec.Raw", kind: Kind) -> object:
     try:
         return kind.build(kind.decoder.decode(data))
     except (msgspec.ValidationError, FieldError):
@@ -212,19 +221,28 @@ def _decode_json(data: "bytes | msgspec.Raw", head: _Head) -> object:
 def _decode_tree(tree: Any, head: _Head) -> object:
     """Read one object of the kind in `head` from its parsed form."""
     kind = _find_kind(head)
-    return _unknown(head) if kind is None else _read_tree(kind, tree)
+    if kind is None:
+        return _unknown(head)
+    obj = _read_tree(kind, tree)
+    return with_source(obj, msgspec.json.encode(tree)) if is_keeping_sources() else obj
 
 
 def _read_tree(kind: Kind, tree: Any) -> object:
     """Read an object of a known kind from its parsed form."""
     try:
-        return kind.build(_convert(kind, tree))
+        return build_from_tree(kind, tree)
     except FieldError as error:
-        where, fault = error.path, error.fault
+        label = _label(kind, tree)
+        where = f"{label}: {error.path}" if error.path else label
+        raise DecodeError(where, error.fault) from None
+
+
+def build_from_tree(kind: Kind, tree: Any) -> object:
+    """Make an object from its parsed form; FieldError, with the path, if it cannot be read."""
+    try:
+        return kind.build(_convert(kind, tree))
     except msgspec.ValidationError as error:
-        where, fault = _explain(error, without_nulls(tree))
-    label = _label(kind, tree)
-    raise DecodeError(f"{label}: {where}" if where else label, fault)
+        raise FieldError(*_explain(error, without_nulls(tree))) from None
 
 
 def _convert(kind: Kind, tree: Any) -> Any:

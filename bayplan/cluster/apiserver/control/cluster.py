@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
+from ....api.carrying import carry_over
 from ....api.encode import to_dict
 from ....api.meta import KubeObject
 from ....api.pod import Pod, PodCondition
 from ....errors import ApiError, ConflictError, NotFoundError
 from ....framework import ObjectKey, PodEvent
 from ...objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, WatchHandler, pod_life
-from ..registry.carrying import carry_over
 from ..registry.errors import StatusError
 from ..registry.pods import PODS, set_condition
 from ..registry.registry import DeleteOptions, ObjectRegistry

@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
+from ....api.carrying import carry_over
 from ....api.encode import to_dict
 from ....api.meta import KubeObject
 from ....api.pod import Pod
 from ....api.workloads import PodTemplateSpec, ReplicaSet, StatefulSet
 from ...memory.deployments import TEMPLATE_HASH
 from ...objects import ClusterObject, ObjectIndex
-from ..registry.carrying import carry_over
 from ..registry.resources import BY_KIND, ApiResource
 from ..store import Store
 

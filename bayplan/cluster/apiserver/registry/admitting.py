@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from ....api.carrying import carry_over
 from ....api.decode import without_nulls
 from ....api.kinds import KINDS, FieldError, Kind
 from ....api.pod import Pod
@@ -17,7 +18,6 @@ from ....api.pod_spec import PodSpec
 from ....api.workloads import Namespace
 from ....framework import Lister
 from ...memory.admission import Admission, AdmissionError, admit_namespace, admit_storage
-from .carrying import carry_over
 from .errors import Cause, forbidden, invalid
 from .resources import ApiResource
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.cluster.apiserver.registry.carrying import carry_over
+from bayplan.api.carrying import carry_over
 
 
 @pytest.mark.parametrize(
