@@ -103,6 +103,10 @@ class KubeDriver:
         self._problem = ""
         """Why it is not known yet which kinds the server has."""
         self._synced = asyncio.Event()
+        self._built = asyncio.Event()
+        self._keeps_sources = False
+        """Whether pods and nodes are kept with all of their fields."""
+        self.options.metrics.unreadable_objects.source = self._count_unreadable
         self._leads = False
         self._is_running = False
         self._is_stopped = False
@@ -152,8 +156,11 @@ class KubeDriver:
         that does not hold.
         """
         self.core.start(self.cluster.apply, self.cluster.answer)
-        self._begin(self._follow_all())  # the server lists while the scheduler is built
+        self._begin(self._follow_all())  # discovery goes on while the scheduler is built
         scheduler = self.scheduler = await self.core.call(self._build)
+        handles = [profile.handle for profile in scheduler.profiles.values()]
+        self._keeps_sources = any(handle.keeps_whole_objects for handle in handles)
+        self._built.set()
         await self.unless_it_fails(self._synced.wait())
 
         def run() -> None:
@@ -225,6 +232,7 @@ class KubeDriver:
     async def _follow_all(self) -> None:
         """Follow all kinds that the server serves."""
         served = await self._discover()
+        await self._built.wait()
         self._waiting_for = {resource.kind.name for resource in served}
         for resource in served:
             self._follow(resource)
@@ -237,10 +245,22 @@ class KubeDriver:
     def _follow(self, resource: Resource) -> None:
         name = resource.kind.name
         reflector = Reflector(
-            resource, self.connection, self.core.inbox.put, lambda: self._kind_synced(name)
+            resource,
+            self.connection,
+            self.core.inbox.put,
+            lambda: self._kind_synced(name),
+            keep_sources=self._keeps_sources,
         )
         self._reflectors.append(reflector)
         self._begin(self._reflect(reflector))
+
+    def _count_unreadable(self) -> dict[tuple[str], int]:
+        """Fields that could not be read, by kind; called on the scheduler's thread."""
+        return {
+            (one.resource.kind.name,): one.unreadable
+            for one in [*self._reflectors]
+            if one.unreadable
+        }
 
     async def _discover(self) -> list[Resource]:
         """The kinds that are served, as soon as the server says it for all API groups."""

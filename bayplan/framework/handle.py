@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from msgspec import Struct
 
 from ..api.meta import KubeObject
+from ..api.node import Node
 from ..api.pod import Pod, PodCondition
+from ..api.whole import whole
 from ..clock import Clock, SystemClock
+from ..errors import PluginError
 from ..observe import SchedulerMetrics
 from ..table import Ints, NodeInfo, NodeTable
 from ..table.what_if import WhatIf
@@ -319,3 +322,17 @@ class Handle:
     """Where a plugin counts; `metrics.add` takes metrics of its own."""
     shared: dict[str, Any] = field(default_factory=dict)
     """What plugins keep together, by name: one for all profiles of a scheduler."""
+    keeps_whole_objects: bool = True
+    """Whether pods and nodes are kept with all of their fields; the scheduler sets it by what its plugins declare."""
+
+    def whole(self, obj: Pod | Node) -> dict[str, Any]:
+        """The pod or node as a manifest with all fields, those included that our types leave out.
+
+        As stored, with what changed since it was read; without `metadata.managedFields`. Raises PluginError unless a
+        plugin of the scheduler declares `reads_whole_objects`.
+        """
+        if not self.keeps_whole_objects:
+            raise PluginError(
+                "handle.whole: expected a plugin with `reads_whole_objects = True`; got none"
+            )
+        return whole(obj)

@@ -67,6 +67,8 @@ class Plugin:
 
     name: ClassVar[str] = ""
     scope: ClassVar[Scope] = CLUSTER
+    reads_whole_objects: ClassVar[bool] = False
+    """Whether it calls `handle.whole`: pods and nodes are then kept with all of their fields, which takes memory."""
     handle: Handle
 
     @classmethod

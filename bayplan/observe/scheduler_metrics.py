@@ -225,6 +225,13 @@ class SchedulerMetrics:
                 "Attempts in which a plugin failed in the engine, so that the reference decided.",
             )
         ).labels()
+        self.unreadable_objects = self.add(
+            ReadCounter(
+                "bayplan_unreadable_objects_total",
+                "Fields of objects that could not be read: once per object and problem.",
+                ("kind",),
+            )
+        )
 
     def _add_preemption(self) -> None:
         self.preemption_attempts = self.add(

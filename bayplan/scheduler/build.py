@@ -81,6 +81,7 @@ def build_scheduler(
         metrics=metrics,
     )
     profiles = _make_profiles(config, settings, shared)
+    _note_whole_objects(profiles)
     queue = _make_queue(config, profiles, shared, nominator)
     _read_when_shown(metrics, cache, queue)
     parts = Parts(
@@ -136,6 +137,16 @@ def _make_profiles(
         profile.scheduler_name: _make_profile(config, profile, registry, shared, settings.seed)
         for profile in config.profiles
     }
+
+
+def _note_whole_objects(profiles: Mapping[str, ProfileRuntime]) -> None:
+    """Tell the plugins whether pods and nodes are kept with all of their fields."""
+    handles = [profile.handle for profile in profiles.values()]
+    plugins = [plugin for profile in profiles.values() for plugin in profile.plugins.values()]
+    is_needed = any(handle.extenders is not None for handle in handles)
+    is_needed = is_needed or any(plugin.reads_whole_objects for plugin in plugins)
+    for handle in handles:
+        handle.keeps_whole_objects = is_needed
 
 
 def _read_when_shown(metrics: SchedulerMetrics, cache: Cache, queue: SchedulingQueue) -> None:

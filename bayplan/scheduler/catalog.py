@@ -78,6 +78,29 @@ def effective_plugins(
     return expand_profiles(config, make_registry(plugin_files))
 
 
+def reads_whole_objects(
+    config: SchedulerConfiguration, plugins: Iterable[str | type[Plugin]] = ()
+) -> bool:
+    """Whether an extender or a plugin reads pods and nodes with all of their fields; plugins are classes or files."""
+    if config.extenders:
+        return True
+    plugins = list(plugins)
+    files = [plugin for plugin in plugins if isinstance(plugin, str)]
+    named = {name for profile in config.profiles for name in profile.plugins.names()}
+    if not files and named <= {plugin.name for plugin in IN_TREE}:
+        return any(not isinstance(plugin, str) and plugin.reads_whole_objects for plugin in plugins)
+    registry = make_registry(files)
+    used = [registry.get(name) for name in registry if _is_used(name, registry, named)]
+    return any(
+        plugin.reads_whole_objects for plugin in (*used, *plugins) if not isinstance(plugin, str)
+    )
+
+
+def _is_used(name: str, registry: Registry, named: Iterable[str]) -> bool:
+    """Whether a configuration names the plugin, or it is in a given file."""
+    return name in named or registry.source(name).endswith(".py")
+
+
 def plugin_faults(
     plugin_files: Iterable[str] = (),
 ) -> Callable[[SchedulerConfiguration], list[str]]:

@@ -1,7 +1,8 @@
 """Extender: one web service that is asked during scheduling: what is sent to it, and what its answers mean.
 
 Mirrors pkg/scheduler/extender.go and staging/src/k8s.io/kube-scheduler/extender/v1/types.go. The names of fields are
-sent as Go writes them and read in any case. How a request gets there and back is the transport's business.
+sent as Go writes them and read in any case. Pods and nodes are sent with all of their fields. How a request gets there
+and back is the transport's business.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from ..api.encode import to_dict
 from ..api.go_json import (
     decode_json,
     find,
@@ -24,6 +24,7 @@ from ..api.go_json import (
 )
 from ..api.node import Node
 from ..api.pod import Pod
+from ..api.whole import whole
 from ..config.types import Extender as ExtenderConfig
 from ..errors import ApiError, DecodeError, ExtenderError
 from ..framework import Victims
@@ -146,7 +147,7 @@ class HTTPExtender:
         cached = self.config.node_cache_capable
         described = {name: _describe(found, cached) for name, found in candidates.items()}
         args = {
-            "Pod": to_dict(pod),
+            "Pod": whole(pod),
             "NodeNameToVictims": None if cached else described,
             "NodeNameToMetaVictims": described if cached else None,
         }
@@ -173,15 +174,15 @@ class HTTPExtender:
         """What is sent about a pod and nodes: names only for an extender that caches nodes."""
         if self.config.node_cache_capable:
             names = [node.name for node in nodes]
-            return {"Pod": to_dict(pod), "Nodes": None, "NodeNames": names}
+            return {"Pod": whole(pod), "Nodes": None, "NodeNames": names}
         items = {"metadata": {}, "items": [self._encode(node) for node in nodes]}
-        return {"Pod": to_dict(pod), "Nodes": items, "NodeNames": None}
+        return {"Pod": whole(pod), "Nodes": items, "NodeNames": None}
 
     def _encode(self, node: Node) -> msgspec.Raw:
         """The node as JSON, made once as long as the node does not change."""
         known = self._encoded.get(node.name)
         if known is None or known[0] is not node:
-            raw = msgspec.Raw(msgspec.json.encode(to_dict(node)))
+            raw = msgspec.Raw(msgspec.json.encode(whole(node)))
             known = self._encoded[node.name] = (node, raw)
         return known[1]
 
@@ -243,5 +244,5 @@ def _names_of_nodes(answer: Any) -> list[str]:
 
 
 def _describe(victims: Victims, by_uid: bool) -> Tree:
-    pods = [{"UID": pod.uid} if by_uid else to_dict(pod) for pod in victims.pods]
+    pods = [{"UID": pod.uid} if by_uid else whole(pod) for pod in victims.pods]
     return {"Pods": pods, "NumPDBViolations": victims.pdb_violations}

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import yaml
@@ -378,3 +378,48 @@ def test_scheduler_that_breaks_ends_the_driver(server: ServerInThread, drive: An
 
     with pytest.raises(Broken):
         drive(work)
+
+
+class SecretReader(PreBindPlugin):
+    """Notes what it reads of the pods that it binds, and of their nodes."""
+
+    name = "SecretReader"
+    reads_whole_objects = True
+    accounts: ClassVar[list[tuple[str, str]]] = []
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        return SUCCESS
+
+    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        node = self.handle.table.nodes[self.handle.table.row_of[node_name]]
+        assert node is not None
+        spec = self.handle.whole(pod)["spec"]
+        provider = self.handle.whole(node)["spec"]["providerID"]
+        self.accounts.append((spec["containers"][0]["image"], provider))
+        return SUCCESS
+
+
+def test_plugin_that_declares_it_reads_whole_objects(server: ServerInThread, drive: Any) -> None:
+    SecretReader.accounts.clear()
+    server.make(NODES, {**node_tree("a"), "spec": {"providerID": "cloud://a"}})
+    make_pod(server, "waiting")
+
+    async def work(driver: KubeDriver) -> None:
+        make_pod(server, "new")
+        await until(lambda: node_of(server, "waiting") and node_of(server, "new"))
+
+    drive(work, options=DriverOptions(plugins=[SecretReader]))
+
+    assert SecretReader.accounts == [("app:1", "cloud://a")] * 2
+
+
+def test_fields_that_cannot_be_read_are_counted(server: ServerInThread, drive: Any) -> None:
+    options = DriverOptions()
+
+    async def work(driver: KubeDriver) -> None:
+        nodes = next(one for one in driver._reflectors if one.resource.kind.name == "Node")
+        nodes.unreadable = 2
+
+    drive(work, options=options)
+
+    assert options.metrics.unreadable_objects.read() == {("Node",): 2}

@@ -111,7 +111,14 @@ EMPTY = {
 def test_every_metric_is_in_the_tables() -> None:
     names = {family.name.removeprefix("scheduler_") for family in SchedulerMetrics().families}
 
-    assert names == {*COUNTERS, *GAUGES, *HISTOGRAMS, *EMPTY, "bayplan_engine_failures_total"}
+    assert names == {
+        *COUNTERS,
+        *GAUGES,
+        *HISTOGRAMS,
+        *EMPTY,
+        "bayplan_engine_failures_total",
+        "bayplan_unreadable_objects_total",
+    }
 
 
 @pytest.mark.parametrize(("name", "labels"), [*COUNTERS.items(), *GAUGES.items()])

@@ -16,7 +16,7 @@ from bayplan.observe.families import (
 from bayplan.observe.series import exponential_buckets
 
 UPSTREAM = Path(__file__).with_name("kube_scheduler_metrics.txt")
-OURS = {"bayplan_engine_failures_total"}
+OURS = {"bayplan_engine_failures_total", "bayplan_unreadable_objects_total"}
 
 
 def upstream() -> dict[str, list[str]]:

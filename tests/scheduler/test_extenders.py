@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from bayplan.api.decode import decode_object
+from bayplan.api.sourced import keeping_sources
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.errors import ApiError, ConfigError
 from bayplan.framework import Code
@@ -486,3 +488,77 @@ def test_the_fake_says_what_it_does_not_know() -> None:
     assert (
         attempt.message == "failed filter with extender at URL http://extender-0/filter, code 404"
     )
+
+
+# Whole objects
+
+
+WHOLE_NODE = {
+    "kind": "Node",
+    "apiVersion": "v1",
+    "metadata": {"name": "a", "uid": "node-a"},
+    "spec": {"providerID": "cloud://a"},
+    "status": {
+        "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
+        "nodeInfo": {"kernelVersion": "6.1"},
+        "allocatable": {"cpu": "1", "pods": "10"},
+    },
+}
+
+
+def whole_pod(name: str, **spec: Any) -> dict[str, Any]:
+    container = {
+        "name": "main",
+        "image": "app:1",
+        "command": ["run"],
+        "env": [{"name": "A", "value": "1"}],
+        "resources": {"requests": {"cpu": "1"}},
+    }
+    more = {"restartPolicy": "Never", "serviceAccountName": "robot", "containers": [container]}
+    metadata = {"name": name, "namespace": "default", "uid": name}
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": {**more, **spec}}
+
+
+def with_sources(*trees: dict[str, Any]) -> list[Any]:
+    with keeping_sources():
+        return [decode_object(tree) for tree in trees]
+
+
+def without_versions(tree: dict[str, Any]) -> dict[str, Any]:
+    metadata = {k: v for k, v in tree["metadata"].items() if k != "resourceVersion"}
+    return {**{k: v for k, v in tree.items() if k != "status"}, "metadata": metadata}
+
+
+@pytest.mark.parametrize("verb", ["filter", "prioritize"])
+def test_extenders_are_sent_whole_objects(verb: str) -> None:
+    fake = FakeExtender(filter=lambda args: {"Nodes": args["Nodes"]}, prioritize=[])
+    config = {f"{verb}Verb": verb, **({"weight": 1} if verb == "prioritize" else {})}
+    node, other, pod = with_sources(
+        WHOLE_NODE, {**WHOLE_NODE, "metadata": {"name": "b"}}, whole_pod("p")
+    )
+    bench = Bench(node, other, extenders=[(config, fake)])
+
+    assert bench.place(pod).outcome is Outcome.BOUND
+
+    sent = fake.asked[0].args
+    assert without_versions(sent["Pod"]) == without_versions(whole_pod("p"))
+    first = sent["Nodes"]["items"][0]
+    assert without_versions(first) == without_versions(WHOLE_NODE)
+    assert first["status"] == WHOLE_NODE["status"]
+
+
+def test_extenders_are_sent_whole_victims() -> None:
+    fake = FakeExtender(preempt={"NodeNameToMetaVictims": {}})
+    node, low, high = with_sources(
+        WHOLE_NODE, whole_pod("low", nodeName="a"), whole_pod("high", priority=9)
+    )
+    bench = Bench(node, low, extenders=[({"preemptVerb": "preempt"}, fake)])
+
+    bench.place(high)
+
+    sent = fake.asked[0].args
+    victims = sent["NodeNameToVictims"]["a"]["Pods"]
+    assert [without_versions(victim) for victim in victims] == [
+        without_versions(whole_pod("low", nodeName="a"))
+    ]
+    assert without_versions(sent["Pod"]) == without_versions(whole_pod("high", priority=9))

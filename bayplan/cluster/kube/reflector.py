@@ -2,6 +2,9 @@
 
 Mirrors k8s.io/client-go/tools/cache/reflector.go. Lines of a watch are split as bytes and decoded
 once; an object known at its version is not decoded again. Changes are delivered in batches.
+
+An object with fields that cannot be read is kept without them; see `api/lenient.py`. One that cannot
+be read at all is removed, so that no stale version stays.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from ...api.decode import decode_as, decode_items
+from ...api.lenient import decode_leniently
 from ...api.meta import Wire
+from ...api.sourced import with_source
 from ...errors import ApiError, DecodeError
 from .backoff import Backoff
 from .connection import ServerStatus
@@ -31,6 +36,8 @@ WATCH_S = (300.0, 600.0)
 """Timeout of a watch: a random number in between."""
 SHORT_WATCH_S = 1.0
 """A watch that ends sooner, and without an event, counts as a failure."""
+MAX_REPORTED = 10_000
+"""How many problems of objects are remembered, so that each is logged once."""
 SILENCE_S = 60.0
 """How long after its timeout a silent watch may stay open."""
 
@@ -92,6 +99,7 @@ class _List(Wire, frozen=True):
 class _Meta(Wire, frozen=True):
     name: str = ""
     namespace: str = ""
+    uid: str = ""
     resource_version: str = ""
 
 
@@ -111,13 +119,14 @@ class _RawEvent(Wire, frozen=True):
 _LISTS = msgspec.json.Decoder(_List)
 _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _HEADS = msgspec.json.Decoder(_Head)
+_NO_HEAD = _Head()
 _EVENTS = msgspec.json.Decoder(_RawEvent)
 _STATUS = msgspec.json.Decoder(ServerStatus)
 
 
 class Reflector:
     """Follows the objects of one resource; `deliver` receives changes, `synced` is called after the
-    first list."""
+    first list. With `keep_sources`, pods and nodes keep the JSON that they were decoded from."""
 
     def __init__(
         self,
@@ -126,8 +135,11 @@ class Reflector:
         deliver: Callable[[Batch], None],
         synced: Callable[[], None] = lambda: None,
         backoff: Backoff | None = None,
+        *,
+        keep_sources: bool = False,
     ) -> None:
         self.resource = resource
+        self._keep_sources = keep_sources
         self._reader = reader
         self._deliver = deliver
         self._synced = synced
@@ -140,6 +152,10 @@ class Reflector:
         self.is_synced = False
         self.problem = ""
         """Why the last list or watch failed."""
+        self.unreadable = 0
+        """How many objects had a field that could not be read: one for each object and problem."""
+        self._reported: set[tuple[str, str]] = set()
+        """The object and the problem of these."""
 
     async def run(self) -> None:
         """Follow until cancelled. Raises ApiError only while the first list is refused permanently
@@ -215,7 +231,7 @@ class Reflector:
         versions."""
         if bytes(items) == b"null":
             return []
-        if is_first:
+        if is_first and not self._keep_sources:
             objects = decode_items(bytes(items), f"{self.resource.kind.name}List")
             if objects is not None:
                 batch = [ObjectEvent(ADDED, obj) for obj in objects]
@@ -232,24 +248,45 @@ class Reflector:
         return batch
 
     def _read_item(self, item: msgspec.Raw, seen: set[Key]) -> ObjectEvent | None:
-        meta = _HEADS.decode(item).metadata
-        key = (meta.namespace if self.resource.kind.is_namespaced else "", meta.name)
-        seen.add(key)
+        """The change that an object of a list is, if any; an unreadable object counts as gone."""
+        meta = _read_head(item).metadata
+        key = self._key_of(meta)
         known = self._known.get(key)
         if known is not None and known.resource_version == meta.resource_version:
+            seen.add(key)
             return None
-        obj = self._decode(item)
+        obj = self._decode(item, meta)
         if obj is None:
             return None
+        seen.add(key)
         self._known[key] = obj
         return ObjectEvent(ADDED if known is None else MODIFIED, obj)
 
-    def _decode(self, data: msgspec.Raw) -> Any | None:
+    def _decode(self, data: msgspec.Raw, meta: _Meta) -> Any | None:
+        """The object, as far as it can be read; None if it cannot be used."""
         try:
-            return decode_as(data, self.resource.kind)
-        except DecodeError as error:
-            log.warning("an object cannot be read and is left out: %s", error)
-            return None
+            obj: Any = decode_as(data, self.resource.kind)
+        except DecodeError:
+            obj, faults = decode_leniently(data, self.resource.kind)
+            effect = "is left out" if obj is None else "is used without the field"
+            for fault in faults:
+                self._report(meta, f"{fault}; the object {effect}")
+        return with_source(obj, bytes(data)) if self._keep_sources and obj is not None else obj
+
+    def _report(self, meta: _Meta, problem: str) -> None:
+        """Log and count a problem, once per object."""
+        name = "/".join(filter(None, (meta.namespace, meta.name))) or "without a readable name"
+        entry = (meta.uid or name, problem)
+        if entry in self._reported:
+            return
+        if len(self._reported) >= MAX_REPORTED:
+            self._reported.clear()
+        self._reported.add(entry)
+        self.unreadable += 1
+        log.warning("%s %s: %s", self.resource.kind.name.lower(), name, problem)
+
+    def _key_of(self, meta: _Meta) -> Key:
+        return (meta.namespace if self.resource.kind.is_namespaced else "", meta.name)
 
     # Watching
 
@@ -293,6 +330,9 @@ class Reflector:
     def _read_line(self, line: bytes, batch: Batch) -> None:
         """Decode one event; raises ExpiredError or ApiError for an error event."""
         self._events += 1
+        if self._keep_sources:
+            self._read_odd_line(line, batch)
+            return
         try:
             event = self._event_decoder.decode(line)
             kind, meta = event.type, event.object.metadata
@@ -305,21 +345,22 @@ class Reflector:
     def _read_odd_line(self, line: bytes, batch: Batch) -> None:
         try:
             event = _EVENTS.decode(line)
-            if event.type == ERROR:
-                status = _STATUS.decode(event.object)
-            else:
-                meta = _HEADS.decode(event.object).metadata
+            status = _STATUS.decode(event.object) if event.type == ERROR else None
         except msgspec.DecodeError as error:
             raise ApiError(f"{self.resource.path}: expected an event; got {error}") from None
-        if event.type == ERROR:
+        if status is not None:
             if status.code == GONE:
                 raise ExpiredError(status.message)
             raise ApiError(status.message, status.code)
+        meta = _read_head(event.object).metadata
         self._version = meta.resource_version or self._version
-        if event.type in (ADDED, MODIFIED, DELETED):
-            obj = self._decode(event.object)
-            if obj is not None:
-                self._note(event.type, obj, batch)
+        if event.type not in (ADDED, MODIFIED, DELETED):
+            return
+        obj = self._decode(event.object, meta)
+        if obj is not None:
+            self._note(event.type, obj, batch)
+        elif (known := self._known.pop(self._key_of(meta), None)) is not None:
+            batch.append(ObjectEvent(DELETED, known))
 
     def _note(self, kind: str, obj: Any, batch: Batch) -> None:
         key = _key(obj)
@@ -337,6 +378,20 @@ class Reflector:
     def _selection(self) -> dict[str, str | int]:
         selector = self.resource.field_selector
         return {"fieldSelector": selector} if selector else {}
+
+
+def _read_head(data: msgspec.Raw) -> _Head:
+    """The head of an object, as far as it can be read."""
+    try:
+        return _HEADS.decode(data)
+    except msgspec.DecodeError:
+        tree = msgspec.json.decode(data)
+    metadata = tree.get("metadata") if isinstance(tree, dict) else None
+    if not isinstance(metadata, dict):
+        return _NO_HEAD
+    known = {"name", "namespace", "uid", "resourceVersion"}
+    texts = {k: v for k, v in metadata.items() if k in known and isinstance(v, str)}
+    return _Head(metadata=msgspec.convert(texts, _Meta))
 
 
 def _key(obj: Any) -> Key:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...api.kinds import KINDS
+from ...api.sourced import is_keeping_sources
 from ...errors import ApiError
 from .connection import Connection
 from .discovery import find_served
@@ -84,7 +85,8 @@ async def read_kind(connection: Connection, resource: Resource) -> list[Any]:
     for left in range(TRIES - 1, -1, -1):
         found = []
         try:
-            await Reflector(resource, connection, found.extend).read_all()
+            keep = is_keeping_sources()
+            await Reflector(resource, connection, found.extend, keep_sources=keep).read_all()
             break
         except ExpiredError:
             if not left:

@@ -12,12 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.api.kinds import KINDS
+from bayplan.api.whole import whole
 from bayplan.cluster.kube import reflector as module
 from bayplan.cluster.kube.backoff import Backoff
 from bayplan.cluster.kube.connection import UnreachableError
 from bayplan.cluster.kube.reflector import ObjectEvent, Reflector
 from bayplan.cluster.kube.resources import RESOURCES, Resource
 from bayplan.errors import ApiError
+from bayplan.scheduler import Outcome
+from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.scenarios import Scenario
 
 Tree = dict[str, Any]
 
@@ -238,7 +242,7 @@ def test_object_at_a_known_version_is_not_decoded_again(monkeypatch: pytest.Monk
     assert seen[len(pods) :] == [("MODIFIED", "p1", "65")]
 
 
-def test_object_that_cannot_be_read_is_left_out() -> None:
+def test_pending_pod_with_a_bad_spec_is_left_out() -> None:
     bad = pod("bad", 2, containers="none")
     server = Server(
         [page(5, pod("a", 1), bad)], [[event("ADDED", bad), event("ADDED", pod("b", 7))]]
@@ -247,6 +251,128 @@ def test_object_that_cannot_be_read_is_left_out() -> None:
     seen, _ = follow(server)
 
     assert seen == [("ADDED", "a", "1"), ("ADDED", "b", "7")]
+
+
+BAD_FIELD = {"nodeName": "n", "tolerations": [{"key": "k", "operator": "Like"}]}
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        pytest.param(Server([page(5, pod("a", 6, **BAD_FIELD))], []), id="in a list"),
+        pytest.param(
+            Server([page(5)], [[event("ADDED", pod("a", 6, **BAD_FIELD))]]), id="in a watch"
+        ),
+    ],
+)
+def test_running_pod_with_a_bad_field_is_kept_without_it(server: Server) -> None:
+    seen, reflector = follow(server)
+
+    assert seen == [("ADDED", "a", "6")]
+    assert reflector.unreadable > 0
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        pytest.param(
+            Server(
+                [page(5, pod("a", 1, nodeName="n")), page(9, pod("a", 8, **BAD_FIELD))], [[gone()]]
+            ),
+            id="in a list",
+        ),
+        pytest.param(
+            Server(
+                [page(5, pod("a", 1, nodeName="n"))],
+                [[event("MODIFIED", pod("a", 8, **BAD_FIELD))]],
+            ),
+            id="in a watch",
+        ),
+    ],
+)
+def test_object_that_is_changed_into_a_bad_form_is_updated(server: Server) -> None:
+    seen, _ = follow(server)
+
+    assert seen == [("ADDED", "a", "1"), ("MODIFIED", "a", "8")]
+
+
+def test_running_pod_with_a_bad_field_takes_its_room() -> None:
+    container = {"name": "main", "resources": {"requests": {"cpu": "3"}}}
+    running = pod("a", 6, **{**BAD_FIELD, "containers": [container]})
+    seen: list[ObjectEvent] = []
+    server = Server([page(5, running)], [])
+    asyncio.run(Reflector(RESOURCES["Pod"], server, seen.extend).read_all())
+    scenario = Scenario(make_node("n", cpu="4"), *(change.obj for change in seen))
+    scenario.add(make_pod("two", cpu="2"), make_pod("one", cpu="1"))
+
+    outcomes = {attempt.pod.name: attempt.outcome for attempt in scenario.run()}
+
+    assert outcomes == {"two": Outcome.UNSCHEDULABLE, "one": Outcome.BOUND}
+
+
+NO_UID = {"metadata": {"name": "a", "namespace": "default", "uid": 5, "resourceVersion": "8"}}
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        pytest.param(Server([page(5, pod("a", 1)), page(9, NO_UID)], [[gone()]]), id="in a list"),
+        pytest.param(
+            Server([page(5, pod("a", 1))], [[event("MODIFIED", NO_UID)]]), id="in a watch"
+        ),
+    ],
+)
+def test_object_whose_metadata_cannot_be_read_is_removed(server: Server) -> None:
+    seen, reflector = follow(server)
+
+    assert seen == [("ADDED", "a", "1"), ("DELETED", "a", "1")]
+    assert reflector.unreadable == 1
+
+
+def test_object_without_a_readable_name_does_not_stop_the_others() -> None:
+    nameless = {"metadata": {"name": {}, "resourceVersion": "6"}}
+    server = Server([page(5, nameless)], [[event("ADDED", nameless), event("ADDED", pod("b", 7))]])
+
+    seen, _ = follow(server)
+
+    assert seen == [("ADDED", "b", "7")]
+    assert server.watched_from == ["5", "7"]
+
+
+def test_bad_form_that_is_removed_is_deleted() -> None:
+    bad = pod("a", 8, **BAD_FIELD)
+    server = Server([page(5, pod("a", 1, nodeName="n"))], [[event("DELETED", bad)]])
+
+    seen, _ = follow(server)
+
+    assert seen == [("ADDED", "a", "1"), ("DELETED", "a", "8")]
+
+
+def test_problem_is_logged_and_counted_once_per_object(caplog: pytest.LogCaptureFixture) -> None:
+    lines = [event("MODIFIED", pod(name, version, **BAD_FIELD)) for name, version in VERSIONS]
+
+    _, reflector = follow(Server([page(5)], [[b"".join(lines)]]))
+
+    about = [r.getMessage() for r in caplog.records if "tolerations[0].operator" in r.getMessage()]
+    assert len(about) == len({*about}) == 2, "one for each pod"
+    assert reflector.unreadable == 2
+
+
+VERSIONS = [("a", 6), ("b", 7), ("a", 8), ("b", 9), ("a", 10)]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_sources_are_kept_if_they_are_needed(keep: bool) -> None:
+    seen: list[ObjectEvent] = []
+    named = {"serviceAccountName": "robot"}
+    server = Server([page(5, pod("a", 1, **named))], [[event("ADDED", pod("b", 6, **named))]])
+    waits = Backoff(first_s=0, limit_s=0)
+    reflector = Reflector(RESOURCES["Pod"], server, seen.extend, backoff=waits, keep_sources=keep)
+    with pytest.raises(Stop):
+        asyncio.run(reflector.run())
+
+    accounts = [whole(change.obj)["spec"].get("serviceAccountName") for change in seen]
+    assert accounts == (["robot", "robot"] if keep else [None, None])
 
 
 def test_watch_that_ends_at_once_is_followed_by_a_delay() -> None:
