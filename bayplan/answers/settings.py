@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 
 from ..clock import Clock
 from ..cluster.objects import ClusterObject
-from ..config import SchedulerConfiguration
+from ..config import SchedulerConfiguration, default_config
 from ..scheduler import PluginSource
+from ..scheduler.catalog import reads_whole_objects
 from ..sim import Simulation
 from ..sim.world import InputObject
 from .cluster_view import ClusterView
@@ -27,6 +28,12 @@ class Settings:
     plugins: tuple[PluginSource, ...] = ()
     """Plugins, or Python files that define some."""
     seed: int | None = None
+
+    @property
+    def reads_whole_objects(self) -> bool:
+        """Whether an extender or a plugin reads pods and nodes with all of their fields."""
+        config = self.config or default_config(self.feature_gates)
+        return reads_whole_objects(config, self.plugins)
 
     def simulation(
         self,

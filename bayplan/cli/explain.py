@@ -107,6 +107,7 @@ def explain_command(options: ExplainOptions) -> None:
     Example: bayplan explain pod/web-7 -f cluster.yaml
     """
     from ..answers import PodVerdict, explain, find_pods
+    from ..api.sourced import keeping_sources
 
     settings = read_settings(
         options.config,
@@ -115,7 +116,8 @@ def explain_command(options: ExplainOptions) -> None:
         options.plugins,
         seed=None,
     )
-    reading = read_cluster(options.filename, options.kubeconfig, options.context)
+    with keeping_sources(settings.reads_whole_objects):
+        reading = read_cluster(options.filename, options.kubeconfig, options.context)
     manifests = reading.manifests
     view = settings.view_of_manifests(manifests.objects, manifests.place_of)
     nodes = _known_nodes(view, options.node or [])

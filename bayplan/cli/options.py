@@ -109,8 +109,11 @@ def read_question(
     seed: SeedOption = None,
 ) -> Question:
     """Read everything that the options name."""
+    from ..api.sourced import keeping_sources
+
     settings = read_settings(config, algorithm_provider, feature_gates, plugins, seed)
-    reading = read_cluster(filename, kubeconfig, context)
+    with keeping_sources(settings.reads_whole_objects):
+        reading = read_cluster(filename, kubeconfig, context)
     return Question(reading.manifests, settings, reading.sources, reading.namespace)
 
 

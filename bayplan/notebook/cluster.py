@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from ..api.decode import UnknownObject, iter_objects
 from ..api.node import Node
 from ..api.pod import Pod
+from ..api.sourced import keeping_sources
 from ..cluster.live import read_live
 from ..sim import manifests_of, read_manifests
 from ..sim.frames import make_frame
@@ -32,30 +33,45 @@ class Cluster:
     """The source of each object, for errors."""
 
     @classmethod
-    def read(cls, *paths: str | Path) -> Cluster:
-        """Read files and folders: manifests, dumps of `kubectl get -o yaml` or `bayplan snapshot`."""
-        manifests = read_manifests([Path(path) for path in paths])
+    def read(cls, *paths: str | Path, whole: bool = False) -> Cluster:
+        """Read files and folders: manifests, dumps of `kubectl get -o yaml` or `bayplan snapshot`.
+
+        With `whole`, pods and nodes keep the fields that do not affect placement, for extenders and for plugins that
+        call `handle.whole`.
+        """
+        with keeping_sources(whole):
+            manifests = read_manifests([Path(path) for path in paths])
         return cls(tuple(manifests.objects), manifests.place_of)
 
     @classmethod
-    def live(cls, kubeconfig: str | Path | None = None, context: str | None = None) -> Cluster:
-        """Read a live cluster once, without writing. Without a kubeconfig: that of kubectl.
+    def live(
+        cls,
+        kubeconfig: str | Path | None = None,
+        context: str | None = None,
+        *,
+        whole: bool = False,
+    ) -> Cluster:
+        """Read a live cluster once, without writing. Without a kubeconfig: that of kubectl. `whole` is as in `read`.
 
         Raises InputError when there is none, ApiError when the server refuses.
         """
-        live = read_live(kubeconfig, context)
+        with keeping_sources(whole):
+            live = read_live(kubeconfig, context)
         manifests = manifests_of(live.objects, live.server)
         return cls(tuple(manifests.objects), manifests.place_of)
 
     @classmethod
-    def of(cls, *objects: Tree | InputObject) -> Cluster:
-        """Build a cluster from Kubernetes objects as dictionaries; lists are expanded."""
+    def of(cls, *objects: Tree | InputObject, whole: bool = False) -> Cluster:
+        """Build a cluster from Kubernetes objects as dictionaries; lists are expanded. `whole` is as in `read`."""
         found: list[Any] = []
-        for obj in objects:
-            if isinstance(obj, Mapping):
-                found += (o for o in iter_objects(dict(obj)) if not isinstance(o, UnknownObject))
-            else:
-                found.append(obj)
+        with keeping_sources(whole):
+            for obj in objects:
+                if isinstance(obj, Mapping):
+                    found += (
+                        o for o in iter_objects(dict(obj)) if not isinstance(o, UnknownObject)
+                    )
+                else:
+                    found.append(obj)
         return cls(tuple(found))
 
     def __add__(self, other: Cluster) -> Cluster:

@@ -11,10 +11,8 @@ from collections.abc import Iterable
 from itertools import repeat
 from typing import Any, TypeAlias
 
-from ..api.decode import decode_object
-from ..api.encode import to_dict
-from ..api.merge_patch import merge_patch
 from ..api.pod import Pod
+from ..api.whole import apply_patch, whole
 from ..errors import DecodeError, InputError
 from .manifests import ManifestPlace, Manifests
 from .timeline import Timeline
@@ -60,10 +58,10 @@ def _key(obj: InputObject) -> Key:
 def _applied(there: InputObject, given: InputObject, place: ManifestPlace) -> InputObject:
     assert not isinstance(there, Timeline), "a cluster has none"
     assert not isinstance(given, Timeline), "a timeline has no name"
-    patch = to_dict(given)
+    patch = whole(given)
     patch["metadata"] = _without(patch["metadata"], IDENTITY)
     try:
-        made: Any = decode_object(merge_patch(to_dict(there), patch))
+        made: Any = apply_patch(there, patch)
     except DecodeError as error:
         raise InputError(f"{place}: applied to the cluster: {error}") from None
     applied: InputObject = made

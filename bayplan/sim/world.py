@@ -11,14 +11,12 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-from ..api.decode import decode_object
 from ..api.dra import ResourceClaim
-from ..api.encode import to_dict
-from ..api.merge_patch import merge_patch
 from ..api.meta import ObjectMeta
 from ..api.node import Node
 from ..api.pod import Pod
 from ..api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from ..api.whole import apply_patch
 from ..api.workloads import Namespace
 from ..clock import EPOCH, ManualClock, Timers
 from ..cluster.memory import (
@@ -240,7 +238,7 @@ class World:
     def _change(self, change: ObjectPatch) -> None:
         stored = self._find(change.ref)
         if stored is not None:
-            changed = decode_object(merge_patch(to_dict(stored), change.patch))
+            changed = apply_patch(stored, change.patch)
             assert isinstance(changed, Pod | Node | type(stored)), (
                 "a patch does not change the kind"
             )

@@ -19,6 +19,7 @@ from ...api.pod import Pod
 from ...api.pod_spec import PodSpec
 from ...api.selectors import LabelSelector
 from ...api.sharing import shared, shared_map
+from ...api.sourced import template_source, with_source
 from ...api.workloads import (
     DaemonSet,
     Deployment,
@@ -470,6 +471,9 @@ def make_pod(
         node_name=template.node_name,
         spec=template.spec,
     )
+    source = template_source(template)
+    if source is not None:
+        pod = with_source(pod, source)
     return pod if spec is None else pod.with_spec(spec)
 
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ...api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
 from ...api.selectors import LabelSelector
+from ...api.sourced import set_template_source, template_source
 from ...api.workloads import DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet
 from .names import make_hash
 
@@ -44,6 +45,8 @@ def make_replica_set(
     labels = {**spec.template.labels, TEMPLATE_HASH: hashed}
     selector = spec.selector or LabelSelector.of(spec.template.labels)
     match_labels = {**(selector.match_labels or {}), TEMPLATE_HASH: hashed}
+    made = replace(spec.template, metadata=replace(spec.template.metadata, labels=labels))
+    set_template_source(made, template_source(spec.template))
     return ReplicaSet(
         metadata=ObjectMeta(
             name=f"{deployment.name[: MAX_NAME - 1 - len(hashed)]}-{hashed}",
@@ -56,9 +59,7 @@ def make_replica_set(
             ReplicaSet().spec,
             replicas=deployment.replicas,
             selector=replace(selector, match_labels=match_labels),
-            template=replace(
-                spec.template, metadata=replace(spec.template.metadata, labels=labels)
-            ),
+            template=made,
         ),
     )
 

@@ -9,6 +9,7 @@ import msgspec
 
 from ....api.decode import without_nulls
 from ....api.kinds import FieldError, Kind
+from ....api.sourced import with_source
 from ...objects import ClusterObject, ObjectIndex
 from ..registry.admitting import kind_of
 from ..registry.resources import BY_STORAGE
@@ -57,12 +58,13 @@ class Mirror(ObjectIndex):
 
 
 def _decode(kind: Kind, record: Record) -> Any | None:
-    """The object; None, with a log record, when it cannot be decoded."""
+    """The object, with its source, which the store keeps anyway; None, with a log record, when it cannot be decoded."""
     try:
         try:
-            return kind.build(kind.decoder.decode(record.data))
+            obj: Any = kind.build(kind.decoder.decode(record.data))
         except msgspec.ValidationError:
-            return kind.build(msgspec.convert(without_nulls(record.decode()), kind.wire))
+            obj = kind.build(msgspec.convert(without_nulls(record.decode()), kind.wire))
+        return with_source(obj, record.data) if kind.name in ("Pod", "Node") else obj
     except (msgspec.ValidationError, FieldError) as error:
         log.warning("%s %s: cannot be decoded: %s", kind.name, "/".join(record.key), error)
         return None
