@@ -291,6 +291,29 @@ def test_a_plugin_file_is_used(folder: Path) -> None:
     assert "1 of 2 pods placed" in out
 
 
+def test_a_plugin_file_that_declares_it_reads_all_fields(folder: Path) -> None:
+    Path("policy.py").write_text(
+        "from bayplan.framework import SUCCESS, FilterPlugin, unschedulable\n"
+        "class Restarting(FilterPlugin):\n"
+        "    name = 'Restarting'\n"
+        "    reads_whole_objects = True\n"
+        "    def filter_node(self, state, pod, node):\n"
+        "        policy = self.handle.whole(pod)['spec'].get('restartPolicy')\n"
+        "        return unschedulable(f'restarts {policy}')\n"
+    )
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "spec": {"restartPolicy": "OnFailure", "containers": [{"name": "c", "image": "i"}]},
+    }
+    file = write("all.yaml", NODE, pod)
+
+    out, _ = simulate("-f", file, "--plugins", "policy.py", code=1)
+
+    assert "1 restarts OnFailure" in out
+
+
 def run_process(
     *args: str, env: dict[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":

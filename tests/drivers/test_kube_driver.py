@@ -395,7 +395,7 @@ class SecretReader(PreBindPlugin):
         assert node is not None
         spec = self.handle.whole(pod)["spec"]
         provider = self.handle.whole(node)["spec"]["providerID"]
-        self.accounts.append((spec["containers"][0]["image"], provider))
+        self.accounts.append((spec["restartPolicy"], provider))
         return SUCCESS
 
 
@@ -410,7 +410,7 @@ def test_plugin_that_declares_it_reads_whole_objects(server: ServerInThread, dri
 
     drive(work, options=DriverOptions(plugins=[SecretReader]))
 
-    assert SecretReader.accounts == [("app:1", "cloud://a")] * 2
+    assert SecretReader.accounts == [("Always", "cloud://a")] * 2
 
 
 def test_fields_that_cannot_be_read_are_counted(server: ServerInThread, drive: Any) -> None:

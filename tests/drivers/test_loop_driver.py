@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from bayplan.api.pod import Pod
 from bayplan.cluster.apiserver import ApiServer
 from bayplan.config import default_config
 from bayplan.drivers.loop_driver import LoopDriver
+from bayplan.framework import SUCCESS, CycleState, FilterPlugin, Status
+from bayplan.table import NodeInfo
 from bayplan.testing.api_server import (
     PODS,
     ServerInThread,
@@ -173,3 +176,37 @@ def test_a_claim_from_a_template_is_made_allocated_and_given_back(api: ServerInT
     api.advance(60)
     api.settle()
     assert api.get(claims).tree["items"] == []
+
+
+def test_plugins_read_all_fields_of_pods_and_nodes() -> None:
+    read: list[tuple[str, str]] = []
+
+    class Reader(FilterPlugin):
+        name = "Reader"
+        reads_whole_objects = True
+
+        def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+            policy = self.handle.whole(pod)["spec"]["restartPolicy"]
+            read.append((policy, self.handle.whole(node.node)["spec"]["providerID"]))
+            return SUCCESS
+
+    def schedule(server: ApiServer) -> None:
+        plane = server.plane
+        driver = LoopDriver(
+            default_config(),
+            plane.cluster,
+            server.clock,
+            plane.timers,
+            plane.wake,
+            plugins=[Reader],
+        )
+        plane.also_run(driver.run)
+
+    with api_server() as api:
+        api.within(schedule)
+        api.make("/api/v1/nodes", {**node_tree("a"), "spec": {"providerID": "cloud://a"}})
+        tree = pod_tree("web")
+        api.make(PODS, {**tree, "spec": {**tree["spec"], "containers": wants("1")}})
+        wait_for_node(api, "web")
+
+    assert set(read) == {("Always", "cloud://a")}

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from ....api.decode import without_nulls
 from ....api.kinds import FieldError, Kind
+from ....api.lenient import decode_leniently
 from ....api.sourced import with_source
 from ...objects import ClusterObject, ObjectIndex
 from ..registry.admitting import kind_of
@@ -18,6 +18,7 @@ from ..store import Record, RecordChange, Store
 log = logging.getLogger(__name__)
 
 REMEMBERED = frozenset({"Node", "PersistentVolume", "PersistentVolumeClaim"})
+SOURCED = frozenset({"Pod", "Node"})
 KINDS_STORED: dict[str, Kind] = {
     storage: kind
     for storage, resource in BY_STORAGE.items()
@@ -42,14 +43,19 @@ class Mirror(ObjectIndex):
         if kind is None:
             return
         if change.new is None:
-            gone = self.get(kind.name, *change.last.key)
-            if gone is not None:
-                self.take_out(gone)
-                self._forget_death(gone)
+            self._remove(kind, change.last)
             return
         obj = _decode(kind, change.new)
         if obj is not None:
             self.put_in(obj)
+        else:
+            self._remove(kind, change.new)  # no stale version stays
+
+    def _remove(self, kind: Kind, record: Record) -> None:
+        gone = self.get(kind.name, *record.key)
+        if gone is not None:
+            self.take_out(gone)
+            self._forget_death(gone)
 
     def _forget_death(self, gone: ClusterObject) -> None:
         """Deleted volumes, claims and nodes are remembered; pods are not, as there are too many."""
@@ -58,13 +64,14 @@ class Mirror(ObjectIndex):
 
 
 def _decode(kind: Kind, record: Record) -> Any | None:
-    """The object, with its source, which the store keeps anyway; None, with a log record, when it cannot be decoded."""
+    """The object as far as it can be read, with a log record if that is not all; None if it cannot be used.
+
+    Pods and nodes have their source, which the store keeps anyway.
+    """
     try:
-        try:
-            obj: Any = kind.build(kind.decoder.decode(record.data))
-        except msgspec.ValidationError:
-            obj = kind.build(msgspec.convert(without_nulls(record.decode()), kind.wire))
-        return with_source(obj, record.data) if kind.name in ("Pod", "Node") else obj
-    except (msgspec.ValidationError, FieldError) as error:
-        log.warning("%s %s: cannot be decoded: %s", kind.name, "/".join(record.key), error)
-        return None
+        obj: Any = kind.build(kind.decoder.decode(record.data))
+    except (msgspec.ValidationError, FieldError):  # nulls, or something unreadable
+        obj, faults = decode_leniently(record.data, kind)
+        for fault in faults:
+            log.warning("%s %s: cannot be read: %s", kind.name, "/".join(record.key), fault)
+    return with_source(obj, record.data) if kind.name in SOURCED else obj
