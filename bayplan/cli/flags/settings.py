@@ -69,7 +69,7 @@ class RunSettings:
     disabled_metrics: tuple[str, ...]
     write_config_to: str
     remarks: tuple[str, ...]
-    """What to say at the start about flags without effect."""
+    """What to say at the start about flags and fields without effect."""
 
 
 def read_settings(flags: FlagValues) -> RunSettings:
@@ -95,7 +95,7 @@ def read_settings(flags: FlagValues) -> RunSettings:
         log=_log(flags),
         disabled_metrics=tuple(flags.parts("disabled-metrics")),
         write_config_to=flags.text("write-config-to"),
-        remarks=(*flags.remarks(), *_ignored(flags)),
+        remarks=(*flags.remarks(), *_ignored(flags), *_unused_fields(config)),
     )
 
 
@@ -202,6 +202,22 @@ def _ignored(flags: FlagValues) -> Iterator[str]:
     for name in FILE_COUNTS:
         if name in flags.given:
             yield f"--{name} has no effect: --config counts"
+
+
+def _unused_fields(config: SchedulerConfiguration) -> Iterator[str]:
+    """What to say about fields of the configuration that were changed and have no effect."""
+    from ...config import SchedulerConfiguration
+    from ...config.types import ClientConnection
+
+    client, usual = config.client_connection, ClientConnection()
+    if config.parallelism != SchedulerConfiguration().parallelism:
+        yield "parallelism has no effect: all nodes are judged in one loop"
+    for name, value, default in (
+        ("contentType", client.content_type, usual.content_type),
+        ("acceptContentTypes", client.accept_content_types, usual.accept_content_types),
+    ):
+        if value not in (default, "application/json"):
+            yield f"clientConnection.{name} has no effect: requests and responses are in JSON"
 
 
 # Serving and the log

@@ -67,6 +67,18 @@ def test_beside_a_file_only_the_election_flags_count(config: str) -> None:
     )
 
 
+def test_fields_of_the_file_without_effect_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        f"{CONFIG}parallelism: 4\nclientConnection: {{acceptContentTypes: text/plain}}\n"
+    )
+
+    assert settings(config=str(path)).remarks == (
+        "parallelism has no effect: all nodes are judged in one loop",
+        "clientConnection.acceptContentTypes has no effect: requests and responses are in JSON",
+    )
+
+
 def test_the_newer_name_of_a_flag_counts() -> None:
     found = settings(lock_object_namespace="old", leader_elect_resource_namespace="new")
 
