@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
+
+import msgspec
 
 from ..clock import Clock
 from ..cluster.objects import ClusterObject
@@ -34,6 +36,12 @@ class Settings:
         """Whether an extender or a plugin reads pods and nodes with all of their fields."""
         config = self.config or default_config(self.feature_gates)
         return reads_whole_objects(config, self.plugins)
+
+    def with_unschedulable_limit(self, seconds: float) -> Settings:
+        """The same, with pods that stay unschedulable for so long tried again without an event."""
+        config = self.config or default_config(self.feature_gates)
+        limited = msgspec.structs.replace(config, pod_max_in_unschedulable_pods_s=seconds)
+        return replace(self, config=limited)
 
     def simulation(
         self,

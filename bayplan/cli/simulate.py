@@ -74,6 +74,14 @@ class SimulateOptions:
             show_default=False,
         ),
     ] = None
+    pod_max_in_unschedulable_pods_duration: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="How long a pod stays unschedulable before it is tried again without an event. Default: 5m.",
+            show_default=False,
+        ),
+    ] = None
     trace: Annotated[
         str | None,
         typer.Option(
@@ -119,8 +127,12 @@ def simulate(question: Question, options: SimulateOptions) -> None:
 
     Example: bayplan simulate -f cluster.yaml -f workload.yaml --explain
     """
-    until_s = _parse_until(options.until)
+    until_s = _seconds("--until", options.until)
     settings, manifests = question.settings, question.manifests
+    flag = "--pod-max-in-unschedulable-pods-duration"
+    waits_s = _seconds(flag, options.pod_max_in_unschedulable_pods_duration)
+    if waits_s is not None:
+        settings = settings.with_unschedulable_limit(waits_s)
     with metrics_to(options.metrics) as write_metrics, html_to(options.html) as page:
         with trace_to(options.trace, options.output is Output.JSON) as writer:
             simulation = settings.simulation(
@@ -135,12 +147,12 @@ def simulate(question: Question, options: SimulateOptions) -> None:
         raise typer.Exit(PENDING)
 
 
-def _parse_until(text: str | None) -> float | None:
+def _seconds(flag: str, text: str | None) -> float | None:
     if text is None:
         return None
     seconds = parse_duration(text)
     if seconds is None:
-        raise InputError(f'--until: {EXPECTED}; got "{text}"')
+        raise InputError(f'{flag}: {EXPECTED}; got "{text}"')
     return seconds
 
 

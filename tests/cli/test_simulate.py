@@ -380,3 +380,39 @@ def test_help_has_an_example(args: list[str]) -> None:
 
     assert result.exit_code == 0
     assert "Example: bayplan simulate -f cluster.yaml -f workload.yaml" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "attempts"),
+    [
+        pytest.param([], 1, id="five minutes by default"),
+        pytest.param(
+            ["--pod-max-in-unschedulable-pods-duration", "30s"],
+            2,
+            id="thirty seconds; the queue looks every thirty",
+        ),
+    ],
+)
+def test_how_long_a_pod_stays_unschedulable(
+    folder: Path, options: list[str], attempts: int
+) -> None:
+    timeline = {
+        "apiVersion": "bayplan.dev/v1",
+        "kind": "Timeline",
+        "metadata": {"name": "later"},
+        "events": [{"at": "100s", "remove": ["pod/default/runs"]}],
+    }
+    file = write("all.yaml", NODE, make_pod("runs", nodeName="n"), make_pod("large", "9"), timeline)
+
+    out, _ = simulate("-f", file, "-o", "json", "--until", "99s", *options, code=1)
+
+    (pending,) = [pod for pod in json.loads(out)["pods"] if pod["name"] == "large"]
+    assert pending["attempts"] == attempts
+
+
+def test_a_wrong_duration_of_staying_unschedulable_is_refused(folder: Path) -> None:
+    file = write("all.yaml", NODE)
+
+    _, err = simulate("-f", file, "--pod-max-in-unschedulable-pods-duration", "soon", code=2)
+
+    assert "--pod-max-in-unschedulable-pods-duration: expected a duration" in err
