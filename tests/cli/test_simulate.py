@@ -389,7 +389,7 @@ def test_help_has_an_example(args: list[str]) -> None:
         pytest.param(
             ["--pod-max-in-unschedulable-pods-duration", "30s"],
             2,
-            id="thirty seconds; the queue looks every thirty",
+            id="thirty seconds; the queue is flushed every thirty",
         ),
     ],
 )
