@@ -71,7 +71,7 @@ class RunsWork(Protocol):
         """The function's result."""
 
 
-def nobody() -> Scheduler | None:
+def no_scheduler() -> Scheduler | None:
     """No scheduler: other schedulers place the pods."""
     return None
 
@@ -95,7 +95,7 @@ class PageSource:
 
     cluster: PageCluster
     clock: Clock
-    scheduler: Callable[[], Scheduler | None] = nobody
+    scheduler: Callable[[], Scheduler | None] = no_scheduler
     run: RunsWork = run_here
     make_view: MakeView | None = None
     """Makes the cluster view for counterfactuals; None: they are not computed."""

@@ -195,7 +195,7 @@ def test_counterfactuals_are_included_in_small_clusters(
         pytest.param("?namespace=a&name=b", {}, "The pod no longer exists.", id="not there"),
         pytest.param(
             "?namespace=default&name=huge",
-            {"scheduler": live.nobody},
+            {"scheduler": live.no_scheduler},
             "No scheduler here is responsible for the pod.",
             id="no scheduler",
         ),

@@ -113,8 +113,8 @@ def read_kubeconfig(files: Iterable[Path], source: str, context: str | None = No
     chosen, path, _ = _find(trees, source, "context", name)
     cluster = _find(trees, source, "cluster", _text(chosen, "cluster"))
     user_name = _text(chosen, "user")
-    nobody: tuple[Mapping[str, Any], str, Path] = ({}, f"{path}.user", Path())
-    user = _find(trees, source, "user", user_name) if user_name else nobody
+    anonymous: tuple[Mapping[str, Any], str, Path] = ({}, f"{path}.user", Path())
+    user = _find(trees, source, "user", user_name) if user_name else anonymous
     return Kubeconfig(name, _text(chosen, "namespace"), Section(*cluster), Section(*user))
 
 
