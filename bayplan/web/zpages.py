@@ -16,6 +16,8 @@ from typing import Any
 import yaml
 from aiohttp import web
 
+from .access import status_response
+
 GROUP = "config.k8s.io"
 VERSIONS = ("v1beta1", "v1alpha1")
 DEPRECATED = "v1alpha1"
@@ -68,7 +70,8 @@ def _page(
     async def answer(request: web.Request) -> web.Response:
         asked = negotiate(request.headers.get("Accept", ""), kind)
         if asked is None:
-            return _not_acceptable()
+            accepted = f"only the following media types are accepted: {', '.join(MEDIA_TYPES)}"
+            return status_response(406, "NotAcceptable", accepted)
         tree = read()
         if not asked.version:
             text = f"\n{name} {path[1:]}\n{FOR_PEOPLE}\n\n{write(tree)}"
@@ -108,20 +111,6 @@ def _clause(text: str) -> tuple[str, float, dict[str, str]]:
 def _is_known(parameters: Mapping[str, str], kind: str) -> bool:
     asked = parameters.get("g"), parameters.get("as")
     return asked == (GROUP, kind) and parameters.get("v") in VERSIONS
-
-
-def _not_acceptable() -> web.Response:
-    message = f"only the following media types are accepted: {', '.join(MEDIA_TYPES)}"
-    status = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": "NotAcceptable",
-        "code": 406,
-    }
-    return web.json_response(status, status=406)
 
 
 def _status(component: Component, paths: Sequence[str]) -> Tree:

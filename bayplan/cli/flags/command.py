@@ -7,7 +7,7 @@ Underscores in names are hyphens, as in Kubernetes components. What was given, a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -75,9 +75,9 @@ class FlagValues:
 
     def check(self) -> None:
         """Read every given value once; InputError for one that is not of its kind."""
-        readers = {
+        readers: dict[FlagKind, Callable[[str], object]] = {
             FlagKind.BOOL: self.is_on,
-            FlagKind.INT: lambda name: self.number(name, -(2**31)),
+            FlagKind.INT: self.number,
             FlagKind.FLOAT: self.decimal,
             FlagKind.DURATION: self.seconds,
         }
