@@ -306,6 +306,14 @@ class PodGroupConstraints(Wire, frozen=True):
     topology: tuple[TopologyConstraint, ...] | None = None
 
 
+class PodGroupResourceClaim(Wire, frozen=True):
+    """A claim that the pods of a group share: an existing one, or one made from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class PodGroupSpec(Wire, frozen=True):
     """How a group of pods is scheduled."""
 
@@ -314,6 +322,32 @@ class PodGroupSpec(Wire, frozen=True):
     disruption_mode: str | None = None
     priority: int | None = None
     priority_class_name: str = ""
+    resource_claims: tuple[PodGroupResourceClaim, ...] | None = None
+
+
+class PodGroupCondition(Wire, frozen=True):
+    """One aspect of a group's state."""
+
+    type: str = ""
+    status: str = ""
+    observed_generation: int = 0
+    last_transition_time: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class PodGroupResourceClaimStatus(Wire, frozen=True):
+    """The claim made for one of the group's claim entries."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodGroupStatus(Wire, frozen=True):
+    """What was observed of a group."""
+
+    conditions: tuple[PodGroupCondition, ...] | None = None
+    resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] | None = None
 
 
 class PodGroup(KubeObject, frozen=True):
@@ -323,9 +357,16 @@ class PodGroup(KubeObject, frozen=True):
     api_version: ClassVar[str] = "scheduling.k8s.io/v1alpha2"
 
     spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
 
     @property
     def min_count(self) -> int:
         """The minimum number of pods to start together; 0 when the group is no gang."""
         gang = self.spec.scheduling_policy.gang
         return gang.min_count if gang else 0
+
+    @property
+    def topology_keys(self) -> tuple[str, ...]:
+        """The labels of which all members must have one value each."""
+        constraints = self.spec.scheduling_constraints
+        return tuple(t.key for t in constraints.topology or ()) if constraints else ()
