@@ -8,5 +8,6 @@ May enter: `api`, `framework`, `table`. Must not happen: a decision about a pod.
 from .cache import Cache, CacheError
 from .node_tree import NodeTree
 from .snapshot import Snapshot
+from .trial import Trial
 
-__all__ = ["Cache", "CacheError", "NodeTree", "Snapshot"]
+__all__ = ["Cache", "CacheError", "NodeTree", "Snapshot", "Trial"]

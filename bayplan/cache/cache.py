@@ -16,6 +16,7 @@ from ..table.writer import TableWriter
 from .node_tree import NodeTree
 from .pod_groups import PodGroupIndex, group_keys
 from .snapshot import Snapshot
+from .trial import Trial
 
 
 class CacheError(BayplanError):
@@ -142,6 +143,10 @@ class Cache:
             )
         self._drop(known)
         self.pod_groups.remove_pod(pod)
+
+    def begin_trial(self) -> Trial:
+        """Begin to put pods on nodes, and take them off, for a while."""
+        return Trial(self.table, self._writer, self.pod_groups)
 
     def is_assumed(self, pod: Pod) -> bool:
         """Whether the pod is assumed and not confirmed."""

@@ -130,7 +130,7 @@ def check(
             print_error(str(error))
         else:
             print(f"{source_name(path)}: good")
-            notes = (*reading.notes, *notes_on_plugins(reading.config, plugin_files))
+            notes = (*reading.notes, *notes_on_plugins(reading.config, plugin_files, gates))
             _print_notes([f"{source_name(path)}: {note}" for note in notes])
     if faulty:
         raise typer.Exit(BAD_INPUT)
@@ -217,7 +217,7 @@ def _effective(
 
     gates, files = parse_feature_gates(feature_gates), [str(plugin) for plugin in plugins or ()]
     reading = read_configuration(config, provider, gates, plugin_faults(files))
-    notes = (*reading.notes, *notes_on_plugins(reading.config, files))
+    notes = (*reading.notes, *notes_on_plugins(reading.config, files, gates))
     return Effective(replace(reading, notes=notes), effective_plugins(reading.config, files))
 
 

@@ -8,7 +8,13 @@ from typing import Any
 
 from ..framework.feature_gates import DEFAULT_GATES
 from .gated_args import apply_gates
-from .gates import GANG_SCHEDULING, NODE_DECLARED_FEATURES, FeatureGates, GateSettings
+from .gates import (
+    GANG_SCHEDULING,
+    NODE_DECLARED_FEATURES,
+    TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
+    FeatureGates,
+    GateSettings,
+)
 from .plugin_args import ARGS_TYPES, Args
 from .types import (
     DEFAULT_SCHEDULER_NAME,
@@ -59,6 +65,9 @@ def default_plugins(gates: FeatureGates) -> Plugins:
         enabled.remove(PluginRef(NODE_DECLARED_FEATURES))
     if gates.enabled(GANG_SCHEDULING):
         enabled.append(PluginRef(GANG_SCHEDULING))
+    if gates.enabled(TOPOLOGY_AWARE_WORKLOAD_SCHEDULING):
+        enabled.append(PluginRef("TopologyPlacementGenerator"))
+        enabled.append(PluginRef("PodGroupPodsCount", 1))
     return Plugins(multi_point=PluginSet(tuple(enabled)))
 
 

@@ -15,6 +15,7 @@ GateSettings = Mapping[str, bool]
 DEFAULT_POD_TOPOLOGY_SPREAD = "DefaultPodTopologySpread"
 GANG_SCHEDULING = "GangScheduling"
 NODE_DECLARED_FEATURES = "NodeDeclaredFeatures"
+TOPOLOGY_AWARE_WORKLOAD_SCHEDULING = "TopologyAwareWorkloadScheduling"
 
 _TRUTH = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
@@ -51,6 +52,7 @@ __all__ = [
     "GANG_SCHEDULING",
     "GATES",
     "NODE_DECLARED_FEATURES",
+    "TOPOLOGY_AWARE_WORKLOAD_SCHEDULING",
     "FeatureGates",
     "GateSettings",
     "parse_feature_gates",

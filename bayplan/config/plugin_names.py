@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Collection
 
 from .expand import Implements
+from .gates import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING, FeatureGates
 from .problems import Literally, ProblemKind, Problems, show
 from .types import POINT_NAMES, Profile
 
@@ -37,7 +38,11 @@ def find_plugin_problems(
 
 
 def plugin_notes(
-    profile: Profile, path: str, registered: Collection[str], implements: Implements
+    profile: Profile,
+    path: str,
+    registered: Collection[str],
+    implements: Implements,
+    gates: FeatureGates,
 ) -> list[str]:
     """Returns notes on settings about plugins that are read and have no effect."""
     notes = []
@@ -46,13 +51,15 @@ def plugin_notes(
         if name not in registered and name not in named:
             hint = f" (expected {suggest(name, registered)})"
             notes.append(f"{path}.pluginConfig: {name}: no such plugin; no effect{hint}")
+    if gates.enabled(TOPOLOGY_AWARE_WORKLOAD_SCHEDULING):
+        return notes
     for name in sorted(named & {*registered} - {"NodeResourcesFit"}):
         points = [POINT_NAMES[point] for point in PLACEMENT_POINTS if implements(name, point)]
         if points:
             points_text = " and ".join(points)
             notes.append(
-                f"{path}.plugins: {name}: {points_text} is not run yet; "
-                "pods of a group are placed one by one"
+                f"{path}.plugins: {name}: {points_text} is not run without the feature gate "
+                f"{TOPOLOGY_AWARE_WORKLOAD_SCHEDULING}"
             )
     return notes
 

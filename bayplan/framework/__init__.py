@@ -52,6 +52,7 @@ from .interface import (
     PlacementGeneratePlugin,
     PlacementScorePlugin,
     Plugin,
+    PodGroupPostFilterPlugin,
     PostBindPlugin,
     PostFilterPlugin,
     PostFilterResult,
@@ -69,7 +70,9 @@ from .interface import (
     ScorePlugin,
     Settled,
 )
+from .placement import GroupTrial, Placement, PodGroupAssignments, PodGroupInfo, TryGroup
 from .plugin_args import typed_args
+from .preemptor import GroupPreemptor, preempted_event, preemptor_kind
 from .registration import declared_events, registered_events
 from .row_statuses import no_node_available
 from .scores import MAX_SCORE, MIN_SCORE, broken_line, divide, scale_to_max
@@ -116,6 +119,8 @@ __all__ = [
     "FilterPlugin",
     "FilterRunner",
     "Follower",
+    "GroupPreemptor",
+    "GroupTrial",
     "Handle",
     "Hint",
     "HintFunction",
@@ -129,10 +134,14 @@ __all__ = [
     "ObjectKey",
     "ObjectLog",
     "PermitPlugin",
+    "Placement",
     "PlacementGeneratePlugin",
     "PlacementScorePlugin",
     "Plugin",
     "PodEvent",
+    "PodGroupAssignments",
+    "PodGroupInfo",
+    "PodGroupPostFilterPlugin",
     "PostBindPlugin",
     "PostFilterPlugin",
     "PostFilterResult",
@@ -153,6 +162,7 @@ __all__ = [
     "Settled",
     "StateData",
     "Status",
+    "TryGroup",
     "Verdict",
     "Victims",
     "WaitingPod",
@@ -167,6 +177,8 @@ __all__ = [
     "node_update_events",
     "pending",
     "pod_update_events",
+    "preempted_event",
+    "preemptor_kind",
     "registered_events",
     "scale_to_max",
     "services_of",

@@ -40,6 +40,8 @@ class CycleState(Struct, eq=False):
     """When the attempt was where; for metrics."""
     sampled_by: SchedulerMetrics | None = None
     """In a few attempts each plugin is timed; None in all others."""
+    group: CycleState | None = None
+    """In the scheduling cycle of a pod group: the state of the group, which its members share. None otherwise."""
 
     def read(self, key: str) -> Any:
         """The value under `key`; KeyError `not found` when it was not written. PODS_TO_ACTIVATE is always there."""
@@ -76,5 +78,5 @@ class CycleState(Struct, eq=False):
             for key, value in self._values.items()
         }
         copy.skip_filter, copy.skip_score = self.skip_filter, self.skip_score
-        copy.unreached = self.unreached
+        copy.unreached, copy.group = self.unreached, self.group
         return copy

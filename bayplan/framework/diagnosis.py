@@ -53,6 +53,8 @@ class Diagnosis:
     node_count: int = 0
     every_reason: bool = False
     """Every filter was asked about every node (alwaysCheckAllPredicates of a Policy)."""
+    within: Bools | None = None
+    """bool per row: those of a placement, where only that is looked at; None: all."""
     _by_row: RowStatuses | None = field(default=None, init=False, repr=False)
     """In place of `judgements`: the status of each row, valid until the next attempt."""
 
@@ -62,6 +64,22 @@ class Diagnosis:
         diagnosis = cls(table, node_count=table.node_count)
         diagnosis._by_row = statuses
         return diagnosis
+
+    def restrict(self, rows: Ints) -> None:
+        """Only `rows` are looked at, and other nodes do not exist for it."""
+        self.within = np.zeros(len(self.table), dtype=np.bool_)
+        self.within[rows] = True
+        self.node_count = len(rows)
+
+    def includes(self, node_name: str) -> bool:
+        """Whether the node is among those that are looked at."""
+        row = self.table.row_of.get(node_name)
+        return self.within is None or (row is not None and bool(self.within[row]))
+
+    @property
+    def _live(self) -> Bools:
+        """bool per row: there is a node that is looked at."""
+        return self.table.live if self.within is None else self.table.live & self.within
 
     @property
     def is_judged(self) -> bool:
@@ -131,7 +149,7 @@ class Diagnosis:
 
     def by_status(self) -> list[tuple[Status, Ints]]:
         """Each distinct refusal, in the order of its first node, and the rows that have it."""
-        live = np.flatnonzero(self.table.live)
+        live = np.flatnonzero(self._live)
         if self.refused_all:
             return [(self.absent, live)]
         statuses, said = self._statuses_said()
@@ -156,7 +174,7 @@ class Diagnosis:
         judged = RowStatuses()
         judged.clear(len(self.table))
         if self.every_reason:
-            for row in np.flatnonzero(self.table.live).tolist():
+            for row in np.flatnonzero(self._live).tolist():
                 judged.put(row, self.status_of(row))
         else:
             refusals = [  # the first to refuse a row has the last word
@@ -190,7 +208,7 @@ class Diagnosis:
         """The rows of nodes whose status has this code, ascending."""
         if self._by_row is not None and self._is_all_by_row:
             return self._by_row.rows_with(code)
-        return np.flatnonzero((self.codes() == code) & self.table.live)
+        return np.flatnonzero((self.codes() == code) & self._live)
 
     @property
     def _is_all_by_row(self) -> bool:
@@ -210,7 +228,7 @@ class Diagnosis:
             counts.update(status.reasons)
         outside = self._outside()
         if outside is not None:
-            absent = int(np.count_nonzero(outside & self.table.live))
+            absent = int(np.count_nonzero(outside & self._live))
             counts.update({reason: absent for reason in self.absent.reasons if absent})
         return +counts
 
@@ -227,7 +245,7 @@ class Diagnosis:
         """Whether the status of some node has this code."""
         if self._by_row is not None and not self.alone and self.outside is None:
             return self._by_row.has(code)
-        return bool(((self.codes() == code) & self.table.live).any())
+        return bool(((self.codes() == code) & self._live).any())
 
     def refusers(self, code: Code) -> frozenset[str]:
         """The plugins whose status with this code some node has."""
@@ -255,7 +273,7 @@ class Diagnosis:
         """For each judgement, which of its rows it was the first to refuse; with `every_reason`, all it refused."""
         if not self.judgements:
             return []
-        undecided = np.array(self.table.live)
+        undecided = np.array(self._live)
         undecided[list(self.alone)] = False
         outside = self._outside()
         if outside is not None:

@@ -22,8 +22,6 @@ class Effect(NamedTuple):
         return self.on if value else self.off
 
 
-POD_GROUPS = "scheduling by pod group is not there yet"
-
 EFFECTS: dict[str, Effect] = {
     "ComponentFlagz": Effect("`run` serves /flagz", "there is no /flagz"),
     "ComponentStatusz": Effect("`run` serves /statusz", "there is no /statusz"),
@@ -83,7 +81,7 @@ EFFECTS: dict[str, Effect] = {
         "the search has no limit; filterTimeout is an error",
     ),
     "DRAWorkloadResourceClaims": Effect(
-        f"claims belong to pods; {POD_GROUPS}", "claims belong to pods", missing=True
+        "claims belong to pods, not to pod groups", "claims belong to pods", missing=True
     ),
     "DefaultPodTopologySpread": Effect(
         "formats before v1 spread pods with PodTopologySpread",
@@ -96,8 +94,8 @@ EFFECTS: dict[str, Effect] = {
         "the plugin GangScheduling is added to the default plugins", "it is not added"
     ),
     "GenericWorkload": Effect(
-        "plugins without events of their own, and extenders, wait for PodGroups, too",
-        "they do not",
+        "pods with spec.schedulingGroup are scheduled with their pod group, all or none",
+        "pods with spec.schedulingGroup are scheduled one by one",
     ),
     "InPlacePodLevelResourcesVerticalScaling": Effect(
         "pod-level requests are raised to what the status says the pod was given",
@@ -163,7 +161,11 @@ EFFECTS: dict[str, Effect] = {
     "TaintTolerationComparisonOperators": Effect(
         "tolerations may have the operators Gt and Lt", "a toleration with Gt or Lt matches nothing"
     ),
-    "TopologyAwareWorkloadScheduling": Effect(POD_GROUPS, "pods are placed one by one", True),
+    "TopologyAwareWorkloadScheduling": Effect(
+        "a pod group with a topology constraint is placed in one domain; TopologyPlacementGenerator and "
+        "PodGroupPodsCount are default plugins",
+        "the topology constraints of pod groups are ignored, as their field does not exist",
+    ),
     "VolumeAttributesClass": Effect(
         "claims match volumes of their attributes class",
         "the attributes class of a claim always counts",
@@ -173,7 +175,10 @@ EFFECTS: dict[str, Effect] = {
         "a node lacking a CSI driver with preventPodSchedulingIfMissing refuses pods with its volumes",
         "a driver that is not installed does not matter",
     ),
-    "WorkloadAwarePreemption": Effect(POD_GROUPS, "pods preempt one by one", missing=True),
+    "WorkloadAwarePreemption": Effect(
+        "a pod group that does not fit preempts as a whole, and one with disruptionMode PodGroup is preempted so",
+        "the members of a pod group preempt one by one",
+    ),
     # Of releases before v1.23, whose formats are read.
     "BalanceAttachedNodeVolumes": Effect(
         "the number of volumes does not count in the score", "volumes do not score", missing=True

@@ -14,6 +14,7 @@ from ..api.meta import KubeObject
 from ..api.node import Node
 from ..api.pod import Pod, PodCondition
 from ..api.whole import whole
+from ..api.workloads import PodGroup
 from ..clock import Clock, SystemClock
 from ..errors import PluginError
 from ..observe import SchedulerMetrics
@@ -24,6 +25,7 @@ from .feature_gates import DEFAULT_GATES, FeatureGates
 from .status import Status
 
 if TYPE_CHECKING:
+    from .preemptor import GroupPreemptor
     from .victims import Victims
 
 
@@ -50,7 +52,7 @@ class Client(Protocol):
     def bind(self, pod: Pod, node_name: str) -> Awaitable[None] | None:
         """Bind the pod; raises ApiError when the cluster refuses. May be `async def`."""
 
-    def evict(self, victim: Pod, preemptor: Pod) -> Awaitable[None] | None:
+    def evict(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> Awaitable[None] | None:
         """Delete `victim` to make room for `preemptor`; one that is gone already is fine. May be `async def`."""
 
     def clear_nomination(self, pod: Pod) -> None:
@@ -90,7 +92,7 @@ class PodEvent(Struct, frozen=True, gc=False):
     action: str
     note: str
     reporting_controller: str = ""
-    related: Pod | None = None
+    related: Pod | PodGroup | None = None
 
 
 class Nominator(Protocol):
@@ -263,7 +265,7 @@ class NoClient:
     def bind(self, pod: Pod, node_name: str) -> None:
         pass
 
-    def evict(self, victim: Pod, preemptor: Pod) -> None:
+    def evict(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> None:
         pass
 
     def clear_nomination(self, pod: Pod) -> None:

@@ -19,9 +19,11 @@ import numpy as np
 from ..amounts.domain_rules import DomainRules
 from ..amounts.rules import NO_RULES, AmountRules
 from ..api.pod import Pod, PodSpec
+from ..api.workloads import PodGroup
 from ..table import FIRST_ROW, Ints, NodeInfo, NodeTable, Rows, RowValues
 from .cycle_state import CycleState
 from .events import ANY_EVENT, EventWithHint
+from .placement import GroupTrial, Placement, PodGroupAssignments, PodGroupInfo, TryGroup
 from .status import SKIP, SUCCESS, Status
 from .verdict import Verdict
 from .victims import Victims
@@ -329,11 +331,37 @@ class PostBindPlugin(Plugin):
 
 
 class PlacementGeneratePlugin(Plugin):
-    """Proposes sets of nodes for a pod group. Not run yet: pods of a group are placed one by one."""
+    """Proposes sets of nodes for a pod group, which is then tried on each of them. A profile has at most one."""
+
+    @abstractmethod
+    def generate_placements(
+        self, state: CycleState, group: PodGroupInfo, parent: Placement
+    ) -> Sequence[Placement] | Status:
+        """Parts of `parent`, each with a name of its own; a Status that is not SUCCESS ends the cycle of the group."""
 
 
 class PlacementScorePlugin(Plugin):
-    """Scores sets of nodes for a pod group. Not run yet: pods of a group are placed one by one."""
+    """Ranks the placements on which the group fits."""
+
+    @abstractmethod
+    def score_placement(
+        self, state: CycleState, group: PodGroupInfo, assigned: PodGroupAssignments
+    ) -> int:
+        """Score a placement by the nodes that the members would get there."""
+
+    def normalize_placement_scores(self, scores: Ints) -> Ints:
+        """Bring the raw scores of all placements into MIN_SCORE..MAX_SCORE."""
+        return scores
+
+
+class PodGroupPostFilterPlugin(Plugin):
+    """Tries to make room for a pod group that does not fit, by pushing out pods anywhere in the cluster."""
+
+    @abstractmethod
+    def post_filter_group(
+        self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial, try_group: TryGroup
+    ) -> tuple[Sequence[Pod], Status]:
+        """The pods that were pushed out; SUCCESS: the group will fit once they are gone."""
 
 
 EXTENSION_POINTS: dict[str, type[Plugin]] = {

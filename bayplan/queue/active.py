@@ -46,13 +46,23 @@ class ActiveQueue:
                 if info is None:
                     return None
                 self._counters.incoming[ACTIVE, POP_FROM_BACKOFF_Q] += 1
-            info.attempts += 1
-            if self._in_flight.start(info):
-                break
+            if self._start(info):
+                return info
+
+    def pop_specific(self, key: str) -> QueuedPodInfo | None:
+        """The same for the pod with this key; None when it is not ready."""
+        info = self.heap.delete(key)
+        return info if info is not None and self._start(info) else None
+
+    def _start(self, info: QueuedPodInfo) -> bool:
+        """The pod is in flight from now on; False: it was already."""
+        info.attempts += 1
+        if not self._in_flight.start(info):
             log.error(
                 "pod %s is being scheduled already; the second entry is dropped", info.pod.key
             )
+            return False
         self.scheduling_cycle += 1
         if info.unschedulable_plugins or info.pending_plugins:
             self._counters.count_rejectors(info, -1)
-        return info
+        return True

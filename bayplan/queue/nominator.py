@@ -58,6 +58,16 @@ class PodNominator:
             if node_name:
                 self._log.add(node_name)
 
+    def leave_queue(self, pod: Pod, node_name: str | None = None) -> None:
+        """Keep the nomination of a pod that is not in the queue, or nominate it again.
+
+        kube-scheduler looks nominated pods up in the queue. One that is being scheduled is not there, and counts as a
+        pod without priority that asks for nothing.
+        """
+        node_name = node_name or self._node_of.get(pod.uid)
+        if node_name:
+            self.add(Pod(pod.name, pod.namespace, pod.uid), node_name)
+
     def update(self, old: Pod, new: Pod) -> None:
         """Update the pod; a nomination that its status does not have yet is kept."""
         kept = None

@@ -35,6 +35,8 @@ class QueuedPodInfo(Struct, eq=False):
     flush_timestamp: float = 0.0
     initial_attempt_timestamp: float | None = None
     """When it first entered the active queue."""
+    turn: int = 0
+    """Orders pods by their first entry into the active queue; pods that one event moved have the same turn."""
     unschedulable_plugins: frozenset[str] = frozenset()
     """The plugins that rejected it in the last attempt, and those that gated it since."""
     pending_plugins: frozenset[str] = frozenset()

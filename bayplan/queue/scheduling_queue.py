@@ -49,13 +49,14 @@ RENOMINATING = frozenset({ADD_LABEL, UPDATE_LABEL})
 class QueueSettings:
     """The queue's part of the configuration; a maximum backoff of 0 disables backoff.
 
-    `pops_from_backoff` is feature gate SchedulerPopFromBackoffQ.
+    `pops_from_backoff` is feature gate SchedulerPopFromBackoffQ, `has_groups` is GenericWorkload.
     """
 
     pod_initial_backoff_s: float = 1.0
     pod_max_backoff_s: float = 10.0
     pod_max_in_unschedulable_pods_s: float = 300.0
     pops_from_backoff: bool = True
+    has_groups: bool = False
 
 
 class SchedulingQueue:
@@ -83,6 +84,8 @@ class SchedulingQueue:
         self._pre_enqueue = pre_enqueue
         self._hints = QueueingHints(hints or {}, metrics)
         self._max_waiting_s = settings.pod_max_in_unschedulable_pods_s
+        self._has_groups = settings.has_groups
+        self._turn = 0
         self._started = self._last_tick = clock.timestamp()
         self.counters = QueueCounters()
         self.in_flight = InFlight()
@@ -112,6 +115,7 @@ class SchedulingQueue:
     def add(self, pod: Pod) -> None:
         """Add a new pod."""
         now = self._now()
+        self._turn += 1
         self._to_active(QueuedPodInfo(pod, now), ADD_LABEL, now)
 
     def update(self, old: Pod, new: Pod) -> None:
@@ -151,6 +155,11 @@ class SchedulingQueue:
 
     # Attempts.
 
+    def pop_specific(self, pod: Pod) -> QueuedPodInfo | None:
+        """Activate a pod, and pop it as `pop` would; None when it is not in the queue, or gated."""
+        self._activate(pod.key)
+        return self.active.pop_specific(pod.key)
+
     def add_unschedulable_if_not_present(
         self, info: QueuedPodInfo, scheduling_cycle: int = 0
     ) -> str | None:
@@ -162,7 +171,7 @@ class SchedulingQueue:
         """
         pod = info.pod
         try:
-            if self._part_of(pod.key) is not None:
+            if self.part_of(pod.key) is not None:
                 log.debug("pod %s is in the queue already; the failed attempt is dropped", pod.key)
                 return None
             now = self._now()
@@ -269,6 +278,14 @@ class SchedulingQueue:
         key = pod.key
         return self.active.heap.get(key) or self.unschedulable.get(key) or self.backoff.get(key)
 
+    def part_of(self, key: str) -> str | None:
+        """The part of the queue that has a pod of this name."""
+        if key in self.unschedulable:
+            return UNSCHEDULABLE
+        if key in self.active.heap:
+            return ACTIVE
+        return BACKOFF if key in self.backoff else None
+
     def gated(self) -> list[QueuedPodInfo]:
         """The gated pods."""
         return self.unschedulable.gated()
@@ -323,6 +340,8 @@ class SchedulingQueue:
         Queue."""
         if not info.has_rejectors or info.pod.uid not in self.in_flight:
             return AFTER_BACKOFF
+        if self._has_groups and info.pod.spec.scheduling_group is not None:
+            return AFTER_BACKOFF  # events are not looked at for members of a pod group
         if not self.in_flight.event_count:
             return SKIP
         rejection, strategy = info.rejection, SKIP
@@ -357,6 +376,7 @@ class SchedulingQueue:
     ) -> int:
         label, moved = self._hints.plan(event).label, 0
         now = self._now() if moving else 0.0
+        self._turn += 1
         for info, strategy in moving:
             self.unschedulable.delete(info.pod.key)
             moved += self._requeue(info, strategy, label, now) != UNSCHEDULABLE
@@ -415,7 +435,7 @@ class SchedulingQueue:
     def _enter_active(self, info: QueuedPodInfo, label: str, now: float) -> None:
         key = info.pod.key
         if info.initial_attempt_timestamp is None:
-            info.initial_attempt_timestamp = now
+            info.initial_attempt_timestamp, info.turn = now, self._turn
         self.unschedulable.delete(key)
         self.backoff.delete(key)
         self.active.heap.put(key, info)
@@ -456,11 +476,3 @@ class SchedulingQueue:
             self.counters.rejected_by[status.plugin, info.pod.scheduler_name] += 1
         info.unschedulable_plugins |= {status.plugin}
         return True
-
-    def _part_of(self, key: str) -> str | None:
-        """The part of the queue that has a pod of this name."""
-        if key in self.unschedulable:
-            return UNSCHEDULABLE
-        if key in self.active.heap:
-            return ACTIVE
-        return BACKOFF if key in self.backoff else None

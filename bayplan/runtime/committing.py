@@ -171,7 +171,7 @@ class Committing:
             elif not status.is_success:
                 return _rejection("running Permit plugin {}", plugin, status), {}
         if timeouts:
-            return Status(Code.Wait, (WAITING, *reasons)), timeouts
+            return Status(Code.Wait, (*reasons, WAITING)), timeouts
         return SUCCESS, {}
 
     def run_pre_flight(

@@ -18,6 +18,8 @@ from ..framework import (
     FilterPlugin,
     Handle,
     PermitPlugin,
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
     Plugin,
     PostBindPlugin,
     PostFilterPlugin,
@@ -33,6 +35,7 @@ from ..framework import (
 from .committing import Committing
 from .failing import failed
 from .filtering import Filtering
+from .placing import Placing
 from .registry import Registry
 from .scoring import Scoring
 from .timing import Evaluations
@@ -43,8 +46,9 @@ P = TypeVar("P")
 class ProfileRuntime:
     """Runs the extension points of one profile.
 
-    `filtering`, `scoring` and `committing` are the three parts of a pod's path; `percentage` is the share of nodes to
-    judge (None: all of them); with `check_all` every filter judges a node, also after a refusal.
+    `filtering`, `scoring` and `committing` are the three parts of a pod's path, `placing` is for pod groups.
+    `percentage` is the share of nodes to judge (None: all of them); with `check_all` every filter judges a node, also
+    after a refusal.
     """
 
     def __init__(
@@ -93,6 +97,12 @@ class ProfileRuntime:
             self._at("post_bind", PostBindPlugin),
             self.metrics,
             handle.run_blocking,
+        )
+
+        weights = [ref.weight for ref in self.points["placement_score"]]
+        self.placing = Placing(
+            self._at("placement_generate", PlacementGeneratePlugin),
+            list(zip(self._at("placement_score", PlacementScorePlugin), weights, strict=True)),
         )
 
     def run_pre_enqueue(self, pod: Pod) -> Status:

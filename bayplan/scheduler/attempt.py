@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from msgspec import Struct
 
@@ -79,6 +80,8 @@ class Attempt(Struct):
     was_handled: bool = False
     """The failure was dealt with when it happened, in the binding cycle."""
     explanation: Explanation | None = None
+    group: Any = None
+    """The `GroupAttempt` that this attempt was part of; None for a pod that is scheduled alone."""
 
     @property
     def is_failed(self) -> bool:

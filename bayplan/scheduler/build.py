@@ -131,7 +131,8 @@ def _make_profiles(
     registry, given = _make_registry(settings.plugins)
     config = msgspec.structs.replace(config, profiles=tuple(_with_plugins(config.profiles, given)))
     expand_profiles(config, registry)
-    for note in (*gate_notes(shared.feature_gates), *plugin_notes_of(config, registry)):
+    gates = shared.feature_gates
+    for note in (*gate_notes(gates), *plugin_notes_of(config, registry, gates)):
         _warn_once(note)
     return {
         profile.scheduler_name: _make_profile(config, profile, registry, shared, settings.seed)
@@ -200,12 +201,13 @@ def _make_queue(
     def sort_key(queued: QueuedPodInfo) -> object:
         return first.queue_sort.sort_key(queued)
 
-    first = next(iter(profiles.values()))
+    first, gates = next(iter(profiles.values())), shared.feature_gates
     settings = QueueSettings(
         config.pod_initial_backoff_s,
         config.pod_max_backoff_s,
         config.pod_max_in_unschedulable_pods_s,
-        pops_from_backoff=first.handle.feature_gates.enabled("SchedulerPopFromBackoffQ"),
+        pops_from_backoff=gates.enabled("SchedulerPopFromBackoffQ"),
+        has_groups=gates.enabled("GenericWorkload"),
     )
     hints = {name: _registrations(profile) for name, profile in profiles.items()}
     return SchedulingQueue(

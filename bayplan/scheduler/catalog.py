@@ -26,7 +26,7 @@ from ..config import (
 )
 from ..engine import Judging, describe_judging
 from ..errors import ConfigError
-from ..framework import Plugin
+from ..framework import FeatureGates, Plugin
 from ..plugins.registry import IN_TREE
 from ..runtime import Registry
 
@@ -146,17 +146,23 @@ def expand_profiles(
     return tuple(expanded)
 
 
-def notes_on_plugins(config: SchedulerConfiguration, plugin_files: Iterable[str] = ()) -> list[str]:
+def notes_on_plugins(
+    config: SchedulerConfiguration, plugin_files: Iterable[str], gates: FeatureGates
+) -> list[str]:
     """Notes on settings about plugins that have no effect."""
-    return plugin_notes_of(config, make_registry(plugin_files))
+    return plugin_notes_of(config, make_registry(plugin_files), gates)
 
 
-def plugin_notes_of(config: SchedulerConfiguration, registry: Registry) -> list[str]:
+def plugin_notes_of(
+    config: SchedulerConfiguration, registry: Registry, gates: FeatureGates
+) -> list[str]:
     """Notes on settings about plugins of `registry` that have no effect."""
     return [
         note
         for i, profile in enumerate(config.profiles)
-        for note in plugin_notes(profile, f"profiles[{i}]", list(registry), registry.implements)
+        for note in plugin_notes(
+            profile, f"profiles[{i}]", list(registry), registry.implements, gates
+        )
     ]
 
 

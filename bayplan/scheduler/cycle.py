@@ -10,54 +10,37 @@ import math
 from collections.abc import Iterable
 from time import perf_counter
 
-import numpy as np
-
 from ..api.pod import Pod
 from ..cache import CacheError
-from ..engine import Decision, Engine
 from ..errors import ApiError, ExtenderError
 from ..framework import (
     PODS_TO_ACTIVATE,
     SUCCESS,
     Code,
     CycleState,
-    Diagnosis,
-    PostFilterResult,
     Status,
     failure,
     no_node_available,
-    unresolvable,
 )
 from ..framework.events import ASSIGNED_POD_DELETE
 from ..observe import ERROR, UNSCHEDULABLE
-from ..observe.times import (
-    DECIDED,
-    ENDED,
-    FILTERED,
-    PRE_FILTERED,
-    PRE_SCORED,
-    PRE_SCORING,
-    SCORED,
-    STARTED,
-)
+from ..observe.times import DECIDED, ENDED, STARTED
 from ..queue import QueuedPodInfo
 from ..runtime import PluginRunError, ProfileRuntime
-from ..table import Bools, Ints
 from . import steps
-from .agreement import check_feasible, check_refusals, check_totals
 from .attempt import Attempt, Explanation, Outcome
 from .binding import Binding, BindingTools
+from .deciding import Decider
 from .event_handlers import EventHandlers
-from .explain import explain_extenders, explain_refusal, explain_scores, explain_search
+from .explain import explain_refusal
 from .failure import FailureHandler, scheduled_event, skip_event
-from .find_nodes import NodeFinder, Search
+from .group_condition import GroupConditions
+from .group_cycle import GroupCycle, GroupTools
 from .parts import Parts
-from .select_host import select_host
 
 log = logging.getLogger(__name__)
 
 GOES_ON = (Outcome.BINDING, Outcome.WAITING)
-NO_NODES = "no nodes available to schedule pods"
 
 
 class Scheduler(EventHandlers):
@@ -72,11 +55,7 @@ class Scheduler(EventHandlers):
         self._explain = explain
         self._is_logged = False
         self._extenders = parts.extenders
-        self._may_use_engine = parts.extenders is None
-        self._engines = {
-            name: Engine(profile, parts.cache.table) for name, profile in parts.profiles.items()
-        }
-        self._finder = NodeFinder(parts.cache.table, parts.cache.snapshot, parts.extenders)
+        self._decider = Decider(parts, explain)
         self._failure = FailureHandler(parts.queue, parts.cluster, parts.cluster)
         announces = parts.feature_gates.enabled("NominatedNodeNameForExpectation")
         self._binding = BindingTools(
@@ -94,6 +73,7 @@ class Scheduler(EventHandlers):
             run_blocking=parts.run_blocking,
             extenders=parts.extenders,
         )
+        self._groups = GroupCycle(self._group_tools(parts)) if parts.has_groups else None
 
     @property
     def has_extenders(self) -> bool:
@@ -103,18 +83,30 @@ class Scheduler(EventHandlers):
     # The path of a pod
 
     def schedule_one(self) -> Attempt | None:
-        """Take the next pod from the queue and try to place it; None when no pod is ready."""
+        """Take the next pod from the queue and try to place it; None when no pod is ready.
+
+        A member of a pod group is tried with its group: of the attempts, which are in `group`, the first is returned.
+        """
         while (queued := self.queue.pop()) is not None:
-            if self._is_pointless(queued.pod):
-                self.queue.done(queued.pod.uid)
-                continue
-            if self.is_observed:
-                self.observer("popped", queued.pod, f"attempt {queued.attempts}")
-            attempt = self.schedule(queued)
-            if attempt.status is not None and not attempt.was_handled:
-                self._failed(queued, attempt)
-            return attempt
+            attempt = self.schedule_popped(queued)
+            if attempt is not None:
+                return attempt
         return None
+
+    def schedule_popped(self, queued: QueuedPodInfo) -> Attempt | None:
+        """Try to place a pod that was popped, or its group; None when it needs no node any more."""
+        if self._groups is not None and queued.pod.spec.scheduling_group is not None:
+            attempts = self._groups.schedule(queued).attempts
+            return attempts[0] if attempts else None
+        if self._is_pointless(queued.pod):
+            self.queue.done(queued.pod.uid)
+            return None
+        if self.is_observed:
+            self.observer("popped", queued.pod, f"attempt {queued.attempts}")
+        attempt = self.schedule(queued)
+        if attempt.status is not None and not attempt.was_handled:
+            self._failed(queued, attempt)
+        return attempt
 
     def schedule(self, queued: QueuedPodInfo) -> Attempt:
         """The scheduling cycle of one pod and, when it finds a node, the begin of its binding cycle."""
@@ -127,7 +119,8 @@ class Scheduler(EventHandlers):
         times[STARTED] = perf_counter()
         attempt = Attempt(queued.pod, Outcome.ERROR, number=queued.attempts)
         try:
-            self._find_node(profile, state, attempt)
+            self.cache.snapshot.update()
+            self._decider.find_node(profile, state, attempt)
             times[DECIDED] = perf_counter()
             if attempt.node_name:
                 if is_logged:
@@ -154,7 +147,8 @@ class Scheduler(EventHandlers):
         state.times[STARTED] = perf_counter()
         attempt = Attempt(pod, Outcome.BOUND)
         try:
-            self._find_node(profile, state, attempt)
+            self.cache.snapshot.update()
+            self._decider.find_node(profile, state, attempt)
         except PluginRunError as failed:
             attempt.fail(failed.status)
         except ExtenderError as error:
@@ -162,153 +156,6 @@ class Scheduler(EventHandlers):
         if attempt.is_failed and attempt.explanation is not None:
             self._explain_wait(attempt, attempt.explanation, attempt.unschedulable_plugins)
         return attempt
-
-    def _find_node(self, profile: ProfileRuntime, state: CycleState, attempt: Attempt) -> None:
-        """Find the nodes that fit, and choose one; or try to make room."""
-        self.cache.snapshot.update()
-        table, pod = self.cache.table, attempt.pod
-        if table.node_count == 0:
-            attempt.fail(unresolvable(NO_NODES), nominated_node_name="")
-            return
-        attempt.evaluated_nodes = table.node_count
-        decision = self._decide(profile, state, pod) if self._may_use_engine else None
-        if decision is not None and not self._explain:
-            self._take(profile, state, attempt, decision)
-            return
-        if decision is not None:  # it is shown beside the reference, which runs all plugins
-            state.clear()
-        if self.metrics.is_sampled():
-            state.sampled_by = self.metrics
-        search = self._finder.find(profile, state, pod, everything=self._explain)
-        if self._explain:
-            attempt.explanation = explain_search(search, state, table)
-        attempt.feasible_nodes = table.count(search.rows)
-        if decision is not None:
-            check_feasible(decision, table.numbers(search.rows), pod, table)
-            if not attempt.feasible_nodes:
-                check_refusals(decision, search.diagnosis, pod, table)
-        if attempt.feasible_nodes == 0:
-            self._make_room(profile, state, attempt, search.diagnosis)
-            return
-        row = self._choose(profile, state, attempt, search, decision)
-        attempt.node_name = table.names[row]
-
-    def _decide(self, profile: ProfileRuntime, state: CycleState, pod: Pod) -> Decision | None:
-        """The engine's decision; None: the reference decides."""
-        try:
-            return self._engines[profile.name].decide(state, pod)
-        except PluginRunError:
-            # Plugins with cached answers are called for all nodes, also those that another one refuses. The reference
-            # calls them in kube-scheduler's order, and reports the error if it occurs there, too.
-            self.metrics.engine_failures.count += 1
-            state.clear()
-            return None
-
-    def _take(
-        self, profile: ProfileRuntime, state: CycleState, attempt: Attempt, decision: Decision
-    ) -> None:
-        """Go by a decision of the engine."""
-        table, best = self.cache.table, decision.best
-        attempt.feasible_nodes = best.feasible
-        if not best.feasible:
-            now = perf_counter()
-            state.times[PRE_FILTERED] = state.times[FILTERED] = now
-            profile.filter_evaluations.count(state.skip_filter)
-            diagnosis = Diagnosis.of_rows(table, decision.refusals)
-            self._make_room(profile, state, attempt, diagnosis)
-            return
-        if attempt.pod.spec.pin:
-            self._finder.pass_one()
-        row = self.ties.choose_best(decision, table, self._finder)
-        attempt.node_name = table.names[row]
-        if best.feasible > 1:
-            attempt.score = best.total
-
-    def _choose(
-        self,
-        profile: ProfileRuntime,
-        state: CycleState,
-        attempt: Attempt,
-        search: Search,
-        decision: Decision | None,
-    ) -> int:
-        """The row of the best feasible node. A single one, or the nominated one, is taken unscored."""
-        table, pod, rows, times = self.cache.table, attempt.pod, search.rows, state.times
-        if attempt.explanation is not None:
-            profile.scoring.run_pre_scores(state, pod, table, rows)
-            explain_scores(attempt.explanation, search, profile, state, pod, table)
-        if search.nominated_row is not None:
-            attempt.from_nomination = True
-            return search.nominated_row
-        if attempt.feasible_nodes == 1:
-            return int(table.numbers(rows)[0])
-        if attempt.explanation is None:
-            times[PRE_SCORING] = perf_counter()
-            profile.scoring.run_pre_scores(state, pod, table, rows)
-        times[PRE_SCORED] = perf_counter()
-        is_scored = None
-        totals = profile.scoring.run_scores(state, pod, table, rows, search.bare_nodes(table))
-        times[SCORED] = perf_counter()
-        profile.score_evaluations.count(state.skip_score)
-        if decision is not None:
-            check_totals(decision, table.numbers(rows), totals, pod, table)
-        if self._extenders is not None:
-            totals, is_scored = self._ask_for_scores(profile, attempt, search, totals)
-        winner = select_host(totals, table.numbers(rows), table, search, self.ties, is_scored)
-        attempt.score = int(totals[winner])
-        return winner if isinstance(rows, slice) else int(rows[winner])
-
-    def _ask_for_scores(
-        self, profile: ProfileRuntime, attempt: Attempt, search: Search, totals: Ints
-    ) -> tuple[Ints, Bools]:
-        """`totals` with what the extenders give, and which nodes they gave something."""
-        assert self._extenders is not None, "asked only when there are extenders"
-        table, found = self.cache.table, search.found(self.cache.table)
-        given = self._extenders.score(attempt.pod, found)
-        positions = np.searchsorted(table.numbers(search.rows), found)
-        # Without Score plugins every node has 1, but only as long as there are no extenders.
-        totals = totals.copy() if profile.scoring.scores else np.zeros_like(totals)
-        totals[positions] += given.total
-        is_scored = np.zeros(len(totals), dtype=np.bool_)
-        is_scored[positions] = given.is_scored
-        if attempt.explanation is not None:
-            explain_extenders(attempt.explanation, given, search, totals, table)
-        return totals, is_scored
-
-    def _make_room(
-        self, profile: ProfileRuntime, state: CycleState, attempt: Attempt, diagnosis: Diagnosis
-    ) -> None:
-        """No node fits: run PostFilter, and say why."""
-        diagnosis.note_rejectors()
-        steps.log_refusals(attempt.pod, diagnosis)
-        result = PostFilterResult("")  # without PostFilter plugins a nomination ends
-        if profile.filtering.post_filters:
-            result, status = self._post_filter(profile, state, attempt.pod, diagnosis)
-            diagnosis.post_filter_message = status.message
-            steps.log_post_filter(attempt.pod, status)
-            if attempt.explanation is not None:
-                attempt.explanation.post_filter = (result, status)
-        attempt.unschedulable_plugins = frozenset(diagnosis.unschedulable_plugins)
-        attempt.pending_plugins = frozenset(diagnosis.pending_plugins)
-        attempt.fit_error = diagnosis.fit_error()
-        message = diagnosis.with_post_filter(attempt.fit_error)
-        refused = Status(Code.Unschedulable, (message,))
-        attempt.fail(refused, nominated_node_name=result.nominated_node_name)
-        if result.preemption is not None and result.preemption.chosen is not None:
-            for victim in result.preemption.chosen.evicted:
-                steps.log_victim(attempt.pod, victim)
-                self.observer("preempted", victim, f"for {attempt.pod.key} on {victim.node_name}")
-
-    def _post_filter(
-        self, profile: ProfileRuntime, state: CycleState, pod: Pod, diagnosis: Diagnosis
-    ) -> tuple[PostFilterResult, Status]:
-        code, started = Code.Error, perf_counter()
-        try:
-            result, status = profile.filtering.run_post_filters(state, pod, diagnosis)
-            code = status.code
-        finally:
-            profile.metrics.point("PostFilter").ended(code.name, perf_counter() - started)
-        return result, status
 
     def _commit(
         self,
@@ -345,6 +192,66 @@ class Scheduler(EventHandlers):
             self.observer("waiting", assumed, f"on {assumed.node_name} for {', '.join(timeouts_s)}")
         binding.begin(timeouts_s)
         self._note_beside(binding)
+
+    def _group_tools(self, parts: Parts) -> GroupTools:
+        gates = parts.feature_gates
+        return GroupTools(
+            cache=parts.cache,
+            queue=parts.queue,
+            profiles=parts.profiles,
+            cluster=parts.cluster,
+            decider=self._decider,
+            reserve_and_permit=self._try_to_commit,
+            commit=self._commit_member,
+            fail=self._fail_member,
+            is_pointless=self._is_pointless,
+            observer=parts.observer,
+            conditions=GroupConditions(parts.cluster, parts.executor, parts.clock),
+            ties=parts.ties,
+            has_placements=gates.enabled("TopologyAwareWorkloadScheduling"),
+            preempts=gates.enabled("WorkloadAwarePreemption"),
+        )
+
+    def _try_to_commit(
+        self,
+        profile: ProfileRuntime,
+        state: CycleState,
+        queued: QueuedPodInfo,
+        attempt: Attempt,
+        assumed: Pod,
+    ) -> Status:
+        """Reserve and Permit for a member on trial; a "no" is undone and noted."""
+        plan = profile.committing.plan(assumed.spec)
+        if plan.is_idle:
+            return SUCCESS
+        binding = Binding(self._binding, profile, state, queued, assumed, attempt, plan)
+        status, _ = self._reserve_and_permit(binding)
+        if not status.is_success and status.code is not Code.Wait:
+            binding.undo()
+            self._reject(attempt, status)
+        return status
+
+    def _commit_member(
+        self,
+        profile: ProfileRuntime,
+        state: CycleState,
+        queued: QueuedPodInfo,
+        attempt: Attempt,
+    ) -> None:
+        """Bind a member of a group that fits."""
+        self._commit(profile, state, queued, attempt)
+        if attempt.status is not None and not attempt.was_handled:
+            self._fail_member(profile, state, queued, attempt)
+
+    def _fail_member(
+        self,
+        profile: ProfileRuntime,
+        state: CycleState,
+        queued: QueuedPodInfo,
+        attempt: Attempt,
+    ) -> None:
+        self._note_failure(profile, state, attempt)
+        self._failed(queued, attempt)
 
     def _reserve_and_permit(self, binding: Binding) -> tuple[Status, dict[str, float]]:
         """Ask those who have something to do for the pod."""

@@ -114,14 +114,21 @@ class NodeFinder:
         self._next_start = (self._next_start + 1) % max(self._table.node_count, 1)
 
     def find(
-        self, profile: ProfileRuntime, state: CycleState, pod: Pod, everything: bool = False
+        self,
+        profile: ProfileRuntime,
+        state: CycleState,
+        pod: Pod,
+        everything: bool = False,
+        within: Ints | None = None,
     ) -> Search:
         """Run PreFilter and Filter, and ask the extenders. ExtenderError when one fails that must not.
 
-        With `everything` all nodes are judged, also when not needed.
+        With `everything` all nodes are judged, also when not needed. Filter looks at the rows `within`; None: at all.
         """
         table, times = self._table, state.times
         diagnosis = Diagnosis(table, node_count=table.node_count)
+        if within is not None:
+            diagnosis.restrict(within)
         pre = profile.filtering.run_pre_filters(state, pod, table)
         times[PRE_FILTERED] = perf_counter()
         diagnosis.unschedulable_plugins |= pre.narrowed_by
@@ -130,14 +137,16 @@ class NodeFinder:
             _note_refusal(profile, state, pre)
             diagnosis.refuse_all(pre.status)
             return search
-        if pod.nominated_node_name:
+        if pod.nominated_node_name and diagnosis.includes(pod.nominated_node_name):
             search.nominated_row = self._try_nominated(profile, state, pod)
             if search.nominated_row is not None and not everything:
                 search.rows = np.array([search.nominated_row])
                 times[FILTERED] = perf_counter()
                 return search
         rows = rows_to_look_at(pre, diagnosis, table)
-        self._filter(profile, state, pod, rows, search, everything)
+        if within is not None:
+            rows = within if isinstance(rows, slice) else np.intersect1d(rows, within)
+        self._filter(profile, state, pod, rows, search, everything, within)
         times[FILTERED] = perf_counter()
         profile.filter_evaluations.count(state.skip_filter)
         if self._extenders is not None and self._extenders.can_filter:
@@ -164,9 +173,13 @@ class NodeFinder:
         rows: Rows,
         search: Search,
         everything: bool,
+        within: Ints | None,
     ) -> None:
         table, diagnosis = self._table, search.diagnosis
         search.nodes, search.start = self._snapshot.order, self._next_start
+        if within is not None:
+            search.nodes = search.nodes[np.isin(search.nodes, within)]
+            search.start %= max(len(search.nodes), 1)
         filtering = profile.filtering
         found = filtering.run_filters(state, pod, table, rows)
         found = filtering.filter_nominated(state, pod, table, found, diagnosis)
@@ -180,7 +193,7 @@ class NodeFinder:
             if table.count(found) > enough:
                 found, processed = self._first(enough, table.numbers(found), rows, search)
         search.rows = found
-        self._next_start = (search.start + processed) % max(table.node_count, 1)
+        self._next_start = (search.start + processed) % max(diagnosis.node_count, 1)
 
     def _first(self, enough: int, found: Ints, rows: Rows, search: Search) -> tuple[Ints, int]:
         """The first `enough` of `found` in search order, and how many of `rows` were looked at for that.

@@ -64,3 +64,8 @@ class Parts:
     def feature_gates(self) -> FeatureGates:
         """Those of the profiles, which share them."""
         return next(iter(self.profiles.values())).handle.feature_gates
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether members of pod groups are scheduled with their group."""
+        return self.feature_gates.enabled("GenericWorkload")

@@ -36,6 +36,10 @@ class TieBreak(ABC):
         """The same for nodes that an extender scored."""
         return self.choose(tied, rows, table, search)
 
+    def choose_any(self, tied: Ints) -> int:
+        """One of several equally good things, which are not nodes, in the order of their names."""
+        return int(tied[0])
+
     def choose_best(self, decision: Decision, table: NodeTable, search: Ordered) -> int:
         """The row that wins by a decision of the engine."""
         best = decision.best
@@ -56,6 +60,9 @@ class RandomTies(TieBreak):
 
     def __init__(self, seed: int = 0) -> None:
         self._draw = random.Random(seed).random
+
+    def choose_any(self, tied: Ints) -> int:
+        return int(tied[int(self._draw() * len(tied))])
 
     def choose(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
         count, size = len(tied), len(table)

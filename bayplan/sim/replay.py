@@ -23,6 +23,7 @@ from ..api.pod_status import DISRUPTION_TARGET, PodStatus
 from ..api.storage import PersistentVolume, PersistentVolumeClaim
 from ..config import SchedulerConfiguration, default_config
 from ..errors import InputError
+from ..framework import GroupPreemptor
 from ..scheduler import PluginSource
 from .recording import ADDED, DELETED, RecordedEvent, Recording
 from .simulation import OnProgress, Simulation
@@ -93,7 +94,7 @@ class ReplayReport:
     """All pods that needed a node, in order of creation."""
 
     pods: list[ReplayedPod]
-    preempted: list[tuple[Pod, Pod]] = field(default_factory=list)
+    preempted: list[tuple[Pod, Pod | GroupPreemptor]] = field(default_factory=list)
     """The pods our scheduler preempted, with their preemptors."""
     time_s: float = 0.0
     seconds: float = 0.0

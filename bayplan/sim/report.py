@@ -7,6 +7,7 @@ from typing import Any
 
 from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
+from ..framework import GroupPreemptor
 from .documents import node_entry, pod_entry, time_entry
 from .frames import make_frame
 from .outcomes import NodeUse, PodResult
@@ -23,7 +24,7 @@ class SimulationReport:
     nodes: list[NodeUse]
     running: int
     """Number of pods on a node at the start."""
-    preempted: list[tuple[Pod, Pod]] = field(default_factory=list)
+    preempted: list[tuple[Pod, Pod | GroupPreemptor]] = field(default_factory=list)
     """Preempted pods, with their preemptors."""
     time_s: float = 0.0
     """When the simulation ended, on its own clock."""

@@ -24,13 +24,23 @@ class TermKind(Enum):
     PREFERRED_ANTI_AFFINITY = "preferred anti-affinity"
 
 
+NONE_HIDDEN: frozenset[TermKind] = frozenset()
+ALL_HIDDEN = frozenset(TermKind)
+
+
 class CarriedTerm:
     """One distinct term of pods in one namespace, and the pods that carry it."""
 
-    __slots__ = ("carriers", "kind", "namespace", "term", "topology_key", "weight")
+    __slots__ = ("carriers", "is_hidden", "kind", "namespace", "term", "topology_key", "weight")
 
     def __init__(
-        self, kind: TermKind, namespace: str, term: PodAffinityTerm, weight: int, size: Size
+        self,
+        kind: TermKind,
+        namespace: str,
+        term: PodAffinityTerm,
+        weight: int,
+        size: Size,
+        is_hidden: bool = False,
     ) -> None:
         self.kind = kind
         self.namespace = namespace
@@ -38,6 +48,8 @@ class CarriedTerm:
         self.topology_key = term.topology_key
         self.weight = weight
         self.carriers = DomainCounts(size)
+        self.is_hidden = is_hidden
+        """Carried by pods on trial whose node kube-scheduler has on no list of nodes with such terms."""
 
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str]) -> bool:
         """Whether the carriers' term selects `pod`, whose namespace has `namespace_labels`."""
@@ -58,7 +70,8 @@ def term_selects(
     return selector is not None and selector.matches(namespace_labels)
 
 
-TermKey = tuple[TermKind, str, PodAffinityTerm, int]
+TermKey = tuple[TermKind, str, PodAffinityTerm, int, bool]
+Hidden = frozenset[TermKind]
 MAX_CLASSES = 4096
 
 
@@ -70,29 +83,29 @@ class CarriedTerms:
         self._terms: dict[TermKey, CarriedTerm] = {}
         self._by_label: dict[tuple[str, str], set[TermKey]] = {}
         self._anywhere: set[TermKey] = set()
-        self._by_class: dict[PodClass, tuple[int, list[CarriedTerm]]] = {}
+        self._by_class: dict[tuple[PodClass, Hidden], tuple[int, list[CarriedTerm]]] = {}
         self.version = 0
         """Changes when a distinct term appears or vanishes."""
 
-    def add_pod(self, row: int, pod: Pod, change: int) -> None:
-        """A pod came (`change` 1) or went (-1) at `row` (writer only)."""
+    def add_pod(self, row: int, pod: Pod, change: int, hidden: Hidden = NONE_HIDDEN) -> None:
+        """A pod came (`change` 1) or went (-1) at `row` (writer only); its terms of the `hidden` kinds are hidden."""
         if pod.spec.affinity is None:
             return
-        for carried in self._carried_by(pod):
+        for carried in self._carried_by(pod, hidden):
             carried.carriers.add(row, change)
             if carried.carriers.total == 0:
                 self._forget(carried)
 
-    def _carried_by(self, pod: Pod) -> list[CarriedTerm]:
+    def _carried_by(self, pod: Pod, hidden: Hidden) -> list[CarriedTerm]:
         """The terms of `pod`, known from now on; looked up once per class of pods."""
-        known = self._by_class.get(pod.pod_class)
+        known = self._by_class.get((pod.pod_class, hidden))
         if known is not None and known[0] == self.version:
             return known[1]
-        keys = _keys(pod.spec, pod.namespace)
+        keys = [(*key, key[0] in hidden) for key in _keys(pod.spec, pod.namespace)]
         terms = [self._terms.get(key) or self._register(key) for key in keys]
         if len(self._by_class) >= MAX_CLASSES:
             self._by_class.clear()
-        self._by_class[pod.pod_class] = (self.version, terms)
+        self._by_class[pod.pod_class, hidden] = (self.version, terms)
         return terms
 
     def matching(self, pod: Pod, namespace_labels: Mapping[str, str]) -> list[CarriedTerm]:
@@ -106,15 +119,16 @@ class CarriedTerms:
         return [carried for carried in found if carried.matches(pod, namespace_labels)]
 
     def _register(self, key: TermKey) -> CarriedTerm:
-        kind, namespace, term, weight = key
-        carried = self._terms[key] = CarriedTerm(kind, namespace, term, weight, self._size)
+        kind, namespace, term, weight, is_hidden = key
+        carried = CarriedTerm(kind, namespace, term, weight, self._size, is_hidden)
+        self._terms[key] = carried
         for bucket in self._buckets(term):
             bucket.add(key)
         self.version += 1
         return carried
 
     def _forget(self, carried: CarriedTerm) -> None:
-        key = (carried.kind, carried.namespace, carried.term, carried.weight)
+        key = (carried.kind, carried.namespace, carried.term, carried.weight, carried.is_hidden)
         del self._terms[key]
         for bucket in self._buckets(carried.term):
             bucket.discard(key)
@@ -131,9 +145,9 @@ class CarriedTerms:
         return (self._anywhere,)
 
 
-def _keys(spec: PodSpec, namespace: str) -> list[TermKey]:
+def _keys(spec: PodSpec, namespace: str) -> list[tuple[TermKind, str, PodAffinityTerm, int]]:
     """The terms a pod of `spec` in `namespace` carries, each as often as it is written."""
-    keys: list[TermKey] = []
+    keys: list[tuple[TermKind, str, PodAffinityTerm, int]] = []
     affinity, anti = (
         (spec.affinity and spec.affinity.pod_affinity),
         (spec.affinity and spec.affinity.pod_anti_affinity),

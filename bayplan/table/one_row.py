@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ..api.pod import Pod
-from .carried import CarriedTerms
+from .carried import NONE_HIDDEN, CarriedTerms, Hidden
 from .columns import Column, Ints, ResourceColumns, Size
 from .priorities import PriorityColumns
 from .terms import TermCounts
@@ -95,5 +95,5 @@ class NoTermCounts(TermCounts):
 class NoCarriedTerms(CarriedTerms):
     """The same for the terms that pods carry."""
 
-    def add_pod(self, row: int, pod: Pod, change: int) -> None:
+    def add_pod(self, row: int, pod: Pod, change: int, hidden: Hidden = NONE_HIDDEN) -> None:
         pass

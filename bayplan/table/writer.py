@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from ..api.node import Node
 from ..api.pod import Pod
+from .carried import NONE_HIDDEN, Hidden
 from .node_table import NodeTable
 
 FIRST_CAPACITY = 64
@@ -22,6 +23,8 @@ class TableWriter:
     def __init__(self, table: NodeTable) -> None:
         self.table = table
         self._free: list[int] = []
+        self._freed_ports: set[int] = set()
+        """Rows on which a pod on trial held host ports: the end of a trial frees ports that other pods hold, too."""
 
     def set_node(self, node: Node) -> int:
         """Add `node`, or replace the node of that name; returns its row."""
@@ -80,6 +83,30 @@ class TableWriter:
         self._release(row)
         return row
 
+    def try_pod(self, pod: Pod, hidden: Hidden) -> int:
+        """Count `pod` on its node for a while: until `end_trial`, with the same `hidden` kinds of terms.
+
+        The counts of images that the node sees are not brought up to date, as by other changes of it.
+        """
+        row = self.table.row_of[pod.node_name]
+        self.table.pods[row][pod.uid] = pod
+        self._count(row, pod, 1, hidden)
+        return row
+
+    def end_trial(self, pod: Pod, hidden: Hidden) -> None:
+        """Take off its node what `try_pod` put there."""
+        row = self.table.row_of[pod.node_name]
+        _take_out(self.table.pods[row], pod.uid)
+        self._count(row, pod, -1, hidden)
+        if pod.spec.host_ports:
+            self._freed_ports.add(row)
+
+    def _take_ports_again(self, row: int) -> None:
+        """The node changes, and with that kube-scheduler reads it anew: all ports of its pods are taken."""
+        self._freed_ports.discard(row)
+        for pod in self.table.pods[row].values():
+            self.table.ports.add(row, pod.spec.host_ports)
+
     def replace_pod(self, old: Pod, new: Pod) -> None:
         """Remove `old` and add `new`; nothing is counted again when they count the same."""
         if not _differs_in_version_only(old, new) and not _counts_like(old, new):
@@ -90,6 +117,9 @@ class TableWriter:
         row = table.row_of[old.node_name]
         is_reordered = _put_last(table.pods[row], new)
         table.images.touch(row)
+        if row in self._freed_ports:
+            self._take_ports_again(row)
+            table.row_changes.mark(row)
         if new.spec.host_ports and table.ports.add(row, new.spec.host_ports):
             table.row_changes.mark(row)  # the removal of another holder had freed a port
         if old.annotations is not new.annotations and old.annotations != new.annotations:
@@ -129,8 +159,11 @@ class TableWriter:
         self._node_changed(row)
         return row
 
-    def _count(self, row: int, pod: Pod, change: int) -> None:
+    def _count(self, row: int, pod: Pod, change: int, hidden: Hidden | None = None) -> None:
+        """Count the pod once more or once less; `hidden` terms are only those of a pod on trial."""
         table = self.table
+        if self._freed_ports and hidden is None and row in self._freed_ports:
+            self._take_ports_again(row)
         spec = pod.spec
         table.requested.add(row, pod.usage, change)
         table.scoring_usage.add(row, pod.scoring_usage, change)
@@ -143,9 +176,10 @@ class TableWriter:
         table.priorities.add(row, spec.priority or 0, change)
         table.terms.add_pod(row, pod, change)
         if spec.affinity is not None:
-            table.carried.add_pod(row, pod, change)
+            table.carried.add_pod(row, pod, change, hidden or NONE_HIDDEN)
         table.row_changes.mark(row)
-        table.images.touch(row)
+        if hidden is None:
+            table.images.touch(row)
 
     def _node_changed(self, row: int) -> None:
         self.table.images.touch(row)

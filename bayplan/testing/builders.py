@@ -16,7 +16,7 @@ from ..api.node import HOSTNAME, ZONE, Node
 from ..api.pod import Pod, PodCondition
 from ..clock import ManualClock
 from ..errors import InputError
-from ..framework import FeatureGates, Handle, KeyLog, ObjectKey, ObjectLog, PodEvent
+from ..framework import FeatureGates, GroupPreemptor, Handle, KeyLog, ObjectKey, ObjectLog, PodEvent
 from ..table import NodeTable
 from ..table.writer import TableWriter
 
@@ -250,7 +250,7 @@ class RecordingClient:
     def bind(self, pod: Pod, node_name: str) -> None:
         self.bound.append((pod.key, node_name))
 
-    def evict(self, victim: Pod, preemptor: Pod) -> None:
+    def evict(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> None:
         self.evicted.append(victim)
 
     def patch_status(

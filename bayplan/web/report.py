@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..api.pod import Pod
 from ..errors import BayplanError
+from ..framework import GroupPreemptor
 from ..scheduler import Inquiry
 from .accounts import account_of_attempt, account_of_inquiry
 from .assembly import assemble
@@ -30,7 +31,7 @@ def write_report(
     history: History,
     *,
     sources: Iterable[Path | str] = (),
-    preempted: Iterable[tuple[Pod, Pod]] = (),
+    preempted: Iterable[tuple[Pod, Pod | GroupPreemptor]] = (),
     make_view: MakeView | None = None,
 ) -> None:
     """Write the page of a finished run; `preempted` are the victims with their preemptors.
@@ -43,7 +44,7 @@ def write_report(
 def report_data(
     history: History,
     sources: Iterable[Path | str] = (),
-    preempted: Iterable[tuple[Pod, Pod]] = (),
+    preempted: Iterable[tuple[Pod, Pod | GroupPreemptor]] = (),
     make_view: MakeView | None = None,
 ) -> Tree:
     """The data of the page of a run: the first state, all changes, and accounts of the pending pods."""

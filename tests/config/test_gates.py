@@ -57,9 +57,9 @@ def test_gates_are_read(text: str, gates: dict[str, bool]) -> None:
             id="a gate that needs another",
         ),
         pytest.param(
-            "WorkloadAwarePreemption=true,GangScheduling=1,GenericWorkload=t",
-            "WorkloadAwarePreemption=true is not implemented: "
-            "scheduling by pod group is not there yet",
+            "NativeHistograms=true",
+            "NativeHistograms=true is not implemented: "
+            "histograms are served in the classic form only",
             id="a position that is not implemented",
         ),
     ],

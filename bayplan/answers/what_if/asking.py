@@ -8,6 +8,7 @@ from math import ceil
 
 from ...api.pod import Pod
 from ...errors import InputError
+from ...framework import GroupPreemptor
 from ...sim.world import InputObject
 from ..budgets import BudgetCounts
 from ..owners import is_bare
@@ -161,7 +162,10 @@ def _waiting(places: Places) -> dict[str, str]:
 
 
 def _pod_changes(
-    stage: Stage, before: Places, after: Places, evictions: Sequence[tuple[Pod, Pod]]
+    stage: Stage,
+    before: Places,
+    after: Places,
+    evictions: Sequence[tuple[Pod, Pod | GroupPreemptor]],
 ) -> list[PodChange]:
     """The changed pods, in their original order."""
     reasons = dict(stage.reasons)

@@ -18,7 +18,7 @@ from ...api.meta import KubeObject
 from ...api.pod import Pod, PodCondition
 from ...clock import Clock
 from ...errors import ApiError, ConflictError, DecodeError, NotFoundError
-from ...framework import PodEvent
+from ...framework import GroupPreemptor, PodEvent, preempted_event
 from ..objects import ClusterObject, ObjectIndex, pod_life
 from .bindings import Confirm, path_and_body
 from .connection import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH
@@ -91,7 +91,7 @@ class KubeCluster(ObjectIndex):
         self._statuses.bind_after(pod, lambda: self._order(order))
         return future
 
-    def evict(self, victim: Pod, preemptor: Pod) -> Awaitable[None] | None:
+    def evict(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> Awaitable[None] | None:
         """Mark `victim` as preempted by `preemptor`, and delete it; a missing one is ignored."""
         stored = self.get("Pod", victim.namespace, victim.name)
         if stored is None or stored.is_terminating or stored.uid != victim.uid:
@@ -111,9 +111,11 @@ class KubeCluster(ObjectIndex):
 
         return self._evicted(self._ask(job, f"evict {stored.key}"), stored, preemptor)
 
-    async def _evicted(self, done: Awaitable[Any], victim: Pod, preemptor: Pod) -> None:
+    async def _evicted(
+        self, done: Awaitable[Any], victim: Pod, preemptor: Pod | GroupPreemptor
+    ) -> None:
         await done
-        self.record_event(pod_life.preempted_event(victim, preemptor))
+        self.record_event(preempted_event(victim, preemptor))
 
     def patch_status(
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None

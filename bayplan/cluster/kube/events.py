@@ -18,6 +18,7 @@ from msgspec import UNSET, UnsetType
 
 from ...api.meta import Wire
 from ...api.pod import Pod
+from ...api.workloads import PodGroup
 from ...clock import Clock, SystemClock
 from ...errors import ApiError, ConflictError, NotFoundError
 from ...framework import PodEvent
@@ -263,14 +264,14 @@ class EventRecorder:
         return moment.replace("+00:00", "Z")
 
 
-def _reference(pod: Pod) -> EventObject:
+def _reference(obj: Pod | PodGroup) -> EventObject:
     return EventObject(
-        kind="Pod",
-        namespace=pod.namespace,
-        name=pod.name,
-        uid=pod.uid,
-        api_version="v1",
-        resource_version=pod.resource_version,
+        kind=obj.kind,
+        namespace=obj.namespace,
+        name=obj.name,
+        uid=obj.uid,
+        api_version=obj.api_version,
+        resource_version=obj.resource_version,
     )
 
 

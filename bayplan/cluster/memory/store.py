@@ -15,7 +15,7 @@ from ...api.meta import KubeObject
 from ...api.pod import Pod, PodCondition
 from ...clock import Clock
 from ...errors import ConflictError, NotFoundError
-from ...framework import PodEvent
+from ...framework import GroupPreemptor, PodEvent, preempted_event
 from ..objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, Later, ObjectIndex, pod_life
 from .names import make_name, make_uid
 
@@ -34,7 +34,7 @@ class MemoryCluster(ObjectIndex):
         super().__init__()
         self._clock = clock
         self._timers = timers
-        self.evictions: list[tuple[Pod, Pod]] = []
+        self.evictions: list[tuple[Pod, Pod | GroupPreemptor]] = []
         """The evicted pods with their preemptors."""
         self.events: list[PodEvent] = []
         """The scheduler's events about pods, in order."""
@@ -121,14 +121,14 @@ class MemoryCluster(ObjectIndex):
         for handler in self._handlers:
             handler.on_update(stored, bound)
 
-    def evict(self, victim: Pod, preemptor: Pod) -> None:
+    def evict(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> None:
         """Delete `victim`, with its grace period, for `preemptor`; a terminating one is left as it
         is."""
         stored = self.get("Pod", victim.namespace, victim.name)
         if stored is None or stored.is_terminating or stored.uid != victim.uid:
             return
         self.evictions.append((stored, preemptor))
-        self.record_event(pod_life.preempted_event(stored, preemptor))
+        self.record_event(preempted_event(stored, preemptor))
         if self._timers is None or not stored.spec.grace_s:
             self.take_out(stored)
         else:

@@ -14,7 +14,7 @@ from ...api.pod import Pod, PodCondition, PodStatus
 from ...api.pod_status import DISRUPTION_TARGET, POD_SCHEDULED
 from ...api.sharing import shared
 from ...clock import Clock
-from ...framework import PodEvent
+from ...framework import GroupPreemptor, preemptor_kind
 
 PREEMPTION = "PreemptionByScheduler"
 
@@ -50,9 +50,10 @@ def _running(status: PodStatus, generation: int, now: str) -> PodStatus:
     )
 
 
-def disrupted(pod: Pod, preemptor: Pod) -> PodStatus:
+def disrupted(pod: Pod, preemptor: Pod | GroupPreemptor) -> PodStatus:
     """The status of a preempted pod."""
-    message = f"{preemptor.scheduler_name}: preempting to accommodate a higher priority pod"
+    kind = preemptor_kind(preemptor)
+    message = f"{preemptor.scheduler_name}: preempting to accommodate a higher priority {kind}"
     condition = PodCondition(
         type=DISRUPTION_TARGET,
         status="True",
@@ -67,16 +68,3 @@ def disrupted(pod: Pod, preemptor: Pod) -> PodStatus:
 def finished(pod: Pod) -> PodStatus:
     """The status of a succeeded pod."""
     return shared(replace(pod.status, phase="Succeeded"))
-
-
-def preempted_event(victim: Pod, preemptor: Pod) -> PodEvent:
-    """The event of a preempted pod."""
-    return PodEvent(
-        regarding=victim,
-        type="Normal",
-        reason="Preempted",
-        action="Preempting",
-        note=f"Preempted by pod {preemptor.uid} on node {victim.node_name}",
-        reporting_controller=preemptor.scheduler_name,
-        related=preemptor,
-    )

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...amounts import FitRule
 from ...api.pod import Pod
+from ...api.workloads import PodGroup
 from ...config.plugin_args import DefaultPreemptionArgs
 from ...errors import ApiError, ExtenderError
 from ...framework import (
@@ -21,17 +22,21 @@ from ...framework import (
     Code,
     CycleState,
     Diagnosis,
+    GroupPreemptor,
+    GroupTrial,
     Handle,
-    PodEvent,
+    PodGroupPostFilterPlugin,
     PostFilterPlugin,
     PostFilterResult,
     Preemption,
     PreemptionExtenders,
     PreEnqueuePlugin,
     Status,
+    TryGroup,
     Victims,
     failure,
     no_node_available,
+    preempted_event,
     unresolvable,
     unschedulable,
 )
@@ -43,6 +48,7 @@ from .beside_room import BesideRoom
 from .budgets import BudgetFollower, Budgets
 from .by_amounts import ByAmounts
 from .candidates import best_candidate
+from .for_groups import preempt_for_group, victim_units
 from .victims import OneByOne
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -50,13 +56,21 @@ IN_PROGRESS = "waiting for the preemption for this pod to be finished"
 NO_CANDIDATE = "no candidate node for preemption"
 NEVER = "not eligible due to preemptionPolicy=Never."
 TERMINATING = "not eligible due to a terminating pod on the nominated node."
+IN_PROGRESS_FOR_GROUP = "waiting for the preemption for this pod group to be finished"
+NO_GROUP = "pod group for pod not found"
+BY_PLACEMENT = "not eligible due to placement-based pod group scheduling limitation"
+BY_GROUP = "not eligible due to workload aware preemption enabled"
 
 
-class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
+class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPlugin):
     """Tries the nodes where removing pods may help, and nominates the one that costs least."""
 
     name = "DefaultPreemption"
     _is_async = True
+    _has_placements = False
+    """Feature gate TopologyAwareWorkloadScheduling."""
+    _has_groups = False
+    """Feature gate WorkloadAwarePreemption: pod groups preempt as a whole."""
 
     def __init__(self, min_percentage: int = 10, min_absolute: int = 100) -> None:
         self._min_percentage = min_percentage
@@ -73,18 +87,33 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         args = args or DefaultPreemptionArgs()
         plugin = cls(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
         plugin.handle = handle
-        plugin._is_async = handle.feature_gates.enabled("SchedulerAsyncPreemption")
+        gates = handle.feature_gates
+        plugin._is_async = gates.enabled("SchedulerAsyncPreemption")
+        plugin._has_placements = gates.enabled("TopologyAwareWorkloadScheduling")
+        plugin._has_groups = gates.enabled("WorkloadAwarePreemption")
         return plugin
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Hold the pod back while its victims are being deleted; the last one leaving is enough."""
-        last = self._preempting.get(pod.uid)
+        if not self._preempting:
+            return SUCCESS
+        uid, message = pod.uid, IN_PROGRESS
+        if self._has_groups and pod.spec.scheduling_group is not None:
+            group, message = self._group_of(pod), IN_PROGRESS_FOR_GROUP
+            uid = "" if group is None else group.uid
+        last = self._preempting.get(uid)
         if last is None:
             return SUCCESS
         current = self.handle.lister.get("Pod", last.namespace, last.name)
         if current is None or current.uid != last.uid or current.is_terminating:
             return SUCCESS
-        return unresolvable(IN_PROGRESS)
+        return unresolvable(message)
+
+    def _group_of(self, pod: Pod) -> PodGroup | None:
+        reference = pod.spec.scheduling_group
+        assert reference is not None, "a member of a group"
+        found = self.handle.lister.get("PodGroup", pod.namespace, reference.pod_group_name or "")
+        return found if isinstance(found, PodGroup) else None
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (wait_for(POD, ActionType.Delete, after_pod_deleted),) if self._is_async else ()
@@ -131,8 +160,21 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
             self._useless = (nodes, PostFilterResult("", account), status)
         return self._useless[1:]
 
+    def _why_not_alone(self, pod: Pod) -> str:
+        """Why a member of a pod group must not preempt for itself; empty when it may."""
+        if self._has_placements:
+            group = self._group_of(pod)
+            if group is None:
+                return NO_GROUP
+            if group.spec.scheduling_constraints is not None:
+                return BY_PLACEMENT
+        return BY_GROUP if self._has_groups else ""
+
     def _why_not_eligible(self, pod: Pod, diagnosis: Diagnosis) -> str:
         """Why the pod must not preempt others; empty when it may."""
+        refusal = self._why_not_alone(pod) if pod.spec.scheduling_group is not None else ""
+        if refusal:
+            return refusal
         if pod.spec.preemption_policy == "Never":
             return NEVER
         table = self.handle.table
@@ -212,26 +254,33 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         if not chosen.evicted:
             return
         self._clear_nominations(pod, chosen, account)
-        to_delete = [victim for victim in chosen.evicted if not self._stop(victim, pod)]
+        self._delete(chosen.pods, pod, [pod])
+
+    def _delete(
+        self, victims: Sequence[Pod], preemptor: Pod | GroupPreemptor, pods: Sequence[Pod]
+    ) -> None:
+        """Delete `victims` in the background; `pods` are retried at once when that fails."""
+        evicted = [victim for victim in victims if not victim.is_terminating]
+        to_delete = [victim for victim in evicted if not self._stop(victim, preemptor)]
         if not to_delete:
             return
-        self._preempting[pod.uid] = to_delete[-1]
-        self.handle.metrics.preemption_victims.observe(len(chosen.evicted))
+        self._preempting[preemptor.uid] = to_delete[-1]
+        self.handle.metrics.preemption_victims.observe(len(victims))
         over = self.handle.metrics.evicting()
 
         def delete() -> Status | Awaitable[Status]:
             evict = self.handle.client.evict
-            answers = [evict(victim, pod) for victim in to_delete[:-1]]
+            answers = [evict(victim, preemptor) for victim in to_delete[:-1]]
             others = [answer for answer in answers if answer is not None]
             if others:
-                return _evicted(others, lambda: evict(to_delete[-1], pod))
-            last = evict(to_delete[-1], pod)
+                return _evicted(others, lambda: evict(to_delete[-1], preemptor))
+            last = evict(to_delete[-1], preemptor)
             return SUCCESS if last is None else _evicted([last])
 
         def finished(status: Status) -> None:
             over(status.is_success)
-            self._preempting.pop(pod.uid, None)
-            self._retry(pod, status)
+            self._preempting.pop(preemptor.uid, None)
+            self._retry(pods, status)
 
         if self.handle.executor is not None:
             self.handle.executor.run(delete, finished)
@@ -239,6 +288,23 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         status = delete()
         assert isinstance(status, Status), "a client that takes its time needs an executor"
         finished(status)
+
+    def post_filter_group(
+        self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial, try_group: TryGroup
+    ) -> tuple[Sequence[Pod], Status]:
+        table, order = self.handle.table, self.handle.node_order
+        rows = table.numbers(table.live_rows) if order is None else order()
+        there = [pod for row in rows.tolist() for pod in table.pods[row].values()]
+        units = victim_units(there, self.handle.lister)
+        budgets = self._budgets.get(self.handle.lister)
+        victims, status = preempt_for_group(group, pods, units, budgets, trial, try_group)
+        if not status.is_success:
+            return victims, status
+        preemptor = GroupPreemptor(group, pods[0].scheduler_name)
+        if self._is_async:
+            self._delete(victims, preemptor, pods)
+            return victims, status
+        return victims, self._delete_within_attempt(victims, preemptor, pods)
 
     def _clear_nominations(self, pod: Pod, chosen: Victims, account: Preemption) -> None:
         for rival in self.handle.nominator.nominated_pods(chosen.node_name):
@@ -252,12 +318,20 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
 
         The scheduler's thread never waits for an API server: what a client answers later is not part of the attempt.
         """
-        self.handle.metrics.preemption_victims.observe(len(chosen.pods))
+        status = self._delete_within_attempt(chosen.pods, pod, [pod])
+        if status.is_success:
+            self._clear_nominations(pod, chosen, account)
+        return status
+
+    def _delete_within_attempt(
+        self, victims: Sequence[Pod], preemptor: Pod | GroupPreemptor, pods: Sequence[Pod]
+    ) -> Status:
+        self.handle.metrics.preemption_victims.observe(len(victims))
         try:
             answers = [
-                self.handle.client.evict(victim, pod)
-                for victim in chosen.evicted
-                if not self._stop(victim, pod)
+                self.handle.client.evict(victim, preemptor)
+                for victim in victims
+                if not victim.is_terminating and not self._stop(victim, preemptor)
             ]
         except ApiError as error:
             return failure(error)
@@ -267,16 +341,15 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
                 "a client that takes its time needs an executor"
             )
             self.handle.executor.run(
-                lambda: _evicted(later), lambda status: self._retry(pod, status)
+                lambda: _evicted(later), lambda status: self._retry(pods, status)
             )
-        self._clear_nominations(pod, chosen, account)
         return SUCCESS
 
-    def _retry(self, pod: Pod, status: Status) -> None:
+    def _retry(self, pods: Sequence[Pod], status: Status) -> None:
         if not status.is_success:  # some victims stay: try again rather than wait for them
-            self.handle.activate([pod])
+            self.handle.activate(pods)
 
-    def _stop(self, victim: Pod, pod: Pod) -> bool:
+    def _stop(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> bool:
         """Stop a victim that is not bound yet, without deleting it; False when it is too late for that."""
         waiting_pods, pre_binding = self.handle.waiting_pods, self.handle.pre_binding
         waiting = waiting_pods.get(victim.uid) if waiting_pods is not None else None
@@ -284,7 +357,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         if not stopped and pre_binding is not None:
             stopped = pre_binding.cancel(victim.uid, f"preempted by {self.name}")
         if stopped:
-            self.handle.client.record_event(preempted_event(victim, pod, in_memory=True))
+            self.handle.client.record_event(preempted_event(victim, preemptor, in_memory=True))
         return stopped
 
 
@@ -312,20 +385,6 @@ def _ask(extenders: PreemptionExtenders, pod: Pod, account: Preemption) -> Victi
     except ExtenderError as error:
         return failure(error)
     return best_candidate(left.values()) if left else unschedulable(NO_CANDIDATE)
-
-
-def preempted_event(victim: Pod, pod: Pod, in_memory: bool = False) -> PodEvent:
-    """The event about a pod that was preempted."""
-    note = f"Preempted by pod {pod.uid} on node {victim.node_name}"
-    return PodEvent(
-        regarding=victim,
-        type="Normal",
-        reason="Preempted",
-        action="Preempting",
-        note=f"{note} (in kube-scheduler memory)." if in_memory else note,
-        reporting_controller=pod.scheduler_name,
-        related=pod,
-    )
 
 
 def is_preempted(pod: Pod) -> bool:

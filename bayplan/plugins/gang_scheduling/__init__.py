@@ -70,13 +70,15 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
             return SUCCESS, 0
         key = ("PodGroup", pod.namespace, name)
         if self.handle.pod_groups.placed_count(key) < group.min_count:
-            self.handle.activate(
-                member for member in self.handle.pod_groups.members(key) if not member.node_name
-            )
+            if state.group is None:  # in the cycle of the group, its members are being tried
+                waiting = (m for m in self.handle.pod_groups.members(key) if not m.node_name)
+                self.handle.activate(waiting)
             return wait(WAITING), TIMEOUT_S
-        for waiting in self.handle.waiting_pods or ():
-            if waiting.pod.namespace == pod.namespace and pod_group_of(waiting.pod) == name:
-                waiting.allow(self.name)
+        if state.group is not None:
+            return SUCCESS, 0
+        for held in self.handle.waiting_pods or ():
+            if held.pod.namespace == pod.namespace and pod_group_of(held.pod) == name:
+                held.allow(self.name)
         return SUCCESS, 0
 
     def _group(self, pod: Pod, name: str) -> PodGroup | None:

@@ -94,9 +94,9 @@ class AffinityPlans:
             tuple(
                 Counted(column(term.topology_key), term.carriers)
                 for term in carried
-                if term.kind is TermKind.REQUIRED_ANTI_AFFINITY
+                if term.kind is TermKind.REQUIRED_ANTI_AFFINITY and not term.is_hidden
             ),
-            (*preferred, *self._drawing(carried, table)),
+            (*preferred, *self._drawing(_seen(carried, own), table)),
         )
 
     def _drawing(self, carried: list[CarriedTerm], table: NodeTable) -> Iterator[Counted]:
@@ -110,3 +110,8 @@ class AffinityPlans:
                     yield Counted(label, term.carriers, -term.weight)
                 case TermKind.REQUIRED_AFFINITY if self._hard_weight > 0:
                     yield Counted(label, term.carriers, self._hard_weight)
+
+
+def _seen(carried: list[CarriedTerm], own: OwnTerms) -> list[CarriedTerm]:
+    """The terms that count in the score: a pod with preferences looks at the pods of all nodes, also hidden ones."""
+    return carried if own.preferred else [term for term in carried if not term.is_hidden]

@@ -30,6 +30,8 @@ from ...framework import (
     Handle,
     NodeInfo,
     PlacementScorePlugin,
+    PodGroupAssignments,
+    PodGroupInfo,
     PreFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
@@ -43,6 +45,7 @@ from ...framework.fitting import fit_status, fit_verdict
 from ...table import Ints, NodeTable, Rows
 from .devices import DeviceTotals
 from .hints import FitHints
+from .placement_score import most_allocated_together
 from .strategies import Strategy, least_allocated, make_strategy
 
 TOO_MANY_PODS = "Too many pods"
@@ -164,6 +167,14 @@ class NodeResourcesFit(
         totals = DeviceTotals(self._devices())
         devices = {name: totals.of_rows(found, table, rows) for name, found in given.items()}
         return share_points(table, rows, rule, devices)
+
+    def score_placement(
+        self, state: CycleState, group: PodGroupInfo, assigned: PodGroupAssignments
+    ) -> int:
+        """How full the nodes of the placement would be, taken together."""
+        return most_allocated_together(
+            self.handle.table, assigned.placement.rows, assigned.pods, self._strategy.weights
+        )
 
     def _score_rule(self, pod: Pod) -> ShareRule:
         return self._strategy.rule(pod.scoring_requests)

@@ -36,6 +36,11 @@ class Strategy:
         """The resources that count."""
         return [name for name, _, _ in self._resources]
 
+    @property
+    def weights(self) -> dict[str, int]:
+        """The resources that count, with their weights."""
+        return {name: weight for name, weight, _ in self._resources}
+
     def rule(self, wanted: Mapping[str, int]) -> ShareRule:
         """The rule for a pod asking for `wanted`."""
         parts = tuple(

@@ -6,7 +6,7 @@ each of them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from ...clock import ManualClock
 from ...config import default_config, parse_config
 from ...config.plugin_args import DefaultPreemptionArgs
 from ...config.types import SchedulerConfiguration
-from ...framework import PodEvent, Status, Victims
+from ...framework import GroupPreemptor, PodEvent, Status, Victims
 from ...queue import QueuedPodInfo
 from ...scheduler import Attempt, FirstByName, Scheduler, build_scheduler
 
@@ -82,7 +82,7 @@ class CaseCluster:
     def bind(self, pod: Pod, node_name: str) -> None:
         pass
 
-    def evict(self, victim: Pod, preemptor: Pod) -> None:
+    def evict(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> None:
         pass
 
     def patch_status(
@@ -149,9 +149,12 @@ def run_case(case: dict[str, Any]) -> Iterator[tuple[str, list[Disagreement]]]:
         yield expected["pod"], found
 
 
-def case_config(raw: dict[str, Any] | None) -> SchedulerConfiguration:
+def case_config(
+    raw: dict[str, Any] | None, gates: Mapping[str, bool] | None = None
+) -> SchedulerConfiguration:
     """The configuration of a case: every node is judged, and every node is a preemption candidate."""
-    config = default_config() if raw is None else parse_config(raw, "config")
+    gates = gates or {}
+    config = default_config(gates) if raw is None else parse_config(raw, "config", gates)
     config = msgspec.structs.replace(
         config,
         percentage_of_nodes_to_score=None,

@@ -18,11 +18,10 @@ from .cases import Disagreement, run_case
 from .config import is_config_case, run_config_case
 from .hints import is_event_case, run_event_case
 from .long_run import is_long_run, run_long_run
+from .pod_groups import is_group_case, run_group_case
 from .queue import is_queue_script, run_queue_script
 
-NOT_COMPARED_YET = {
-    "pod-groups": "there is no runner for the cycle of a pod group",
-}
+NOT_COMPARED_YET: dict[str, str] = {}
 """Families whose cases are counted and not run, with the reason; each is removed when its runner
 exists."""
 FULL = 20
@@ -90,6 +89,7 @@ RUNNERS: tuple[
     (is_placement, run_placement),
     (is_event_case, run_event),
     (is_queue_script, run_script),
+    (is_group_case, run_group_case),
     (is_long_run, run_history),
     (is_config_case, run_config_case),
 )

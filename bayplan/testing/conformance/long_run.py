@@ -19,6 +19,7 @@ from ...api.pod import Pod, PodCondition
 from ...clock import ManualClock
 from ...cluster.memory import MemoryCluster
 from ...errors import InputError
+from ...framework import GroupPreemptor
 from ...queue import QueuedPodInfo
 from ...scheduler import Attempt, FirstByName, build_scheduler
 from .cases import Disagreement, case_config
@@ -74,7 +75,7 @@ class RecordedCluster(MemoryCluster):
     def bind(self, pod: Pod, node_name: str) -> None:
         pass
 
-    def evict(self, victim: Pod, preemptor: Pod) -> None:
+    def evict(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> None:
         pass
 
     def clear_nomination(self, pod: Pod) -> None:
@@ -98,7 +99,7 @@ class RecordedHistory:
         self._case = case["id"]
         self._cluster = RecordedCluster()
         for obj in case["objects"]:
-            self._cluster.add(_decoded(obj))
+            self._cluster.add(decoded(obj))
         self._scheduler = build_scheduler(
             case_config(case["config"]), self._cluster, clock=ManualClock(), ties=FirstByName()
         )
@@ -109,7 +110,7 @@ class RecordedHistory:
 
     def apply(self, tree: dict[str, Any]) -> None:
         """Add or update an object."""
-        self._cluster.put(_decoded(tree))
+        self._cluster.put(decoded(tree))
         self._on_change(tree["kind"])
 
     def delete(self, wanted: dict[str, Any]) -> None:
@@ -136,7 +137,7 @@ class RecordedHistory:
         The totals are computed before the attempt or, every other time, after it was reverted: then
         the attempt has to update the caches.
         """
-        pod = self._pod = self._cluster.put(_decoded(tree))
+        pod = self._pod = self._cluster.put(decoded(tree))
         looks_first = number % 2 == 0
         totals = self._witness.totals(pod) if looks_first else None
         self._witness.forget()
@@ -226,6 +227,6 @@ def digest(totals: dict[str, int]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()[:16]
 
 
-def _decoded(tree: dict[str, Any]) -> Any:
+def decoded(tree: dict[str, Any]) -> Any:
     """The object without a version, so that the cluster assigns one."""
     return decode_object({**tree, "metadata": {**tree["metadata"], "resourceVersion": ""}})

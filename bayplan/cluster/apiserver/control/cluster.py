@@ -13,7 +13,7 @@ from ....api.encode import to_dict
 from ....api.meta import KubeObject
 from ....api.pod import Pod, PodCondition
 from ....errors import ApiError, ConflictError, NotFoundError
-from ....framework import ObjectKey, PodEvent
+from ....framework import GroupPreemptor, ObjectKey, PodEvent, preempted_event
 from ...objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, WatchHandler, pod_life
 from ..registry.errors import StatusError
 from ..registry.pods import PODS, set_condition
@@ -117,14 +117,14 @@ class LiveCluster:
         except StatusError as error:
             raise _api_error(error) from None
 
-    def evict(self, victim: Pod, preemptor: Pod) -> None:
+    def evict(self, victim: Pod, preemptor: Pod | GroupPreemptor) -> None:
         """Delete `victim`, with its grace period, for `preemptor`."""
         stored = self._mirror.get("Pod", victim.namespace, victim.name)
         if stored is None or stored.is_terminating or stored.uid != victim.uid:
             return
         status = pod_life.disrupted(stored, preemptor)
         self.patch_status(stored, status.condition("DisruptionTarget"), None)
-        self.record_event(pod_life.preempted_event(stored, preemptor))
+        self.record_event(preempted_event(stored, preemptor))
         self.delete(stored, stored.spec.grace_s)
 
     def patch_status(

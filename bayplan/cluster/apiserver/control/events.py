@@ -10,6 +10,7 @@ from collections import OrderedDict, deque
 from typing import Any
 
 from ....api.pod import Pod
+from ....api.workloads import PodGroup
 from ....clock import Clock, Timers
 from ....framework import PodEvent
 from ..registry.errors import StatusError
@@ -126,12 +127,12 @@ class EventWriter:
         return True
 
 
-def _reference(pod: Pod) -> Tree:
+def _reference(obj: Pod | PodGroup) -> Tree:
     return {
-        "kind": "Pod",
-        "namespace": pod.namespace,
-        "name": pod.name,
-        "uid": pod.uid,
-        "apiVersion": "v1",
-        "resourceVersion": pod.resource_version,
+        "kind": obj.kind,
+        "namespace": obj.namespace,
+        "name": obj.name,
+        "uid": obj.uid,
+        "apiVersion": obj.api_version,
+        "resourceVersion": obj.resource_version,
     }

@@ -1,0 +1,90 @@
+"""Trial: pods that are put on nodes, or taken off them, for the time of one scheduling cycle of a pod group.
+
+Mirrors AssumePod, ForgetPod and BackupSnapshot of pkg/scheduler/backend/cache/snapshot.go. The table is the snapshot,
+so a trial changes the table and leaves it as it found it.
+"""
+
+from __future__ import annotations
+
+from ..api.pod import Pod
+from ..table import NodeTable
+from ..table.carried import ALL_HIDDEN, NONE_HIDDEN, Hidden, TermKind
+from ..table.writer import TableWriter
+from .pod_groups import PodGroupIndex
+
+ANTI_AFFINITY_HIDDEN = frozenset({TermKind.REQUIRED_ANTI_AFFINITY})
+
+
+class Trial:
+    """Changes of the table that are undone. `end` when the cycle is over."""
+
+    def __init__(self, table: NodeTable, writer: TableWriter, groups: PodGroupIndex) -> None:
+        self._table = table
+        self._writer = writer
+        self._groups = groups
+        self._assumed: dict[str, tuple[Pod, Pod, Hidden]] = {}
+        """By uid: the pod as it waits, the same with its node, and which of its terms are hidden."""
+        self._removed: dict[str, Pod] = {}
+        self._orders: dict[int, list[str]] = {}
+        """The order of the pods on rows from which some were removed, at the beginning."""
+
+    def assume(self, pod: Pod, node_name: str) -> Pod:
+        """Put a waiting pod on a node; returns it with the node."""
+        assumed = pod.with_node(node_name)
+        hidden = NONE_HIDDEN if pod.spec.affinity is None else self._hidden_at(node_name)
+        self._writer.try_pod(assumed, hidden)
+        self._assumed[pod.uid] = (pod, assumed, hidden)
+        self._groups.set_pod(assumed)
+        return assumed
+
+    def forget(self, pod: Pod) -> None:
+        """Take an assumed pod off its node."""
+        waiting, assumed, hidden = self._assumed.pop(pod.uid)
+        self._writer.end_trial(assumed, hidden)
+        self._groups.set_pod(waiting)
+
+    def remove(self, pod: Pod) -> None:
+        """Take a pod off its node. Its group still counts it as placed."""
+        row = self._table.row_of[pod.node_name]
+        self._orders.setdefault(row, list(self._table.pods[row]))
+        self._writer.end_trial(pod, NONE_HIDDEN)
+        self._removed[pod.uid] = pod
+
+    def restore(self, pod: Pod) -> None:
+        """Put a removed pod back."""
+        self._writer.try_pod(self._removed.pop(pod.uid), NONE_HIDDEN)
+
+    def end(self) -> None:
+        """Put back what was removed, in its order."""
+        for pod in list(self._removed.values()):
+            self.restore(pod)
+        for row, uids in self._orders.items():
+            pods = self._table.pods[row]
+            ordered = {uid: pods[uid] for uid in uids}
+            pods.clear()
+            pods.update(ordered)
+            for pod in ordered.values():  # removing one holder of a port had freed it
+                self._table.ports.add(row, pod.spec.host_ports)
+        self._orders.clear()
+
+    def _hidden_at(self, node_name: str) -> Hidden:
+        """The terms of a pod on this node that do not count for other pods.
+
+        kube-scheduler keeps a list of nodes with affinity terms and one of nodes with required anti-affinity terms,
+        which a pod on trial does not change: terms on a node that is not on the list are not looked at.
+        """
+        row = self._table.row_of[node_name]
+        there = [pod for uid, pod in self._table.pods[row].items() if uid not in self._assumed]
+        there += [pod for pod in self._removed.values() if pod.node_name == node_name]
+        if any(pod.spec.required_anti_affinity for pod in there):
+            return NONE_HIDDEN
+        if any(_has_pod_affinity(pod) for pod in there):
+            return ANTI_AFFINITY_HIDDEN
+        return ALL_HIDDEN
+
+
+def _has_pod_affinity(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    return affinity is not None and (
+        affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
+    )

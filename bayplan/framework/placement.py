@@ -1,0 +1,57 @@
+"""Placement: a set of nodes that a pod group may be scheduled on, and the nodes its members would get there.
+
+Mirrors Placement, PodGroupInfo and PodGroupAssignments of staging/src/k8s.io/kube-scheduler/framework.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..api.pod import Pod
+from ..table import Ints
+from .status import Status
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """Some nodes, by their rows in ascending order. The placement of all nodes has no name."""
+
+    name: str
+    rows: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroupInfo:
+    """The pod group of a scheduling cycle, and its members that need a node, in the order in which they are tried."""
+
+    namespace: str
+    name: str
+    pods: Sequence[Pod]
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroupAssignments:
+    """A placement with a node for each member that fits: the pods with their node set."""
+
+    placement: Placement
+    pods: Sequence[Pod]
+
+
+class GroupTrial(Protocol):
+    """Takes pods off their nodes and puts them back, for the time of one scheduling cycle of a pod group."""
+
+    def remove(self, pod: Pod) -> None:
+        """Take a pod off its node."""
+
+    def restore(self, pod: Pod) -> None:
+        """Put a removed pod back."""
+
+
+TryGroup = Callable[[], Status]
+"""Whether the pod group fits on the nodes as they are at the moment."""

@@ -1,0 +1,85 @@
+"""Placing: PlacementGenerate and PlacementScore of one profile.
+
+Mirrors RunPlacementGeneratePlugins and RunPlacementScorePlugins of pkg/scheduler/framework/runtime/framework.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..framework import (
+    MAX_SCORE,
+    MIN_SCORE,
+    CycleState,
+    Placement,
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
+    PodGroupAssignments,
+    PodGroupInfo,
+    Status,
+    unschedulable,
+)
+from ..table import Ints
+from .failing import failed
+
+NO_PLACEMENTS = unschedulable("no feasible placements found")
+GENERATING = "running PlacementGenerate plugin {}"
+SCORING = "running PlacementScore plugins: plugin {} failed with"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementScores:
+    """What each plugin gives the placements, by its name, with its weight; and the sums."""
+
+    by_plugin: dict[str, Ints]
+    totals: Ints
+
+
+class Placing:
+    """Where the groups of a profile may go, and which of the places is best."""
+
+    def __init__(
+        self,
+        generators: Sequence[PlacementGeneratePlugin],
+        scores: Sequence[tuple[PlacementScorePlugin, int]],
+    ) -> None:
+        self._generator = generators[0] if generators else None
+        self._scores = tuple(scores)
+
+    def run_generate(
+        self, state: CycleState, group: PodGroupInfo, everything: Placement
+    ) -> Sequence[Placement] | Status:
+        """The placements to try, or why there are none. Without a plugin that is the placement of all nodes."""
+        plugin = self._generator
+        if plugin is None:
+            return (everything,)
+        try:
+            found = plugin.generate_placements(state, group, everything)
+        except Exception as error:
+            raise failed(GENERATING, plugin, error) from error
+        if isinstance(found, Status):
+            return found.by(plugin.name)
+        return found or NO_PLACEMENTS.by(plugin.name)
+
+    def run_scores(
+        self, state: CycleState, group: PodGroupInfo, assigned: Sequence[PodGroupAssignments]
+    ) -> PlacementScores:
+        """Score the placements."""
+        by_plugin: dict[str, Ints] = {}
+        totals = np.zeros(len(assigned), dtype=np.int64)
+        for plugin, weight in self._scores:
+            try:
+                raw = [plugin.score_placement(state, group, one) for one in assigned]
+                scores = plugin.normalize_placement_scores(np.array(raw, dtype=np.int64))
+            except Exception as error:
+                raise failed(SCORING, plugin, error) from error
+            outside = scores[(scores < MIN_SCORE) | (scores > MAX_SCORE)]
+            if len(outside):
+                text = f"an invalid score {outside[0]}, it should be in the range of [{MIN_SCORE}, {MAX_SCORE}]"
+                raise failed(SCORING, plugin, text)
+            by_plugin[plugin.name] = scores * weight
+            totals += by_plugin[plugin.name]
+        return PlacementScores(by_plugin, totals)

@@ -1,0 +1,219 @@
+"""Deciding: the first half of a pod's path: the node it gets, or why it gets none.
+
+Mirrors schedulingAlgorithm and schedulePod of pkg/scheduler/schedule_one.go.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import numpy as np
+
+from ..api.pod import Pod
+from ..engine import Decision, Engine
+from ..framework import (
+    Code,
+    CycleState,
+    Diagnosis,
+    PostFilterResult,
+    Status,
+    unresolvable,
+)
+from ..observe.times import FILTERED, PRE_FILTERED, PRE_SCORED, PRE_SCORING, SCORED
+from ..runtime import PluginRunError, ProfileRuntime
+from ..table import Bools, Ints
+from . import steps
+from .agreement import check_feasible, check_refusals, check_totals
+from .attempt import Attempt
+from .explain import explain_extenders, explain_scores, explain_search
+from .find_nodes import NodeFinder, Search
+from .parts import Parts
+from .select_host import select_host
+
+NO_NODES = "no nodes available to schedule pods"
+
+
+class Decider:
+    """Decides by the engine, and where the engine cannot, by calling all plugins (the reference)."""
+
+    def __init__(self, parts: Parts, explain: bool) -> None:
+        self._table = parts.cache.table
+        self._explain = explain
+        self._extenders = parts.extenders
+        self._may_use_engine = parts.extenders is None
+        self._engines = {
+            name: Engine(profile, parts.cache.table) for name, profile in parts.profiles.items()
+        }
+        self._finder = NodeFinder(parts.cache.table, parts.cache.snapshot, parts.extenders)
+        self._metrics = parts.metrics
+        self._ties = parts.ties
+        self._observer = parts.observer
+
+    def find_node(
+        self,
+        profile: ProfileRuntime,
+        state: CycleState,
+        attempt: Attempt,
+        within: Ints | None = None,
+        makes_room: bool = True,
+    ) -> None:
+        """Find the nodes that fit, and choose one; or, if it `makes_room`, run PostFilter.
+
+        `within` are the rows to look at, of a placement of a pod group; None: all.
+        """
+        table, pod = self._table, attempt.pod
+        if table.node_count == 0:
+            attempt.fail(unresolvable(NO_NODES), nominated_node_name="")
+            return
+        attempt.evaluated_nodes = table.node_count if within is None else len(within)
+        uses_engine = self._may_use_engine and within is None
+        decision = self._decide(profile, state, pod) if uses_engine else None
+        if decision is not None and not self._explain:
+            self._take(profile, state, attempt, decision, makes_room)
+            return
+        if decision is not None:  # it is shown beside the reference, which runs all plugins
+            state.clear()
+        if self._metrics.is_sampled():
+            state.sampled_by = self._metrics
+        search = self._finder.find(profile, state, pod, everything=self._explain, within=within)
+        if self._explain:
+            attempt.explanation = explain_search(search, state, table)
+        attempt.feasible_nodes = table.count(search.rows)
+        if decision is not None:
+            check_feasible(decision, table.numbers(search.rows), pod, table)
+            if not attempt.feasible_nodes:
+                check_refusals(decision, search.diagnosis, pod, table)
+        if attempt.feasible_nodes == 0:
+            self._refuse(profile, state, attempt, search.diagnosis, makes_room)
+            return
+        row = self._choose(profile, state, attempt, search, decision)
+        attempt.node_name = table.names[row]
+
+    def _decide(self, profile: ProfileRuntime, state: CycleState, pod: Pod) -> Decision | None:
+        """The engine's decision; None: the reference decides."""
+        try:
+            return self._engines[profile.name].decide(state, pod)
+        except PluginRunError:
+            # Plugins with cached answers are called for all nodes, also those that another one refuses. The reference
+            # calls them in kube-scheduler's order, and reports the error if it occurs there, too.
+            self._metrics.engine_failures.count += 1
+            state.clear()
+            return None
+
+    def _take(
+        self,
+        profile: ProfileRuntime,
+        state: CycleState,
+        attempt: Attempt,
+        decision: Decision,
+        makes_room: bool,
+    ) -> None:
+        """Go by a decision of the engine."""
+        table, best = self._table, decision.best
+        attempt.feasible_nodes = best.feasible
+        if not best.feasible:
+            now = perf_counter()
+            state.times[PRE_FILTERED] = state.times[FILTERED] = now
+            profile.filter_evaluations.count(state.skip_filter)
+            diagnosis = Diagnosis.of_rows(table, decision.refusals)
+            self._refuse(profile, state, attempt, diagnosis, makes_room)
+            return
+        if attempt.pod.spec.pin:
+            self._finder.pass_one()
+        row = self._ties.choose_best(decision, table, self._finder)
+        attempt.node_name = table.names[row]
+        if best.feasible > 1:
+            attempt.score = best.total
+
+    def _choose(
+        self,
+        profile: ProfileRuntime,
+        state: CycleState,
+        attempt: Attempt,
+        search: Search,
+        decision: Decision | None,
+    ) -> int:
+        """The row of the best feasible node. A single one, or the nominated one, is taken unscored."""
+        table, pod, rows, times = self._table, attempt.pod, search.rows, state.times
+        if attempt.explanation is not None:
+            profile.scoring.run_pre_scores(state, pod, table, rows)
+            explain_scores(attempt.explanation, search, profile, state, pod, table)
+        if search.nominated_row is not None:
+            attempt.from_nomination = True
+            return search.nominated_row
+        if attempt.feasible_nodes == 1:
+            return int(table.numbers(rows)[0])
+        if attempt.explanation is None:
+            times[PRE_SCORING] = perf_counter()
+            profile.scoring.run_pre_scores(state, pod, table, rows)
+        times[PRE_SCORED] = perf_counter()
+        is_scored = None
+        totals = profile.scoring.run_scores(state, pod, table, rows, search.bare_nodes(table))
+        times[SCORED] = perf_counter()
+        profile.score_evaluations.count(state.skip_score)
+        if decision is not None:
+            check_totals(decision, table.numbers(rows), totals, pod, table)
+        if self._extenders is not None:
+            totals, is_scored = self._ask_for_scores(profile, attempt, search, totals)
+        winner = select_host(totals, table.numbers(rows), table, search, self._ties, is_scored)
+        attempt.score = int(totals[winner])
+        return winner if isinstance(rows, slice) else int(rows[winner])
+
+    def _ask_for_scores(
+        self, profile: ProfileRuntime, attempt: Attempt, search: Search, totals: Ints
+    ) -> tuple[Ints, Bools]:
+        """`totals` with what the extenders give, and which nodes they gave something."""
+        assert self._extenders is not None, "asked only when there are extenders"
+        table, found = self._table, search.found(self._table)
+        given = self._extenders.score(attempt.pod, found)
+        positions = np.searchsorted(table.numbers(search.rows), found)
+        # Without Score plugins every node has 1, but only as long as there are no extenders.
+        totals = totals.copy() if profile.scoring.scores else np.zeros_like(totals)
+        totals[positions] += given.total
+        is_scored = np.zeros(len(totals), dtype=np.bool_)
+        is_scored[positions] = given.is_scored
+        if attempt.explanation is not None:
+            explain_extenders(attempt.explanation, given, search, totals, table)
+        return totals, is_scored
+
+    def _refuse(
+        self,
+        profile: ProfileRuntime,
+        state: CycleState,
+        attempt: Attempt,
+        diagnosis: Diagnosis,
+        makes_room: bool,
+    ) -> None:
+        """No node fits: say why, and run PostFilter."""
+        diagnosis.note_rejectors()
+        steps.log_refusals(attempt.pod, diagnosis)
+        result = PostFilterResult("")  # without PostFilter plugins a nomination ends
+        if not makes_room:
+            result = PostFilterResult()
+        elif profile.filtering.post_filters:
+            result, status = self._post_filter(profile, state, attempt.pod, diagnosis)
+            diagnosis.post_filter_message = status.message
+            steps.log_post_filter(attempt.pod, status)
+            if attempt.explanation is not None:
+                attempt.explanation.post_filter = (result, status)
+        attempt.unschedulable_plugins = frozenset(diagnosis.unschedulable_plugins)
+        attempt.pending_plugins = frozenset(diagnosis.pending_plugins)
+        attempt.fit_error = diagnosis.fit_error()
+        message = diagnosis.with_post_filter(attempt.fit_error)
+        refused = Status(Code.Unschedulable, (message,))
+        attempt.fail(refused, nominated_node_name=result.nominated_node_name)
+        if result.preemption is not None and result.preemption.chosen is not None:
+            for victim in result.preemption.chosen.evicted:
+                steps.log_victim(attempt.pod, victim)
+                self._observer("preempted", victim, f"for {attempt.pod.key} on {victim.node_name}")
+
+    def _post_filter(
+        self, profile: ProfileRuntime, state: CycleState, pod: Pod, diagnosis: Diagnosis
+    ) -> tuple[PostFilterResult, Status]:
+        code, started = Code.Error, perf_counter()
+        try:
+            result, status = profile.filtering.run_post_filters(state, pod, diagnosis)
+            code = status.code
+        finally:
+            profile.metrics.point("PostFilter").ended(code.name, perf_counter() - started)
+        return result, status

@@ -1,0 +1,109 @@
+"""GroupAttempt: what came of one scheduling cycle of a pod group, member by member and placement by placement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..api.pod import Pod
+from ..framework import Code, CycleState, Placement, PodGroupInfo, Status
+from ..queue import QueuedPodInfo
+from .attempt import Attempt
+
+UNSCHEDULABLE_GROUP = "pod group is unschedulable"
+WAITING = "pod group is waiting for preemption to complete"
+
+
+@dataclass(slots=True)
+class MemberTrial:
+    """One member in one run of the algorithm: a node for it, or why there is none."""
+
+    queued: QueuedPodInfo
+    attempt: Attempt
+    state: CycleState
+    node_name: str = ""
+    """The node the algorithm chose; for a member that needs a preemption, the node to be freed."""
+    needs_preemption: bool = False
+    permit: Status | None = None
+    """What Permit said; None when the member did not get that far."""
+
+    @property
+    def has_node(self) -> bool:
+        """Whether the member fits as things are."""
+        return self.attempt.status is None
+
+    def reject_with_group(self) -> None:
+        """Fail the member, which itself had a node, because its group is rejected."""
+        permit = self.permit.message if self.permit is not None else ""
+        reasons = (UNSCHEDULABLE_GROUP, permit) if permit else (UNSCHEDULABLE_GROUP,)
+        self.fail(Status(Code.Unschedulable, reasons), "")
+
+    def fail(self, status: Status, nominated_node_name: str | None) -> None:
+        """Fail the member for what is not a refusal of its own: no plugin is its rejector."""
+        self.attempt.unschedulable_plugins = self.attempt.pending_plugins = frozenset()
+        self.attempt.fail(status, nominated_node_name)
+
+
+@dataclass(slots=True)
+class GroupResult:
+    """One run of the algorithm for a group."""
+
+    status: Status
+    members: list[MemberTrial] = field(default_factory=list)
+    """In order; fewer than the group has when an error ended the run."""
+    waits_for_preemption: bool = False
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the group fits, or will once victims are gone."""
+        return self.status.is_success or self.waits_for_preemption
+
+    @property
+    def placed(self) -> list[Pod]:
+        """The members that have a node, with that node."""
+        return [m.attempt.pod.with_node(m.node_name) for m in self.members if m.node_name]
+
+
+@dataclass(slots=True)
+class PlacementTrial:
+    """One placement: what came of the group there, and its scores when several placements are possible."""
+
+    placement: Placement
+    result: GroupResult
+    scores: dict[str, int] | None = None
+    """By plugin, with its weight."""
+    total: int | None = None
+
+
+@dataclass(slots=True)
+class WorkloadPreemption:
+    """The attempt to make room for the whole group."""
+
+    status: Status
+    victims: Sequence[Pod] = ()
+
+
+@dataclass(slots=True)
+class GroupAttempt:
+    """One scheduling cycle of a pod group."""
+
+    group: PodGroupInfo
+    result: GroupResult
+    placements: list[PlacementTrial] = field(default_factory=list)
+    """The placements that were tried; empty when there was no choice of nodes."""
+    chosen: Placement | None = None
+    preemption: WorkloadPreemption | None = None
+    """None when preemption for the whole group was not tried."""
+    attempts: list[Attempt] = field(default_factory=list)
+    """Of the members that were tried, or would have been, in order."""
+    popped: Sequence[Pod] = ()
+    """All members that were in the queue, in order; those without an attempt are being deleted, or have a node."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the group waits for its victims to leave."""
+        return self.result.waits_for_preemption
+
+    @property
+    def status(self) -> Status:
+        return self.result.status

@@ -1,0 +1,368 @@
+"""GroupCycle: the path of a pod group, from the queue to the nodes of its members. `cycle.py` has the path of a pod.
+
+The members are tried one after another, each as if the ones before it were on their nodes already. Then everything is
+taken back, and either all members that found a node are bound, or none.
+
+Mirrors pkg/scheduler/schedule_one_podgroup.go.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import numpy as np
+
+from ..api.pod import Pod
+from ..api.pod_groups import pod_group_of
+from ..api.workloads import PodGroup
+from ..cache import Cache, Trial
+from ..errors import ExtenderError
+from ..framework import (
+    SUCCESS,
+    Code,
+    CycleState,
+    Placement,
+    PodGroupAssignments,
+    PodGroupInfo,
+    PodGroupPostFilterPlugin,
+    Status,
+    failure,
+    unschedulable,
+)
+from ..observe.times import DECIDED, STARTED
+from ..queue import QueuedPodInfo, SchedulingQueue
+from ..runtime import PluginRunError, ProfileRuntime
+from ..table import Ints
+from .attempt import Attempt, Outcome
+from .deciding import Decider
+from .group_attempt import (
+    UNSCHEDULABLE_GROUP,
+    WAITING,
+    GroupAttempt,
+    GroupResult,
+    MemberTrial,
+    PlacementTrial,
+    WorkloadPreemption,
+)
+from .group_condition import GroupConditions
+from .parts import Observer, SchedulerCluster
+from .select_host import TieBreak
+
+log = logging.getLogger(__name__)
+
+NO_PREEMPTION = "default preemption plugin is not registered, workload aware preemption is disabled"
+NOT_WITH_CONSTRAINTS = (
+    "workload aware preemption is not supported for pod groups with scheduling constraints"
+)
+
+
+Step = Callable[[ProfileRuntime, CycleState, QueuedPodInfo, Attempt], None]
+"""A step of the path of one pod."""
+
+
+@dataclass(slots=True)
+class GroupTools:
+    """What the cycles of all groups share."""
+
+    cache: Cache
+    queue: SchedulingQueue
+    profiles: Mapping[str, ProfileRuntime]
+    cluster: SchedulerCluster
+    decider: Decider
+    reserve_and_permit: Callable[[ProfileRuntime, CycleState, QueuedPodInfo, Attempt, Pod], Status]
+    """Ask Reserve and Permit about a pod on trial; a "no" is undone and noted in its attempt."""
+    commit: Step
+    """Assume the pod and begin to bind it; a failure is handled."""
+    fail: Step
+    """Bring a pod back to the queue whose attempt failed."""
+    is_pointless: Callable[[Pod], bool]
+    """Whether the pod needs no node any more, or has one."""
+    observer: Observer
+    conditions: GroupConditions
+    ties: TieBreak
+    has_placements: bool
+    """Feature gate TopologyAwareWorkloadScheduling."""
+    preempts: bool
+    """Feature gate WorkloadAwarePreemption."""
+
+
+class GroupCycle:
+    """Schedules one pod group at a time."""
+
+    def __init__(self, tools: GroupTools) -> None:
+        self._tools = tools
+
+    def schedule(self, first: QueuedPodInfo) -> GroupAttempt:
+        """The scheduling cycle of the group of a pod that was popped."""
+        queued = self._take_members(first)
+        popped = [info.pod for info in queued]
+        mixed = _mixed_schedulers(queued)
+        if mixed is not None:
+            group = _group_of(first.pod, queued)
+            return self._submit(GroupAttempt(group, GroupResult(mixed), popped=popped), queued)
+        queued = [info for info in queued if not self._skip(info)]
+        group = _group_of(first.pod, queued)
+        if not queued:
+            return GroupAttempt(group, GroupResult(SUCCESS), popped=popped)
+        profile = self._tools.profiles[first.pod.scheduler_name]
+        self._tools.cache.snapshot.update()
+        trial = self._tools.cache.begin_trial()
+        state = CycleState()
+        try:
+            cycle = _Run(self._tools, profile, group, queued, state, trial)
+            account = cycle.find_nodes()
+            if self._tools.preempts and account.status.code is Code.Unschedulable:
+                self._make_room(cycle, account)
+        finally:
+            trial.end()
+        account.popped = popped
+        self._submit(account, queued)
+        self._tools.conditions.set(account)
+        return account
+
+    def _take_members(self, first: QueuedPodInfo) -> list[QueuedPodInfo]:
+        """The waiting members that are in the queue, out of it, in the order in which they are tried."""
+        name = pod_group_of(first.pod)
+        assert name is not None, "a pod of a group"
+        members = self._tools.cache.pod_groups.members(("PodGroup", first.pod.namespace, name))
+        found, nominator = [first], self._tools.queue.nominator
+        for pod in members:
+            if not pod.node_name and pod.name != first.pod.name:
+                info = self._tools.queue.pop_specific(pod)
+                if info is not None:
+                    found.append(info)
+        for info in found:
+            nominator.leave_queue(info.pod)
+        return sorted(found, key=lambda info: (-info.pod.priority, info.turn, info.pod.key))
+
+    def _skip(self, info: QueuedPodInfo) -> bool:
+        """Leave a member out that is being deleted, or has a node."""
+        if self._tools.is_pointless(info.pod):
+            self._tools.queue.done(info.pod.uid)
+            return True
+        self._tools.observer("popped", info.pod, f"attempt {info.attempts}")
+        return False
+
+    def _make_room(self, run: _Run, account: GroupAttempt) -> None:
+        """The group does not fit: try to push other pods out, anywhere in the cluster."""
+        preemption = account.preemption = self._preempt(run)
+        status, result = preemption.status, account.result
+        if status.is_success:
+            result.waits_for_preemption = True
+        elif status.code is Code.Error:
+            result.status = status
+        else:
+            told = result.status
+            result.status = Status(told.code, (*told.reasons, status.message), told.plugin)
+
+    def _preempt(self, run: _Run) -> WorkloadPreemption:
+        plugins = run.profile.plugins.values()
+        plugin = next((p for p in plugins if isinstance(p, PodGroupPostFilterPlugin)), None)
+        if plugin is None:
+            return WorkloadPreemption(unschedulable(NO_PREEMPTION))
+        found = self._tools.cluster.get("PodGroup", run.group.namespace, run.group.name)
+        if not isinstance(found, PodGroup):
+            text = f'podgroup.scheduling.k8s.io "{run.group.name}" not found'
+            return WorkloadPreemption(failure(f"failed to get pod group object: {text}"))
+        if found.topology_keys and self._tools.has_placements:
+            return WorkloadPreemption(unschedulable(NOT_WITH_CONSTRAINTS))
+        victims, status = plugin.post_filter_group(
+            found, run.group.pods, run.trial, lambda: run.find_nodes(makes_room=False).status
+        )
+        return WorkloadPreemption(status, victims)
+
+    def _submit(self, account: GroupAttempt, queued: Sequence[QueuedPodInfo]) -> GroupAttempt:
+        """Bind the members that have a node when the group fits; fail the others, each for its reason."""
+        tools, result = self._tools, account.result
+        for info in queued[len(result.members) :]:  # an error, or no placement: they were not tried
+            result.members.append(_untried(info, result.status))
+        for member in result.members:
+            member.state.group = None
+            self._settle(member, result)
+            member.attempt.group = account
+            account.attempts.append(member.attempt)
+            own = tools.profiles[member.attempt.pod.scheduler_name]
+            step = tools.commit if member.attempt.status is None else tools.fail
+            step(own, member.state, member.queued, member.attempt)
+        return account
+
+    @staticmethod
+    def _settle(member: MemberTrial, result: GroupResult) -> None:
+        """What the result of the group makes of the one of the member."""
+        if result.status.code is Code.Error:
+            is_own = member.attempt.outcome is Outcome.ERROR and member.attempt.status is not None
+            own = member.attempt.status if is_own else None
+            member.fail(own or result.status, "")
+        elif member.has_node:
+            if result.waits_for_preemption:
+                member.fail(result.status, member.node_name)
+            elif not result.status.is_success:
+                member.reject_with_group()
+        elif member.needs_preemption and not result.waits_for_preemption:
+            member.reject_with_group()
+
+
+class _Run:
+    """The algorithm for one group, which may run several times: for each placement, and without some pods."""
+
+    def __init__(
+        self,
+        tools: GroupTools,
+        profile: ProfileRuntime,
+        group: PodGroupInfo,
+        queued: Sequence[QueuedPodInfo],
+        state: CycleState,
+        trial: Trial,
+    ) -> None:
+        self._tools = tools
+        self.profile = profile
+        self.group = group
+        self.trial = trial
+        self._queued = queued
+        self._state = state
+
+    def find_nodes(self, makes_room: bool = True) -> GroupAttempt:
+        """A node for each member, on the best placement; nothing stays assumed."""
+        if not self._tools.has_placements:
+            return GroupAttempt(self.group, self._try_members(None, makes_room))
+        try:
+            return self._try_placements(makes_room)
+        except PluginRunError as failed:
+            return GroupAttempt(self.group, GroupResult(failed.status))
+
+    def _try_placements(self, makes_room: bool) -> GroupAttempt:
+        table, placing = self._tools.cache.table, self.profile.placing
+        rows = np.sort(self._tools.cache.snapshot.order)
+        found = placing.run_generate(self._state, self.group, Placement("", rows))
+        if isinstance(found, Status):
+            return GroupAttempt(self.group, GroupResult(found))
+        tried: list[PlacementTrial] = []
+        for placement in sorted(found, key=lambda placement: placement.name):
+            within = placement.rows if len(placement.rows) != table.node_count else None
+            result = self._try_members(within, makes_room)
+            if result.status.code is Code.Error:
+                return GroupAttempt(self.group, result)
+            tried.append(PlacementTrial(placement, result))
+        account = GroupAttempt(self.group, tried[0].result)
+        if any(trial.placement.name for trial in tried):
+            account.placements = tried
+        best = self._best(tried)
+        if best is None:
+            text = f"0/{len(tried)} placements are available, first placement status: "
+            status = unschedulable(text + account.status.message)
+            account.result = replace(account.result, status=status)
+        else:
+            account.result, account.chosen = best.result, best.placement
+        return account
+
+    def _best(self, tried: Sequence[PlacementTrial]) -> PlacementTrial | None:
+        """The placement with the highest score among those on which the group fits."""
+        possible = [trial for trial in tried if trial.result.is_possible]
+        if len(possible) < 2:
+            return possible[0] if possible else None
+        assigned = [PodGroupAssignments(t.placement, t.result.placed) for t in possible]
+        scores = self.profile.placing.run_scores(self._state, self.group, assigned)
+        for position, trial in enumerate(possible):
+            trial.scores = {name: int(given[position]) for name, given in scores.by_plugin.items()}
+            trial.total = int(scores.totals[position])
+        tied = np.flatnonzero(scores.totals == scores.totals.max())
+        return possible[tied[0] if len(tied) == 1 else self._tools.ties.choose_any(tied)]
+
+    def _try_members(self, within: Ints | None, makes_room: bool) -> GroupResult:
+        """Try the members one after another, on the rows `within` (None: all), and take everything back."""
+        result = GroupResult(unschedulable(UNSCHEDULABLE_GROUP))
+        needs_preemption = False
+        assumed: list[tuple[MemberTrial, Pod]] = []
+        for queued in self._queued:
+            member = self._begin(queued)
+            result.members.append(member)
+            pod = self._try_member(member, within, makes_room)
+            if pod is None:
+                status = member.attempt.status
+                assert status is not None, "a member without a node has failed"
+                if status.is_rejected:
+                    continue  # the group may do without it
+                text = f"failed to schedule other pod from a pod group: {status.message}"
+                result.status, result.waits_for_preemption = failure(text), False
+                break
+            assumed.append((member, pod))
+            needs_preemption = needs_preemption or member.needs_preemption
+            if member.permit is SUCCESS or (member.permit and member.permit.is_success):
+                result.waits_for_preemption = needs_preemption
+                result.status = (
+                    unschedulable(UNSCHEDULABLE_GROUP, WAITING) if needs_preemption else SUCCESS
+                )
+        for member, pod in reversed(assumed):
+            self._take_back(member, pod)
+        return result
+
+    def _begin(self, queued: QueuedPodInfo) -> MemberTrial:
+        state = CycleState()
+        state.group = self._state
+        state.times[STARTED] = perf_counter()
+        attempt = Attempt(queued.pod, Outcome.ERROR, number=queued.attempts)
+        return MemberTrial(queued, attempt, state)
+
+    def _try_member(self, member: MemberTrial, within: Ints | None, makes_room: bool) -> Pod | None:
+        """Find a node for the member and assume it there; returns the pod with its node, None: it has none."""
+        tools, attempt, state = self._tools, member.attempt, member.state
+        try:
+            tools.decider.find_node(self.profile, state, attempt, within, makes_room)
+        except PluginRunError as failed:
+            attempt.fail(failed.status, nominated_node_name="")
+        except ExtenderError as error:
+            attempt.fail(failure(error), nominated_node_name="")
+        state.times[DECIDED] = perf_counter()
+        node_name = attempt.node_name
+        if attempt.status is not None:
+            node_name = attempt.nominated_node_name or ""
+            if not node_name:
+                return None
+            member.needs_preemption = True
+        assumed = self.trial.assume(attempt.pod, node_name)
+        was_nominated = attempt.pod.nominated_node_name
+        tools.queue.nominator.delete(assumed)
+        status = tools.reserve_and_permit(self.profile, state, member.queued, attempt, assumed)
+        if not status.is_success and status.code is not Code.Wait:
+            self.trial.forget(assumed)
+            tools.queue.nominator.leave_queue(attempt.pod, was_nominated)
+            member.needs_preemption = False
+            return None
+        member.node_name, member.permit = node_name, status
+        return assumed
+
+    def _take_back(self, member: MemberTrial, assumed: Pod) -> None:
+        committing = self.profile.committing
+        if committing.plan(assumed.spec).reserves:
+            committing.run_unreserve(member.state, assumed, assumed.node_name)
+        self.trial.forget(assumed)
+        pod = member.attempt.pod
+        self._tools.queue.nominator.leave_queue(pod, pod.nominated_node_name)
+
+
+def _group_of(pod: Pod, queued: Sequence[QueuedPodInfo]) -> PodGroupInfo:
+    name = pod_group_of(pod)
+    assert name is not None, "a pod of a group"
+    return PodGroupInfo(pod.namespace, name, [info.pod for info in queued])
+
+
+def _mixed_schedulers(queued: Sequence[QueuedPodInfo]) -> Status | None:
+    """The error of a group whose members belong to several schedulers; None: they belong to one."""
+    wanted = queued[0].pod.scheduler_name
+    for info in queued:
+        if info.pod.scheduler_name != wanted:
+            text = (
+                "all pods in a single pod group should have the same .spec.schedulerName set, got: "
+            )
+            return failure(f'{text}"{info.pod.scheduler_name}" and "{wanted}"')
+    return None
+
+
+def _untried(queued: QueuedPodInfo, status: Status) -> MemberTrial:
+    """A member that was not tried: it fails with its group."""
+    attempt = Attempt(queued.pod, Outcome.ERROR, number=queued.attempts)
+    attempt.fail(status, None)
+    return MemberTrial(queued, attempt, CycleState())
