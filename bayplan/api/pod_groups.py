@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from .pod import Pod
+from .workloads import PodGroup
 
 NAME_LABEL = "pod-group.scheduling.sigs.k8s.io/name"
 MIN_AVAILABLE_LABEL = "pod-group.scheduling.sigs.k8s.io/min-available"
@@ -23,3 +26,27 @@ def min_available(pod: Pod) -> int:
     """How many pods of the pod's labelled group must run together; at least 1."""
     text = pod.labels.get(MIN_AVAILABLE_LABEL, "")
     return max(int(text), 1) if text.isdecimal() else 1
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPreemptor:
+    """A pod group that preempts as a whole, and the scheduler of its members."""
+
+    group: PodGroup
+    scheduler_name: str
+
+    @property
+    def uid(self) -> str:
+        return self.group.uid
+
+    @property
+    def namespace(self) -> str:
+        return self.group.namespace
+
+    @property
+    def name(self) -> str:
+        return self.group.name
+
+    @property
+    def key(self) -> str:
+        return self.group.key

@@ -72,7 +72,7 @@ from .interface import (
 )
 from .placement import GroupTrial, Placement, PodGroupAssignments, PodGroupInfo, TryGroup
 from .plugin_args import typed_args
-from .preemptor import GroupPreemptor, preempted_event, preemptor_kind
+from .preemptor import preempted_event, preemptor_kind
 from .registration import declared_events, registered_events
 from .row_statuses import no_node_available
 from .scores import MAX_SCORE, MIN_SCORE, broken_line, divide, scale_to_max
@@ -119,7 +119,6 @@ __all__ = [
     "FilterPlugin",
     "FilterRunner",
     "Follower",
-    "GroupPreemptor",
     "GroupTrial",
     "Handle",
     "Hint",

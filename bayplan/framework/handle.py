@@ -13,6 +13,7 @@ from msgspec import Struct
 from ..api.meta import KubeObject
 from ..api.node import Node
 from ..api.pod import Pod, PodCondition
+from ..api.pod_groups import GroupPreemptor
 from ..api.whole import whole
 from ..api.workloads import PodGroup
 from ..clock import Clock, SystemClock
@@ -25,7 +26,6 @@ from .feature_gates import DEFAULT_GATES, FeatureGates
 from .status import Status
 
 if TYPE_CHECKING:
-    from .preemptor import GroupPreemptor
     from .victims import Victims
 
 

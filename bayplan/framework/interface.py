@@ -355,13 +355,13 @@ class PlacementScorePlugin(Plugin):
 
 
 class PodGroupPostFilterPlugin(Plugin):
-    """Tries to make room for a pod group that does not fit, by pushing out pods anywhere in the cluster."""
+    """Tries to make room for a pod group that does not fit, by preempting pods anywhere in the cluster."""
 
     @abstractmethod
     def post_filter_group(
         self, group: PodGroup, pods: Sequence[Pod], trial: GroupTrial, try_group: TryGroup
     ) -> tuple[Sequence[Pod], Status]:
-        """The pods that were pushed out; SUCCESS: the group will fit once they are gone."""
+        """The preempted pods; SUCCESS: the group will fit once they are gone."""
 
 
 EXTENSION_POINTS: dict[str, type[Plugin]] = {

@@ -1,36 +1,10 @@
-"""Preemptor: what pods are pushed out for, a pod or a pod group, and the event that says so."""
+"""Preemptor: what pods are preempted for, a pod or a pod group, and the event that says so."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..api.pod import Pod
-from ..api.workloads import PodGroup
+from ..api.pod_groups import GroupPreemptor
 from .handle import PodEvent
-
-
-@dataclass(frozen=True, slots=True)
-class GroupPreemptor:
-    """A pod group that preempts as a whole, and the scheduler of its members."""
-
-    group: PodGroup
-    scheduler_name: str
-
-    @property
-    def uid(self) -> str:
-        return self.group.uid
-
-    @property
-    def namespace(self) -> str:
-        return self.group.namespace
-
-    @property
-    def name(self) -> str:
-        return self.group.name
-
-    @property
-    def key(self) -> str:
-        return self.group.key
 
 
 def preemptor_kind(preemptor: Pod | GroupPreemptor) -> str:

@@ -61,8 +61,8 @@ class PodNominator:
     def leave_queue(self, pod: Pod, node_name: str | None = None) -> None:
         """Keep the nomination of a pod that is not in the queue, or nominate it again.
 
-        kube-scheduler looks nominated pods up in the queue. One that is being scheduled is not there, and counts as a
-        pod without priority that asks for nothing.
+        kube-scheduler reads nominated pods from the queue. One that is being scheduled is not there, and counts as a
+        pod without priority that requests nothing.
         """
         node_name = node_name or self._node_of.get(pod.uid)
         if node_name:

@@ -123,7 +123,7 @@ class NodeFinder:
     ) -> Search:
         """Run PreFilter and Filter, and ask the extenders. ExtenderError when one fails that must not.
 
-        With `everything` all nodes are judged, also when not needed. Filter looks at the rows `within`; None: at all.
+        With `everything` all nodes are judged, also when not needed. Filter judges the rows `within`; None: all.
         """
         table, times = self._table, state.times
         diagnosis = Diagnosis(table, node_count=table.node_count)

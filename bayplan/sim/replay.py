@@ -19,11 +19,11 @@ from ..api.dra import EXTENDED_RESOURCE_CLAIM, POD_CLAIM_NAME, ResourceClaim
 from ..api.meta import KubeObject
 from ..api.node import Node
 from ..api.pod import Pod
+from ..api.pod_groups import GroupPreemptor
 from ..api.pod_status import DISRUPTION_TARGET, PodStatus
 from ..api.storage import PersistentVolume, PersistentVolumeClaim
 from ..config import SchedulerConfiguration, default_config
 from ..errors import InputError
-from ..framework import GroupPreemptor
 from ..scheduler import PluginSource
 from .recording import ADDED, DELETED, RecordedEvent, Recording
 from .simulation import OnProgress, Simulation
@@ -56,7 +56,7 @@ class ReplayVerdict(StrEnum):
 
 
 @dataclass(slots=True)
-class Placement:
+class PodPlacement:
     """The node of a pod, and when, in seconds after the start."""
 
     node_name: str
@@ -69,8 +69,8 @@ class ReplayedPod:
 
     pod: Pod
     created_s: float
-    recorded: Placement | None = None
-    replayed: Placement | None = None
+    recorded: PodPlacement | None = None
+    replayed: PodPlacement | None = None
     is_lost: bool = False
     """Whether it was deleted with a node that it was not on in the recording."""
 
@@ -189,7 +189,7 @@ class Replay:
             self._compare(pod, event.at_s)
         known = self._compared.get(pod.uid)
         if known is not None and pod.node_name and known.recorded is None:
-            known.recorded = Placement(pod.node_name, event.at_s)
+            known.recorded = PodPlacement(pod.node_name, event.at_s)
         if stored is not None and stored.uid != pod.uid:
             # a new pod of the same name; the deletion was not recorded
             self._cluster.delete(stored)
@@ -236,7 +236,7 @@ class Replay:
     def _bound(self, pod: Pod) -> None:
         known = self._compared.get(pod.uid)
         if known is not None:
-            known.replayed = Placement(pod.node_name, self._simulation.clock.monotonic())
+            known.replayed = PodPlacement(pod.node_name, self._simulation.clock.monotonic())
 
     # Everything else
 

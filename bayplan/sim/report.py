@@ -7,7 +7,7 @@ from typing import Any
 
 from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
-from ..framework import GroupPreemptor
+from ..api.pod_groups import GroupPreemptor
 from .documents import node_entry, pod_entry, time_entry
 from .frames import make_frame
 from .outcomes import NodeUse, PodResult

@@ -14,9 +14,10 @@ from ..api.kinds import KINDS
 from ..api.meta import KubeObject
 from ..api.node import HOSTNAME, ZONE, Node
 from ..api.pod import Pod, PodCondition
+from ..api.pod_groups import GroupPreemptor
 from ..clock import ManualClock
 from ..errors import InputError
-from ..framework import FeatureGates, GroupPreemptor, Handle, KeyLog, ObjectKey, ObjectLog, PodEvent
+from ..framework import FeatureGates, Handle, KeyLog, ObjectKey, ObjectLog, PodEvent
 from ..table import NodeTable
 from ..table.writer import TableWriter
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..api.pod import Pod
+from ..api.pod_groups import GroupPreemptor
 from ..errors import BayplanError
-from ..framework import GroupPreemptor
 from ..scheduler import Inquiry
 from .accounts import account_of_attempt, account_of_inquiry
 from .assembly import assemble

@@ -196,11 +196,11 @@ MISSING = {name: False for name, effect in EFFECTS.items() if effect.missing}
         pytest.param(
             {"GenericWorkload": True, "GangScheduling": True}, "GangScheduling", id="with gangs"
         ),
-        pytest.param({"AllAlpha": True, **MISSING}, "GangScheduling", id="with all alpha gates"),
+        pytest.param({"AllAlpha": True, **MISSING}, "PodGroupPodsCount", id="with all alpha gates"),
         pytest.param({"AllBeta": False}, "DefaultBinder", id="without all beta gates"),
         pytest.param(
-            {"AllAlpha": True, **MISSING, "GangScheduling": False},
-            "NodeDeclaredFeatures",
+            {"AllAlpha": True, **MISSING, "TopologyAwareWorkloadScheduling": False},
+            "GangScheduling",
             id="one gate takes precedence over AllAlpha",
         ),
     ],

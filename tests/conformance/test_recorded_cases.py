@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.testing.conformance.cases import run_case
-from bayplan.testing.conformance.cli import NOT_COMPARED_YET, is_placement, main, read_cases
+from bayplan.testing.conformance.cli import is_placement, main, read_cases
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "conformance"
 SUFFIX = ".jsonl.gz"
@@ -25,7 +25,7 @@ COMPLETE = [
     "dra",
     "mixed",
 ]
-OTHER_KINDS = ["queue", "hints", "config"]
+OTHER_KINDS = ["queue", "hints", "config", "pod-groups"]
 ELSEWHERE = ["long-run"]  # in test_recorded_runs.py, to run beside this
 FAMILIES = sorted(file.name.removesuffix(SUFFIX) for file in FOLDER.glob(f"*{SUFFIX}"))
 
@@ -55,13 +55,4 @@ def test_every_decision_of_another_kind_agrees(
 
 
 def test_every_family_is_compared() -> None:
-    assert set(FAMILIES) <= {*COMPLETE, *OTHER_KINDS, *ELSEWHERE, *NOT_COMPARED_YET}
-    assert {*COMPLETE, *OTHER_KINDS, *ELSEWHERE} <= set(FAMILIES), "some recordings are missing"
-
-
-def test_families_without_a_runner_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    files = [FOLDER / f"{name}{SUFFIX}" for name in NOT_COMPARED_YET if name in FAMILIES]
-    main([str(file) for file in files])
-
-    printed = capsys.readouterr().out
-    assert all(f"not compared yet: {name}, " in printed for name in NOT_COMPARED_YET)
+    assert set(FAMILIES) == {*COMPLETE, *OTHER_KINDS, *ELSEWHERE}

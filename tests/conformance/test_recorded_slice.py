@@ -8,10 +8,12 @@ import pytest
 from bayplan.testing.conformance.cases import run_case
 from bayplan.testing.conformance.cli import read_cases
 from bayplan.testing.conformance.long_run import run_long_run
+from bayplan.testing.conformance.pod_groups import run_group_case
 
 FOLDER = Path(__file__).parent / "cases"
 CASES = list(read_cases(FOLDER / "recorded-runs.jsonl.gz"))
 TIES = list(read_cases(FOLDER / "preemption-ties.jsonl.gz"))
+GROUPS = list(read_cases(FOLDER / "pod-groups.jsonl.gz"))
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])
@@ -42,3 +44,19 @@ def test_the_slice_has_ties_of_every_kind() -> None:
 
     assert tags >= {"equal", "none", "mixed", "ports", "pdb", "removed", "many"}
     assert any(case.get("deleted") for case in TIES)
+
+
+@pytest.mark.parametrize("explain", [False, True], ids=["by the engine", "with the reference"])
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in GROUPS])
+def test_every_cycle_of_a_pod_group_agrees(case: dict[str, Any], explain: bool) -> None:
+    assert [str(one) for found in run_group_case(case, explain) for one in found] == []
+
+
+def test_the_slice_has_cycles_of_every_kind() -> None:
+    attempts = [attempt for case in GROUPS for attempt in case["expected"]["attempts"]]
+
+    outcomes = {attempt["outcome"] for attempt in attempts}
+    assert outcomes == {"Success", "Unschedulable", "WaitingOnPreemption", "Error", "Held"}
+    assert any(attempt["placement"] for attempt in attempts)
+    assert any(attempt["workloadPreemption"] for attempt in attempts)
+    assert any(member["preemption"] for attempt in attempts for member in attempt["members"])

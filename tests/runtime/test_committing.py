@@ -226,7 +226,7 @@ WAITING = "one or more plugins asked to wait and no plugin rejected pod"
         ),
         pytest.param(
             [wait("quorum"), wait()],
-            Status(Code.Wait, (WAITING, "quorum")),
+            Status(Code.Wait, ("quorum", WAITING)),
             {"A": 30, "B": 30},
             "AB",
             id="both wait",

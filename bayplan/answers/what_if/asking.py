@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
 
 from ...api.pod import Pod
+from ...api.pod_groups import GroupPreemptor
 from ...errors import InputError
-from ...framework import GroupPreemptor
 from ...sim.world import InputObject
 from ..budgets import BudgetCounts
 from ..owners import is_bare

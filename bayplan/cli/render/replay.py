@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...api.own_documents import API_VERSION
-from ...sim.replay import Placement, ReplayedPod, ReplayReport, ReplayVerdict
+from ...sim.replay import PodPlacement, ReplayedPod, ReplayReport, ReplayVerdict
 from .tables import count, hint, new_table, section
 
 MAX_PODS = 40
@@ -58,7 +58,7 @@ def _pod(one: ReplayedPod) -> dict[str, Any]:
     }
 
 
-def _placement(placement: Placement | None) -> dict[str, Any] | None:
+def _placement(placement: PodPlacement | None) -> dict[str, Any] | None:
     if placement is None:
         return None
     return {"node": placement.node_name, "time": round(placement.time_s, 6)}
@@ -109,5 +109,5 @@ def _table(pods: list[ReplayedPod]) -> Table:
     return table
 
 
-def _node(placement: Placement | None) -> Text:
+def _node(placement: PodPlacement | None) -> Text:
     return Text(placement.node_name if placement else "-")

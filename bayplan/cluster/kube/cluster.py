@@ -16,9 +16,10 @@ from ...api.decode import decode
 from ...api.encode import to_dict
 from ...api.meta import KubeObject
 from ...api.pod import Pod, PodCondition
+from ...api.pod_groups import GroupPreemptor
 from ...clock import Clock
 from ...errors import ApiError, ConflictError, DecodeError, NotFoundError
-from ...framework import GroupPreemptor, PodEvent, preempted_event
+from ...framework import PodEvent, preempted_event
 from ..objects import ClusterObject, ObjectIndex, pod_life
 from .bindings import Confirm, path_and_body
 from .connection import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from ...api.meta import KubeObject
 from ...api.pod import Pod, PodCondition
+from ...api.pod_groups import GroupPreemptor
 from ...clock import Clock
 from ...errors import ConflictError, NotFoundError
-from ...framework import GroupPreemptor, PodEvent, preempted_event
+from ...framework import PodEvent, preempted_event
 from ..objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, Later, ObjectIndex, pod_life
 from .names import make_name, make_uid
 

@@ -11,10 +11,11 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from ...api.pod import Pod, PodCondition, PodStatus
+from ...api.pod_groups import GroupPreemptor
 from ...api.pod_status import DISRUPTION_TARGET, POD_SCHEDULED
 from ...api.sharing import shared
 from ...clock import Clock
-from ...framework import GroupPreemptor, preemptor_kind
+from ...framework import preemptor_kind
 
 PREEMPTION = "PreemptionByScheduler"
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...amounts import FitRule
 from ...api.pod import Pod
+from ...api.pod_groups import GroupPreemptor
 from ...api.workloads import PodGroup
 from ...config.plugin_args import DefaultPreemptionArgs
 from ...errors import ApiError, ExtenderError
@@ -22,7 +23,6 @@ from ...framework import (
     Code,
     CycleState,
     Diagnosis,
-    GroupPreemptor,
     GroupTrial,
     Handle,
     PodGroupPostFilterPlugin,

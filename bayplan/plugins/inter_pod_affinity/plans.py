@@ -113,5 +113,5 @@ class AffinityPlans:
 
 
 def _seen(carried: list[CarriedTerm], own: OwnTerms) -> list[CarriedTerm]:
-    """The terms that count in the score: a pod with preferences looks at the pods of all nodes, also hidden ones."""
+    """The terms that count in the score: for a pod with preferences also the hidden ones."""
     return carried if own.preferred else [term for term in carried if not term.is_hidden]

@@ -16,11 +16,12 @@ from ...api.decode import decode_object
 from ...api.dra import AllocationResult, DeviceClass, ResourceClaim
 from ...api.meta import KubeObject
 from ...api.pod import Pod, PodCondition
+from ...api.pod_groups import GroupPreemptor
 from ...clock import ManualClock
 from ...config import default_config, parse_config
 from ...config.plugin_args import DefaultPreemptionArgs
 from ...config.types import SchedulerConfiguration
-from ...framework import GroupPreemptor, PodEvent, Status, Victims
+from ...framework import PodEvent, Status, Victims
 from ...queue import QueuedPodInfo
 from ...scheduler import Attempt, FirstByName, Scheduler, build_scheduler
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import gzip
 import json
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,6 @@ from .long_run import is_long_run, run_long_run
 from .pod_groups import is_group_case, run_group_case
 from .queue import is_queue_script, run_queue_script
 
-NOT_COMPARED_YET: dict[str, str] = {}
-"""Families whose cases are counted and not run, with the reason; each is removed when its runner
-exists."""
 FULL = 20
 """Number of differences that are printed; the rest is counted."""
 
@@ -109,21 +105,12 @@ def main(arguments: list[str] | None = None) -> int:
     return 2
 
 
-def family_left_out(case: Case) -> str | None:
-    """The family of a case that is not compared yet; a case's id begins with its family."""
-    return next((name for name in NOT_COMPARED_YET if case["id"].startswith(f"{name}-")), None)
-
-
 def run_files(files: list[Path]) -> int:
     """Run the cases in `files` and print the differences; return the exit status."""
     agree = total = cases = other = 0
-    left_out: Counter[str] = Counter()
     disagreements: list[Disagreement] = []
     for path in files:
         for case in read_cases(path):
-            if family := family_left_out(case):
-                left_out[family] += 1
-                continue
             run = next((run for is_kind, run in RUNNERS if is_kind(case)), None)
             if run is None:
                 other += 1
@@ -134,8 +121,6 @@ def run_files(files: list[Path]) -> int:
                 agree += not found
                 disagreements.extend(found)
     report(disagreements)
-    for family, count in left_out.items():
-        print(f"not compared yet: {family}, {count} cases ({NOT_COMPARED_YET[family]})")
     if other:
         print(f"left out: {other} cases of other kinds")
     print(f"agree {agree} of {total} decisions in {cases} cases")

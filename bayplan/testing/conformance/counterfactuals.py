@@ -28,8 +28,9 @@ from ...config.types import SchedulerConfiguration
 from ...errors import InputError
 from ...scheduler import FirstByName, Scheduler, build_scheduler
 from .cases import CaseCluster, ClaimBinding, NoBinding, case_config, decide
-from .cli import case_files, family_left_out, is_placement, read_cases
+from .cli import case_files, is_placement, read_cases
 from .long_run import is_long_run
+from .pod_groups import is_group_case
 
 ALL_NODES_UP_TO = 20
 """In larger clusters only the nearest nodes are checked, as the command does."""
@@ -66,7 +67,7 @@ def check_case(
             names = nearest_nodes(view, pod, 5)
         for name in names:
             found = find_counterfactual(view, pod, name)
-            _check(Trial(case["id"], config, world, pod), found, tally)
+            _check(CounterfactualTrial(case["id"], config, world, pod), found, tally)
 
 
 def check_run(case: Mapping[str, Any], tally: CounterfactualTally) -> None:
@@ -80,11 +81,13 @@ def check_run(case: Mapping[str, Any], tally: CounterfactualTally) -> None:
         tally.pods += 1
         for name in nearest_nodes(view, pod, 1):
             found = find_counterfactual(view, pod, name)
-            _check(Trial(case["id"], config, world, pod), found, tally, thorough=False)
+            _check(
+                CounterfactualTrial(case["id"], config, world, pod), found, tally, thorough=False
+            )
 
 
 @dataclass(frozen=True)
-class Trial:
+class CounterfactualTrial:
     """A pod without a node, and the manifests of the cluster at that time."""
 
     case: str
@@ -98,7 +101,10 @@ class Trial:
 
 
 def _check(
-    trial: Trial, found: Counterfactual, tally: CounterfactualTally, thorough: bool = True
+    trial: CounterfactualTrial,
+    found: Counterfactual,
+    tally: CounterfactualTally,
+    thorough: bool = True,
 ) -> None:
     """Record the counterfactual and its faults; `thorough`: no change is superfluous, and every
     alternative helps."""
@@ -295,7 +301,7 @@ def main(names: list[str]) -> int:
     try:
         for path in case_files(names):
             for case in read_cases(path):
-                if family_left_out(case):
+                if is_group_case(case):
                     left_out += 1
                 elif is_placement(case):
                     check_case(case, tally)
@@ -307,7 +313,7 @@ def main(names: list[str]) -> int:
     for fault in tally.faults[:FULL]:
         print(fault)
     if left_out:
-        print(f"left out: {left_out} cases of families that are not compared yet")
+        print(f"left out: {left_out} cases of pod groups")
     for refusal, count in tally.unknown.most_common():
         print(f"nothing known on {count} nodes against {refusal}")
     met = ", ".join(f"{plugin} {count}" for plugin, count in tally.kinds.most_common())

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from ...api.decode import decode_object
 from ...api.pod import Pod, PodCondition
+from ...api.pod_groups import GroupPreemptor
 from ...clock import ManualClock
 from ...cluster.memory import MemoryCluster
 from ...errors import InputError
-from ...framework import GroupPreemptor
 from ...queue import QueuedPodInfo
 from ...scheduler import Attempt, FirstByName, build_scheduler
 from .cases import Disagreement, case_config

@@ -12,8 +12,9 @@ from ....api.carrying import carry_over
 from ....api.encode import to_dict
 from ....api.meta import KubeObject
 from ....api.pod import Pod, PodCondition
+from ....api.pod_groups import GroupPreemptor
 from ....errors import ApiError, ConflictError, NotFoundError
-from ....framework import GroupPreemptor, ObjectKey, PodEvent, preempted_event
+from ....framework import ObjectKey, PodEvent, preempted_event
 from ...objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, WatchHandler, pod_life
 from ..registry.errors import StatusError
 from ..registry.pods import PODS, set_condition
