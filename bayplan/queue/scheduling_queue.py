@@ -228,8 +228,11 @@ class SchedulingQueue:
     def activate(self, pods: Iterable[Pod]) -> None:
         """Make pods active at once, ignoring backoff; one in flight is retried when it returns."""
         for pod in pods:
+            is_in_flight = pod.uid in self.in_flight
+            if is_in_flight and self._has_groups and pod.spec.scheduling_group is not None:
+                continue  # no event moves a member of a pod group
             if not self._activate(pod.key):
-                if pod.uid in self.in_flight:
+                if is_in_flight:
                     self.in_flight.record(FORCE_ACTIVATE, None, pod)
                 self.move_request_cycle = self.scheduling_cycle
 

@@ -89,30 +89,40 @@ class Binding(Struct, eq=False):
     is_permitted: bool = False
     is_beside: bool = False
     """It did not end at once: it goes on beside the scheduling of other pods."""
+    _is_held: bool = False
+    """Permit holds the pod."""
+    _permit: Status = SUCCESS
+    """What Permit decided."""
+    _has_begun: bool = False
     _has_pre_bind: bool = False
     _skipped: set[str] = set()
     _waiting_since: float = 0.0
     _pre_bind_began: float = 0.0
 
-    def begin(self, timeouts_s: Mapping[str, float]) -> None:
-        """Wait on Permit when plugins asked for it (`timeouts_s`), then go on."""
-        tools, assumed = self._tools, self.assumed
+    def prepare(self, timeouts_s: Mapping[str, float]) -> bool:
+        """Begin to wait on Permit when plugins asked for it (`timeouts_s`); False: the binding cycle failed."""
+        tools = self._tools
         if tools.expect_node is None:
             self._has_pre_bind = bool(self.plan.pre_binds)
         elif self.plan.pre_binds:
             status, skipped = self._pre_flight()
             if status.code is Code.Error:
                 self._fail(status)
-                return
+                return False
             self._has_pre_bind, self._skipped = status.is_success, skipped
-        if tools.expect_node is not None and (timeouts_s or self._has_pre_bind):
+        if timeouts_s:
+            self._waiting_since = tools.clock.monotonic()
+            self._is_held = True
+            tools.waiting_pods.add(HeldPod(self.assumed, timeouts_s, tools.timers, self._permitted))
+        return True
+
+    def begin(self) -> None:
+        """Go on, unless Permit still holds the pod: then later."""
+        tools, assumed, self._has_begun = self._tools, self.assumed, True
+        if tools.expect_node is not None and (self._is_held or self._has_pre_bind):
             tools.expect_node(assumed, assumed.node_name)
-        if not timeouts_s:
-            self.go_on()
-            return
-        self._waiting_since = tools.clock.monotonic()
-        waiting = HeldPod(assumed, timeouts_s, tools.timers, self._permitted)
-        tools.waiting_pods.add(waiting)
+        if not self._is_held:
+            self._after_permit()
 
     def _pre_flight(self) -> tuple[Status, set[str]]:
         profile, assumed, started = self.profile, self.assumed, perf_counter()
@@ -123,10 +133,17 @@ class Binding(Struct, eq=False):
         return status, skipped
 
     def _permitted(self, status: Status) -> None:
+        """Permit has decided about a pod that it held."""
         tools = self._tools
         tools.waiting_pods.remove(self.assumed.uid)
         waited_s = tools.clock.monotonic() - self._waiting_since
         tools.metrics.permit_wait.labels(status.code.name).observe(waited_s)
+        self._is_held, self._permit = False, status
+        if self._has_begun:
+            self._after_permit()
+
+    def _after_permit(self) -> None:
+        status = self._permit
         if not status.is_success:
             if not status.is_rejected:
                 text = f"waiting on permit for pod: {status.message}"

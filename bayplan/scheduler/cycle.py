@@ -164,34 +164,52 @@ class Scheduler(EventHandlers):
         queued: QueuedPodInfo,
         attempt: Attempt,
     ) -> None:
-        """Assume, Reserve, Permit; then the binding cycle begins. Any "no" undoes the steps in reverse."""
+        """Assume, Reserve, Permit; then the binding cycle begins."""
+        binding = self._prepare(profile, state, queued, attempt)
+        if binding is not None:
+            self._begin(binding)
+
+    def _prepare(
+        self,
+        profile: ProfileRuntime,
+        state: CycleState,
+        queued: QueuedPodInfo,
+        attempt: Attempt,
+    ) -> Binding | None:
+        """Assume, Reserve, Permit; any "no" undoes the steps in reverse, and gives None."""
         assumed = attempt.pod.with_node(attempt.node_name)
         try:
             self.cache.assume_pod(assumed)
         except CacheError as error:
             attempt.fail(failure(error), nominated_node_name="")
-            return
+            return None
         self.queue.nominator.delete(assumed)
         plan = profile.committing.plan(assumed.spec)
         binding = Binding(self._binding, profile, state, queued, assumed, attempt, plan)
+        attempt.outcome = Outcome.BINDING
         if plan.is_idle:
-            attempt.outcome = Outcome.BINDING
-            binding.go_on()
-            if attempt.outcome is not Outcome.BOUND:
-                self._note_beside(binding)
-            return
+            return binding
         status, timeouts_s = self._reserve_and_permit(binding)
         if not status.is_success and status.code is not Code.Wait:
             binding.undo()
             self._reject(attempt, status)
-            return
+            return None
         self._activate(state)
-        attempt.outcome = Outcome.WAITING if timeouts_s else Outcome.BINDING
         if timeouts_s:
+            attempt.outcome = Outcome.WAITING
             steps.log_wait(assumed, timeouts_s)
             self.observer("waiting", assumed, f"on {assumed.node_name} for {', '.join(timeouts_s)}")
-        binding.begin(timeouts_s)
-        self._note_beside(binding)
+        return binding if binding.prepare(timeouts_s) else None
+
+    def _begin(self, binding: Binding) -> None:
+        """The binding cycle begins; if it does not end at once, it goes on beside the scheduling of other pods."""
+        if binding.plan.is_idle:
+            binding.go_on()
+        else:
+            binding.begin()
+        if binding.attempt.outcome in GOES_ON:
+            binding.is_beside = True
+            self.metrics.bindings.value += 1
 
     def _group_tools(self, parts: Parts) -> GroupTools:
         gates = parts.feature_gates
@@ -202,7 +220,8 @@ class Scheduler(EventHandlers):
             cluster=parts.cluster,
             decider=self._decider,
             reserve_and_permit=self._try_to_commit,
-            commit=self._commit_member,
+            prepare=self._prepare,
+            begin=self._begin,
             fail=self._fail_member,
             is_pointless=self._is_pointless,
             observer=parts.observer,
@@ -230,18 +249,6 @@ class Scheduler(EventHandlers):
             binding.undo()
             self._reject(attempt, status)
         return status
-
-    def _commit_member(
-        self,
-        profile: ProfileRuntime,
-        state: CycleState,
-        queued: QueuedPodInfo,
-        attempt: Attempt,
-    ) -> None:
-        """Bind a member of a group that fits."""
-        self._commit(profile, state, queued, attempt)
-        if attempt.status is not None and not attempt.was_handled:
-            self._fail_member(profile, state, queued, attempt)
 
     def _fail_member(
         self,
@@ -356,12 +363,6 @@ class Scheduler(EventHandlers):
             self._explain_wait(attempt, attempt.explanation, attempt.unschedulable_plugins)
         self._failure.handle(queued, attempt)
         self.ended(attempt)
-
-    def _note_beside(self, binding: Binding) -> None:
-        """The binding cycle has begun; if it is not over, it goes on beside the scheduling of other pods."""
-        if binding.attempt.outcome in GOES_ON:
-            binding.is_beside = True
-            self.metrics.bindings.value += 1
 
     def _note_failure(self, profile: ProfileRuntime, state: CycleState, attempt: Attempt) -> None:
         """An attempt ended without a binding, and how long it took."""

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import TypeVar
 
 import numpy as np
 
@@ -37,6 +38,7 @@ from ..queue import QueuedPodInfo, SchedulingQueue
 from ..runtime import PluginRunError, ProfileRuntime
 from ..table import Ints
 from .attempt import Attempt, Outcome
+from .binding import Binding
 from .deciding import Decider
 from .group_attempt import (
     UNSCHEDULABLE_GROUP,
@@ -53,13 +55,15 @@ from .select_host import TieBreak
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 NO_PREEMPTION = "default preemption plugin is not registered, workload aware preemption is disabled"
 NOT_WITH_CONSTRAINTS = (
     "workload aware preemption is not supported for pod groups with scheduling constraints"
 )
 
 
-Step = Callable[[ProfileRuntime, CycleState, QueuedPodInfo, Attempt], None]
+Step = Callable[[ProfileRuntime, CycleState, QueuedPodInfo, Attempt], T]
 """A step of the path of one pod."""
 
 
@@ -74,9 +78,11 @@ class GroupTools:
     decider: Decider
     reserve_and_permit: Callable[[ProfileRuntime, CycleState, QueuedPodInfo, Attempt, Pod], Status]
     """Ask Reserve and Permit about a pod on trial; a "no" is undone and noted in its attempt."""
-    commit: Step
-    """Assume the pod and begin to bind it; a failure is handled."""
-    fail: Step
+    prepare: Step[Binding | None]
+    """Assume the pod and ask Reserve and Permit; None: one of them said no."""
+    begin: Callable[[Binding], None]
+    """Begin to bind a pod."""
+    fail: Step[None]
     """Bring a pod back to the queue whose attempt failed."""
     is_pointless: Callable[[Pod], bool]
     """Whether the pod needs no node any more, or has one."""
@@ -175,18 +181,28 @@ class GroupCycle:
         return WorkloadPreemption(status, victims)
 
     def _submit(self, account: GroupAttempt, queued: Sequence[QueuedPodInfo]) -> GroupAttempt:
-        """Bind the members that have a node when the group fits; fail the others, each for its reason."""
+        """Bind the members that have a node when the group fits; fail the others, each for its reason.
+
+        Binding begins when all members are assumed, so Permit need not hold those that come first.
+        """
         tools, result = self._tools, account.result
         for info in queued[len(result.members) :]:  # an error, or no placement: they were not tried
             result.members.append(_untried(info, result.status))
+        bindings: list[Binding] = []
         for member in result.members:
             member.state.group = None
             self._settle(member, result)
             member.attempt.group = account
             account.attempts.append(member.attempt)
             own = tools.profiles[member.attempt.pod.scheduler_name]
-            step = tools.commit if member.attempt.status is None else tools.fail
-            step(own, member.state, member.queued, member.attempt)
+            path = own, member.state, member.queued, member.attempt
+            binding = tools.prepare(*path) if member.attempt.status is None else None
+            if binding is not None:
+                bindings.append(binding)
+            elif not member.attempt.was_handled:
+                tools.fail(*path)
+        for binding in bindings:
+            tools.begin(binding)
         return account
 
     @staticmethod

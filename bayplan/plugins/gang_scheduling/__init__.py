@@ -5,7 +5,8 @@ Mirrors pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go. Off un
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from ...api.pod import Pod, PodSpec
 from ...api.pod_groups import pod_group_of
@@ -36,7 +37,16 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     name = "GangScheduling"
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        return events()
+        return events(self._concerned)
+
+    def _concerned(self, old: Any, new: Any) -> Collection[str]:
+        """The keys of the pods that a new pod may let through: those of its gang, if that is complete now."""
+        name = pod_group_of(new) if isinstance(new, Pod) else None
+        group = self._group(new, name) if name is not None else None
+        if group is None:
+            return ()
+        members = self.handle.pod_groups.members(("PodGroup", new.namespace, group.name))
+        return [pod.key for pod in members] if len(members) >= group.min_count else ()
 
     def settled(self, spec: PodSpec) -> Settled:
         return NOT_SETTLED if spec.scheduling_group is not None else Settled(commits=False)

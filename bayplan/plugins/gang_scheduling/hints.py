@@ -15,18 +15,23 @@ from ...framework.events import (
     POD,
     POD_GROUP,
     ActionType,
+    Concern,
     EventWithHint,
     Hint,
+    NarrowHint,
     required,
     typed,
     wait_for,
 )
 
 
-def events() -> Sequence[EventWithHint]:
-    """What GangScheduling waits for. Groups never change, and a pod keeps its group."""
+def events(concerned: Concern) -> Sequence[EventWithHint]:
+    """What GangScheduling waits for. Groups never change, and a pod keeps its group.
+
+    `concerned` finds the pods that an added pod may let through.
+    """
     return (
-        wait_for(POD, ActionType.Add, after_pod_added),
+        wait_for(POD, ActionType.Add, NarrowHint(after_pod_added, concerned)),
         wait_for(POD_GROUP, ActionType.Add, after_pod_group_added),
     )
 
