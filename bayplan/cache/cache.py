@@ -42,6 +42,7 @@ class Cache:
         self._expiring: dict[str, float] = {}
         """Moments, by the clock's `monotonic`, at which assumed pods expire."""
         self.pod_groups = PodGroupIndex()
+        self._trial: Trial | None = None
 
     # Pods
 
@@ -50,7 +51,8 @@ class Cache:
         uid = pod.uid or self._key(pod)
         if uid in self._pods:
             raise CacheError(f"pod {_named(pod)} is in the cache, so can't be assumed")
-        self._writer.add_pod(pod)
+        if self._trial is None or not self._trial.adopt(pod):
+            self._writer.add_pod(pod)
         self._pods[uid] = pod
         self._assumed.add(uid)
         self.pod_groups.set_pod(pod)
@@ -145,8 +147,16 @@ class Cache:
         self.pod_groups.remove_pod(pod)
 
     def begin_trial(self) -> Trial:
-        """Begin to put pods on nodes, and take them off, for a while."""
-        return Trial(self.table, self._writer, self.pod_groups)
+        """Begin to put pods on nodes, and take them off, for a while: until `end_trial`."""
+        assert self._trial is None, "one trial at a time"
+        self._trial = Trial(self.table, self._writer, self.pod_groups)
+        return self._trial
+
+    def end_trial(self) -> None:
+        """Leave the table as it was, but for pods that were assumed meanwhile."""
+        if self._trial is not None:
+            self._trial.end()
+            self._trial = None
 
     def is_assumed(self, pod: Pod) -> bool:
         """Whether the pod is assumed and not confirmed."""

@@ -5,7 +5,7 @@ Mirrors pkg/scheduler/backend/podgroupmanager, for groups by `spec.schedulingGro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ..api.pod import Pod
 from ..api.pod_groups import NAME_LABEL, labelled_group_of, pod_group_of
@@ -20,29 +20,42 @@ class PodGroupIndex:
     def __init__(self) -> None:
         self._members: dict[GroupKey, dict[str, Pod]] = {}
         self._placed: dict[GroupKey, set[str]] = {}
+        self._waiting: dict[GroupKey, dict[str, Pod]] = {}
 
     def set_pod(self, pod: Pod) -> None:
         """Add or update a pod."""
         if pod.spec.scheduling_group is None and NAME_LABEL not in pod.labels:
             return  # true for most pods
         for key in group_keys(pod):
-            self._members.setdefault(key, {})[pod.uid] = pod
-            placed = self._placed.setdefault(key, set())
-            (placed.add if pod.node_name else placed.discard)(pod.uid)
+            if key not in self._members:
+                self._members[key], self._placed[key], self._waiting[key] = {}, set(), {}
+            self._members[key][pod.uid] = pod
+            if pod.node_name:
+                self._placed[key].add(pod.uid)
+                self._waiting[key].pop(pod.uid, None)
+            else:
+                self._placed[key].discard(pod.uid)
+                self._waiting[key][pod.uid] = pod
 
     def remove_pod(self, pod: Pod) -> None:
         """Remove a pod."""
         for key in group_keys(pod):
-            members = self._members.get(key, {})
+            members = self._members.get(key)
+            if members is None:
+                continue
             members.pop(pod.uid, None)
-            self._placed.get(key, set()).discard(pod.uid)
+            self._placed[key].discard(pod.uid)
+            self._waiting[key].pop(pod.uid, None)
             if not members:
-                self._members.pop(key, None)
-                self._placed.pop(key, None)
+                del self._members[key], self._placed[key], self._waiting[key]
 
     def members(self, key: GroupKey) -> list[Pod]:
         """The pods of the group, in order of appearance."""
         return list(self._members.get(key, {}).values())
+
+    def waiting(self, key: GroupKey) -> Mapping[str, Pod]:
+        """The members without a node, by uid."""
+        return self._waiting.get(key, {})
 
     def placed_count(self, key: GroupKey) -> int:
         """The number of members with a node, assumed or bound."""

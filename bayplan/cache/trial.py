@@ -24,6 +24,8 @@ class Trial:
         self._groups = groups
         self._assumed: dict[str, tuple[Pod, Pod, Hidden]] = {}
         """By uid: the pod as it waits, the same with its node, and which of its terms are hidden."""
+        self._given_back: dict[str, Pod] = {}
+        """By uid: pods whose trial is over and that are still on their nodes."""
         self._removed: dict[str, Pod] = {}
         self._orders: dict[int, list[str]] = {}
         """The order of the pods on rows from which some were removed, at the beginning."""
@@ -43,6 +45,25 @@ class Trial:
         self._writer.end_trial(assumed, hidden)
         self._groups.set_pod(waiting)
 
+    def give_back(self, pod: Pod) -> None:
+        """End the trial of an assumed pod, but leave it on its node until `adopt` or `end`: its group counts it out."""
+        waiting, assumed, hidden = self._assumed[pod.uid]
+        if hidden:
+            self.forget(pod)
+        else:
+            self._given_back[pod.uid] = assumed
+            del self._assumed[pod.uid]
+            self._groups.set_pod(waiting)
+
+    def adopt(self, pod: Pod) -> bool:
+        """Whether `pod`, which is to be counted on its node, is there already; it is not on trial any more."""
+        there = self._given_back.get(pod.uid)
+        if there is None or there.node_name != pod.node_name:
+            return False
+        del self._given_back[pod.uid]
+        self._writer.adopt_pod(there, pod)
+        return True
+
     def remove(self, pod: Pod) -> None:
         """Take a pod off its node. Its group still counts it as placed."""
         row = self._table.row_of[pod.node_name]
@@ -55,7 +76,10 @@ class Trial:
         self._writer.try_pod(self._removed.pop(pod.uid), NONE_HIDDEN)
 
     def end(self) -> None:
-        """Put back what was removed, in its order."""
+        """Put back what was removed, in its order, and take off what is still on trial."""
+        for pod in self._given_back.values():
+            self._writer.end_trial(pod, NONE_HIDDEN)
+        self._given_back.clear()
         for pod in list(self._removed.values()):
             self.restore(pod)
         for row, uids in self._orders.items():

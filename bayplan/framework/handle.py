@@ -175,6 +175,9 @@ class PodGroups(Protocol):
     def members(self, key: tuple[str, str, str]) -> list[Pod]:
         """The pods of the group, in order of appearance."""
 
+    def waiting(self, key: tuple[str, str, str]) -> Mapping[str, Pod]:
+        """Those of them without a node, by uid."""
+
     def placed_count(self, key: tuple[str, str, str]) -> int:
         """How many of them have a node, or are assumed to."""
 
@@ -184,6 +187,9 @@ class NoPodGroups:
 
     def members(self, key: tuple[str, str, str]) -> list[Pod]:
         return []
+
+    def waiting(self, key: tuple[str, str, str]) -> Mapping[str, Pod]:
+        return {}
 
     def placed_count(self, key: tuple[str, str, str]) -> int:
         return 0
@@ -312,6 +318,8 @@ class Handle:
     """Runs work that may block outside the scheduler's thread; the result is to be awaited."""
     activate: Callable[[Iterable[Pod]], None] = lambda pods: None
     """Bring waiting pods back to the active queue at once."""
+    activate_members: Callable[[Mapping[str, Pod]], None] = lambda pods: None
+    """The same for members of a pod group, by uid; those that are being scheduled are left out."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Wait so many seconds of the loop's time, real or virtual; only within `async def` PreBind and Bind."""
     filters: FilterRunner | None = None

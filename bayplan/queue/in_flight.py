@@ -6,7 +6,7 @@ Mirrors the in-flight pods and events of pkg/scheduler/backend/queue/active_queu
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, KeysView
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -79,6 +79,11 @@ class InFlight:
         for event, count in Counter(past.event for past in self._events).items():
             counts[str(event)] += count
         return dict(counts)
+
+    @property
+    def uids(self) -> KeysView[str]:
+        """The uids of the pods that are being scheduled."""
+        return self._pods.keys()
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._pods

@@ -6,7 +6,7 @@ Mirrors pkg/scheduler/backend/queue/scheduling_queue.go, with queueing hints on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -228,13 +228,19 @@ class SchedulingQueue:
     def activate(self, pods: Iterable[Pod]) -> None:
         """Make pods active at once, ignoring backoff; one in flight is retried when it returns."""
         for pod in pods:
-            is_in_flight = pod.uid in self.in_flight
-            if is_in_flight and self._has_groups and pod.spec.scheduling_group is not None:
-                continue  # no event moves a member of a pod group
             if not self._activate(pod.key):
-                if is_in_flight:
+                if pod.uid in self.in_flight:
                     self.in_flight.record(FORCE_ACTIVATE, None, pod)
                 self.move_request_cycle = self.scheduling_cycle
+
+    def activate_members(self, pods: Mapping[str, Pod]) -> None:
+        """The same for members of a pod group, by uid; no event moves one that is in flight."""
+        if not self._has_groups:
+            self.activate(pods.values())
+            return
+        there = pods.keys() - self.in_flight.uids
+        if there:
+            self.activate([pod for uid, pod in pods.items() if uid in there])
 
     # Time.
 

@@ -76,6 +76,7 @@ def build_scheduler(
         executor=executor,
         run_blocking=settings.run_blocking,
         activate=lambda pods: queue.activate(pods),
+        activate_members=lambda pods: queue.activate_members(pods),
         extenders=extenders,
         node_order=lambda: cache.snapshot.order,
         metrics=metrics,

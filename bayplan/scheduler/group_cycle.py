@@ -122,10 +122,10 @@ class GroupCycle:
             account = cycle.find_nodes()
             if self._tools.preempts and account.status.code is Code.Unschedulable:
                 self._make_room(cycle, account)
+            account.popped = popped
+            self._submit(account, queued)
         finally:
-            trial.end()
-        account.popped = popped
-        self._submit(account, queued)
+            self._tools.cache.end_trial()
         self._tools.conditions.set(account)
         return account
 
@@ -243,7 +243,7 @@ class _Run:
     def find_nodes(self, makes_room: bool = True) -> GroupAttempt:
         """A node for each member, on the best placement; nothing stays assumed."""
         if not self._tools.has_placements:
-            return GroupAttempt(self.group, self._try_members(None, makes_room))
+            return GroupAttempt(self.group, self._try_members(None, makes_room, makes_room))
         try:
             return self._try_placements(makes_room)
         except PluginRunError as failed:
@@ -258,7 +258,7 @@ class _Run:
         tried: list[PlacementTrial] = []
         for placement in sorted(found, key=lambda placement: placement.name):
             within = placement.rows if len(placement.rows) != table.node_count else None
-            result = self._try_members(within, makes_room)
+            result = self._try_members(within, makes_room, makes_room and len(found) == 1)
             if result.status.code is Code.Error:
                 return GroupAttempt(self.group, result)
             tried.append(PlacementTrial(placement, result))
@@ -287,8 +287,11 @@ class _Run:
         tied = np.flatnonzero(scores.totals == scores.totals.max())
         return possible[tied[0] if len(tied) == 1 else self._tools.ties.choose_any(tied)]
 
-    def _try_members(self, within: Ints | None, makes_room: bool) -> GroupResult:
-        """Try the members one after another, on the rows `within` (None: all), and take everything back."""
+    def _try_members(self, within: Ints | None, makes_room: bool, is_last: bool) -> GroupResult:
+        """Try the members one after another, on the rows `within` (None: all), and take everything back.
+
+        In the last run, the nodes of a group that fits are kept until its members are assumed for good.
+        """
         result = GroupResult(unschedulable(UNSCHEDULABLE_GROUP))
         needs_preemption = False
         assumed: list[tuple[MemberTrial, Pod]] = []
@@ -311,8 +314,9 @@ class _Run:
                 result.status = (
                     unschedulable(UNSCHEDULABLE_GROUP, WAITING) if needs_preemption else SUCCESS
                 )
+        keeps = is_last and result.status.is_success
         for member, pod in reversed(assumed):
-            self._take_back(member, pod)
+            self._take_back(member, pod, keeps)
         return result
 
     def _begin(self, queued: QueuedPodInfo) -> MemberTrial:
@@ -350,11 +354,11 @@ class _Run:
         member.node_name, member.permit = node_name, status
         return assumed
 
-    def _take_back(self, member: MemberTrial, assumed: Pod) -> None:
+    def _take_back(self, member: MemberTrial, assumed: Pod, keeps: bool) -> None:
         committing = self.profile.committing
         if committing.plan(assumed.spec).reserves:
             committing.run_unreserve(member.state, assumed, assumed.node_name)
-        self.trial.forget(assumed)
+        (self.trial.give_back if keeps else self.trial.forget)(assumed)
         pod = member.attempt.pod
         self._tools.queue.nominator.leave_queue(pod, pod.nominated_node_name)
 

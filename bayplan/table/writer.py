@@ -101,6 +101,14 @@ class TableWriter:
         if pod.spec.host_ports:
             self._freed_ports.add(row)
 
+    def adopt_pod(self, tried: Pod, pod: Pod) -> None:
+        """Keep a pod that is on trial as `pod`, which counts the same."""
+        row = self.table.row_of[pod.node_name]
+        self.table.pods[row][tried.uid] = pod
+        self.table.images.touch(row)
+        if row in self._freed_ports:
+            self._take_ports_again(row)
+
     def _take_ports_again(self, row: int) -> None:
         """The node changes, and with that kube-scheduler reads it anew: all ports of its pods are taken."""
         self._freed_ports.discard(row)

@@ -81,8 +81,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         key = ("PodGroup", pod.namespace, name)
         if self.handle.pod_groups.placed_count(key) < group.min_count:
             if state.group is None:  # in the cycle of the group, its members are being tried
-                waiting = (m for m in self.handle.pod_groups.members(key) if not m.node_name)
-                self.handle.activate(waiting)
+                self.handle.activate_members(self.handle.pod_groups.waiting(key))
             return wait(WAITING), TIMEOUT_S
         if state.group is not None:
             return SUCCESS, 0
