@@ -172,3 +172,5 @@ def rows_of_numbers(const int32_t[::1] numbers, const unsigned char[::1] wanted)
 include "_groups.pxi"
 include "_domains.pxi"
 include "_removing.pxi"
+
+include "_filling.pxi"

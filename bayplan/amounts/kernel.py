@@ -269,6 +269,34 @@ def _balance(table: NodeTable, rule: BalanceRule, weight: int) -> tuple[Any, ...
     return weight, [(offered(name), requested(name), amount) for name, amount in rule.parts]
 
 
+class Filling(NamedTuple):
+    """One class of pods that are to be put on rows: how it is judged, and what a pod of it uses."""
+
+    judge: RowJudge
+    values: Ints
+    base: Ints
+    uses: Sequence[tuple[memoryview, int]]
+    """(`Column.cells`, amount) for each column that a pod on a row changes."""
+
+
+def fill(
+    kinds: Sequence[Filling], classes: Ints, rows: Ints, ends: Ints, ranks: Ints
+) -> Ints | None:
+    """int64 [places, pods]: the row that each pod gets in each of several places; -1: none there is feasible.
+
+    The pods, given by the numbers of their classes, are put on the rows of a place one after another, each on the one
+    with the highest value, of equal ones on the one of the lowest rank; then they are taken off again. The rows of the
+    places follow each other in `rows`, `ends` has where each of them ends. None: only compiled judges can do this.
+    """
+    if compiled is None or len(kinds) > compiled.MOST_KINDS:
+        return None
+    if not all(isinstance(kind.judge, compiled.CompiledJudge) for kind in kinds):
+        return None
+    judges, values, bases, uses = zip(*kinds, strict=True)
+    found: Ints = compiled.Filler(judges, values, bases, uses).fill(classes, rows, ends, ranks)
+    return found
+
+
 def refuse_beside(
     table: NodeTable,
     fit: FitRule,

@@ -9,6 +9,14 @@ the engine does not apply. The scheduler calls `Engine.decide`.
 from .class_plan import ClassPlan
 from .class_view import ClassView
 from .describing import Judging, describe_judging
-from .engine import Decision, Engine
+from .engine import Decision, Engine, Fillings
 
-__all__ = ["ClassPlan", "ClassView", "Decision", "Engine", "Judging", "describe_judging"]
+__all__ = [
+    "ClassPlan",
+    "ClassView",
+    "Decision",
+    "Engine",
+    "Fillings",
+    "Judging",
+    "describe_judging",
+]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..amounts.kernel import (
     DEAD,
     MOST_GROUPS,
+    Filling,
     Groups,
     Peaks,
     RowJudge,
@@ -99,6 +100,18 @@ class ClassView:
         self._rows_seen = -1
         self._epoch = -1
         self._statuses: tuple[int, RowStatuses] | None = None
+
+    def filling(self, pod: Pod, table: NodeTable) -> Filling | None:
+        """What the kernel needs to put pods of this class on rows; None: more than rules on amounts decide."""
+        if self.plan.has_row_plugins or self.part.raw_ids is not None or self._judge is None:
+            return None
+        uses = [(table.requested.cells_of(name), amount) for name, amount in pod.usage.items()]
+        uses += [
+            (table.scoring_usage.cells_of(name), amount)
+            for name, amount in pod.scoring_usage.items()
+        ]
+        uses.append((table.pod_count_column.cells, 1))
+        return Filling(self._judge, self.values, self.part.base, uses)
 
     def is_stale(self, table: NodeTable) -> bool:
         """Whether something changed since it was brought up to date."""

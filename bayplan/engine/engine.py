@@ -7,20 +7,23 @@ totals. Where `decide` returns None the reference decides (`scheduler/find_nodes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..amounts.kernel import (
     NONE_FEASIBLE,
     REFUSED,
     Best,
+    Filling,
     combine,
     nth_best,
     refuse_beside,
     summarize,
 )
-from ..api.pod import EMPTY_STATUS, Pod
+from ..api.pod import EMPTY_STATUS, Pod, PodSpec
 from ..framework import (
     CLUSTER,
     GROUPS,
@@ -79,6 +82,13 @@ class Decision:
             return nth_best(self.values, best, n)
         row: int = self.groups.nth_best(best, n)
         return row
+
+
+class Fillings(NamedTuple):
+    """The classes of some pods, and the number of the class of each pod."""
+
+    kinds: Sequence[Filling]
+    classes: Ints
 
 
 class Engine:
@@ -153,6 +163,53 @@ class Engine:
             state.clear()
             return None  # the reference finds which filter refused which node
         return Decision(values, NONE_FEASIBLE, self._refusals(state, pod, view, values))
+
+    def decide_within(self, state: CycleState, pod: Pod, within: Ints) -> Decision | None:
+        """The decision for `pod` on the rows `within`, where only the values of its view count; None: the reference."""
+        view = self._plain_view(state, pod)
+        if view is None:
+            return None
+        values = np.full(len(self._table), REFUSED)
+        values[within] = view.values[within]
+        total, ties, feasible, row = summarize(values)
+        if not feasible:
+            state.clear()
+            return None  # the reference finds which filter refused which node
+        return Decision(values, Best(total + view.plan.constant, ties, feasible, row))
+
+    def fillings(self, pods: Sequence[Pod]) -> Fillings | None:
+        """What the kernel needs to put `pods` on rows one after another; None: more than rules on amounts decide."""
+        kinds: dict[ClassView, int] = {}
+        fillings: list[Filling] = []
+        classes: list[int] = []
+        for pod in pods:
+            view = None if _counts_pods(pod.spec) else self._plain_view(CycleState(), pod)
+            filling = None if view is None else view.filling(pod, self._table)
+            if view is None or filling is None:
+                return None
+            if view not in kinds:
+                kinds[view] = len(fillings)
+                fillings.append(filling)
+            elif fillings[kinds[view]].uses != filling.uses:
+                return None  # pods that are judged alike and use different amounts
+            classes.append(kinds[view])
+        return Fillings(fillings, np.array(classes, dtype=np.int64))
+
+    def _plain_view(self, state: CycleState, pod: Pod) -> ClassView | None:
+        """The view of the class of `pod`, up to date, if its values are all that decides; else None."""
+        if not self.applies or self._nominator or pod.spec.pin or not self._is_like_its_class(pod):
+            return None
+        self._follow_cluster()
+        plan = self._plan_of(pod.spec if self._is_by_spec else whole_key(pod), pod)
+        if plan is None or not plan.is_plain:
+            return None
+        marks = self._marks.get(plan, pod) if plan.grouped else NO_MARKS
+        if marks.columns != () or not plan.asked_names <= marks.quiet:
+            return None
+        state.skip_filter.update(plan.skip_filter, marks.quiet)
+        view = self._view_of(plan, state)
+        view.refresh(state, pod, self._table)
+        return view if view.part.raw_ids is None else None
 
     def _decide_by_rules(
         self, state: CycleState, pod: Pod, plan: ClassPlan, marks: Marks, rules: GroupRules
@@ -355,3 +412,10 @@ class Engine:
             if not status.is_success:
                 values[row] = REFUSED
         return values, False
+
+
+def _counts_pods(spec: PodSpec) -> bool:
+    """Whether where such a pod goes depends on which other pods are where."""
+    affinity = spec.affinity
+    has_terms = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
+    return bool(has_terms or spec.topology_spread_constraints)

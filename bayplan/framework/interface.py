@@ -227,6 +227,9 @@ class PostFilterResult:
 class PostFilterPlugin(Plugin):
     """Tries to make room for a pod that fits nowhere."""
 
+    acts_on_placements: ClassVar[bool] = True
+    """Whether it does anything for members of a pod group with a choice of placements."""
+
     @abstractmethod
     def post_filter(
         self, state: CycleState, pod: Pod, diagnosis: Diagnosis
@@ -285,6 +288,13 @@ class ReservePlugin(Plugin):
 
 class PermitPlugin(Plugin):
     """Approves, denies or delays the binding of a pod."""
+
+    def quorum(self, group: PodGroupInfo) -> int | None:
+        """For members of a pod group: `permit` says Wait until so many of them have a node, then SUCCESS.
+
+        None: it depends on more than their number.
+        """
+        return None
 
     @abstractmethod
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:

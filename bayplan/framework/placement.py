@@ -37,10 +37,11 @@ class PodGroupInfo:
 
 @dataclass(frozen=True, slots=True)
 class PodGroupAssignments:
-    """A placement with a node for each member that fits: the pods with their node set."""
+    """A placement with the members that fit there, and the row of the node of each."""
 
     placement: Placement
     pods: Sequence[Pod]
+    rows: Sequence[int]
 
 
 class GroupTrial(Protocol):

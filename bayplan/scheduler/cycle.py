@@ -37,6 +37,7 @@ from .failure import FailureHandler, scheduled_event, skip_event
 from .group_condition import GroupConditions
 from .group_cycle import GroupCycle, GroupTools
 from .parts import Parts
+from .placement_search import PlacementSearch
 
 log = logging.getLogger(__name__)
 
@@ -227,6 +228,7 @@ class Scheduler(EventHandlers):
             observer=parts.observer,
             conditions=GroupConditions(parts.cluster, parts.executor, parts.clock),
             ties=parts.ties,
+            search=PlacementSearch(parts.cache, self._decider, parts.ties),
             has_placements=gates.enabled("TopologyAwareWorkloadScheduling"),
             preempts=gates.enabled("WorkloadAwarePreemption"),
         )

@@ -5,12 +5,13 @@ Mirrors schedulingAlgorithm and schedulePod of pkg/scheduler/schedule_one.go.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import perf_counter
 
 import numpy as np
 
 from ..api.pod import Pod
-from ..engine import Decision, Engine
+from ..engine import Decision, Engine, Fillings
 from ..framework import (
     Code,
     CycleState,
@@ -66,8 +67,7 @@ class Decider:
             attempt.fail(unresolvable(NO_NODES), nominated_node_name="")
             return
         attempt.evaluated_nodes = table.node_count if within is None else len(within)
-        uses_engine = self._may_use_engine and within is None
-        decision = self._decide(profile, state, pod) if uses_engine else None
+        decision = self._decide(profile, state, pod, within) if self._may_use_engine else None
         if decision is not None and not self._explain:
             self._take(profile, state, attempt, decision, makes_room)
             return
@@ -89,10 +89,25 @@ class Decider:
         row = self._choose(profile, state, attempt, search, decision)
         attempt.node_name = table.names[row]
 
-    def _decide(self, profile: ProfileRuntime, state: CycleState, pod: Pod) -> Decision | None:
-        """The engine's decision; None: the reference decides."""
+    def fillings(self, profile: ProfileRuntime, pods: Sequence[Pod]) -> Fillings | None:
+        """How the kernel puts `pods` on rows one after another; None: only the members tried in full can tell."""
+        if not self._may_use_engine or self._explain:
+            return None
         try:
-            return self._engines[profile.name].decide(state, pod)
+            return self._engines[profile.name].fillings(pods)
+        except PluginRunError:
+            self._metrics.engine_failures.count += 1
+            return None
+
+    def _decide(
+        self, profile: ProfileRuntime, state: CycleState, pod: Pod, within: Ints | None
+    ) -> Decision | None:
+        """The engine's decision; None: the reference decides."""
+        engine = self._engines[profile.name]
+        try:
+            if within is not None:
+                return engine.decide_within(state, pod, within)
+            return engine.decide(state, pod)
         except PluginRunError:
             # Plugins with cached answers are called for all nodes, also those that another one refuses. The reference
             # calls them in kube-scheduler's order, and reports the error if it occurs there, too.

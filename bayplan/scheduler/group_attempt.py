@@ -59,9 +59,9 @@ class GroupResult:
         return self.status.is_success or self.waits_for_preemption
 
     @property
-    def placed(self) -> list[Pod]:
-        """The members that have a node, with that node."""
-        return [m.attempt.pod.with_node(m.node_name) for m in self.members if m.node_name]
+    def placed(self) -> list[MemberTrial]:
+        """The members that have a node."""
+        return [member for member in self.members if member.node_name]
 
 
 @dataclass(slots=True)

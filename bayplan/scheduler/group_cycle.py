@@ -51,6 +51,7 @@ from .group_attempt import (
 )
 from .group_condition import GroupConditions
 from .parts import Observer, SchedulerCluster
+from .placement_search import PlacementSearch
 from .select_host import TieBreak
 
 log = logging.getLogger(__name__)
@@ -89,6 +90,7 @@ class GroupTools:
     observer: Observer
     conditions: GroupConditions
     ties: TieBreak
+    search: PlacementSearch
     has_placements: bool
     """Feature gate TopologyAwareWorkloadScheduling."""
     preempts: bool
@@ -255,10 +257,15 @@ class _Run:
         found = placing.run_generate(self._state, self.group, Placement("", rows))
         if isinstance(found, Status):
             return GroupAttempt(self.group, GroupResult(found))
+        ordered = sorted(found, key=lambda placement: placement.name)
+        if makes_room:
+            account = self._search_placements(ordered)
+            if account is not None:
+                return account
         tried: list[PlacementTrial] = []
-        for placement in sorted(found, key=lambda placement: placement.name):
+        for placement in ordered:
             within = placement.rows if len(placement.rows) != table.node_count else None
-            result = self._try_members(within, makes_room, makes_room and len(found) == 1)
+            result = self._try_members(within, makes_room, makes_room and len(ordered) == 1)
             if result.status.code is Code.Error:
                 return GroupAttempt(self.group, result)
             tried.append(PlacementTrial(placement, result))
@@ -267,25 +274,49 @@ class _Run:
             account.placements = tried
         best = self._best(tried)
         if best is None:
-            text = f"0/{len(tried)} placements are available, first placement status: "
-            status = unschedulable(text + account.status.message)
-            account.result = replace(account.result, status=status)
+            account.result = _no_placement(len(tried), account.result)
         else:
             account.result, account.chosen = best.result, best.placement
         return account
+
+    def _search_placements(self, placements: Sequence[Placement]) -> GroupAttempt | None:
+        """The same without trying the members on every placement; None: that cannot be told otherwise."""
+        possible = self._tools.search.find(self.profile, self.group, placements)
+        if possible is None:
+            return None
+        if not possible:
+            first = self._try_members(placements[0].rows, True, False)
+            if first.is_possible:
+                return None
+            return GroupAttempt(self.group, _no_placement(len(placements), first))
+        totals = np.zeros(len(possible), dtype=np.int64)
+        if len(possible) > 1:
+            totals = self.profile.placing.run_scores(self._state, self.group, possible).totals
+        tied = np.flatnonzero(totals == totals.max())
+        best = possible[tied[0] if len(tied) == 1 else self._tools.ties.choose_any(tied)]
+        result = self._try_members(best.placement.rows, True, True)
+        if not result.is_possible:
+            return None
+        return GroupAttempt(self.group, result, chosen=best.placement)
 
     def _best(self, tried: Sequence[PlacementTrial]) -> PlacementTrial | None:
         """The placement with the highest score among those on which the group fits."""
         possible = [trial for trial in tried if trial.result.is_possible]
         if len(possible) < 2:
             return possible[0] if possible else None
-        assigned = [PodGroupAssignments(t.placement, t.result.placed) for t in possible]
+        assigned = [self._assignments(trial) for trial in possible]
         scores = self.profile.placing.run_scores(self._state, self.group, assigned)
         for position, trial in enumerate(possible):
             trial.scores = {name: int(given[position]) for name, given in scores.by_plugin.items()}
             trial.total = int(scores.totals[position])
         tied = np.flatnonzero(scores.totals == scores.totals.max())
         return possible[tied[0] if len(tied) == 1 else self._tools.ties.choose_any(tied)]
+
+    def _assignments(self, trial: PlacementTrial) -> PodGroupAssignments:
+        row_of, placed = self._tools.cache.table.row_of, trial.result.placed
+        pods = [member.attempt.pod for member in placed]
+        rows = [row_of[member.node_name] for member in placed]
+        return PodGroupAssignments(trial.placement, pods, rows)
 
     def _try_members(self, within: Ints | None, makes_room: bool, is_last: bool) -> GroupResult:
         """Try the members one after another, on the rows `within` (None: all), and take everything back.
@@ -379,6 +410,12 @@ def _mixed_schedulers(queued: Sequence[QueuedPodInfo]) -> Status | None:
             )
             return failure(f'{text}"{info.pod.scheduler_name}" and "{wanted}"')
     return None
+
+
+def _no_placement(tried: int, first: GroupResult) -> GroupResult:
+    """The result of a group that fits on none of the placements: that of the first one, with another status."""
+    text = f"0/{tried} placements are available, first placement status: {first.status.message}"
+    return replace(first, status=unschedulable(text))
 
 
 def _untried(queued: QueuedPodInfo, status: Status) -> MemberTrial:

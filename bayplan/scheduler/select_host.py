@@ -36,6 +36,10 @@ class TieBreak(ABC):
         """The same for nodes that an extender scored."""
         return self.choose(tied, rows, table, search)
 
+    def ranks(self, table: NodeTable) -> Ints:
+        """int64 per row: of equally good rows the one with the lowest number wins, for many choices at once."""
+        return np.arange(len(table), dtype=np.int64)
+
     def choose_any(self, tied: Ints) -> int:
         """One of several equally good things, which are not nodes, in the order of their names."""
         return int(tied[0])
@@ -60,6 +64,10 @@ class RandomTies(TieBreak):
 
     def __init__(self, seed: int = 0) -> None:
         self._draw = random.Random(seed).random
+
+    def ranks(self, table: NodeTable) -> Ints:
+        seed = int(self._draw() * 2**32)
+        return np.random.default_rng(seed).permutation(len(table)).astype(np.int64)
 
     def choose_any(self, tied: Ints) -> int:
         return int(tied[int(self._draw() * len(tied))])
@@ -134,9 +142,9 @@ class FirstByName(TieBreak):
         self._rank: Ints = np.zeros(0, dtype=np.int64)
 
     def choose(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
-        return int(tied[np.argmin(self._ranks(table)[rows[tied]])])
+        return int(tied[np.argmin(self.ranks(table)[rows[tied]])])
 
-    def _ranks(self, table: NodeTable) -> Ints:
+    def ranks(self, table: NodeTable) -> Ints:
         """int64 per row: its place by name."""
         if self._version != table.node_changes.version:
             by_name = sorted(range(len(table)), key=table.names.__getitem__)

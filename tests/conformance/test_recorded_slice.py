@@ -46,10 +46,9 @@ def test_the_slice_has_ties_of_every_kind() -> None:
     assert any(case.get("deleted") for case in TIES)
 
 
-@pytest.mark.parametrize("explain", [False, True], ids=["by the engine", "with the reference"])
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in GROUPS])
-def test_every_cycle_of_a_pod_group_agrees(case: dict[str, Any], explain: bool) -> None:
-    assert [str(one) for found in run_group_case(case, explain) for one in found] == []
+def test_every_cycle_of_a_pod_group_agrees(case: dict[str, Any]) -> None:
+    assert [str(one) for found in run_group_case(case) for one in found] == []
 
 
 def test_the_slice_has_cycles_of_every_kind() -> None:

@@ -95,6 +95,9 @@ class DynamicResources(
 
     name = "DynamicResources"
     scope = GROUPS
+    acts_on_placements = (
+        False  # for pods with claims only, for which Reserve has something to do, too
+    )
     allow_parallel = True
     may_block = False
 

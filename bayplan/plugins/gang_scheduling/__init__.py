@@ -17,6 +17,7 @@ from ...framework import (
     CycleState,
     EventWithHint,
     PermitPlugin,
+    PodGroupInfo,
     PreEnqueuePlugin,
     Settled,
     Status,
@@ -64,6 +65,10 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         if known < group.min_count:
             return unresolvable(TOO_FEW)
         return SUCCESS
+
+    def quorum(self, group: PodGroupInfo) -> int | None:
+        found = self.handle.lister.get("PodGroup", group.namespace, group.name)
+        return found.min_count if isinstance(found, PodGroup) else None
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
         name = pod_group_of(pod)

@@ -5,6 +5,7 @@ Mirrors scorePlacement of pkg/scheduler/framework/plugins/noderesources/resource
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ...api.pod import Pod
@@ -21,8 +22,10 @@ def most_allocated_together(
     Resources that the nodes lack do not count, nor extended ones that none of the pods asks for.
     """
     points = total_weight = 0
+    alike = Counter([id(pod.spec) for pod in pods])
+    samples = {id(pod.spec): pod.scoring_requests for pod in pods}
     for resource, weight in weights.items():
-        wanted = sum(pod.scoring_requests.get(resource, 0) for pod in pods)
+        wanted = sum(samples[spec].get(resource, 0) * count for spec, count in alike.items())
         if not wanted and is_scalar(resource):
             continue
         capacity = int(table.allocatable[resource][rows].sum())

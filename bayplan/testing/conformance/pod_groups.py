@@ -34,22 +34,32 @@ def is_group_case(case: Record) -> bool:
     return "steps" in case and isinstance(expected, dict) and "attempts" in expected
 
 
-def run_group_case(case: Record, explain: bool = False) -> Iterator[list[Disagreement]]:
-    """For each attempt of the case, in order: the differences."""
-    history = GroupHistory(case, explain)
+def run_group_case(case: Record) -> Iterator[list[Disagreement]]:
+    """For each attempt of the case, in order: the differences.
+
+    Each is made by a scheduler that explains, and so tries everything in full, and by one that does not, and so may
+    leave placements untried.
+    """
+    histories = GroupHistory(case, explain=True), GroupHistory(case, explain=False)
     records = iter(case["expected"]["attempts"])
     for number, step in enumerate(case["steps"]):
-        if "apply" in step:
-            history.apply(step["apply"])
-        elif "delete" in step:
-            history.delete(step["delete"])
-        else:
-            expected = next(records)
+        expected = next(records) if "attempt" in step else None
+        found: list[Disagreement] = []
+        for history in histories:
+            if expected is None:
+                history.change(step)
+                continue
             ours = history.attempt(step["attempt"])
             history.go_on(number, expected)
             name = f"step {number}: {expected['pod']}"
-            found = differences("", ours, expected)
-            yield [Disagreement(case["id"], name, *difference) for difference in found]
+            theirs = {**expected, "placements": ours["placements"]}
+            theirs = expected if history.explains or ours["placements"] else theirs
+            found += [
+                Disagreement(case["id"], name, *difference)
+                for difference in differences("", ours, theirs)
+            ]
+        if expected is not None:
+            yield found
 
 
 def differences(path: str, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -82,8 +92,9 @@ class GroupCluster(RecordedCluster):
 class GroupHistory:
     """The cluster of a case, its scheduler, and the kinds of steps."""
 
-    def __init__(self, case: Record, explain: bool = False) -> None:
+    def __init__(self, case: Record, explain: bool) -> None:
         self._case = case["id"]
+        self.explains = explain
         self._cluster = GroupCluster()
         gates = {**case["gates"], "OpportunisticBatching": False}
         self._scheduler = build_scheduler(
@@ -117,6 +128,13 @@ class GroupHistory:
             return result, status
 
         profile.filtering.run_post_filters = noted  # type: ignore[method-assign]
+
+    def change(self, step: Record) -> None:
+        """Apply or delete an object."""
+        if "apply" in step:
+            self.apply(step["apply"])
+        else:
+            self.delete(step["delete"])
 
     def apply(self, tree: Record) -> None:
         """Add an object, or replace the one of that name: for the scheduler, the same object has changed."""
@@ -198,7 +216,8 @@ class GroupHistory:
         record["members"] = [tried.get(pod.uid) or _skipped(pod) for pod in account.popped]
         if account.placements:
             record["placements"] = [self._placement(trial) for trial in account.placements]
-            record["placement"] = account.chosen.name if account.chosen is not None else None
+        if account.chosen is not None:
+            record["placement"] = account.chosen.name or None
         if account.preemption is not None:
             victims = account.preemption.victims
             record["workloadPreemption"] = {

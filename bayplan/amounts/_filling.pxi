@@ -1,0 +1,91 @@
+"""Pods put on rows one after another, compiled: `kernel.fill`."""
+
+MOST_KINDS = 16
+cdef enum:
+    KINDS = 16
+    USES = 32
+
+
+cdef struct Use:
+    int64_t* cells
+    int64_t amount
+
+
+@cython.final
+cdef class Filler:
+    """The classes of the pods of one group: how they are judged, and what they use."""
+
+    cdef Use uses[KINDS][USES]
+    cdef int use_counts[KINDS]
+    cdef int kinds
+    cdef list judges
+    cdef void* judge_of[KINDS]
+    cdef const int64_t[:, ::1] first
+    cdef const int64_t[:, ::1] bases
+    cdef int64_t[:, ::1] totals
+    cdef object columns
+
+    def __init__(self, judges, values, bases, uses):
+        """Of each class: its judge, its values and their base, and (`Column.cells`, amount) for what a pod uses."""
+        cdef int kind, number
+        self.kinds = len(judges)
+        self.judges = list(judges)
+        self.first = np.stack(values)
+        self.bases = np.stack(bases)
+        self.totals = np.stack(values)
+        self.columns = uses  # keeps the cells alive
+        for kind in range(self.kinds):
+            self.judge_of[kind] = <void*>self.judges[kind]
+            number = 0
+            for cells, amount in uses[kind]:
+                self.uses[kind][number] = Use(<int64_t*>PyMemoryView_GET_BUFFER(cells).buf, amount)
+                number += 1
+            self.use_counts[kind] = number
+
+    def fill(self, const int64_t[::1] classes, const int64_t[::1] rows, const int64_t[::1] ends,
+             const int64_t[::1] ranks):
+        cdef Py_ssize_t place, pod, start = 0
+        cdef int64_t[:, ::1] hosts = np.full((ends.shape[0], classes.shape[0]), -1, dtype=np.int64)
+        for place in range(ends.shape[0]):
+            for pod in range(classes.shape[0]):
+                hosts[place, pod] = self.best(classes[pod], rows, start, ends[place], ranks)
+                if hosts[place, pod] >= 0:
+                    self.use(classes[pod], hosts[place, pod], 1)
+                    self.judge_again(hosts[place, pod])
+            for pod in range(classes.shape[0]):
+                if hosts[place, pod] >= 0:
+                    self.use(classes[pod], hosts[place, pod], -1)
+            for pod in range(classes.shape[0]):
+                if hosts[place, pod] >= 0:
+                    self.reset(hosts[place, pod])
+            start = ends[place]
+        return np.asarray(hosts)
+
+    cdef int64_t best(self, Py_ssize_t kind, const int64_t[::1] rows, Py_ssize_t start, Py_ssize_t end,
+                      const int64_t[::1] ranks) noexcept:
+        """The row with the highest value, of equal ones the one of the lowest rank; -1: none is feasible."""
+        cdef int64_t best = -1, found = -1, value
+        cdef Py_ssize_t i
+        for i in range(start, end):
+            value = self.totals[kind, rows[i]]
+            if value > best or (value == best and value >= 0 and ranks[rows[i]] < ranks[found]):
+                best, found = value, rows[i]
+        return found
+
+    cdef void use(self, Py_ssize_t kind, int64_t row, int64_t sign) noexcept:
+        """Add to each column, or take from it, what one pod uses."""
+        cdef int i
+        for i in range(self.use_counts[kind]):
+            self.uses[kind][i].cells[row] += sign * self.uses[kind][i].amount
+
+    cdef void judge_again(self, int64_t row) noexcept:
+        cdef int kind
+        for kind in range(self.kinds):
+            self.totals[kind, row] = (<CompiledJudge>self.judge_of[kind]).value(
+                self.bases[kind, row], row
+            )
+
+    cdef void reset(self, int64_t row) noexcept:
+        cdef int kind
+        for kind in range(self.kinds):
+            self.totals[kind, row] = self.first[kind, row]

@@ -1,0 +1,83 @@
+"""PlacementSearch: which of many placements a pod group fits on, without trying its members there one by one.
+
+Where only rules on amounts decide, the kernel puts the members on the rows of all placements at once. The members are
+then tried in full on one placement: the best, or the first when there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..amounts.kernel import fill
+from ..api.pod import Pod
+from ..cache import Cache
+from ..framework import Placement, PodGroupAssignments, PodGroupInfo
+from ..runtime import ProfileRuntime
+from ..table import Ints
+from .deciding import Decider
+from .select_host import TieBreak
+
+FEW_PLACEMENTS = 4
+"""Up to here all of them are tried in full."""
+
+
+class PlacementSearch:
+    """Finds the placements that hold enough members of a group."""
+
+    def __init__(self, cache: Cache, decider: Decider, ties: TieBreak) -> None:
+        self._cache = cache
+        self._decider = decider
+        self._ties = ties
+
+    def find(
+        self, profile: ProfileRuntime, group: PodGroupInfo, placements: Sequence[Placement]
+    ) -> list[PodGroupAssignments] | None:
+        """The placements on which the group fits, with a node for each member that gets one; None: unknown."""
+        if len(placements) <= FEW_PLACEMENTS or not self._decides_by_amounts(profile, group.pods):
+            return None
+        needed = self._needed(profile, group)
+        fillings = self._decider.fillings(profile, group.pods) if needed is not None else None
+        if needed is None or fillings is None:
+            return None
+        table = self._cache.table
+        rows = np.concatenate([placement.rows for placement in placements])
+        ends = np.cumsum([len(placement.rows) for placement in placements])
+        hosts = fill(fillings.kinds, fillings.classes, rows, ends, self._ties.ranks(table))
+        if hosts is None:
+            return None
+        counts = np.count_nonzero(hosts >= 0, axis=1).tolist()
+        return [
+            _assignments(placement, group.pods, found, count)
+            for placement, found, count in zip(placements, hosts, counts, strict=True)
+            if count >= needed
+        ]
+
+    @staticmethod
+    def _decides_by_amounts(profile: ProfileRuntime, pods: Sequence[Pod]) -> bool:
+        """Whether no Reserve and no PostFilter plugin has something to do for the pods."""
+        if any(plugin.acts_on_placements for plugin in profile.filtering.post_filters):
+            return False
+        return not any(profile.committing.plan(pod.spec).reserves for pod in pods)
+
+    def _needed(self, profile: ProfileRuntime, group: PodGroupInfo) -> int | None:
+        """How many members need a node; None: Permit goes by more than their number."""
+        placed = self._cache.pod_groups.placed_count(("PodGroup", group.namespace, group.name))
+        needed = 1
+        for plugin in profile.committing.plan(group.pods[0].spec).permits:
+            quorum = plugin.quorum(group)
+            if quorum is None:
+                return None
+            needed = max(needed, quorum - placed)
+        return needed
+
+
+def _assignments(
+    placement: Placement, pods: Sequence[Pod], found: Ints, count: int
+) -> PodGroupAssignments:
+    rows = found.tolist()
+    if count == len(pods):
+        return PodGroupAssignments(placement, pods, rows)
+    placed = [(pod, row) for pod, row in zip(pods, rows, strict=True) if row >= 0]
+    return PodGroupAssignments(placement, [pod for pod, _ in placed], [row for _, row in placed])
