@@ -7,12 +7,13 @@ whose time is the scheduler's clock: in a simulation `asyncio.sleep(30)` takes t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from contextvars import Context
 from typing import Any
 
 from ..clock import Clock, Timers, whole_micros
-from ..framework import Status, failure
+from ..framework import Executor, Status, failure
 
 Work = Callable[[], Status | Awaitable[Status]]
 Finished = Callable[[Status], None]
@@ -44,6 +45,33 @@ class InlineExecutor:
         """Stop whatever still runs."""
         if self._loop is not None:
             self._loop.abandon()
+
+
+class HoldingExecutor:
+    """Hands work on to another executor; what comes while it is `held` is handed on at the end of that."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self._held: list[tuple[Work, Finished]] | None = None
+
+    def run(self, work: Work, finished: Finished) -> None:
+        """Do `work` and tell `finished` what came of it, now or later."""
+        if self._held is not None:
+            self._held.append((work, finished))
+        else:
+            self._executor.run(work, finished)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Begin no work before the end of the block."""
+        assert self._held is None, "work is held already"
+        held = self._held = []
+        try:
+            yield
+        finally:
+            self._held = None
+            for work, finished in held:
+                self._executor.run(work, finished)
 
 
 class ClockLoop(asyncio.SelectorEventLoop):

@@ -24,7 +24,7 @@ from ..observe import SchedulerMetrics
 from ..plugins.registry import IN_TREE
 from ..queue import PodNominator, QueuedPodInfo, QueueSettings, Registration, SchedulingQueue
 from ..runtime import ProfileRuntime, Registry
-from ..runtime.executor import InlineExecutor
+from ..runtime.executor import HoldingExecutor, InlineExecutor
 from ..runtime.waiting import HeldPods
 from .binding import PreBindingPods
 from .catalog import expand_profiles, plugin_notes_of
@@ -60,7 +60,7 @@ def build_scheduler(
     cache = Cache(clock, settings.assume_ttl_s)
     waiting_pods, pre_binding = HeldPods(), PreBindingPods()
     metrics = settings.metrics or SchedulerMetrics()
-    executor = settings.executor or InlineExecutor(clock, timers)
+    executor = HoldingExecutor(settings.executor or InlineExecutor(clock, timers))
     nominator = PodNominator(lambda namespace, name: cluster.get("Pod", namespace, name))
     extenders = _make_extenders(config, settings, cache)
     shared = Handle(

@@ -226,6 +226,7 @@ class Scheduler(EventHandlers):
             fail=self._fail_member,
             is_pointless=self._is_pointless,
             observer=parts.observer,
+            executor=parts.executor,
             conditions=GroupConditions(parts.cluster, parts.executor, parts.clock),
             ties=parts.ties,
             search=PlacementSearch(parts.cache, self._decider, parts.ties),

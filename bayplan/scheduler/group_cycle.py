@@ -36,6 +36,7 @@ from ..framework import (
 from ..observe.times import DECIDED, STARTED
 from ..queue import QueuedPodInfo, SchedulingQueue
 from ..runtime import PluginRunError, ProfileRuntime
+from ..runtime.executor import HoldingExecutor
 from ..table import Ints
 from .attempt import Attempt, Outcome
 from .binding import Binding
@@ -88,6 +89,7 @@ class GroupTools:
     is_pointless: Callable[[Pod], bool]
     """Whether the pod needs no node any more, or has one."""
     observer: Observer
+    executor: HoldingExecutor
     conditions: GroupConditions
     ties: TieBreak
     search: PlacementSearch
@@ -117,18 +119,28 @@ class GroupCycle:
             return GroupAttempt(group, GroupResult(SUCCESS), popped=popped)
         profile = self._tools.profiles[first.pod.scheduler_name]
         self._tools.cache.snapshot.update()
-        trial = self._tools.cache.begin_trial()
-        state = CycleState()
         try:
-            cycle = _Run(self._tools, profile, group, queued, state, trial)
-            account = cycle.find_nodes()
-            if self._tools.preempts and account.status.code is Code.Unschedulable:
-                self._make_room(cycle, account)
+            with self._tools.executor.held():  # no pod is evicted while the nodes are on trial
+                account = self._find_nodes(profile, group, queued)
             account.popped = popped
             self._submit(account, queued)
         finally:
             self._tools.cache.end_trial()
         self._tools.conditions.set(account)
+        return account
+
+    def _find_nodes(
+        self, profile: ProfileRuntime, group: PodGroupInfo, queued: Sequence[QueuedPodInfo]
+    ) -> GroupAttempt:
+        """The nodes of the members, or the pods that leave for them. Only those of a group that fits stay on trial."""
+        run = _Run(
+            self._tools, profile, group, queued, CycleState(), self._tools.cache.begin_trial()
+        )
+        account = run.find_nodes()
+        if self._tools.preempts and account.status.code is Code.Unschedulable:
+            self._make_room(run, account)
+        if not account.status.is_success:
+            self._tools.cache.end_trial()
         return account
 
     def _take_members(self, first: QueuedPodInfo) -> list[QueuedPodInfo]:

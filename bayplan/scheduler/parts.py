@@ -9,11 +9,12 @@ from typing import Protocol
 from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import Clock, Timers
-from ..framework import Client, Executor, FeatureGates, Lister
+from ..framework import Client, FeatureGates, Lister
 from ..framework.handle import RunBlocking, run_here
 from ..observe import SchedulerMetrics
 from ..queue import SchedulingQueue
 from ..runtime import ProfileRuntime
+from ..runtime.executor import HoldingExecutor
 from ..runtime.waiting import HeldPods
 from .attempt import Attempt
 from .binding import PreBindingPods
@@ -47,7 +48,7 @@ class Parts:
     cluster: SchedulerCluster
     clock: Clock
     timers: Timers
-    executor: Executor
+    executor: HoldingExecutor
     waiting_pods: HeldPods
     pre_binding: PreBindingPods
     ties: TieBreak

@@ -143,7 +143,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             text = no_node_available(self.handle.table.node_count, account.reasons)
             return PostFilterResult("", account), unschedulable(text)
         account.chosen = chosen
-        if not self._is_async:
+        if not self._is_async and state.group is None:  # the nodes of a group are on trial
             status = self._evict_within_attempt(pod, chosen, account)
             return PostFilterResult(
                 chosen.node_name if status.is_success else None, account
@@ -301,11 +301,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         victims, status = preempt_for_group(group, pods, units, budgets, trial, try_group)
         if not status.is_success:
             return victims, status
-        preemptor = GroupPreemptor(group, pods[0].scheduler_name)
-        if self._is_async:
-            self._delete(victims, preemptor, pods)
-            return victims, status
-        return victims, self._delete_within_attempt(victims, preemptor, pods)
+        self._delete(victims, GroupPreemptor(group, pods[0].scheduler_name), pods)
+        return victims, status
 
     def _clear_nominations(self, pod: Pod, chosen: Victims, account: Preemption) -> None:
         for rival in self.handle.nominator.nominated_pods(chosen.node_name):
@@ -319,20 +316,12 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
 
         The scheduler's thread never waits for an API server: what a client answers later is not part of the attempt.
         """
-        status = self._delete_within_attempt(chosen.pods, pod, [pod])
-        if status.is_success:
-            self._clear_nominations(pod, chosen, account)
-        return status
-
-    def _delete_within_attempt(
-        self, victims: Sequence[Pod], preemptor: Pod | GroupPreemptor, pods: Sequence[Pod]
-    ) -> Status:
-        self.handle.metrics.preemption_victims.observe(len(victims))
+        self.handle.metrics.preemption_victims.observe(len(chosen.pods))
         try:
             answers = [
-                self.handle.client.evict(victim, preemptor)
-                for victim in victims
-                if not victim.is_terminating and not self._stop(victim, preemptor)
+                self.handle.client.evict(victim, pod)
+                for victim in chosen.evicted
+                if not self._stop(victim, pod)
             ]
         except ApiError as error:
             return failure(error)
@@ -342,8 +331,9 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
                 "a client that takes its time needs an executor"
             )
             self.handle.executor.run(
-                lambda: _evicted(later), lambda status: self._retry(pods, status)
+                lambda: _evicted(later), lambda status: self._retry([pod], status)
             )
+        self._clear_nominations(pod, chosen, account)
         return SUCCESS
 
     def _retry(self, pods: Sequence[Pod], status: Status) -> None:
