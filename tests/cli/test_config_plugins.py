@@ -84,6 +84,7 @@ def test_plugins_of_a_file_are_listed(tmp_path: Path) -> None:
         "args": None,
         "judged": "all nodes, for every pod",
         "advice": "declare `scope` if the answer depends on less; implement `filter_rows`",
+        "customResources": [],
     }
 
 
