@@ -61,6 +61,7 @@ def test_a_document(form: str) -> None:
     assert items["NodeName"]["args"] is None
     assert items["NodeName"]["default"] is True
     assert items["GangScheduling"]["default"] is False
+    assert items["Coscheduling"]["customResources"] == ["podgroups.v1alpha1.scheduling.x-k8s.io"]
     assert all(item["extensionPoints"] and item["summary"] for item in items.values())
 
 
