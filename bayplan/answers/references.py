@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
+from ..api.custom import CustomObject
 from ..api.kinds import KINDS
 from ..api.node import Node
 from ..cluster.memory import MemoryCluster
@@ -49,7 +50,7 @@ def find_ref(cluster: MemoryCluster, text: Any) -> TimelineTarget:
     parts = text.split("/") if isinstance(text, str) else []
     if len(parts) not in (2, 3) or not all(parts):
         raise InputError(f"{EXPECTED}; got {_shown(text)}")
-    kind = find_kind(parts[0])
+    kind = find_kind(parts[0]) or _find_custom(cluster, parts[0].lower())
     if kind is None:
         raise InputError(f"{EXPECTED} of a known kind; got {_shown(text)}")
     found = [obj for obj in cluster.list(kind) if obj.name == parts[-1]]
@@ -76,6 +77,17 @@ def find_kind(word: str) -> str | None:
     return (
         names.get(word) or names.get(word.removesuffix("s")) or names.get(word.removesuffix("es"))
     )
+
+
+def _find_custom(cluster: MemoryCluster, word: str) -> str | None:
+    """The custom kind of some object for its name, its plural, or the kind of its manifest."""
+    for kind in cluster.kinds():
+        for obj in cluster.list(kind):
+            if not isinstance(obj, CustomObject):
+                break
+            if word in (kind, obj.resource.plural, obj.resource.kind.lower()):
+                return kind
+    return None
 
 
 def near(name: str, known: Iterable[str]) -> str:

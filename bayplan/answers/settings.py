@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import msgspec
 
+from ..api.custom import reading_custom
+from ..api.sourced import keeping_sources
 from ..clock import Clock
 from ..cluster.objects import ClusterObject
 from ..config import SchedulerConfiguration, default_config
 from ..scheduler import PluginSource
-from ..scheduler.catalog import reads_whole_objects
+from ..scheduler.catalog import InputNeeds, input_needs
 from ..sim import Simulation
 from ..sim.world import InputObject
 from .cluster_view import ClusterView
@@ -32,10 +35,9 @@ class Settings:
     seed: int | None = None
 
     @property
-    def reads_whole_objects(self) -> bool:
-        """Whether an extender or a plugin reads pods and nodes with all of their fields."""
-        config = self.config or default_config(self.feature_gates)
-        return reads_whole_objects(config, self.plugins)
+    def needs(self) -> InputNeeds:
+        """What extenders and plugins read of a cluster besides what placement rules need."""
+        return input_needs(self.config or default_config(self.feature_gates), self.plugins)
 
     def with_unschedulable_limit(self, seconds: float) -> Settings:
         """The same, with pods that stay unschedulable for so long tried again without an event."""
@@ -84,6 +86,18 @@ class Settings:
             plugins=self.plugins,
             feature_gates=self.feature_gates,
         )
+
+
+@contextmanager
+def reading_for(*settings: Settings) -> Iterator[None]:
+    """Within it, objects are decoded with all that these schedulers read of them."""
+    needs = [one.needs for one in settings]
+    custom = {resource.name: resource for one in needs for resource in one.custom_resources}
+    with (
+        keeping_sources(any(one.whole_objects for one in needs)),
+        reading_custom(custom.values()),
+    ):
+        yield
 
 
 DEFAULT_SETTINGS = Settings()

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ..errors import DecodeError
+from .custom import find_custom_kind
 from .kinds import KINDS, FieldError, Kind, NodeWire, PodWire, group_of
 from .meta import Wire
 from .sourced import is_keeping_sources, with_source
@@ -101,7 +102,7 @@ def decode(data: bytes | str) -> object:
 
 def decode_as(data: "bytes | msgspec.Raw", kind: Kind) -> object:
     """Read one object of a given kind from JSON; list items need not name their kind."""
-    return _decode_json(data, _Head(kind=kind.name))
+    return _sourced(_decode_kind(data, kind), data)
 
 
 def decode_object(tree: Any) -> object:
@@ -204,7 +205,10 @@ def _decode_json(data: "bytes | msgspec.Raw", head: _Head) -> object:
     kind = _find_kind(head)
     if kind is None:
         return _unknown(head)
-    obj = _decode_kind(data, kind)
+    return _sourced(_decode_kind(data, kind), data)
+
+
+def _sourced(obj: object, data: "bytes | msgspec.Raw") -> object:
     return with_source(obj, bytes(data)) if is_keeping_sources() else obj
 
 
@@ -262,10 +266,10 @@ def without_nulls(tree: Any) -> Any:
 
 
 def _find_kind(head: _Head) -> Kind | None:
-    """The kind of that name, unless the API group is a different one."""
+    """The kind of that name, unless the API group is a different one; else a custom kind that is read."""
     kind = KINDS.get(head.kind)
     if kind is None or (head.api_version and group_of(head.api_version) != kind.group):
-        return None
+        return find_custom_kind(head.api_version, head.kind)
     return kind
 
 

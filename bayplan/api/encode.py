@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from .custom import CustomObject, custom_tree
 from .meta import KubeObject, OwnerReference
 from .node import Node
 from .pod import Pod
@@ -15,6 +16,8 @@ from .quantity import format_quantity
 
 def to_dict(obj: Pod | Node | KubeObject) -> dict[str, Any]:
     """Return the object as plain dicts and lists, fit for JSON and YAML."""
+    if isinstance(obj, CustomObject):
+        return custom_tree(obj)
     head = {"apiVersion": obj.api_version, "kind": obj.kind}
     if isinstance(obj, Pod):
         return head | _pod(obj)

@@ -9,6 +9,8 @@ from .workloads import PodGroup
 
 NAME_LABEL = "pod-group.scheduling.sigs.k8s.io/name"
 MIN_AVAILABLE_LABEL = "pod-group.scheduling.sigs.k8s.io/min-available"
+CUSTOM_LABEL = "scheduling.x-k8s.io/pod-group"
+"""Names a PodGroup of scheduling.x-k8s.io, which says how many pods must run together."""
 
 
 def pod_group_of(pod: Pod) -> str | None:
@@ -19,11 +21,14 @@ def pod_group_of(pod: Pod) -> str | None:
 
 def labelled_group_of(pod: Pod) -> str | None:
     """The name of the group that the pod's labels put it in, if any."""
-    return pod.labels.get(NAME_LABEL) or None
+    labels = pod.labels
+    return labels.get(NAME_LABEL) or labels.get(CUSTOM_LABEL) or None
 
 
-def min_available(pod: Pod) -> int:
-    """How many pods of the pod's labelled group must run together; at least 1."""
+def min_available(pod: Pod) -> int | None:
+    """How many pods of its group must run together, by the pod's labels; None if only its PodGroup says it."""
+    if not pod.labels.get(NAME_LABEL):
+        return None
     text = pod.labels.get(MIN_AVAILABLE_LABEL, "")
     return max(int(text), 1) if text.isdecimal() else 1
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from .carrying import carry_over
+from .custom import CustomObject, reading_custom
 from .decode import decode_object
 from .encode import to_dict
 from .kinds import KINDS
@@ -39,5 +40,6 @@ def whole(obj: Pod | Node | KubeObject) -> Tree:
 
 def apply_patch(obj: Pod | Node | KubeObject, patch: Mapping[str, Any]) -> object:
     """The object after a merge patch, with a source if it has one; DecodeError if the result cannot be read."""
-    with keeping_sources(isinstance(obj, SourcedPod | SourcedNode)):
+    custom = (obj.resource,) if isinstance(obj, CustomObject) else ()
+    with keeping_sources(isinstance(obj, SourcedPod | SourcedNode)), reading_custom(custom):
         return decode_object(merge_patch(whole(obj), patch))

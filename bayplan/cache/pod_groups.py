@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..api.pod import Pod
-from ..api.pod_groups import NAME_LABEL, labelled_group_of, pod_group_of
+from ..api.pod_groups import CUSTOM_LABEL, NAME_LABEL, labelled_group_of, pod_group_of
 
 GroupKey = tuple[str, str, str]
 """`PodGroup` or `label`, namespace, name."""
@@ -24,7 +24,9 @@ class PodGroupIndex:
 
     def set_pod(self, pod: Pod) -> None:
         """Add or update a pod."""
-        if pod.spec.scheduling_group is None and NAME_LABEL not in pod.labels:
+        labels = pod.labels
+        is_labelled = NAME_LABEL in labels or CUSTOM_LABEL in labels
+        if pod.spec.scheduling_group is None and not is_labelled:
             return  # true for most pods
         for key in group_keys(pod):
             if key not in self._members:

@@ -63,11 +63,11 @@ def compare(
     Example: bayplan compare -f cluster.yaml --config a.yaml --config b.yaml
     """
     from ..answers.compare import compare as compare_schedulers
-    from ..api.sourced import keeping_sources
+    from ..answers.settings import reading_for
     from .render.compare import render_comparison
 
     schedulers = _schedulers(config or [], feature_gates, plugins, seed)
-    with keeping_sources(any(settings.reads_whole_objects for _, settings in schedulers)):
+    with reading_for(*(settings for _, settings in schedulers)):
         manifests = read_cluster(filename, kubeconfig, context).manifests
     with progress_bar("scheduling") as on_runs:
         answer = compare_schedulers(

@@ -107,7 +107,7 @@ def explain_command(options: ExplainOptions) -> None:
     Example: bayplan explain pod/web-7 -f cluster.yaml
     """
     from ..answers import PodVerdict, explain, find_pods
-    from ..api.sourced import keeping_sources
+    from ..answers.settings import reading_for
 
     settings = read_settings(
         options.config,
@@ -116,7 +116,7 @@ def explain_command(options: ExplainOptions) -> None:
         options.plugins,
         seed=None,
     )
-    with keeping_sources(settings.reads_whole_objects):
+    with reading_for(settings):
         reading = read_cluster(options.filename, options.kubeconfig, options.context)
     manifests = reading.manifests
     view = settings.view_of_manifests(manifests.objects, manifests.place_of)

@@ -109,10 +109,10 @@ def read_question(
     seed: SeedOption = None,
 ) -> Question:
     """Read everything that the options name."""
-    from ..api.sourced import keeping_sources
+    from ..answers.settings import reading_for
 
     settings = read_settings(config, algorithm_provider, feature_gates, plugins, seed)
-    with keeping_sources(settings.reads_whole_objects):
+    with reading_for(settings):
         reading = read_cluster(filename, kubeconfig, context)
     return Question(reading.manifests, settings, reading.sources, reading.namespace)
 

@@ -99,6 +99,7 @@ def _document(described: tuple[PluginDescription, ...]) -> dict[str, Any]:
                 "args": plugin.args,
                 "judged": plugin.judging.how,
                 "advice": plugin.judging.advice,
+                "customResources": list(plugin.custom_resources),
             }
             for plugin in described
         ],

@@ -280,9 +280,12 @@ def apply(
 
     Example: bayplan what-if apply changes.yaml -f cluster.yaml
     """
+    from ..answers.settings import reading_for
     from ..answers.what_if import read_change_file
 
-    _answer(question, read_change_file(file), output, everything)
+    with reading_for(question.settings):
+        changes = read_change_file(file)
+    _answer(question, changes, output, everything)
 
 
 def _answer(

@@ -13,11 +13,13 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from ..api.custom import CustomResource
 from ..clock import Clock, SystemClock
 from ..cluster.kube.backoff import Backoff
 from ..cluster.kube.cluster import KubeCluster
 from ..cluster.kube.connection import Connection
 from ..cluster.kube.crossing import PatientCrossing
+from ..cluster.kube.custom_reflector import CustomReflector
 from ..cluster.kube.discovery import find_served
 from ..cluster.kube.events import EventRecorder
 from ..cluster.kube.reflector import Reflector
@@ -99,7 +101,7 @@ class KubeDriver:
         """What is driven, once it was started; for its own thread only."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting_for: set[str] = set()
-        self._reflectors: list[Reflector] = []
+        self._reflectors: list[Reflector | CustomReflector] = []
         self._problem = ""
         """Why it is not known yet which kinds the server has."""
         self._synced = asyncio.Event()
@@ -233,9 +235,12 @@ class KubeDriver:
         """Follow all kinds that the server serves."""
         served = await self._discover()
         await self._built.wait()
-        self._waiting_for = {resource.kind.name for resource in served}
+        custom = self._custom_resources()
+        self._waiting_for = {resource.kind.name for resource in served} | set(custom)
         for resource in served:
             self._follow(resource)
+        for declared in custom.values():
+            self._follow_custom(declared)
         self._begin(self._events.run())
         missing = [resource for resource in RESOURCES.values() if resource not in served]
         if missing:
@@ -253,6 +258,22 @@ class KubeDriver:
         )
         self._reflectors.append(reflector)
         self._begin(self._reflect(reflector))
+
+    def _custom_resources(self) -> Mapping[str, CustomResource]:
+        """What plugins declare, by name; all profiles have the same."""
+        assert self.scheduler is not None, "what is followed depends on its plugins"
+        handle = next(iter(self.scheduler.profiles.values())).handle
+        return handle.custom_resources or {}
+
+    def _follow_custom(self, declared: CustomResource) -> None:
+        reflector = CustomReflector(
+            declared,
+            self.connection,
+            self.core.inbox.put,
+            lambda: self._kind_synced(declared.name),
+        )
+        self._reflectors.append(reflector)
+        self._begin(reflector.run())
 
     def _count_unreadable(self) -> dict[tuple[str], int]:
         """Fields that could not be read, by kind; called on the scheduler's thread."""

@@ -59,8 +59,9 @@ class Ranking:
         """The group of each row, and the weighted points of each group; None when all rows are refused."""
         if self._columns is None or self._view.plan.row_raws:
             return self._rank_each(values)
-        if self._columns == () and not self._calls_plugins:
-            return self._rank_raws(values)
+        ids = self._view.part.raw_ids
+        if self._columns == () and not self._calls_plugins and ids is not None:
+            return self._rank_raws(values, ids)
         return self._rank_groups(self._groups(values))
 
     def _rank_each(self, values: Ints) -> tuple[Ints, Ints] | None:
@@ -87,11 +88,9 @@ class Ranking:
             points = of_rows
         return table.numbers(ALL), points
 
-    def _rank_raws(self, values: Ints) -> tuple[Ints, Ints] | None:
+    def _rank_raws(self, values: Ints, ids: Ints) -> tuple[Ints, Ints] | None:
         """The same where only scores of node objects are missing: they change when the sizes of groups do."""
         view = self._view
-        ids = view.part.raw_ids
-        assert ids is not None, "otherwise nothing is missing"
         samples, sizes = count_groups(values, ids, len(view.part.raw_samples))
         key = (view.part.epoch, sizes.tobytes())
         if view.raw_points is None or view.raw_points[0] != key:

@@ -5,9 +5,11 @@ May enter: `api`, `table`. Must not happen: behaviour of one particular schedule
 Called by: plugins (in-tree and others), `runtime`, `scheduler`.
 """
 
+from ..api.custom import CustomObject, CustomResource
 from ..table import NodeInfo
 from .belonging import default_selector, services_of
 from .changes import node_update_events, pod_update_events
+from .custom_objects import CustomObjects
 from .cycle_state import PODS_TO_ACTIVATE, CycleState, StateData
 from .diagnosis import Diagnosis, Judgement
 from .events import (
@@ -29,7 +31,6 @@ from .handle import (
     Executor,
     FilterRunner,
     Handle,
-    Lister,
     NoClient,
     Nominator,
     NoNominations,
@@ -70,6 +71,7 @@ from .interface import (
     ScorePlugin,
     Settled,
 )
+from .lister import Lister
 from .placement import GroupTrial, Placement, PodGroupAssignments, PodGroupInfo, TryGroup
 from .plugin_args import typed_args
 from .preemptor import preempted_event, preemptor_kind
@@ -110,6 +112,9 @@ __all__ = [
     "Client",
     "ClusterEvent",
     "Code",
+    "CustomObject",
+    "CustomObjects",
+    "CustomResource",
     "CycleState",
     "Diagnosis",
     "EmptyLister",

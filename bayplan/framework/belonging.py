@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..api.pod import Pod
 from ..api.selectors import LabelSelector, Requirement
 from ..api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
-from .handle import Lister
+from .lister import Lister
 
 CONTROLLERS = {kind.kind: kind for kind in (ReplicationController, ReplicaSet, StatefulSet)}
 

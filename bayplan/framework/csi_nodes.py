@@ -9,7 +9,7 @@ import numpy as np
 from ..api.storage import CSINode
 from ..table import Bools, Column, Ints, NodeTable, Rows
 from .following import ObjectKey
-from .handle import Lister
+from .lister import Lister
 
 NO_LIMIT = 2**62
 """More than any node attaches."""

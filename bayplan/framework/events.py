@@ -77,12 +77,32 @@ RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
 DEVICE_CLASS = "resource.k8s.io/DeviceClass"
 POD_GROUP = "scheduling.k8s.io/PodGroup"
 WILDCARD = "*"
+RESOURCES = (
+    POD,
+    ASSIGNED_POD,
+    UNSCHEDULABLE_POD,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    CSI_NODE,
+    CSI_DRIVER,
+    CSI_STORAGE_CAPACITY,
+    STORAGE_CLASS,
+    VOLUME_ATTACHMENT,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    DEVICE_CLASS,
+    POD_GROUP,
+    WILDCARD,
+)
+"""What events are about, besides custom resources."""
 
 
 class ClusterEvent(Struct, frozen=True, cache_hash=True):
     """Something that may make a waiting pod schedulable: an event that happens, or a pattern for some.
 
-    `resource` is a kind such as `Node`, or `*`; `label` replaces the text of the event in logs and metrics.
+    `resource` is a kind such as `Node`, a custom resource such as `foos.v1.example.com`, or `*`; `label` replaces the
+    text of the event in logs and metrics.
     """
 
     resource: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from .handle import Lister
+from .lister import Lister
 
 KEEP = 65_536
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct
 
+from ..api.custom import CustomResource
 from ..api.meta import KubeObject
 from ..api.node import Node
 from ..api.pod import Pod, PodCondition
@@ -21,8 +22,10 @@ from ..errors import PluginError
 from ..observe import SchedulerMetrics
 from ..table import Ints, NodeInfo, NodeTable
 from ..table.what_if import WhatIf
+from .custom_objects import CustomObjects
 from .cycle_state import CycleState
 from .feature_gates import DEFAULT_GATES, FeatureGates
+from .lister import Lister
 from .status import Status
 
 if TYPE_CHECKING:
@@ -30,20 +33,6 @@ if TYPE_CHECKING:
 
 
 Object = TypeVar("Object", bound=KubeObject)
-
-
-class Lister(Protocol):
-    """The objects of the cluster that are not nodes or pods, by kind: `Service`, `ReplicaSet`, ..."""
-
-    @property
-    def version(self) -> int:
-        """Changes whenever an object does."""
-
-    def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
-        """All objects of `kind`, in `namespace` when given."""
-
-    def get(self, kind: str, namespace: str, name: str) -> Any | None:
-        """One object, or None; cluster-wide kinds have the namespace ""."""
 
 
 class Client(Protocol):
@@ -334,6 +323,24 @@ class Handle:
     """What plugins keep together, by name: one for all profiles of a scheduler."""
     keeps_whole_objects: bool = True
     """Whether pods and nodes are kept with all of their fields; the scheduler sets it by what its plugins declare."""
+
+    custom_resources: Mapping[str, CustomResource] | None = None
+    """What the plugins of the scheduler declare, by name; None: anything may be read, as in a test of one plugin."""
+    _custom_objects: dict[str, CustomObjects] = field(default_factory=dict)
+
+    def custom_objects(self, name: str) -> CustomObjects:
+        """The objects of a custom resource, `foos.v1.example.com`.
+
+        Raises PluginError unless a plugin of the scheduler has it in its `custom_resources`.
+        """
+        if self.custom_resources is not None and name not in self.custom_resources:
+            known = ", ".join(self.custom_resources) or "none"
+            raise PluginError(
+                f'handle.custom_objects: expected a name in custom_resources ({known}); got "{name}"'
+            )
+        if name not in self._custom_objects:
+            self._custom_objects[name] = CustomObjects(name, self.lister)
+        return self._custom_objects[name]
 
     def whole(self, obj: Pod | Node) -> dict[str, Any]:
         """The pod or node as a manifest with all fields, those included that our types leave out.

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..amounts.domain_rules import DomainRules
 from ..amounts.rules import NO_RULES, AmountRules
+from ..api.custom import CustomResource
 from ..api.pod import Pod, PodSpec
 from ..api.workloads import PodGroup
 from ..table import FIRST_ROW, Ints, NodeInfo, NodeTable, Rows, RowValues
@@ -71,6 +72,8 @@ class Plugin:
     scope: ClassVar[Scope] = CLUSTER
     reads_whole_objects: ClassVar[bool] = False
     """Whether it calls `handle.whole`: pods and nodes are then kept with all of their fields, which takes memory."""
+    custom_resources: ClassVar[tuple[CustomResource, ...]] = ()
+    """Kinds of objects that it reads with `handle.custom_objects`, or waits for in `events_to_register`."""
     handle: Handle
 
     @classmethod
@@ -119,7 +122,10 @@ class Plugin:
         return NO_RULES
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        """The events that may make a pod this plugin refused schedulable; by default any."""
+        """The events that may make a pod this plugin refused schedulable; by default any.
+
+        The resource of an event is one of `events.RESOURCES`, or the name of one of `custom_resources`.
+        """
         return ANY_EVENT
 
 

@@ -7,9 +7,21 @@ know of `events_to_register`, and because the queue, which needs the answer, may
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
-from .events import ANY_EVENT, NODE, ActionType, EventWithHint, default_events, wait_for
+from ..api.custom import CustomResource, is_custom
+from ..errors import PluginError
+from .events import (
+    ANY_EVENT,
+    NODE,
+    RESOURCES,
+    ActionType,
+    ClusterEvent,
+    EventWithHint,
+    default_events,
+    wait_for,
+)
 from .feature_gates import DEFAULT_GATES
 from .interface import (
     FilterPlugin,
@@ -31,8 +43,52 @@ def declared_events(plugin: Plugin) -> tuple[EventWithHint, ...]:
     declared = plugin.events_to_register()
     if declared is ANY_EVENT:
         handle = getattr(plugin, "handle", None)
-        return default_events(handle.feature_gates if handle is not None else DEFAULT_GATES)
+        known = default_events(handle.feature_gates if handle is not None else DEFAULT_GATES)
+        return (*known, *(wait_for(r.name, ActionType.All) for r in plugin.custom_resources))
     return tuple(declared)
+
+
+def check_events(plugin: Plugin) -> None:
+    """Raise PluginError when the plugin waits for events of something that it does not read."""
+    custom = {resource.name for resource in plugin.custom_resources}
+    for event in dict.fromkeys(wanted.event for wanted in declared_events(plugin)):
+        resource = event.resource
+        if resource in custom:
+            _check_custom_action(plugin, event)
+            continue
+        if resource in RESOURCES:
+            continue
+        if is_custom(resource):
+            expected = f"expected {resource} in custom_resources; got {', '.join(custom) or 'none'}"
+            raise PluginError(f"{plugin.name}: events_to_register: {expected}")
+        close = get_close_matches(resource, (*RESOURCES, *custom), 1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        expected = "expected a resource such as Node, or foos.v1.example.com"
+        raise PluginError(f'{plugin.name}: events_to_register: {expected}; got "{resource}"{hint}')
+
+
+def _check_custom_action(plugin: Plugin, event: ClusterEvent) -> None:
+    """Updates of custom objects are not told apart: a pattern for some of them would match none."""
+    updates = event.action & ActionType.Update
+    if updates not in (0, ActionType.Update):
+        raise PluginError(
+            f"{plugin.name}: events_to_register: {event.resource}: expected the actions Add, Update, Delete or All; "
+            f"got {event.action.text}"
+        )
+
+
+def declared_resources(plugins: Iterable[type[Plugin]]) -> dict[str, CustomResource]:
+    """The custom resources of the plugins, by name; PluginError when two declare one differently."""
+    found: dict[str, tuple[CustomResource, str]] = {}
+    for plugin in plugins:
+        for resource in plugin.custom_resources:
+            first, owner = found.setdefault(resource.name, (resource, plugin.name))
+            if first != resource:
+                raise PluginError(
+                    f"{plugin.name}: custom_resources: expected {resource.name} as {owner} has it: "
+                    f"{first.description}; got {resource.description}"
+                )
+    return {name: resource for name, (resource, _) in found.items()}
 
 
 def registered_events(plugin: Plugin) -> tuple[EventWithHint, ...]:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from ..answers.settings import Settings, reading_for
+from ..api.custom import CustomResource
 from ..api.decode import UnknownObject, iter_objects
 from ..api.node import Node
 from ..api.pod import Pod
-from ..api.sourced import keeping_sources
+from ..api.sourced import is_keeping_sources, keeping_sources
 from ..cluster.live import read_live
+from ..errors import InputError
+from ..scheduler import PluginSource
 from ..sim import manifests_of, read_manifests
 from ..sim.frames import make_frame
+from ..sim.manifests import kind_name
 from ..sim.world import InputObject
 
 Tree: TypeAlias = Mapping[str, Any]
+PluginLike: TypeAlias = PluginSource | Path
 
 
 def _nowhere(obj: InputObject) -> str:
@@ -31,17 +38,21 @@ class Cluster:
     objects: tuple[InputObject, ...] = ()
     place_of: Callable[[InputObject], str] = _nowhere
     """The source of each object, for errors."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Number of objects per kind that does not affect scheduling."""
 
     @classmethod
-    def read(cls, *paths: str | Path, whole: bool = False) -> Cluster:
+    def read(
+        cls, *paths: str | Path, whole: bool = False, plugins: Iterable[PluginLike] = ()
+    ) -> Cluster:
         """Read files and folders: manifests, dumps of `kubectl get -o yaml` or `bayplan snapshot`.
 
         With `whole`, pods and nodes keep the fields that do not affect placement, for extenders and for plugins that
-        call `handle.whole`.
+        call `handle.whole`. Objects of custom resources are kept for the `plugins` that read them.
         """
-        with keeping_sources(whole):
+        with _reading(whole, plugins):
             manifests = read_manifests([Path(path) for path in paths])
-        return cls(tuple(manifests.objects), manifests.place_of)
+        return cls(tuple(manifests.objects), manifests.place_of, manifests.unused)
 
     @classmethod
     def live(
@@ -50,29 +61,48 @@ class Cluster:
         context: str | None = None,
         *,
         whole: bool = False,
+        plugins: Iterable[PluginLike] = (),
     ) -> Cluster:
-        """Read a live cluster once, without writing. Without a kubeconfig: that of kubectl. `whole` is as in `read`.
+        """Read a live cluster once, without writing. Without a kubeconfig: that of kubectl.
 
-        Raises InputError when there is none, ApiError when the server refuses.
+        `whole` and `plugins` are as in `read`. Raises InputError when there is none, ApiError when the server refuses.
         """
-        with keeping_sources(whole):
+        with _reading(whole, plugins):
             live = read_live(kubeconfig, context)
         manifests = manifests_of(live.objects, live.server)
         return cls(tuple(manifests.objects), manifests.place_of)
 
     @classmethod
-    def of(cls, *objects: Tree | InputObject, whole: bool = False) -> Cluster:
-        """Build a cluster from Kubernetes objects as dictionaries; lists are expanded. `whole` is as in `read`."""
+    def of(
+        cls,
+        *objects: Tree | InputObject,
+        whole: bool = False,
+        plugins: Iterable[PluginLike] = (),
+    ) -> Cluster:
+        """Build a cluster from Kubernetes objects as dictionaries; lists are expanded.
+
+        `whole` and `plugins` are as in `read`.
+        """
         found: list[Any] = []
-        with keeping_sources(whole):
+        with _reading(whole, plugins):
             for obj in objects:
-                if isinstance(obj, Mapping):
-                    found += (
-                        o for o in iter_objects(dict(obj)) if not isinstance(o, UnknownObject)
-                    )
-                else:
-                    found.append(obj)
-        return cls(tuple(found))
+                found += iter_objects(dict(obj)) if isinstance(obj, Mapping) else [obj]
+        left_out = Counter(kind_name(obj) for obj in found if isinstance(obj, UnknownObject))
+        kept = (obj for obj in found if not isinstance(obj, UnknownObject))
+        return cls(tuple(kept), left_out=left_out)
+
+    def check_custom(self, resources: Iterable[CustomResource]) -> None:
+        """Raise InputError when objects were left out that a plugin reads."""
+        for resource in resources:
+            group = resource.name.split(".", 2)[2]
+            count = sum(
+                self.left_out.get(n, 0) for n in (resource.kind, f"{resource.kind}.{group}")
+            )
+            if count:
+                raise InputError(
+                    f"cluster: {count} of {resource.name} left out, which a plugin reads: "
+                    "expected the cluster to be made with plugins=[...], as in Cluster.read"
+                )
 
     def __add__(self, other: Cluster) -> Cluster:
         """The objects of both."""
@@ -80,7 +110,8 @@ class Cluster:
         def place_of(obj: InputObject) -> str:
             return self.place_of(obj) or other.place_of(obj)
 
-        return Cluster((*self.objects, *other.objects), place_of)
+        left_out = Counter(self.left_out) + Counter(other.left_out)
+        return Cluster((*self.objects, *other.objects), place_of, left_out)
 
     def __len__(self) -> int:
         return len(self.objects)
@@ -114,3 +145,11 @@ class Cluster:
 
     def _of_kind(self, kind: type[Any]) -> Iterable[Any]:
         return (obj for obj in self.objects if isinstance(obj, kind))
+
+
+@contextmanager
+def _reading(whole: bool, plugins: Iterable[PluginLike]) -> Iterator[None]:
+    """Decode objects with what plugins read of them."""
+    sources = tuple(str(one) if isinstance(one, Path) else one for one in plugins)
+    with reading_for(Settings(plugins=sources)), keeping_sources(whole or is_keeping_sources()):
+        yield

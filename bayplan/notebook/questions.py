@@ -24,13 +24,11 @@ from ..config import (
     parse_feature_gates,
 )
 from ..errors import InputError
-from ..scheduler import PluginSource
 from ..sim import SimulationReport
-from .cluster import Cluster
+from .cluster import Cluster, PluginLike
 
 ConfigSource: TypeAlias = SchedulerConfiguration | Mapping[str, Any] | str | Path | None
 """A configuration, plain data of one, or a file; None: kube-scheduler's defaults."""
-PluginLike: TypeAlias = PluginSource | Path
 Gates: TypeAlias = Mapping[str, bool] | str
 
 
@@ -49,7 +47,7 @@ def simulate(
     `plugins` are classes or Python files; `until` stops the clock, such as "2h" or 7200; `explain`
     records every plugin's result for each pod.
     """
-    settings = _settings(config, plugins, feature_gates, seed)
+    settings = _settings(cluster, config, plugins, feature_gates, seed)
     simulation = settings.simulation(cluster.objects, cluster.place_of, explain=explain)
     return simulation.run(until_s=_seconds(until))
 
@@ -67,7 +65,7 @@ def explain(
 
     Raises InputError when the name matches no pod, or several.
     """
-    settings = _settings(config, plugins, feature_gates, None)
+    settings = _settings(cluster, config, plugins, feature_gates, None)
     view = settings.view_of_manifests(cluster.objects, cluster.place_of)
     found = find_pods(view, pod, namespace)
     if len(found) != 1:
@@ -91,7 +89,7 @@ def compare(
     equal scores.
     """
     every = [
-        (name, _settings(config, plugins, feature_gates, seed))
+        (name, _settings(cluster, config, plugins, feature_gates, seed))
         for name, config in schedulers.items()
     ]
     return compare_schedulers(cluster.objects, every, seeds=seeds, place_of=cluster.place_of)
@@ -106,7 +104,7 @@ def what_if(
     seed: int | None = None,
 ) -> WhatIfAnswer:
     """The consequences of changes such as `Drain(("node-3",))` of `bayplan.answers.what_if`."""
-    settings = _settings(config, plugins, feature_gates, seed)
+    settings = _settings(cluster, config, plugins, feature_gates, seed)
     return ask_what_if(cluster.objects, changes, settings, place_of=cluster.place_of)
 
 
@@ -125,7 +123,7 @@ def capacity(
     A pod is a file (`web.yaml`, or `web.yaml:3` for three in the mix) or plain data in Kubernetes'
     form.
     """
-    settings = _settings(config, plugins, feature_gates, seed)
+    settings = _settings(cluster, config, plugins, feature_gates, seed)
     kinds = [kind for pod in pods for kind in _kinds(pod)]
     return find_capacity(
         cluster.objects,
@@ -154,7 +152,7 @@ def rebalance(
     """
     if objective not in tuple(Objective):
         raise InputError(f'objective: expected one of {", ".join(Objective)}; got "{objective}"')
-    settings = _settings(config, plugins, feature_gates, seed)
+    settings = _settings(cluster, config, plugins, feature_gates, seed)
     return plan_rebalance(
         cluster.objects,
         Objective(objective),
@@ -175,7 +173,11 @@ def _kinds(pod: Mapping[str, Any] | str | Path) -> list[PodKind]:
 
 
 def _settings(
-    config: ConfigSource, plugins: Iterable[PluginLike], feature_gates: Gates, seed: int | None
+    cluster: Cluster,
+    config: ConfigSource,
+    plugins: Iterable[PluginLike],
+    feature_gates: Gates,
+    seed: int | None,
 ) -> Settings:
     gates = (
         parse_feature_gates(feature_gates)
@@ -183,7 +185,10 @@ def _settings(
         else FeatureGates.of(feature_gates)
     )
     sources = tuple(str(one) if isinstance(one, Path) else one for one in plugins)
-    return Settings(_configuration(config, gates), gates, sources, seed)
+    settings = Settings(_configuration(config, gates), gates, sources, seed)
+    if cluster.left_out:
+        cluster.check_custom(settings.needs.custom_resources)
+    return settings
 
 
 def _configuration(

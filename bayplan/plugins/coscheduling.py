@@ -1,7 +1,8 @@
 """Coscheduling: the pods of a labelled group are bound together or not at all.
 
-For clusters without PodGroup objects: the labels `pod-group.scheduling.sigs.k8s.io/name` and `.../min-available` say
-who belongs together and how many of them must run. Off unless a profile enables it.
+The label `pod-group.scheduling.sigs.k8s.io/name` or `scheduling.x-k8s.io/pod-group` names the group of a pod. How many
+must run together is in the PodGroup of that name (scheduling.x-k8s.io/v1alpha1) or, for groups by the first label
+without such an object, in the label `.../min-available`. Off unless a profile enables it.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from ..api.custom import CustomObject
 from ..api.pod import Pod
 from ..api.pod_groups import labelled_group_of, min_available
 from ..api.resources import is_scalar
 from ..framework import (
     PODS_TO_ACTIVATE,
     SUCCESS,
+    CustomResource,
     CycleState,
     Diagnosis,
     EventWithHint,
@@ -37,6 +40,7 @@ from ..table import NodeTable
 
 GroupKey = tuple[str, str, str]
 
+POD_GROUPS = CustomResource("podgroups.v1alpha1.scheduling.x-k8s.io", "PodGroup")
 REMEMBER_S = 5 * 60
 """A group that did not fit is tried again after this long, even if nothing seems to have changed."""
 
@@ -52,6 +56,7 @@ class Coscheduling(
     """
 
     name = "Coscheduling"
+    custom_resources = (POD_GROUPS,)
 
     def __init__(self, permit_timeout_s: float = 60) -> None:
         self._permit_timeout_s = permit_timeout_s
@@ -71,7 +76,16 @@ class Coscheduling(
             wait_for(POD, ActionType.Delete, self._after_pod_left),
             wait_for(POD, change | ActionType.UpdatePodToleration, self._after_pod_changed),
             wait_for(NODE, ActionType.Add | ActionType.Update),
+            wait_for(POD_GROUPS.name, ActionType.Add | ActionType.Update, self._after_pod_group),
+            wait_for(POD_GROUPS.name, ActionType.Delete, self._after_pod_group),
         )
+
+    def _after_pod_group(self, pod: Pod, old: Any, new: Any) -> Hint:
+        """Another number of members may be needed."""
+        changed = required(CustomObject, new or old)
+        group = _group(pod)
+        is_own = group is not None and group[1:] == (changed.namespace, changed.name)
+        return Hint.QUEUE if is_own else Hint.SKIP
 
     def _after_pod_added(self, pod: Pod, old: Any, new: Any) -> Hint:
         """Another member may be the one that was missing."""
@@ -149,7 +163,7 @@ class Coscheduling(
                 missing = [m for m in self.handle.pod_groups.members(group) if not m.node_name]
                 state.read(PODS_TO_ACTIVATE).update({m.key: m for m in missing})
             self._waiting.add(pod.uid)
-            return wait(f"group {group[2]} is not complete"), self._permit_timeout_s
+            return wait(f"group {group[2]} is not complete"), self._timeout_s(group)
         self._release(group)
         self._did_not_fit.pop(group, None)
         for waiting in self.handle.waiting_pods or ():
@@ -158,14 +172,33 @@ class Coscheduling(
         return SUCCESS, 0
 
     def _are_enough(self, group: GroupKey, pod: Pod) -> Status:
-        known, needed = len(self.handle.pod_groups.members(group)), min_available(pod)
+        known, needed = len(self.handle.pod_groups.members(group)), self._needed(group, pod)
+        if needed is None:
+            return unresolvable(f"PodGroup {group[2]} is not there")
         if known >= needed:
             return SUCCESS
         return unresolvable(f"group {group[2]} needs {needed} pods; {known} are there")
 
     def _is_complete(self, group: GroupKey, pod: Pod) -> bool:
         """Whether enough members have a node; during Permit the pod itself is among them."""
-        return self.handle.pod_groups.placed_count(group) >= min_available(pod)
+        needed = self._needed(group, pod)
+        return needed is not None and self.handle.pod_groups.placed_count(group) >= needed
+
+    def _needed(self, group: GroupKey, pod: Pod) -> int | None:
+        """How many members must run together; None if that is not known."""
+        found = self._spec_of(group).get("minMember")
+        return max(found, 1) if isinstance(found, int) else min_available(pod)
+
+    def _timeout_s(self, group: GroupKey) -> float:
+        """How long a member waits for the others."""
+        found = self._spec_of(group).get("scheduleTimeoutSeconds")
+        return found if isinstance(found, int) and found > 0 else self._permit_timeout_s
+
+    def _spec_of(self, group: GroupKey) -> dict[str, Any]:
+        """The spec of the group's PodGroup; empty without one."""
+        _, namespace, name = group
+        found = self.handle.custom_objects(POD_GROUPS.name).get(name, namespace)
+        return found.raw.get("spec") or {} if found is not None else {}
 
     def _still_wants_a_node(self, pod: Pod) -> bool:
         """Whether the pod is in the cluster, and not on a node there."""
@@ -175,7 +208,8 @@ class Coscheduling(
     def _can_still_make_it(self, group: GroupKey, pod: Pod) -> bool:
         """Whether enough members are left that have not failed in this turn."""
         members = {member.uid for member in self.handle.pod_groups.members(group)}
-        return len(members - self._failed) >= min_available(pod)
+        needed = self._needed(group, pod)
+        return needed is not None and len(members - self._failed) >= needed
 
     def _give_up(self, group: GroupKey, why: str) -> None:
         self._release(group)
@@ -203,7 +237,9 @@ class Coscheduling(
 
     def _situation(self, group: GroupKey, leaving: Pod | None = None) -> GroupSituation:
         members = self.handle.pod_groups.members(group)
-        return GroupSituation(self.handle.table, members, self.handle.clock.monotonic(), leaving)
+        found = GroupSituation(self.handle.table, members, self.handle.clock.monotonic(), leaving)
+        found.spec = self._spec_of(group)
+        return found
 
 
 class GroupSituation:
@@ -217,6 +253,8 @@ class GroupSituation:
         self, table: NodeTable, members: Sequence[Pod], since: float, leaving: Pod | None
     ) -> None:
         self.since = since
+        self.spec: dict[str, Any] = {}
+        """Of its PodGroup."""
         self._nodes = table.node_changes.version
         self._members = {member.uid: member.spec for member in members if not member.node_name}
         self._pods = table.pod_count.copy()
@@ -232,6 +270,7 @@ class GroupSituation:
         """Whether nothing has changed between the two that could make the group fit."""
         return (
             self._nodes == other._nodes
+            and self.spec == other.spec
             and self._members == other._members
             and np.array_equal(self._pods, other._pods)
             and all(

@@ -15,6 +15,7 @@ from types import ModuleType
 from ..errors import PluginError
 from ..framework import (
     EXTENSION_POINTS,
+    CustomResource,
     FilterPlugin,
     Plugin,
     PreFilterExtensions,
@@ -124,6 +125,16 @@ def check_plugin(plugin: type[Plugin]) -> None:
             base, node
         ):
             raise PluginError(f"{plugin.name}: expected a method `{rows}` or `{node}`; got neither")
+    _check_custom_resources(plugin)
+
+
+def _check_custom_resources(plugin: type[Plugin]) -> None:
+    for i, resource in enumerate(plugin.custom_resources):
+        where = f"{plugin.name}: custom_resources[{i}]"
+        if not isinstance(resource, CustomResource):
+            raise PluginError(f"{where}: expected a CustomResource; got {resource!r}")
+        if problem := resource.problem():
+            raise PluginError(f"{where}: {problem}")
 
 
 def _import_file(path: Path) -> ModuleType:

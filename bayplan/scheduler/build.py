@@ -19,7 +19,7 @@ from ..config.extenders import with_ignored_resources
 from ..config.types import PluginRef, PluginSet, Profile, SchedulerConfiguration
 from ..framework import SUCCESS, FeatureGates, Handle, Status
 from ..framework.events import EXTENDER, default_events
-from ..framework.registration import registered_events
+from ..framework.registration import check_events, declared_resources, registered_events
 from ..observe import SchedulerMetrics
 from ..plugins.registry import IN_TREE
 from ..queue import PodNominator, QueuedPodInfo, QueueSettings, Registration, SchedulingQueue
@@ -27,7 +27,7 @@ from ..runtime import ProfileRuntime, Registry
 from ..runtime.executor import HoldingExecutor, InlineExecutor
 from ..runtime.waiting import HeldPods
 from .binding import PreBindingPods
-from .catalog import expand_profiles, plugin_notes_of
+from .catalog import expand_profiles, plugin_notes_of, used_plugins
 from .cycle import Scheduler
 from .extenders import Extenders
 from .gated_pods import GatedCluster, GatedScheduler, pod_reader
@@ -131,7 +131,8 @@ def _make_profiles(
     """The runtime of each profile, by its name."""
     registry, given = _make_registry(settings.plugins)
     config = msgspec.structs.replace(config, profiles=tuple(_with_plugins(config.profiles, given)))
-    expand_profiles(config, registry)
+    used = used_plugins(expand_profiles(config, registry), registry)
+    shared.custom_resources = declared_resources(used)
     gates = shared.feature_gates
     for note in (*gate_notes(gates), *plugin_notes_of(config, registry, gates)):
         _warn_once(note)
@@ -229,6 +230,7 @@ def _registrations(profile: ProfileRuntime) -> list[Registration]:
         events = default_events(profile.handle.feature_gates)
         registrations += [(wanted.event, EXTENDER, wanted.hint) for wanted in events]
     for plugin in profile.plugins.values():
+        check_events(plugin)
         registrations += [(w.event, plugin.name, w.answer) for w in registered_events(plugin)]
     return registrations
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ..api.custom import CustomResource
 from ..config import (
     ARGS_TYPES,
     DEFAULT_PLUGINS,
@@ -27,6 +28,7 @@ from ..config import (
 from ..engine import Judging, describe_judging
 from ..errors import ConfigError
 from ..framework import FeatureGates, Plugin
+from ..framework.registration import declared_resources
 from ..plugins.registry import IN_TREE
 from ..runtime import Registry
 
@@ -50,6 +52,8 @@ class PluginDescription:
     args: dict[str, Any] | None
     judging: Judging
     """How the engine comes to its answers, and what would make that faster."""
+    custom_resources: tuple[str, ...] = ()
+    """The names of those that it reads."""
 
 
 def describe_plugins(
@@ -78,22 +82,39 @@ def effective_plugins(
     return expand_profiles(config, make_registry(plugin_files))
 
 
-def reads_whole_objects(
+@dataclass(frozen=True)
+class InputNeeds:
+    """What the plugins of a configuration read besides the fields and kinds that placement rules need."""
+
+    whole_objects: bool = False
+    """Pods and nodes with all of their fields."""
+    custom_resources: tuple[CustomResource, ...] = ()
+
+
+def input_needs(
     config: SchedulerConfiguration, plugins: Iterable[str | type[Plugin]] = ()
-) -> bool:
-    """Whether an extender or a plugin reads pods and nodes with all of their fields; plugins are classes or files."""
-    if config.extenders:
-        return True
-    plugins = list(plugins)
+) -> InputNeeds:
+    """What extenders and plugins read; plugins are classes or files."""
+    given = [plugin for plugin in plugins if not isinstance(plugin, str)]
     files = [plugin for plugin in plugins if isinstance(plugin, str)]
     named = {name for profile in config.profiles for name in profile.plugins.names()}
-    if not files and named <= {plugin.name for plugin in IN_TREE}:
-        return any(not isinstance(plugin, str) and plugin.reads_whole_objects for plugin in plugins)
-    registry = make_registry(files)
-    used = [registry.get(name) for name in registry if _is_used(name, registry, named)]
-    return any(
-        plugin.reads_whole_objects for plugin in (*used, *plugins) if not isinstance(plugin, str)
+    used = [plugin for plugin in IN_TREE if plugin.name in named]
+    if files or len(used) < len(named):
+        registry = make_registry(files)
+        used = [registry.get(name) for name in registry if _is_used(name, registry, named)]
+    used += given
+    return InputNeeds(
+        bool(config.extenders) or any(plugin.reads_whole_objects for plugin in used),
+        tuple(declared_resources(used).values()),
     )
+
+
+def used_plugins(
+    expanded: Iterable[ExpandedPlugins], registry: Registry
+) -> tuple[type[Plugin], ...]:
+    """The plugins that some profile runs."""
+    names = {ref.name for points in expanded for refs in points.values() for ref in refs}
+    return tuple(registry.get(name) for name in registry if name in names)
 
 
 def _is_used(name: str, registry: Registry, named: Iterable[str]) -> bool:
@@ -189,6 +210,7 @@ def _describe(name: str, registry: Registry, weights: dict[str, int]) -> PluginD
         weight=weights.get(name, 0) or 1,
         args=None if args_type is None else encode_struct(args_type(), keep_empty=True),
         judging=describe_judging(plugin),
+        custom_resources=tuple(resource.name for resource in plugin.custom_resources),
     )
 
 

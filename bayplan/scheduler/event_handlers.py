@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..api.custom import CustomObject
 from ..api.node import Node
 from ..api.pod import FINISHED_PHASES, Pod
 from ..api.workloads import Namespace
@@ -127,7 +128,9 @@ class EventHandlers:
 
     def _on_other(self, action: ActionType, old: Any, new: Any) -> None:
         """Objects that are only read through the lister may still be what a pod waits for."""
-        resource = RESOURCE_OF_KIND.get((new or old).kind)
+        obj = new or old
+        is_custom = isinstance(obj, CustomObject)
+        resource = obj.kind if is_custom else RESOURCE_OF_KIND.get(obj.kind)
         if resource is not None:
             self._move(ClusterEvent(resource, action), old, new)
 

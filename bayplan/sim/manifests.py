@@ -59,7 +59,7 @@ class Manifests:
     def add(self, source: str, found: FoundObject) -> None:
         """Add an object found in `source`."""
         if isinstance(found.obj, UnknownObject):
-            self.unused[_kind_name(found.obj)] += 1
+            self.unused[kind_name(found.obj)] += 1
         else:
             self.objects.append(cast(InputObject, found.obj))
             self.places.append(ManifestPlace(source, found.document, found.item))
@@ -77,7 +77,7 @@ class Manifests:
         self.unused += other.unused
 
 
-def _kind_name(obj: UnknownObject) -> str:
+def kind_name(obj: UnknownObject) -> str:
     """The kind as people write it; with its group where another kind has that name."""
     group = group_of(obj.api_version)
     return f"{obj.kind}.{group}" if obj.kind in KINDS and group else obj.kind

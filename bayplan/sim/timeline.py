@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
+from ..api.custom import find_custom_kind, readable_kinds
 from ..api.decode import UnknownObject, iter_objects
 from ..api.durations import EXPECTED, parse_duration
 from ..api.kinds import KINDS, FieldError, Kind
@@ -146,11 +147,12 @@ def read_change(tree: Any, path: str) -> ObjectPatch:
     metadata = tree.get("metadata") if isinstance(tree, Mapping) else None
     if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
         raise FieldError(f"{path}.metadata.name", "expected the name of an object; got none")
-    kind = tree.get("kind")
-    if kind not in KINDS or kind == KIND:
-        raise FieldError(f"{path}.kind", f"expected a kind we know; got {found(kind)}")
-    space = (metadata.get("namespace") or "default") if KINDS[kind].is_namespaced else ""
-    return ObjectPatch(TimelineTarget(kind, space, metadata["name"]), tree)
+    word = str(tree.get("kind"))
+    kind = find_custom_kind(str(tree.get("apiVersion")), word) or KINDS.get(word)
+    if kind is None or word == KIND:
+        raise FieldError(f"{path}.kind", f"expected a kind we know; got {found(tree.get('kind'))}")
+    space = (metadata.get("namespace") or "default") if kind.is_namespaced else ""
+    return ObjectPatch(TimelineTarget(kind.name, space, metadata["name"]), tree)
 
 
 def parse_ref(text: Any, path: str) -> TimelineTarget:
@@ -159,14 +161,14 @@ def parse_ref(text: Any, path: str) -> TimelineTarget:
     parts = text.split("/") if isinstance(text, str) else []
     if len(parts) not in (2, 3) or not all(parts):
         raise FieldError(path, f"{expected}; got {found(text)}")
-    wanted = parts[0].lower()
-    kind = next((name for name in KINDS if name.lower() == wanted and name != KIND), None)
+    known = readable_kinds() | {name.lower(): kind for name, kind in KINDS.items() if name != KIND}
+    kind = known.get(parts[0].lower())
     if kind is None:
         raise FieldError(path, f"{expected} of a kind we know; got {found(text)}")
-    if not KINDS[kind].is_namespaced and len(parts) == 3:
+    if not kind.is_namespaced and len(parts) == 3:
         raise FieldError(path, f"{expected[: len('expected kind/name')]}; got {found(text)}")
-    space = "" if not KINDS[kind].is_namespaced else parts[1] if len(parts) == 3 else "default"
-    return TimelineTarget(kind, space, parts[-1])
+    space = "" if not kind.is_namespaced else parts[1] if len(parts) == 3 else "default"
+    return TimelineTarget(kind.name, space, parts[-1])
 
 
 def found(value: Any) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from ..api.decode import decode_object
+from ..api.custom import CustomObject, CustomResource, custom_kind
+from ..api.decode import build_from_tree, decode_object
 from ..api.kinds import KINDS
 from ..api.meta import KubeObject
 from ..api.node import HOSTNAME, ZONE, Node
@@ -150,6 +151,18 @@ def make_object(
     meta = _filled({"name": name, "namespace": namespace, **(metadata or {})})
     tree = {"apiVersion": known.api_version, "kind": kind, "metadata": meta, **fields}
     return decode_object(tree)
+
+
+def make_custom(
+    resource: CustomResource, name: str, *, namespace: str = "", **fields: Any
+) -> CustomObject:
+    """An object of a custom resource; `fields` are the rest of its manifest."""
+    made = build_from_tree(
+        custom_kind(resource),
+        {"metadata": _filled({"name": name, "namespace": namespace}), **fields},
+    )
+    assert isinstance(made, CustomObject), "decode keeps the kind"
+    return made
 
 
 def make_table(

@@ -61,6 +61,7 @@ def test_a_document(form: str) -> None:
     assert items["NodeName"]["args"] is None
     assert items["NodeName"]["default"] is True
     assert items["GangScheduling"]["default"] is False
+    assert items["Coscheduling"]["customResources"] == ["podgroups.v1alpha1.scheduling.x-k8s.io"]
     assert all(item["extensionPoints"] and item["summary"] for item in items.values())
 
 
@@ -84,6 +85,7 @@ def test_plugins_of_a_file_are_listed(tmp_path: Path) -> None:
         "args": None,
         "judged": "all nodes, for every pod",
         "advice": "declare `scope` if the answer depends on less; implement `filter_rows`",
+        "customResources": [],
     }
 
 

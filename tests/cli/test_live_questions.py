@@ -277,3 +277,48 @@ def test_in_a_notebook_whose_loop_runs(kubeconfig: Path) -> None:
         return Cluster.live(str(kubeconfig))
 
     assert len(asyncio.run(cell())) > 20
+
+
+NAMED = """
+from bayplan.framework import SUCCESS, CustomResource, FilterPlugin, unschedulable
+
+
+class Named(FilterPlugin):
+    name = "Named"
+    custom_resources = (CustomResource("configmaps.v1.", "ConfigMap"),)
+
+    def filter_node(self, state, pod, node):
+        found = self.handle.custom_objects("configmaps.v1.").get("node", "default")
+        wanted = found.raw["data"]["name"] if found else "none"
+        return SUCCESS if node.name == wanted else unschedulable(f"it is not {wanted}")
+"""
+SWITCH = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "node"}}
+
+
+def test_objects_that_a_plugin_reads_are_read_and_files_applied(
+    api: ServerInThread, tmp_path: Path
+) -> None:
+    api.make("/api/v1/namespaces/default/configmaps", {**SWITCH, "data": {"name": "worker-b1"}})
+    plugin, file, pod = tmp_path / "named.py", tmp_path / "file.yaml", tmp_path / "pod.yaml"
+    plugin.write_text(NAMED)
+    pod.write_text(yaml.safe_dump({**pod_tree("new"), "apiVersion": "v1", "kind": "Pod"}))
+    file.write_text(yaml.safe_dump({**SWITCH, "data": {"name": "worker-b2"}}))
+    kubeconfig = write_kubeconfig(tmp_path, api.server.url)
+    asking = ["explain", "default/new", "--kubeconfig", kubeconfig, "--plugins", plugin, "-f", pod]
+
+    assert "would go to worker-b1" in ask(*asking).output
+    assert "would go to worker-b2" in ask(*asking, "-f", file).output
+    cluster = Cluster.live(kubeconfig, plugins=[plugin]) + Cluster.read(pod)
+    assert explain(cluster, "new", plugins=[plugin]).node == "worker-b1"
+
+
+def test_objects_that_a_plugin_reads_must_be_allowed(api: ServerInThread, tmp_path: Path) -> None:
+    plugin = tmp_path / "named.py"
+    plugin.write_text(NAMED)
+    WatchedApi.refused.add("configmaps")
+    kubeconfig = write_kubeconfig(tmp_path, api.server.url)
+
+    result = ask("simulate", "--kubeconfig", kubeconfig, "--plugins", plugin)
+
+    assert result.exit_code == 2
+    assert "expected to be allowed to list configmaps; got: " in result.stderr

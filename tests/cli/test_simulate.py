@@ -314,6 +314,21 @@ def test_a_plugin_file_that_declares_it_reads_all_fields(folder: Path) -> None:
     assert "1 restarts OnFailure" in out
 
 
+TOPOLOGY = str(EXAMPLES / "node-resource-topology")
+
+
+def test_objects_that_a_plugin_reads_have_a_bearing_on_scheduling() -> None:
+    files = ["-f", f"{TOPOLOGY}/cluster.yaml", "-f", f"{TOPOLOGY}/rbac.yaml"]
+
+    out, err = simulate(*files, "--plugins", f"{TOPOLOGY}/topology_match.py", code=1)
+    assert "1 no NUMA zone has room for the whole pod" in out
+    assert "2 objects have no bearing on scheduling: 1 ClusterRole, 1 ClusterRoleBinding" in err
+
+    out, err = simulate(*files, code=1)
+    assert "NUMA" not in out
+    assert "2 NodeResourceTopology" in err
+
+
 def run_process(
     *args: str, env: dict[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":

@@ -99,3 +99,45 @@ def test_wrong_input_is_one_line_and_the_status_is_2(args: list[str], problem: s
     assert out == ""
     assert err.startswith(f"error: {problem}")
     assert err.count("\n") == 1
+
+
+TOPOLOGY = EXAMPLES / "node-resource-topology"
+PATCH = {
+    "apiVersion": "bayplan.dev/v1",
+    "kind": "WhatIf",
+    "changes": [
+        {
+            "patch": {
+                "apiVersion": "topology.node.k8s.io/v1alpha2",
+                "kind": "NodeResourceTopology",
+                "metadata": {"name": "split"},
+                "zones": None,
+                "attributes": None,
+            }
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(["delete", "noderesourcetopology/split"], id="deleted by its kind"),
+        pytest.param(["delete", "noderesourcetopologies/split"], id="deleted by its plural"),
+        pytest.param(["apply", "changes.yaml"], id="patched by a file"),
+    ],
+)
+def test_an_object_that_a_plugin_reads_is_changed(
+    change: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("changes.yaml").write_text(yaml.safe_dump(PATCH))
+    trees = yaml.safe_load_all((TOPOLOGY / "cluster.yaml").read_text())
+    kept = [tree for tree in trees if tree["metadata"]["name"] != "burstable"]
+    Path("cluster.yaml").write_text(yaml.safe_dump_all(kept))
+    files = ["-f", "cluster.yaml", "--plugins", str(TOPOLOGY / "topology_match.py")]
+
+    result = CliRunner().invoke(app, ["what-if", *change, *files, "-o", "name"])
+
+    assert result.exit_code == 0, result.output
+    assert "pod/default/seven" in result.stdout

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +16,20 @@ from bayplan.cluster.kube.credentials import load_credentials
 from bayplan.config import default_config
 from bayplan.drivers.kube_driver import DriverOptions, KubeDriver
 from bayplan.errors import ApiError
-from bayplan.framework import SKIP, SUCCESS, CycleState, PreBindPlugin, Status
+from bayplan.framework import (
+    SKIP,
+    SUCCESS,
+    ActionType,
+    CustomResource,
+    CycleState,
+    EventWithHint,
+    FilterPlugin,
+    NodeInfo,
+    PreBindPlugin,
+    Status,
+    unschedulable,
+    wait_for,
+)
 from bayplan.testing.api_server import PODS, ServerInThread, api_server, node_tree, pod_tree
 
 DEADLINE_S = 30.0
@@ -423,3 +436,40 @@ def test_fields_that_cannot_be_read_are_counted(server: ServerInThread, drive: A
     drive(work, options=options)
 
     assert options.metrics.unreadable_objects.read() == {("Node",): 2}
+
+
+class SwitchedOn(FilterPlugin):
+    """Accepts nodes that a ConfigMap names, and reads a resource that no server has, too."""
+
+    name = "SwitchedOn"
+    custom_resources = (
+        CustomResource("configmaps.v1.", "ConfigMap"),
+        CustomResource("foos.v1.example.com", "Foo"),
+    )
+
+    def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        assert not self.handle.custom_objects("foos.v1.example.com").list()
+        switch = self.handle.custom_objects("configmaps.v1.").get(node.name, "default")
+        is_on = switch is not None and switch.raw["data"]["on"] == "yes"
+        return SUCCESS if is_on else unschedulable("switched off")
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return [wait_for("configmaps.v1.", ActionType.All)]
+
+
+def test_objects_of_a_resource_of_a_plugin_are_followed(server: ServerInThread, drive: Any) -> None:
+    folder = "/api/v1/namespaces/default/configmaps"
+    server.make(NODES, node_tree("a"), node_tree("b"))
+    off = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"on": "no"}}
+    server.make(folder, off)
+    make_pod(server, "p")
+
+    async def work(driver: KubeDriver) -> None:
+        refused = await until(lambda: condition(server, "p", "PodScheduled"))
+        assert "2 switched off" in refused["message"]
+        server.put(f"{folder}/a", {**off, "data": {"on": "yes"}})
+        await until(lambda: node_of(server, "p"))
+
+    drive(work, options=DriverOptions(plugins=[SwitchedOn]))
+
+    assert node_of(server, "p") == "a"

@@ -195,6 +195,17 @@ def test_plugins_of_a_file_are_used(tmp_path: Path) -> None:
     assert event["object"]["spec"]["nodeName"] == "node-2"
 
 
+def test_objects_that_plugins_do_not_find_are_said(capfd: pytest.CaptureFixture[str]) -> None:
+    example = Path(__file__).parents[2] / "examples" / "node-resource-topology"
+
+    with up("--plugins", str(example / "topology_match.py")) as (process, _):
+        process.terminate()
+        process.wait(TIMEOUT_S)
+
+    said = "plugins find no objects here, which up does not follow: noderesourcetopologies."
+    assert said in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -777,3 +777,34 @@ def test_objects_that_no_plugin_reads_leave_views_as_they_are() -> None:
     again = world.decide(make_pod("new"))
     assert again is not None
     assert again.totals is values
+
+
+class NotForAll(FilterPlugin, PreFilterPlugin):
+    """Reads more than the row, and has nothing to say about pods without the annotation."""
+
+    name = "NotForAll"
+
+    def pre_filter(self, state: CycleState, pod: Any, table: Any) -> Status:
+        return SUCCESS if NOISY in pod.annotations else SKIP
+
+    def filter_node(self, state: CycleState, pod: Any, node: NodeInfo) -> Status:
+        return SUCCESS if node.name.endswith("1") else unschedulable("another node")
+
+
+@pytest.mark.parametrize(
+    ("annotations", "feasible"),
+    [
+        pytest.param({}, 4, id="its only live filter is skipped"),
+        pytest.param({NOISY: "1"}, 1, id="the filter is asked"),
+    ],
+)
+def test_a_filter_that_pre_filter_skips_is_left_out(
+    annotations: dict[str, str], feasible: int
+) -> None:
+    world = World("default", nodes=0, plugins=(NotForAll,))
+    for number in range(4):
+        world.set_node(number, {"cpu": "4"})
+
+    found = decided(world, annotations=annotations)
+
+    assert len(found.totals) == feasible

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from bayplan.api.pod import Pod
-from bayplan.api.pod_groups import MIN_AVAILABLE_LABEL, NAME_LABEL
+from bayplan.api.pod_groups import CUSTOM_LABEL, MIN_AVAILABLE_LABEL, NAME_LABEL
 from bayplan.framework import Code, Hint
-from bayplan.plugins.coscheduling import Coscheduling
-from bayplan.testing.builders import make_node, make_pod
+from bayplan.plugins.coscheduling import POD_GROUPS, Coscheduling
+from bayplan.testing.builders import make_custom, make_node, make_pod
 from bayplan.testing.scenarios import Scenario
 
 PROFILE = {"plugins": {"multiPoint": {"enabled": [{"name": "Coscheduling"}]}}}
@@ -199,3 +199,90 @@ def test_hint_after_a_pod_came() -> None:
     assert hint(member("p0"), None, member("p1")) is Hint.QUEUE
     assert hint(member("p0"), None, member("p1", "other")) is Hint.SKIP
     assert hint(member("p0"), None, make_pod("x")) is Hint.SKIP
+
+
+# PodGroups of scheduling.x-k8s.io
+
+
+def pod_group(needed: int, name: str = "g", **spec: Any) -> Any:
+    return make_custom(POD_GROUPS, name, namespace="default", spec={"minMember": needed, **spec})
+
+
+def of_pod_group(name: str, group: str = "g", **wishes: Any) -> Pod:
+    return make_pod(name, labels={CUSTOM_LABEL: group}, **{"cpu": "1", **wishes})
+
+
+def bound(scenario: Scenario, *names: str) -> list[bool]:
+    return [scenario.part_of(name) == "bound" for name in names]
+
+
+def test_a_pod_group_says_how_many_must_run_together() -> None:
+    scenario = make_scenario(make_node("a", cpu="4"), pod_group(2))
+    scenario.add(of_pod_group("p0"))
+    scenario.run()
+    assert bound(scenario, "p0") == [False]
+
+    scenario.add(of_pod_group("p1"))
+    scenario.run()
+
+    assert bound(scenario, "p0", "p1") == [True, True]
+
+
+def test_pods_wait_for_the_pod_group_that_they_name() -> None:
+    scenario = make_scenario()
+    scenario.add(of_pod_group("p0"), of_pod_group("p1"))
+    scenario.run()
+    status = plugin_of(scenario).pre_enqueue(scenario.pod("p0"))
+    assert status.reasons == ("PodGroup g is not there",)
+
+    scenario.add(pod_group(2, name="another"))
+    assert not scenario.run()
+    scenario.add(pod_group(2))
+    scenario.run()
+
+    assert bound(scenario, "p0", "p1") == [True, True]
+
+
+def test_a_pod_group_counts_before_the_label_of_the_pod() -> None:
+    scenario = make_scenario(make_node("a", cpu="4"), pod_group(3))
+    scenario.add(member("p0", needed=2), member("p1", needed=2))
+    scenario.run()
+    assert bound(scenario, "p0", "p1") == [False, False]
+
+    scenario.cluster.update(pod_group(2))
+    scenario.run()
+
+    assert bound(scenario, "p0", "p1") == [True, True]
+
+
+def test_a_pod_group_that_did_not_fit_is_tried_again_when_it_needs_less() -> None:
+    scenario = make_scenario(make_node("a", cpu="2"), pod_group(3))
+    scenario.add(*(of_pod_group(f"p{i}") for i in range(3)))
+    scenario.run()
+    scenario.advance(20)
+    assert bound(scenario, "p0", "p1", "p2") == [False, False, False]
+
+    scenario.cluster.update(pod_group(2))
+    scenario.settle()
+
+    assert sum(bound(scenario, "p0", "p1", "p2")) == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "timeout_s"),
+    [
+        pytest.param({"scheduleTimeoutSeconds": 7}, 7, id="its own"),
+        pytest.param({}, 60, id="that of the plugin"),
+        pytest.param({"scheduleTimeoutSeconds": "soon"}, 60, id="not a number"),
+    ],
+)
+def test_a_pod_group_says_how_long_members_wait(spec: dict[str, Any], timeout_s: float) -> None:
+    scenario = make_scenario(make_node("a", cpu="4"), pod_group(2, **spec))
+    gated = {"schedulingGates": [{"name": "later"}]}
+    scenario.add(of_pod_group("p0"), of_pod_group("p1", spec=gated))
+    scenario.run()
+
+    scenario.advance(timeout_s - 1)
+    assert scenario.part_of("p0") == "waiting"
+    scenario.advance(2)
+    assert scenario.part_of("p0") != "waiting"

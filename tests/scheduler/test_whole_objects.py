@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers.settings import Settings
+from bayplan.answers.settings import Settings, reading_for
 from bayplan.api.pod import Pod
-from bayplan.api.sourced import keeping_sources
 from bayplan.config import default_config, load_config
 from bayplan.framework import SUCCESS, CycleState, FilterPlugin, Status, unschedulable
-from bayplan.scheduler.catalog import reads_whole_objects
+from bayplan.scheduler.catalog import input_needs
 from bayplan.sim import read_manifests
 from bayplan.table import NodeInfo
 from bayplan.testing.builders import make_node, make_pod
@@ -66,7 +65,7 @@ def places(tmp_path: Path, text: str) -> set[str | None]:
     path = tmp_path / "cluster.yaml"
     path.write_text(text)
     settings = Settings(plugins=(SameAccount,))
-    with keeping_sources(settings.reads_whole_objects):
+    with reading_for(settings):
         objects = read_manifests([path]).objects
     report = settings.simulation(objects).run()
     return {result.attempt.node_name for result in report.pods}
@@ -102,7 +101,7 @@ def test_undeclared_use_is_an_error_that_names_the_attribute() -> None:
     ],
 )
 def test_sources_are_kept_for_plugins_that_declare_it(plugins: list[Any], expected: bool) -> None:
-    assert reads_whole_objects(default_config(), plugins) is expected
+    assert input_needs(default_config(), plugins).whole_objects is expected
 
 
 @pytest.mark.parametrize("declares", [True, False])
@@ -117,7 +116,7 @@ def test_sources_are_kept_for_a_file_that_declares_it(tmp_path: Path, declares: 
         "        return SUCCESS\n"
     )
 
-    assert reads_whole_objects(default_config(), [str(path)]) is declares
+    assert input_needs(default_config(), [str(path)]).whole_objects is declares
 
 
 def test_sources_are_kept_for_extenders(tmp_path: Path) -> None:
@@ -127,4 +126,4 @@ def test_sources_are_kept_for_extenders(tmp_path: Path) -> None:
         "extenders: [{urlPrefix: http://x, filterVerb: filter}]\n"
     )
 
-    assert reads_whole_objects(load_config(path))
+    assert input_needs(load_config(path)).whole_objects

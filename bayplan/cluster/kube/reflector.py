@@ -31,7 +31,7 @@ from .resources import Resource
 log = logging.getLogger(__name__)
 
 PAGE = 1000
-GONE = 410
+GONE, NOT_FOUND = 410, 404
 WATCH_S = (300.0, 600.0)
 """Timeout of a watch: a random number in between."""
 SHORT_WATCH_S = 1.0
@@ -126,7 +126,8 @@ _STATUS = msgspec.json.Decoder(ServerStatus)
 
 class Reflector:
     """Follows the objects of one resource; `deliver` receives changes, `synced` is called after the
-    first list. With `keep_sources`, pods and nodes keep the JSON that they were decoded from."""
+    first list. With `keep_sources`, pods and nodes keep the JSON that they were decoded from. One that
+    `may_vanish` raises ApiError (404), too, when the server no longer has the resource."""
 
     def __init__(
         self,
@@ -137,9 +138,13 @@ class Reflector:
         backoff: Backoff | None = None,
         *,
         keep_sources: bool = False,
+        may_vanish: bool = False,
     ) -> None:
         self.resource = resource
         self._keep_sources = keep_sources
+        self._may_vanish = may_vanish
+        self._decodes_lines = not keep_sources and resource.kind.wire is not dict
+        """Whether a line of a watch is decoded at once."""
         self._reader = reader
         self._deliver = deliver
         self._synced = synced
@@ -172,12 +177,21 @@ class Reflector:
                     self._backoff.reset()
                 if not self.is_synced and error.code in (401, 403, 404):
                     raise
+                if self._may_vanish and error.code == NOT_FOUND:
+                    raise
                 if isinstance(error, ExpiredError):
                     self._version = ""
                 level = logging.INFO if isinstance(error, ExpiredError) else logging.WARNING
                 wait_s = self._backoff.next_s()
                 log.log(level, "%s: %s; next try in %.1f s", self.resource.plural, error, wait_s)
                 await self._reader.pause(wait_s)
+
+    def forget(self) -> None:
+        """Deliver that all objects are gone."""
+        gone = [ObjectEvent(DELETED, obj) for obj in self._known.values()]
+        self._known.clear()
+        if gone:
+            self._deliver(gone)
 
     # Listing
 
@@ -330,7 +344,7 @@ class Reflector:
     def _read_line(self, line: bytes, batch: Batch) -> None:
         """Decode one event; raises ExpiredError or ApiError for an error event."""
         self._events += 1
-        if self._keep_sources:
+        if not self._decodes_lines:
             self._read_odd_line(line, batch)
             return
         try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...api.kinds import KINDS, Kind
+from ...errors import ApiError
 
 NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 """Finished pods need no node; they are excluded."""
@@ -69,6 +70,8 @@ RESOURCES: dict[str, Resource] = {
 
 
 def path_of(obj: Any, subresource: str = "") -> str:
-    """The path of the object, or of one of its subresources."""
+    """The path of the object, or of one of its subresources; ApiError for one that is only read."""
+    if obj.kind not in RESOURCES:
+        raise ApiError(f"{obj.kind}: expected an object of a kind that the scheduler writes")
     path = RESOURCES[obj.kind].path_of(obj.namespace, obj.name)
     return f"{path}/{subresource}" if subresource else path

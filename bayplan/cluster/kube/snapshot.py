@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...api.custom import readable_resources
 from ...api.kinds import KINDS
 from ...api.sourced import is_keeping_sources
 from ...errors import ApiError
 from .connection import Connection
-from .discovery import find_served
+from .discovery import custom_path, find_custom, find_served
 from .reflector import Batch, ExpiredError, Reflector
 from .resources import RESOURCES, Resource
 
@@ -47,12 +48,17 @@ async def read_snapshot(
 ) -> list[Any]:
     """All objects, in the server's order within each kind; kinds that are not served are left out.
 
+    Custom resources are read within `reading_custom`.
+
     With a `namespace`, only its objects and cluster-scoped ones. Raises ApiError, with one line per
     kind without permission, or when the server fails.
     """
     objects: list[Any] = []
     refused: list[str] = []
     served = await find_served(connection, KINDS_READ)
+    for declared in readable_resources():
+        custom = await find_custom(connection, declared)
+        served += [] if custom is None else [custom_path(custom)]
     for number, resource in enumerate(within(served, namespace)):
         if on_kind is not None:
             on_kind(number, len(served))

@@ -10,7 +10,8 @@ from ...api.devices import ResourceSlice
 from ...api.dra import DeviceClass, ResourceClaim
 from ...table import NodeTable
 from ..following import Follower
-from ..handle import Handle, Lister
+from ..handle import Handle
+from ..lister import Lister
 from .allocated import Allocated, take
 from .claims import TrackedClaims
 from .classes import DeviceClasses

@@ -11,7 +11,7 @@ from typing import TypeAlias, cast
 
 from ...api.dra import EXTENDED_RESOURCE_CLAIM, AllocationResult, ResourceClaim
 from ...api.meta import controller_of
-from ..handle import Lister
+from ..lister import Lister
 from .allocated import Allocated
 
 Key: TypeAlias = tuple[str, str]

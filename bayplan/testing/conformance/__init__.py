@@ -10,6 +10,7 @@ from .declarations import check_looks_at, check_settled
 from .plugin_checks import (
     check_bounds,
     check_conformance,
+    check_registered_events,
     check_row_groups,
     check_rows_agree,
     check_rules,
@@ -22,6 +23,7 @@ __all__ = [
     "check_bounds",
     "check_conformance",
     "check_looks_at",
+    "check_registered_events",
     "check_row_groups",
     "check_rows_agree",
     "check_rules",

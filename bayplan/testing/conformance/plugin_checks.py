@@ -17,6 +17,7 @@ import numpy as np
 from ...amounts import ShareRule, balance_points, share_points, shortages
 from ...amounts.domain_rules import DomainRules
 from ...api.pod import Pod
+from ...errors import PluginError
 from ...framework import (
     GROUPS,
     MAX_SCORE,
@@ -35,6 +36,7 @@ from ...framework import (
     Status,
 )
 from ...framework.fitting import fit_verdict
+from ...framework.registration import check_events, declared_resources
 from ...runtime.registry import check_plugin
 from ...table import Ints, NodeTable, Rows, RowValues
 from ..builders import make_handle, make_table
@@ -80,7 +82,10 @@ def check_conformance(
     `args` are the plugin's arguments, `objects` the contents of its lister.
     """
     check_plugin(plugin_class)
-    plugin, listed = plugin_class.from_args(args, make_handle(table, objects)), list(pods)
+    handle = make_handle(table, objects)
+    handle.custom_resources = declared_resources([plugin_class])
+    plugin, listed = plugin_class.from_args(args, handle), list(pods)
+    check_registered_events(plugin)
     for pod in listed:
         check_rows_agree(plugin, pod, table)
         check_scope(plugin, pod, table)
@@ -91,6 +96,14 @@ def check_conformance(
         check_bounds(plugin, pod, table)
         check_rules(plugin, pod, table)
     check_spec_key(plugin, listed, table)
+
+
+def check_registered_events(plugin: Plugin) -> None:
+    """Each event of `events_to_register` is about a resource that there is, or one of `custom_resources`."""
+    try:
+        check_events(plugin)
+    except PluginError as error:
+        raise AssertionError(str(error)) from None
 
 
 def check_rows_agree(

@@ -1,0 +1,20 @@
+"""Lister: how plugins read the objects of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+
+class Lister(Protocol):
+    """The objects of the cluster that are not nodes or pods, by kind: `Service`, `ReplicaSet`, ..."""
+
+    @property
+    def version(self) -> int:
+        """Changes whenever an object does."""
+
+    def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
+        """All objects of `kind`, in `namespace` when given."""
+
+    def get(self, kind: str, namespace: str, name: str) -> Any | None:
+        """One object, or None; cluster-wide kinds have the namespace ""."""
