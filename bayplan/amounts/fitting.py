@@ -41,6 +41,13 @@ def shortages(
     return bits
 
 
+def free_amounts(table: NodeTable, resource: str) -> Ints:
+    """int64 per row: what is allocatable less what the pods of the row use; for POD_COUNT, how many more may come."""
+    used = table.pod_count if resource == POD_COUNT else table.requested[resource]
+    free: Ints = table.allocatable[resource] - used
+    return free
+
+
 def shortage_at(
     table: NodeTable, row: int, rule: FitRule, more: Mapping[str, int] = NOTHING
 ) -> int:

@@ -277,6 +277,7 @@ class Filling(NamedTuple):
     base: Ints
     uses: Sequence[tuple[memoryview, int]]
     """(`Column.cells`, amount) for each column that a pod on a row changes."""
+    fit: FitRule | None
 
 
 def fill(
@@ -292,7 +293,7 @@ def fill(
         return None
     if not all(isinstance(kind.judge, compiled.CompiledJudge) for kind in kinds):
         return None
-    judges, values, bases, uses = zip(*kinds, strict=True)
+    judges, values, bases, uses, _ = zip(*kinds, strict=True)
     found: Ints = compiled.Filler(judges, values, bases, uses).fill(classes, rows, ends, ranks)
     return found
 

@@ -111,7 +111,7 @@ class ClassView:
             for name, amount in pod.scoring_usage.items()
         ]
         uses.append((table.pod_count_column.cells, 1))
-        return Filling(self._judge, self.values, self.part.base, uses)
+        return Filling(self._judge, self.values, self.part.base, uses, self.plan.fit)
 
     def is_stale(self, table: NodeTable) -> bool:
         """Whether something changed since it was brought up to date."""

@@ -72,7 +72,14 @@ from .interface import (
     Settled,
 )
 from .lister import Lister
-from .placement import GroupTrial, Placement, PodGroupAssignments, PodGroupInfo, TryGroup
+from .placement import (
+    GroupRoom,
+    GroupTrial,
+    Placement,
+    PodGroupAssignments,
+    PodGroupInfo,
+    TryGroup,
+)
 from .plugin_args import typed_args
 from .preemptor import preempted_event, preemptor_kind
 from .registration import declared_events, registered_events
@@ -124,6 +131,7 @@ __all__ = [
     "FilterPlugin",
     "FilterRunner",
     "Follower",
+    "GroupRoom",
     "GroupTrial",
     "Handle",
     "Hint",

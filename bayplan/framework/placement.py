@@ -5,12 +5,12 @@ Mirrors Placement, PodGroupInfo and PodGroupAssignments of staging/src/k8s.io/ku
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from ..api.pod import Pod
-from ..table import Ints
+from ..table import Bools, Ints
 from .status import Status
 
 
@@ -54,5 +54,23 @@ class GroupTrial(Protocol):
         """Put a removed pod back."""
 
 
-TryGroup = Callable[[], Status]
-"""Whether the pod group fits on the nodes as they are at the moment."""
+@dataclass(frozen=True, slots=True)
+class GroupRoom:
+    """The room that a pod group of equal pods needs, when nothing but amounts decides."""
+
+    amounts: Mapping[str, int]
+    """What each pod needs of each resource; POD_COUNT is one of them."""
+    accepts: Bools
+    """bool per row: the node can have such pods if there is room."""
+    needed: int
+    """So many of the pods need a node."""
+
+
+class TryGroup(Protocol):
+    """Whether a pod group fits on the nodes as they are at the moment."""
+
+    def __call__(self) -> Status:
+        """Try the members on the nodes."""
+
+    def room(self) -> GroupRoom | None:
+        """What the group needs; None: more than amounts decides, and only trying tells."""

@@ -25,6 +25,7 @@ from ..framework import (
     SUCCESS,
     Code,
     CycleState,
+    GroupRoom,
     Placement,
     PodGroupAssignments,
     PodGroupInfo,
@@ -189,9 +190,7 @@ class GroupCycle:
             return WorkloadPreemption(failure(f"failed to get pod group object: {text}"))
         if found.topology_keys and self._tools.has_placements:
             return WorkloadPreemption(unschedulable(NOT_WITH_CONSTRAINTS))
-        victims, status = plugin.post_filter_group(
-            found, run.group.pods, run.trial, lambda: run.find_nodes(makes_room=False).status
-        )
+        victims, status = plugin.post_filter_group(found, run.group.pods, run.trial, run)
         return WorkloadPreemption(status, victims)
 
     def _submit(self, account: GroupAttempt, queued: Sequence[QueuedPodInfo]) -> GroupAttempt:
@@ -253,6 +252,14 @@ class _Run:
         self.trial = trial
         self._queued = queued
         self._state = state
+
+    def __call__(self) -> Status:
+        """Whether the group fits on the nodes as they are at the moment."""
+        return self.find_nodes(makes_room=False).status
+
+    def room(self) -> GroupRoom | None:
+        """What the group needs; None: more than amounts decides."""
+        return self._tools.search.room(self.profile, self.group)
 
     def find_nodes(self, makes_room: bool = True) -> GroupAttempt:
         """A node for each member, on the best placement; nothing stays assumed."""

@@ -1,7 +1,7 @@
-"""PlacementSearch: which of many placements a pod group fits on, without trying its members there one by one.
+"""PlacementSearch: where a pod group fits, without trying its members one by one, if only amounts decide.
 
-Where only rules on amounts decide, the kernel puts the members on the rows of all placements at once. The members are
-then tried in full on one placement: the best, or the first when there is none.
+The kernel puts the members on the rows of many placements at once. They are then tried in full on one placement: the
+best, or the first when there is none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from ..amounts.kernel import fill
 from ..api.pod import Pod
 from ..cache import Cache
-from ..framework import Placement, PodGroupAssignments, PodGroupInfo
+from ..framework import GroupRoom, Placement, PodGroupAssignments, PodGroupInfo
 from ..runtime import ProfileRuntime
 from ..table import Ints
 from .deciding import Decider
@@ -35,7 +35,9 @@ class PlacementSearch:
         self, profile: ProfileRuntime, group: PodGroupInfo, placements: Sequence[Placement]
     ) -> list[PodGroupAssignments] | None:
         """The placements on which the group fits, with a node for each member that gets one; None: unknown."""
-        if len(placements) <= FEW_PLACEMENTS or not self._decides_by_amounts(profile, group.pods):
+        if len(placements) <= FEW_PLACEMENTS or self._reserves(profile, group.pods):
+            return None
+        if any(plugin.acts_on_placements for plugin in profile.filtering.post_filters):
             return None
         needed = self._needed(profile, group)
         fillings = self._decider.fillings(profile, group.pods) if needed is not None else None
@@ -54,12 +56,23 @@ class PlacementSearch:
             if count >= needed
         ]
 
+    def room(self, profile: ProfileRuntime, group: PodGroupInfo) -> GroupRoom | None:
+        """The room that the group needs anywhere; None: its pods are not equal, or more than amounts decides."""
+        if self._reserves(profile, group.pods):
+            return None
+        needed = self._needed(profile, group)
+        fillings = self._decider.fillings(profile, group.pods) if needed is not None else None
+        if needed is None or fillings is None or len(fillings.kinds) != 1:
+            return None
+        kind = fillings.kinds[0]
+        if kind.fit is None or kind.fit.left_to_devices:
+            return None
+        return GroupRoom(kind.fit.amounts, kind.base >= 0, needed)
+
     @staticmethod
-    def _decides_by_amounts(profile: ProfileRuntime, pods: Sequence[Pod]) -> bool:
-        """Whether no Reserve and no PostFilter plugin has something to do for the pods."""
-        if any(plugin.acts_on_placements for plugin in profile.filtering.post_filters):
-            return False
-        return not any(profile.committing.plan(pod.spec).reserves for pod in pods)
+    def _reserves(profile: ProfileRuntime, pods: Sequence[Pod]) -> bool:
+        """Whether some Reserve plugin has something to do for the pods."""
+        return any(profile.committing.plan(pod.spec).reserves for pod in pods)
 
     def _needed(self, profile: ProfileRuntime, group: PodGroupInfo) -> int | None:
         """How many members need a node; None: Permit goes by more than their number."""

@@ -298,7 +298,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         there = [pod for row in rows.tolist() for pod in table.pods[row].values()]
         units = victim_units(there, self.handle.lister)
         budgets = self._budgets.get(self.handle.lister)
-        victims, status = preempt_for_group(group, pods, units, budgets, trial, try_group)
+        victims, status = preempt_for_group(group, pods, units, budgets, table, trial, try_group)
         if not status.is_success:
             return victims, status
         self._delete(victims, GroupPreemptor(group, pods[0].scheduler_name), pods)

@@ -7,15 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from ...amounts import POD_COUNT, free_amounts
 from ...api.pod import Pod
 from ...api.workloads import PodGroup
-from ...framework import SUCCESS, GroupTrial, Lister, Status, TryGroup, unresolvable, unschedulable
+from ...framework import (
+    SUCCESS,
+    GroupRoom,
+    GroupTrial,
+    Lister,
+    Status,
+    TryGroup,
+    unresolvable,
+    unschedulable,
+)
+from ...table import NodeTable
 from ...table.pod_matrix import start_of
 from .budgets import Budgets
 
 NEVER = "not eligible due to preemptionPolicy=Never."
 NO_VICTIMS = "No preemption victims found for incoming preemptor"
+FAR = 2**62
 WHOLE_GROUP = "PodGroup"
 """The disruptionMode of groups whose pods can only be preempted together."""
 
@@ -41,6 +54,7 @@ def preempt_for_group(
     pods: Sequence[Pod],
     units: Iterable[VictimUnit],
     budgets: Budgets,
+    table: NodeTable,
     trial: GroupTrial,
     try_group: TryGroup,
 ) -> tuple[list[Pod], Status]:
@@ -54,24 +68,116 @@ def preempt_for_group(
     lower = [unit for unit in units if unit.priority < (group.spec.priority or 0)]
     if not lower:
         return [], unresolvable(NO_VICTIMS)
-    for unit in lower:
-        for pod in unit.pods:
-            trial.remove(pod)
-    status = try_group()
-    if not status.is_success:
-        return [], status
     lower.sort(key=lambda unit: unit.importance)
+    room = try_group.room()
+    trying: Reprieve
+    if room is not None:
+        trying = ByRoom(room, table)
+        if not trying.remove_all(lower):
+            room = None  # only trying says why not
+    if room is None:
+        trying = ByTrying(trial, try_group)
+        if not trying.remove_all(lower):
+            return [], trying.status
     violating, harmless = split_by_budgets(lower, budgets)
-    left = []
-    for unit in (*violating, *harmless):
-        for pod in unit.pods:
-            trial.restore(pod)
-        if not try_group().is_success:
-            for pod in unit.pods:
-                trial.remove(pod)
-            left.append(unit)
+    left = [unit for unit in (*violating, *harmless) if not trying.spares(unit)]
     left.sort(key=lambda unit: unit.importance)
     return [pod for unit in left for pod in unit.pods], SUCCESS
+
+
+class Reprieve(Protocol):
+    """Removes units, and puts those back without which the group would fit just as well."""
+
+    def remove_all(self, units: Sequence[VictimUnit]) -> bool:
+        """Remove units; whether the group then fits."""
+
+    def spares(self, unit: VictimUnit) -> bool:
+        """Put a unit back; if the group no longer fits, remove it again, and say no."""
+
+
+class ByTrying:
+    """Tries the members of the group on the nodes each time."""
+
+    def __init__(self, trial: GroupTrial, try_group: TryGroup) -> None:
+        self._trial = trial
+        self._try_group = try_group
+        self.status = SUCCESS
+        """What came of trying without all units."""
+
+    def remove_all(self, units: Sequence[VictimUnit]) -> bool:
+        for unit in units:
+            self._remove(unit)
+        self.status = self._try_group()
+        return self.status.is_success
+
+    def spares(self, unit: VictimUnit) -> bool:
+        for pod in unit.pods:
+            self._trial.restore(pod)
+        if self._try_group().is_success:
+            return True
+        self._remove(unit)
+        return False
+
+    def _remove(self, unit: VictimUnit) -> None:
+        for pod in unit.pods:
+            self._trial.remove(pod)
+
+
+class ByRoom:
+    """Counts how many of the group's pods, which are equal, there is room for on each node."""
+
+    def __init__(self, room: GroupRoom, table: NodeTable) -> None:
+        self._room = room
+        self._table = table
+        self._free: dict[str, list[int]] = {}
+        """By resource, what is free at each row; negative where it is used more than once."""
+        for resource in room.amounts:
+            free = free_amounts(table, resource)
+            self._free[resource] = free.tolist()
+        self._accepts = room.accepts.tolist()
+        self._counts: list[int] = []
+        self._total = 0
+
+    def remove_all(self, units: Sequence[VictimUnit]) -> bool:
+        for unit in units:
+            for pod in unit.pods:
+                self._add(pod, 1)
+        self._counts = [self._count(row) for row in range(len(self._accepts))]
+        self._total = sum(self._counts)
+        return self._total >= self._room.needed
+
+    def spares(self, unit: VictimUnit) -> bool:
+        rows = [self._add(pod, -1) for pod in unit.pods]
+        before = {row: self._counts[row] for row in rows}
+        after = {row: self._count(row) for row in before}
+        total = self._total - sum(before.values()) + sum(after.values())
+        if total < self._room.needed:
+            for pod in unit.pods:
+                self._add(pod, 1)
+            return False
+        for row, count in after.items():
+            self._counts[row] = count
+        self._total = total
+        return True
+
+    def _add(self, pod: Pod, sign: int) -> int:
+        """Free what a pod uses, or take it again (`sign` -1); returns the row of its node."""
+        row = self._table.row_of[pod.node_name]
+        usage = pod.usage
+        for resource, free in self._free.items():
+            free[row] += sign * (1 if resource == POD_COUNT else usage.get(resource, 0))
+        return row
+
+    def _count(self, row: int) -> int:
+        """How many pods of the group the row has room for."""
+        if not self._accepts[row]:
+            return 0
+        amounts = self._room.amounts
+        counts = [
+            free[row] // amounts[resource] if amounts[resource] else (0 if free[row] < 0 else FAR)
+            for resource, free in self._free.items()
+        ]
+        return max(min(counts), 0)
 
 
 def victim_units(pods: Iterable[Pod], lister: Lister) -> list[VictimUnit]:
