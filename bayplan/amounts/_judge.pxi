@@ -34,8 +34,8 @@ cdef extern from "_vectors.h":
     enum:
         CHUNK
     const int64_t MAX_EXACT
+    bint lacks_any(const int64_t* capacity, const int64_t* used, int64_t wanted) noexcept nogil
     void mark_short(int64_t* apart, const int64_t* capacity, const int64_t* used, int64_t wanted) noexcept nogil
-    bint has_any(const int64_t* marks) noexcept nogil
     bint are_exact(Amounts amounts) noexcept nogil
     void score_two(int64_t* points, Amounts a, Amounts b, Scores scores) noexcept nogil
 
@@ -232,6 +232,8 @@ cdef class CompiledJudge:
         cdef int64_t points[CHUNK]
         cdef Py_ssize_t row
         cdef int r, i
+        cdef bint has_apart = False
+        cdef Demand* demand
         for i in range(self.column_count):
             cells[i] = self.columns[i] + start
             if rows != NULL:
@@ -241,9 +243,13 @@ cdef class CompiledJudge:
         for r in range(CHUNK):
             apart[r] = points[r] = 0
         for i in range(self.demand_count):
-            mark_short(apart, cells[self.demands[i].capacity], cells[self.demands[i].used], self.demands[i].wanted)
+            demand = &self.demands[i]
+            if lacks_any(cells[demand.capacity], cells[demand.used], demand.wanted):
+                has_apart = True
+                mark_short(apart, cells[demand.capacity], cells[demand.used], demand.wanted)
         if self.has_share or self.has_balance:
             if not (are_exact(self.amounts(cells, 0)) and are_exact(self.amounts(cells, 1))):
+                has_apart = True
                 self.mark_inexact(apart, cells, gathered)
             score_two(points, self.amounts(cells, 0), self.amounts(cells, 1), self.scores)
         if rows == NULL and self.groups == NULL:
@@ -257,7 +263,7 @@ cdef class CompiledJudge:
                     out[row] += points[r]
                     if self.groups != NULL:
                         out[row] += self.included[self.groups[row]]
-        if not has_any(apart):
+        if not has_apart:
             return
         for r in range(CHUNK):
             if apart[r]:
