@@ -236,9 +236,10 @@ def count_short(rule: FitRule, short: Iterable[Ints]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for bits in short:
         if bits.any():
-            for place, reason in enumerate(rule.reasons.values()):
+            for place, resource in enumerate(rule.amounts):
                 number = int(np.count_nonzero(bits >> 2 * place & 1))
                 if number:
+                    reason = rule.reasons[resource]
                     counts[reason] = counts.get(reason, 0) + number
     return counts
 
