@@ -91,8 +91,9 @@ SEPARATE int are_exact(Amounts a) {
 /* The whole part of a quotient of whole numbers that is 100 at most: of `part` times `factor`, where `factor` is
    100 / whole or 1 / weights, each rounded twice at most, and `half` is a half of 1 / whole.
 
-   A half more than the hundredfold part is at least half / whole away from a multiple of `whole`, more than 2^-44. The
-   error of the result is below 2^-44: 100 times 2^-52 for `factor`, and 2^-47 for the last rounding. */
+   With a half more, the hundredfold part is not a multiple of `whole`: the quotient is at least half / whole away from
+   a whole number, more than 2^-44. The error is less: 100 times 2^-52 for `factor`, 100 times 2^-53 for the product
+   where it is rounded, and 2^-47 for the sum. */
 static inline double whole_part(double part, double factor, double half) {
     return CUT(MULTIPLY_ADD(part, factor, half));
 }
