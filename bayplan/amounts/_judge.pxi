@@ -34,8 +34,8 @@ cdef extern from "_vectors.h":
     enum:
         CHUNK
     const int64_t MAX_EXACT
+    bint lacks_any(const int64_t* capacity, const int64_t* used, int64_t wanted) noexcept nogil
     void mark_short(int64_t* apart, const int64_t* capacity, const int64_t* used, int64_t wanted) noexcept nogil
-    bint has_any(const int64_t* marks) noexcept nogil
     bint are_exact(Amounts amounts) noexcept nogil
     void score_two(int64_t* points, Amounts a, Amounts b, Scores scores) noexcept nogil
 
@@ -232,6 +232,8 @@ cdef class CompiledJudge:
         cdef int64_t points[CHUNK]
         cdef Py_ssize_t row
         cdef int r, i
+        cdef bint has_apart = False
+        cdef Demand* demand
         for i in range(self.column_count):
             cells[i] = self.columns[i] + start
             if rows != NULL:
@@ -241,9 +243,13 @@ cdef class CompiledJudge:
         for r in range(CHUNK):
             apart[r] = points[r] = 0
         for i in range(self.demand_count):
-            mark_short(apart, cells[self.demands[i].capacity], cells[self.demands[i].used], self.demands[i].wanted)
+            demand = &self.demands[i]
+            if lacks_any(cells[demand.capacity], cells[demand.used], demand.wanted):
+                has_apart = True
+                mark_short(apart, cells[demand.capacity], cells[demand.used], demand.wanted)
         if self.has_share or self.has_balance:
             if not (are_exact(self.amounts(cells, 0)) and are_exact(self.amounts(cells, 1))):
+                has_apart = True
                 self.mark_inexact(apart, cells, gathered)
             score_two(points, self.amounts(cells, 0), self.amounts(cells, 1), self.scores)
         if rows == NULL and self.groups == NULL:
@@ -257,7 +263,7 @@ cdef class CompiledJudge:
                     out[row] += points[r]
                     if self.groups != NULL:
                         out[row] += self.included[self.groups[row]]
-        if not has_any(apart):
+        if not has_apart:
             return
         for r in range(CHUNK):
             if apart[r]:
@@ -378,31 +384,35 @@ def refuse_beside(
     int64_t[::1] values, const int64_t[::1] more_pods, demands, int64_t place
 ):
     """`kernel.refuse_beside`; `demands` has (capacity, used, more, wanted, left to devices, is count) by resource."""
-    cdef Py_ssize_t i, row, size = 0
-    cdef const int64_t[::1] capacity
-    cdef const int64_t[::1] used
-    cdef const int64_t[::1] more
-    cdef int64_t wanted, bit = 1
-    cdef bint left, is_count
-    cdef int64_t[::1] rows = np.empty(values.shape[0] + 1, dtype=np.int64)
+    cdef const int64_t* capacity[PARTS]
+    cdef const int64_t* used[PARTS]
+    cdef const int64_t* more[PARTS]
+    cdef Demand of[PARTS]
+    cdef const int64_t[::1] column
+    cdef int64_t bits, offered
+    cdef Py_ssize_t row
+    cdef int i, number = len(demands)
+    if not values.shape[0]:
+        return
+    for i, (first, second, third, wanted, left_to_devices, is_count) in enumerate(demands):
+        column = first
+        capacity[i] = &column[0]
+        column = second
+        used[i] = &column[0]
+        column = third
+        more[i] = &column[0]
+        of[i] = Demand(0, 0, wanted, left_to_devices, is_count)
     for row in range(values.shape[0]):
-        rows[size] = row
-        size += more_pods[row] != 0
-    cdef int64_t[::1] bits = np.zeros(size, dtype=np.int64)
-    for first, second, third, amount, left, is_count in demands:
-        capacity = first
-        used = second
-        more = third
-        wanted = amount
-        for i in range(size):
-            row = rows[i]
-            if capacity[row] - used[row] - more[row] < wanted and not (left and capacity[row] <= 0):
-                bits[i] |= bit * 3 if wanted > capacity[row] and not is_count else bit
-        bit <<= 2
-    for i in range(size):
-        row = rows[i]
-        if bits[i] and values[row] != DEAD and (values[row] >= 0 or -1 - values[row] >= place):
-            values[row] = -1 - (place | bits[i])
+        if not more_pods[row] or values[row] == DEAD or (values[row] < 0 and -1 - values[row] < place):
+            continue
+        bits = 0
+        for i in range(number):
+            offered = capacity[i][row]
+            if offered - used[i][row] - more[i][row] >= of[i].wanted or (of[i].left_to_devices and offered <= 0):
+                continue
+            bits |= (<int64_t>3 if of[i].wanted > offered and not of[i].is_count else <int64_t>1) << (2 * i)
+        if bits:
+            values[row] = -1 - (place | bits)
 
 
 cdef inline int64_t whole_quotient(int64_t part, int64_t whole) noexcept nogil:

@@ -37,10 +37,8 @@ cdef class Peaks:
     def __init__(self, Py_ssize_t size, groups=None):
         self.size = size
         self.blocks = (size + BLOCK - 1) // BLOCK
-        self.best_of = np.empty(self.blocks, dtype=np.int64)
-        self.ties_of = np.empty(self.blocks, dtype=np.int64)
-        self.feasible_of = np.empty(self.blocks, dtype=np.int64)
-        self.groups_of = np.zeros(self.blocks, dtype=np.int64)
+        cdef int64_t[:, ::1] cells = np.zeros((4, self.blocks), dtype=np.int64)
+        self.best_of, self.ties_of, self.feasible_of, self.groups_of = cells[0], cells[1], cells[2], cells[3]
         self.is_grouped = groups is not None
         if self.is_grouped:
             self.groups = groups

@@ -80,11 +80,11 @@ cdef class PodRemoval:
         self.held.append((capacity, used, more))
 
     cdef int64_t remove(
-        self, Py_ssize_t row, const unsigned char* is_protected, unsigned char* victims, Cost* cost
+        self, Py_ssize_t row, const unsigned char* is_protected, unsigned char* victims, Cost* cost, bint names_all
     ) noexcept:
         """What is short on a row without the pods below the priority; 0: the costs are set, and the victims marked.
 
-        -1: there are no such pods.
+        -1: there are no such pods. Unless `names_all`, the first resource that is short is enough.
         """
         cdef int64_t free[PARTS]
         cdef bint is_limited[PARTS]
@@ -113,6 +113,8 @@ cdef class PodRemoval:
             is_limited[k] = not (need.left_to_devices and need.capacity[row] <= 0)
             if is_limited[k] and free[k] < need.wanted:
                 bits |= (<int64_t>1) << (2 * k)
+                if not names_all:
+                    return bits
                 if need.wanted > need.capacity[row] and not need.is_count:
                     bits |= (<int64_t>2) << (2 * k)
         if bits:
@@ -154,14 +156,14 @@ cdef class PodRemoval:
         const unsigned char[:, ::1] is_protected,
         int64_t[::1] short,
     ):
-        """The fields of `Removals` without the last, for which `short` is filled in."""
+        """The fields of `Removals` without the last, for which `short` is filled in; of use where no row is found."""
         cdef Py_ssize_t i, row = -1, candidates = 0, harmless = 0, idle = 0
         cdef Cost best, cost
         cdef int order
         best.exceeded = best.highest = best.priorities = best.pods = best.earliest = 0
         for i in range(rows.shape[0]):
             short[i] = self.remove(
-                rows[i], NULL if is_protected is None else &is_protected[i, 0], NULL, &cost
+                rows[i], NULL if is_protected is None else &is_protected[i, 0], NULL, &cost, row < 0
             )
             if cost.pods == 0:
                 if short[i] < 0:
@@ -187,6 +189,6 @@ cdef class PodRemoval:
         """What is short on a row; 0: its victims are marked in `victims`."""
         cdef Cost cost
         cdef int64_t bits = self.remove(
-            row, NULL if is_protected is None else &is_protected[0, 0], &victims[0], &cost
+            row, NULL if is_protected is None else &is_protected[0, 0], &victims[0], &cost, True
         )
         return bits if bits > 0 else 0

@@ -1,12 +1,13 @@
 /* Loops over a chunk of rows that the compiler turns into vectors; C, since Cython has no `restrict`.
 
-   They are for whole numbers that floats represent exactly, a hundred times as much included: below MAX_EXACT. */
+   They are for whole numbers that floats represent exactly, with bits to spare for a hundred times as much: below
+   MAX_EXACT. */
 
 #include <math.h>
 #include <stdint.h>
 
 #define CHUNK 64
-#define MAX_EXACT ((int64_t)1 << 46)
+#define MAX_EXACT ((int64_t)1 << 43)
 
 #if defined(_MSC_VER)
 #define RESTRICT __restrict
@@ -25,11 +26,13 @@
    between two doubles is as near to the quotient. A half-way point has 54 significant bits and `part` has fewer, so the
    quotient is none; it is at least ulp / 2 / whole away from the next, more than 2^-47 ulp. */
 #if defined(__FP_FAST_FMA) || defined(__FMA__) || (defined(__aarch64__) && defined(__GNUC__))
+#define MULTIPLY_ADD(first, second, third) __builtin_fma(first, second, third)
 static inline double quotient(double part, double whole, double inverse) {
     double near = part * inverse;
     return __builtin_fma(__builtin_fma(-near, whole, part), inverse, near);
 }
 #else
+#define MULTIPLY_ADD(first, second, third) ((first) * (second) + (third))
 static inline double quotient(double part, double whole, double inverse) {
     (void)inverse;
     return part / whole;
@@ -61,18 +64,19 @@ typedef struct {
     const int64_t *requested;
 } Amounts;
 
+/* Whether a row has less than `wanted` free. */
+SEPARATE int lacks_any(const int64_t *RESTRICT capacity, const int64_t *RESTRICT used, int64_t wanted) {
+    int64_t bits = 0;
+    for (int r = 0; r < CHUNK; r++)
+        bits |= -(int64_t)(capacity[r] - used[r] < wanted);
+    return bits != 0;
+}
+
 /* Mark the rows that have less than `wanted` free. */
 SEPARATE void mark_short(int64_t *RESTRICT apart, const int64_t *RESTRICT capacity, const int64_t *RESTRICT used,
                          int64_t wanted) {
     for (int r = 0; r < CHUNK; r++)
         apart[r] |= -(int64_t)(capacity[r] - used[r] < wanted);
-}
-
-SEPARATE int has_any(const int64_t *RESTRICT marks) {
-    int64_t bits = 0;
-    for (int r = 0; r < CHUNK; r++)
-        bits |= marks[r];
-    return bits != 0;
 }
 
 /* Whether all amounts of a resource are exact as floats, and no capacity is 0. */
@@ -84,46 +88,84 @@ SEPARATE int are_exact(Amounts a) {
     return (bits & -MAX_EXACT) == 0;
 }
 
-/* The hundredths of a capacity that are free, or used, cut. */
-static inline double percent(double whole, double inverse, double used, int is_least) {
-    double part = is_least ? fmax(whole - used, 0.0) : fmin(used, whole);
-    return CUT(quotient(part * 100.0, whole, inverse));
+/* The whole part of a quotient of whole numbers that is 100 at most: of `part` times `factor`, where `factor` is
+   100 / whole or 1 / weights, each rounded twice at most, and `half` is a half of 1 / whole.
+
+   With a half more, the hundredfold part is not a multiple of `whole`: the quotient is at least half / whole away from
+   a whole number, more than 2^-44. The error is less: 100 times 2^-52 for `factor`, 100 times 2^-53 for the product
+   where it is rounded, and 2^-47 for the sum. */
+static inline double whole_part(double part, double factor, double half) {
+    return CUT(MULTIPLY_ADD(part, factor, half));
 }
 
 static inline double share(double whole, double inverse, double used) {
     return fmin(quotient(used, whole, inverse), 1.0);
 }
 
+/* Halving is exact, so the fused operation gives what both give one after the other. */
 static inline double evenness_of_two(double first, double second) {
-    return CUT((1.0 - fabs((first - second) / 2.0)) * 100.0);
+    return CUT(MULTIPLY_ADD(fabs(first - second), -0.5, 1.0) * 100.0);
 }
 
-static inline void add_points_of(double *RESTRICT points, Amounts a, Amounts b, Scores scores, int is_least) {
+/* Nodes of one kind have equal capacities, and mostly come one after the other. */
+SEPARATE int are_equal(const int64_t *RESTRICT numbers) {
+    int64_t bits = 0;
+    for (int r = 0; r < CHUNK; r++)
+        bits |= numbers[r] ^ numbers[0];
+    return bits == 0;
+}
+
+/* A capacity, and what is computed from it alone. */
+typedef struct {
+    double whole, inverse, factor, half;
+} Capacity;
+
+static inline Capacity capacity_of(int64_t amount) {
+    double whole = (double)amount, inverse = 1.0 / whole;
+    return (Capacity){whole, inverse, inverse * 100.0, inverse * 0.5};
+}
+
+/* The hundredths of a capacity that are free, or used, cut. */
+static inline double percent(Capacity of, double used, double amount, int is_least) {
+    double part = is_least ? fmax((of.whole - amount) - used, 0.0) : fmin(used + amount, of.whole);
+    return whole_part(part, of.factor, of.half);
+}
+
+static inline void add_points_of(double *RESTRICT points, Amounts a, Amounts b, Scores scores, int is_least,
+                                 int is_alike) {
     const int64_t *RESTRICT capacity_a = a.capacity, *RESTRICT usage_a = a.usage, *RESTRICT requested_a = a.requested;
     const int64_t *RESTRICT capacity_b = b.capacity, *RESTRICT usage_b = b.usage, *RESTRICT requested_b = b.requested;
-    double over_weights = 1.0 / scores.weight_sum;
+    double over_weights = 1.0 / scores.weight_sum, half = over_weights * 0.5;
+    double least_balance = 50.0 * scores.balance_weight;
+    Capacity of_a = capacity_of(capacity_a[0]), of_b = capacity_of(capacity_b[0]);
     for (int r = 0; r < CHUNK; r++) {
-        double whole_a = (double)capacity_a[r], inverse_a = 1.0 / whole_a;
-        double whole_b = (double)capacity_b[r], inverse_b = 1.0 / whole_b;
-        double sum = percent(whole_a, inverse_a, (double)usage_a[r] + scores.usage_amount[0], is_least) * scores.weight[0];
-        sum += percent(whole_b, inverse_b, (double)usage_b[r] + scores.usage_amount[1], is_least) * scores.weight[1];
+        if (!is_alike)
+            of_a = capacity_of(capacity_a[r]), of_b = capacity_of(capacity_b[r]);
+        double sum = percent(of_a, (double)usage_a[r], scores.usage_amount[0], is_least) * scores.weight[0];
+        sum = MULTIPLY_ADD(percent(of_b, (double)usage_b[r], scores.usage_amount[1], is_least), scores.weight[1], sum);
         double used_a = (double)requested_a[r], used_b = (double)requested_b[r];
-        double before = evenness_of_two(share(whole_a, inverse_a, used_a), share(whole_b, inverse_b, used_b));
+        double before = evenness_of_two(share(of_a.whole, of_a.inverse, used_a), share(of_b.whole, of_b.inverse, used_b));
         used_a += scores.requested_amount[0];
         used_b += scores.requested_amount[1];
-        double after = evenness_of_two(share(whole_a, inverse_a, used_a), share(whole_b, inverse_b, used_b));
-        points[r] = CUT(quotient(sum, scores.weight_sum, over_weights)) * scores.share_weight +
-                    (50.0 + CUT((50.0 + after - before) / 2.0)) * scores.balance_weight;
+        double after = evenness_of_two(share(of_a.whole, of_a.inverse, used_a), share(of_b.whole, of_b.inverse, used_b));
+        double gain = CUT(MULTIPLY_ADD(after - before, 0.5, 25.0));
+        double of_share = MULTIPLY_ADD(whole_part(sum, over_weights, half), scores.share_weight, least_balance);
+        points[r] = MULTIPLY_ADD(gain, scores.balance_weight, of_share);
     }
 }
 
 /* The weighted points of a chunk of rows whose amounts are exact. */
 SEPARATE void score_two(int64_t *RESTRICT out, Amounts a, Amounts b, Scores scores) {
     double points[CHUNK]; /* of this function, so it is none of the columns */
-    if (scores.is_least)
-        add_points_of(points, a, b, scores, 1);
+    int is_alike = are_equal(a.capacity) && are_equal(b.capacity);
+    if (scores.is_least && is_alike)
+        add_points_of(points, a, b, scores, 1, 1);
+    else if (scores.is_least)
+        add_points_of(points, a, b, scores, 1, 0);
+    else if (is_alike)
+        add_points_of(points, a, b, scores, 0, 1);
     else
-        add_points_of(points, a, b, scores, 0);
+        add_points_of(points, a, b, scores, 0, 0);
     for (int r = 0; r < CHUNK; r++)
         out[r] = (int64_t)points[r];
 }

@@ -71,6 +71,6 @@ def shortage_at(
 
 def verdict_codes(rule: FitRule, bits: int) -> tuple[tuple[str, ...], bool]:
     """The reasons that the bits of a row stand for, and whether preemption cannot help."""
-    short = [reason for place, reason in enumerate(rule.reasons.values()) if bits >> 2 * place & 1]
+    short = [rule.reasons[name] for place, name in enumerate(rule.amounts) if bits >> 2 * place & 1]
     never = any(bits >> 2 * place + 1 & 1 for place in range(len(rule.amounts)))
     return tuple(short), never

@@ -44,7 +44,7 @@ class Removals(NamedTuple):
     idle: int = 0
     """Rows without a pod that may be removed."""
     short: tuple[Ints, ...] = ()
-    """Bits as those of `shortages`, for the other rows: what is short without all pods that may be removed."""
+    """Bits as those of `shortages`, when no row is a candidate: what is short without all pods that may be removed."""
 
     def joined(self, other: Removals, names: Sequence[str]) -> Removals:
         """The same for the rows of both."""
@@ -112,7 +112,7 @@ class PodRemoval:
             row, best, candidates, harmless, idle = self._compiled.search(
                 rows, names, wanted, has_harmless, _bytes(protected), short
             )
-            return Removals(row, best, candidates, harmless, idle, (short,))
+            return Removals(row, best, candidates, harmless, idle, () if candidates else (short,))
         short, victim = self._remove(rows, protected)
         costs = self._costs(rows, victim, protected)
         is_idle = ~np.asarray(self._lower(rows).any(axis=1))
@@ -132,7 +132,7 @@ class PodRemoval:
             return Removals(idle=idle, short=(short,))
         row = min(rows[left].tolist(), key=self._table.names.__getitem__)
         best = tuple(costs[:, left[0]].tolist())
-        return Removals(row, best, candidates, harmless, idle, (short,))
+        return Removals(row, best, candidates, harmless, idle)
 
     def _make_compiled(self) -> Any:
         """The compiled form; None where there is none."""
@@ -236,9 +236,10 @@ def count_short(rule: FitRule, short: Iterable[Ints]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for bits in short:
         if bits.any():
-            for place, reason in enumerate(rule.reasons.values()):
+            for place, resource in enumerate(rule.amounts):
                 number = int(np.count_nonzero(bits >> 2 * place & 1))
                 if number:
+                    reason = rule.reasons[resource]
                     counts[reason] = counts.get(reason, 0) + number
     return counts
 

@@ -5,7 +5,7 @@ A rule belongs to one pod spec. It is applied to rows by `fitting.py` and `scori
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -18,16 +18,15 @@ MOST_DEMANDS = 28
 """Demands that fit in the bits of one number; see `fitting.shortages`."""
 
 
-@dataclass(frozen=True, slots=True)
-class FitRule:
+class FitRule(NamedTuple):
     """A pod fits when the node has, of each resource, at least the demanded amount free.
 
     Free is what is allocatable less what the pods of the node request. `reasons` has the text for each resource that
-    is short. `left_to_devices` are resources that a node without any of them may provide otherwise.
+    may be short. `left_to_devices` are resources that a node without any of them may provide otherwise.
     """
 
     amounts: dict[str, int]
-    reasons: dict[str, str]
+    reasons: Mapping[str, str]
     left_to_devices: frozenset[str] = frozenset()
     plugin: str = ""
     """The plugin whose rule it is; the runtime fills it in."""
@@ -49,8 +48,7 @@ class ShareKind(IntEnum):
     """The height of a given line at the used share; a resource with 0 points does not count."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShareRule:
+class ShareRule(NamedTuple):
     """A weighted mean, over resources, of points from 0 to 100.
 
     `parts` has (resource, what the pod adds to its use, weight). Resources that a node does not have do not count.
@@ -62,8 +60,7 @@ class ShareRule:
     """For RATIO, int64: the points at 0, 1, ..., 100 percent of use."""
 
 
-@dataclass(frozen=True, slots=True)
-class BalanceRule:
+class BalanceRule(NamedTuple):
     """How much closer to equal use the pod brings the resources of a node; 75 is no difference.
 
     `parts` has (resource, what the pod adds to its use). Resources that a node does not have do not count.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..amounts import FitRule
+from ..amounts import AmountRules, FitRule
 from ..amounts.kernel import Weighted
 from ..api.pod import Pod
 from ..api.pod_spec import PodSpec
@@ -27,7 +27,6 @@ from ..framework import (
     PreFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
-    Status,
 )
 from ..runtime.asking import ask_hook, ask_hooks, has_own, is_normalized
 
@@ -71,6 +70,8 @@ class ClassPlan:
     rule_filters: list[Placed] = field(default_factory=list)
     """Filters that may give a rule; the first to do so is `fit`."""
     rule_scores: list[Scorer] = field(default_factory=list)
+    rule_hooks: list[tuple[Plugin, Callable[[Pod], AmountRules]]] = field(default_factory=list)
+    """`amount_rules` of the plugins of both."""
     row_filters: list[Placed] = field(default_factory=list)
     row_scores: list[Scorer] = field(default_factory=list)
     row_raws: list[Scorer] = field(default_factory=list)
@@ -128,7 +129,12 @@ class Planner:
     def make(self, pod: Pod) -> ClassPlan | None:
         """The plan for the class of `pod`; None when a settled PreFilter or PreScore refuses such pods."""
         points, said = self._points, ask_hooks(self._settled_hooks, pod.spec)
-        settled = tuple([(_code(one.pre_filter), _code(one.pre_score)) for one in said])
+        settled = tuple(
+            [
+                (None if first is None else first.code, None if second is None else second.code)
+                for first, second, _ in said
+            ]
+        )
         object_key = (settled, self._keys(self._object_hooks, pod))
         key = (object_key, self._keys(self._row_hooks, pod))
         plan = self._plans.get(key)
@@ -163,10 +169,6 @@ class Planner:
         self._shapes.clear()
 
 
-def _code(status: Status | None) -> Code | None:
-    return None if status is None else status.code
-
-
 def _shape(
     points: Points, filtered: Sequence[Code | None], scored: Sequence[Code | None]
 ) -> ClassPlan | None:
@@ -194,6 +196,8 @@ def _shape(
     )
     if not points.scores:
         plan.constant = 1  # so it is without Score plugins
+    ruled = dict.fromkeys([p.plugin for p in plan.rule_filters] + [p for p, _ in plan.rule_scores])
+    plan.rule_hooks = [(plugin, plugin.amount_rules) for plugin in ruled]
     kept = [p.plugin.name for p in (*plan.object_filters, *plan.row_filters)]
     plan.unsettled = frozenset(p.name for p in plan.pre_filters).intersection(kept)
     return plan
@@ -236,9 +240,8 @@ def _sort_scores(plan: ClassPlan, points: Points) -> None:
 def _with_rules(shape: ClassPlan, pod: Pod) -> ClassPlan:
     """The shape with the rules on amounts for one spec."""
     plan = shape.copy()
-    plugins = (*(p.plugin for p in shape.rule_filters), *(p for p, _ in shape.rule_scores))
-    distinct: dict[Plugin, None] = dict.fromkeys(plugins)
-    rules = {plugin: ask_hook(plugin, plugin.amount_rules, pod) for plugin in distinct}
+    said = ask_hooks(shape.rule_hooks, pod)
+    rules = {plugin: one for (plugin, _), one in zip(shape.rule_hooks, said, strict=True)}
     for placed in shape.rule_filters:
         rule = rules[placed.plugin].fit
         if rule is not None and rule.is_codable and plan.fit is None:

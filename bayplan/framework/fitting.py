@@ -24,9 +24,9 @@ def fit_verdict(rule: FitRule, bits: Ints) -> Verdict:
     verdict = Verdict(len(bits))
     if not np.count_nonzero(bits):
         return verdict
-    for place, (resource, reason) in enumerate(rule.reasons.items()):
+    for place, resource in enumerate(rule.amounts):
         short = (bits >> 2 * place & 1).astype(np.bool_)
         if np.count_nonzero(short):
             never = resource != POD_COUNT and (bits >> 2 * place + 1 & 1).astype(np.bool_)
-            verdict.reject(short, reason, unresolvable=never)
+            verdict.reject(short, rule.reasons[resource], unresolvable=never)
     return verdict

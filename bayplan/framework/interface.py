@@ -63,6 +63,8 @@ class Settled(NamedTuple):
 
 
 NOT_SETTLED = Settled()
+PASSES_PRE_FILTER = Settled(pre_filter=SUCCESS)
+SKIPS_PRE_FILTER = Settled(pre_filter=SKIP)
 
 
 class Plugin:

@@ -10,7 +10,9 @@ from ..api.node import Node
 from ..api.pod import Pod, PodSpec
 from ..framework import (
     NODE_OBJECT,
+    PASSES_PRE_FILTER,
     SKIP,
+    SKIPS_PRE_FILTER,
     SUCCESS,
     CycleState,
     FilterPlugin,
@@ -38,6 +40,7 @@ from ..table import NodeTable, Rows
 REASON = "node(s) didn't match Pod's required features"
 USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
 RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
+NO_FEATURES: frozenset[str] = frozenset()
 
 
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
@@ -66,7 +69,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         )
 
     def settled(self, spec: PodSpec) -> Settled:
-        return Settled(pre_filter=SUCCESS if self._is_enabled and features_of(spec) else SKIP)
+        return PASSES_PRE_FILTER if self._is_enabled and features_of(spec) else SKIPS_PRE_FILTER
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)
@@ -86,14 +89,14 @@ def required_features(pod: Pod) -> frozenset[str]:
 
 def features_of(spec: PodSpec) -> frozenset[str]:
     """The features that pods of this spec make use of."""
-    required = set()
+    required = NO_FEATURES
     if spec.host_network and spec.host_users is False:
-        required.add(USER_NAMESPACES_HOST_NETWORK)
-    containers = (*(spec.init_containers or ()), *(spec.containers or ()))
-    rules = (rule for container in containers for rule in container.restart_policy_rules or ())
-    if any(rule.action == "RestartAllContainers" for rule in rules):
-        required.add(RESTART_ALL_CONTAINERS)
-    return frozenset(required)
+        required |= {USER_NAMESPACES_HOST_NETWORK}
+    for container in (*(spec.init_containers or ()), *(spec.containers or ())):
+        for rule in container.restart_policy_rules or ():
+            if rule.action == "RestartAllContainers":
+                required |= {RESTART_ALL_CONTAINERS}
+    return required
 
 
 @by_spec

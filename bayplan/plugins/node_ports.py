@@ -9,7 +9,9 @@ from typing import Any
 from ..api.pod import Pod, PodSpec
 from ..framework import (
     NODE_ROW,
+    PASSES_PRE_FILTER,
     SKIP,
+    SKIPS_PRE_FILTER,
     SUCCESS,
     CycleState,
     FilterPlugin,
@@ -52,7 +54,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         )
 
     def settled(self, spec: PodSpec) -> Settled:
-        return Settled(pre_filter=SUCCESS if spec.host_ports else SKIP)
+        return PASSES_PRE_FILTER if spec.host_ports else SKIPS_PRE_FILTER
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         verdict = Verdict.accept(table, rows)

@@ -5,7 +5,7 @@ Mirrors pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go; th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +26,8 @@ from ..framework import (
 )
 from ..table import Ints, NodeTable, Rows
 
+PASSES, SKIPS = Settled(pre_score=SUCCESS), Settled(pre_score=SKIP)
+
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     """Compares how evenly the resources are used with and without the pod: 75 is "no difference"."""
@@ -35,6 +37,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def __init__(self, resources: Sequence[str] = ("cpu", "memory")) -> None:
         self._resources = tuple(resources)
+        self._counted = [(resource, is_scalar(resource)) for resource in resources]
+        """Extended resources count only when the pod asks for them."""
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -49,8 +53,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return SUCCESS if self._asks_for_something(pod) else SKIP
 
     def settled(self, spec: PodSpec) -> Settled:
-        asks = any(spec.requests.get(resource) for resource in self._resources)
-        return Settled(pre_score=SUCCESS if asks else SKIP)
+        return PASSES if self._counts(spec.requests) else SKIPS
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         if not self._asks_for_something(pod):
@@ -64,12 +67,17 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         wanted = pod.balanced_requests
         return BalanceRule(
             tuple(
-                (resource, wanted.get(resource, 0))
-                for resource in self._resources
-                if wanted.get(resource, 0) or not is_scalar(resource)
+                [
+                    (resource, wanted.get(resource, 0))
+                    for resource, extended in self._counted
+                    if not extended or wanted.get(resource)
+                ]
             )
         )
 
     def _asks_for_something(self, pod: Pod) -> bool:
-        wanted = pod.balanced_requests
-        return any(wanted.get(resource) for resource in self._resources)
+        return self._counts(pod.balanced_requests)
+
+    def _counts(self, wanted: Mapping[str, int]) -> bool:
+        """Whether a pod that asks for `wanted` makes a difference."""
+        return any(map(wanted.get, self._resources))

@@ -43,6 +43,7 @@ REASON = "node(s) had untolerated taint(s)"
 REFUSED = unresolvable(REASON)
 HARD = frozenset({"NoSchedule", "NoExecute"})
 SOFT = frozenset({"PreferNoSchedule"})
+SETTLED = Settled(pre_score=SUCCESS)
 
 
 class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -93,7 +94,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         return SUCCESS
 
     def settled(self, spec: PodSpec) -> Settled:
-        return Settled(pre_score=SUCCESS)
+        return SETTLED
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         return self._untolerated(pod, table, rows, SOFT)

@@ -15,6 +15,7 @@ from ..api.volumes import Volume
 from ..framework import (
     NOT_SETTLED,
     SKIP,
+    SKIPS_PRE_FILTER,
     SUCCESS,
     CycleState,
     FilterPlugin,
@@ -84,8 +85,10 @@ class VolumeRestrictions(PreFilterPlugin, PreFilterExtensions, FilterPlugin):
         )
 
     def settled(self, spec: PodSpec) -> Settled:
-        is_used = any(v.persistent_volume_claim or _is_disk(v) for v in spec.volumes or ())
-        return NOT_SETTLED if is_used else Settled(pre_filter=SKIP)
+        if not spec.volumes:
+            return SKIPS_PRE_FILTER
+        is_used = any(v.persistent_volume_claim or _is_disk(v) for v in spec.volumes)
+        return NOT_SETTLED if is_used else SKIPS_PRE_FILTER
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         names: set[str] = set()

@@ -17,6 +17,7 @@ from ..api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass,
 from ..framework import (
     NOT_SETTLED,
     SKIP,
+    SKIPS_PRE_FILTER,
     SUCCESS,
     CycleState,
     FilterPlugin,
@@ -69,8 +70,10 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         )
 
     def settled(self, spec: PodSpec) -> Settled:
-        has_claims = any(volume.persistent_volume_claim for volume in spec.volumes or ())
-        return NOT_SETTLED if has_claims else Settled(pre_filter=SKIP)
+        if not spec.volumes:
+            return SKIPS_PRE_FILTER
+        has_claims = any(volume.persistent_volume_claim for volume in spec.volumes)
+        return NOT_SETTLED if has_claims else SKIPS_PRE_FILTER
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         found = self._topologies(pod)

@@ -55,9 +55,11 @@ class CommitPlan:
         pre_binds: Sequence[PreBindPlugin],
         spec: PodSpec,
     ) -> None:
-        self.reserves = [plugin for plugin in reserves if plugin.settled(spec).commits]
-        self.permits = [plugin for plugin in permits if plugin.settled(spec).commits]
-        self.pre_binds = [plugin for plugin in pre_binds if plugin.settled(spec).commits]
+        every: dict[Plugin, None] = dict.fromkeys((*reserves, *permits, *pre_binds))
+        commits = {plugin for plugin in every if plugin.settled(spec).commits}
+        self.reserves = [plugin for plugin in reserves if plugin in commits]
+        self.permits = [plugin for plugin in permits if plugin in commits]
+        self.pre_binds = [plugin for plugin in pre_binds if plugin in commits]
         self.is_idle = not (self.reserves or self.permits or self.pre_binds)
         """No plugin has work: the pod can be bound at once."""
         self.idle_points = Tally()

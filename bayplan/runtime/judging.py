@@ -7,7 +7,6 @@ pkg/scheduler/framework/runtime/framework.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..amounts import POD_COUNT, FitRule, shortage_at
@@ -210,7 +209,7 @@ def _rule_of(plugin: FilterPlugin, pod: Pod) -> FitRule | None:
     rule = ask_hook(plugin, plugin.amount_rules, pod).fit
     if rule is None or rule.plugin == plugin.name:
         return rule
-    return replace(rule, plugin=plugin.name)
+    return rule._replace(plugin=plugin.name)
 
 
 def _look_at(

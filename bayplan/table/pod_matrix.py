@@ -46,6 +46,8 @@ class PodMatrix:
         self.labels: Ints = np.zeros((0, 0), dtype=np.int64)
         self.label_samples: list[Pod | None] = [None]
         self._label_ids: dict[PodClass, int] = {}
+        self._cells: tuple[memoryview, ...] = ()
+        """`priority`, `start_s`, `amounts` and `labels`, one at a time: quicker than the arrays."""
 
     def refresh(self) -> None:
         """Follow the table."""
@@ -91,24 +93,26 @@ class PodMatrix:
         self.start_s = _grown(self.start_s, shape[:2], NOT_STARTED)
         self.amounts = _grown(self.amounts, shape, 0)
         self.labels = _grown(self.labels, shape[:2], 0)
+        self._cells = tuple(
+            memoryview(array)  # type: ignore[arg-type]  # it has a buffer
+            for array in (self.priority, self.start_s, self.amounts, self.labels)
+        )
 
     def _fill(self, row: int) -> None:
-        pods = self.pods[row]
+        """Write the pods of a row; places beyond the `count` of the row keep what they had, with an empty priority."""
+        pods, resources = self.pods[row], self.resources
+        priority, start_s, amounts, labels = self._cells
+        for place in range(len(pods), self.count.item(row)):
+            priority[row, place] = EMPTY_PLACE
         self.count[row] = len(pods)
-        self.priority[row] = EMPTY_PLACE
-        self.start_s[row] = NOT_STARTED
-        self.amounts[row] = 0
-        self.labels[row] = 0
-        if not pods:
-            return
-        size, amounts = len(pods), self.amounts[row]
-        self.priority[row, :size] = [pod.priority for pod in pods]
-        self.start_s[row, :size] = [start_of(pod) for pod in pods]
-        self.labels[row, :size] = [self._label_id(pod) for pod in pods]
-        amounts[:size, 0] = 1
         for place, pod in enumerate(pods):
-            for resource, amount in pod.usage.items():
-                amounts[place, self.resources[resource]] = amount
+            priority[row, place] = pod.priority
+            start_s[row, place] = start_of(pod)
+            labels[row, place] = self._label_id(pod)
+            usage = pod.usage
+            for resource, number in resources.items():
+                amounts[row, place, number] = usage.get(resource, 0)
+            amounts[row, place, 0] = 1
 
     def _label_id(self, pod: Pod) -> int:
         number = self._label_ids.get(pod.pod_class)

@@ -211,15 +211,17 @@ def test_all_forms_judge_many_nodes_alike(kind: ShareKind, number: int) -> None:
 
 @needs_compiled
 @pytest.mark.parametrize("kind", [ShareKind.LEAST, ShareKind.MOST], ids=lambda kind: kind.name)
-@pytest.mark.parametrize("bits", [4, 12, 30, 46], ids="amounts of up to {} bits".format)
+@pytest.mark.parametrize("bits", [4, 12, 30, 43, 46], ids="amounts of up to {} bits".format)
+@pytest.mark.parametrize("alike", [1, 200], ids="{} nodes of each kind".format)
 def test_dividing_by_multiplying_with_the_inverse_changes_no_digit(
-    kind: ShareKind, bits: int
+    kind: ShareKind, bits: int, alike: int
 ) -> None:
     """Shares of all kinds of capacities, many of which are whole percents or one unit beside."""
     size, draw = 20_000, np.random.default_rng(bits)
     table = make_table(*[make_node(f"n{i}") for i in range(size)])
     for resource in RESOURCES[:2]:
-        capacities = np.exp2(draw.uniform(0, bits, size)).astype(np.int64)
+        kinds = np.exp2(draw.uniform(0, bits, size // alike)).astype(np.int64)
+        capacities = np.repeat(kinds, alike)
         table.allocatable.column(resource).data[:size] = capacities
         for columns in (table.requested, table.scoring_usage):
             used = capacities * draw.integers(0, 101, size) // 100 + draw.integers(-1, 2, size)

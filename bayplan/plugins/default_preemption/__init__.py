@@ -208,18 +208,20 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         percentage = len(rows) * self._min_percentage // 100
         wanted = min(max(percentage, self._min_absolute), len(rows))
         budgets = self._budgets.get(self.handle.lister)
-        one_by_one = OneByOne(filters, state, pod, table, budgets, wanted)
         extenders = self.handle.extenders
         if extenders is not None and not extenders.have_a_say(pod):
             extenders = None
         rule = filters.demands(state, pod, diagnosis) if extenders is None else None
         if rule is None or not table.priorities.may_have_below(pod.priority):
+            one_by_one = OneByOne(filters, state, pod, table, budgets, wanted)
             one_by_one.beside_room = self._beside_room(filters, state, pod, budgets)
             chosen = one_by_one.search(order, account)
             if extenders is not None and isinstance(chosen, Victims):
                 chosen = _ask(extenders, pod, account)
             return account, chosen
-        account.complete = lambda: one_by_one.fill_in(order, account)
+        account.complete = lambda: OneByOne(filters, state, pod, table, budgets, wanted).fill_in(
+            order, account
+        )
         reserved = filters.reserved(pod, table)
         found = self._by_amounts(pod, rule, budgets, reserved).search(order, wanted)
         if isinstance(found, Victims):

@@ -53,7 +53,9 @@ class ByAmounts:
 
     def select(self, row: int) -> Victims | Status:
         """The victims on one row, or why there are none."""
-        protected = self._protected(np.array([row], dtype=np.int64))
+        protected = None
+        if self._budgets.listed:
+            protected = self._protected(np.array([row], dtype=np.int64))
         bits, places = self._removal.victims(row, protected)
         name, current = self._table.names[row], self._table.pods[row]
         if bits:

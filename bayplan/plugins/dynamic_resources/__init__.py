@@ -55,6 +55,7 @@ from .pod_claims import pod_claims
 from .results import make_allocation, score_allocated
 
 STATE = "DynamicResources"
+WITHOUT_DEVICES = Settled(pre_filter=SKIP, commits=False)
 NOT_AVAILABLE = "resourceclaim not available on the node"
 STALE_CLAIM = "cannot schedule extended resource claim"
 TRIES_PER_SECOND = 500_000
@@ -148,7 +149,7 @@ class DynamicResources(
         return None if has_devices else ()
 
     def settled(self, spec: PodSpec) -> Settled:
-        return NOT_SETTLED if _may_use_devices(spec) else Settled(pre_filter=SKIP, commits=False)
+        return NOT_SETTLED if _may_use_devices(spec) else WITHOUT_DEVICES
 
     # PreEnqueue
 

@@ -49,6 +49,20 @@ from .placement_score import most_allocated_together
 from .strategies import Strategy, least_allocated, make_strategy
 
 TOO_MANY_PODS = "Too many pods"
+SETTLED = Settled(pre_filter=SUCCESS, pre_score=SUCCESS)
+
+
+NOTHING: frozenset[str] = frozenset()
+
+
+class Reasons(dict[str, str]):
+    """Why a node is refused that has too little of a resource."""
+
+    def __missing__(self, resource: str) -> str:
+        return f"Insufficient {resource}"
+
+
+REASONS = Reasons({POD_COUNT: TOO_MANY_PODS})
 
 
 class NodeResourcesFit(
@@ -68,6 +82,7 @@ class NodeResourcesFit(
         self._strategy = strategy or least_allocated({"cpu": 1, "memory": 1})
         self._ignored_resources = frozenset(ignored_resources)
         self._ignored_groups = frozenset(ignored_groups)
+        self._ignores = bool(ignored_resources or ignored_groups)
         self._hints = FitHints()
         self._scored = frozenset(self._strategy.resources)
         self._known: tuple[Handle, Devices] | None = None
@@ -135,7 +150,7 @@ class NodeResourcesFit(
         return SUCCESS
 
     def settled(self, spec: PodSpec) -> Settled:
-        return Settled(pre_filter=SUCCESS, pre_score=SUCCESS)
+        return SETTLED
 
     def amount_rules(self, pod: Pod) -> AmountRules:
         return AmountRules(self._fit_rule(pod), None if self._given(pod) else self._score_rule(pod))
@@ -149,13 +164,14 @@ class NodeResourcesFit(
         return fit_status(rule, shortage_at(node.table, node.row, rule))
 
     def _fit_rule(self, pod: Pod) -> FitRule:
-        amounts, reasons = {POD_COUNT: 1}, {POD_COUNT: TOO_MANY_PODS}
-        for resource, wanted in pod.requests.items():
-            if not self._is_ignored(resource):
-                amounts[resource] = wanted
-                reasons[resource] = f"Insufficient {resource}"
+        amounts = {POD_COUNT: 1, **pod.requests}
+        if self._ignores:
+            amounts = {
+                name: amount for name, amount in amounts.items() if not self._is_ignored(name)
+            }
         # A node that has none of these leaves them to DynamicResources.
-        return FitRule(amounts, reasons, frozenset(self._backed(pod)), self.name)
+        backed = self._backed(pod)
+        return FitRule(amounts, REASONS, frozenset(backed) if backed else NOTHING, self.name)
 
     def pre_score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Status:
         return SUCCESS
@@ -190,9 +206,7 @@ class NodeResourcesFit(
 
     def _is_ignored(self, resource: str) -> bool:
         """Whether the configuration excludes this extended resource."""
-        if not (self._ignored_resources or self._ignored_groups) or not is_extended(resource):
-            return False
-        return (
+        return is_extended(resource) and (
             resource in self._ignored_resources
             or resource.partition("/")[0] in self._ignored_groups
         )

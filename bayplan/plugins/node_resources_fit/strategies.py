@@ -43,12 +43,12 @@ class Strategy:
 
     def rule(self, wanted: Mapping[str, int]) -> ShareRule:
         """The rule for a pod asking for `wanted`."""
-        parts = tuple(
+        parts = [
             (resource, wanted.get(resource, 0), weight)
             for resource, weight, extended in self._resources
-            if wanted.get(resource, 0) or not extended
-        )
-        return ShareRule(self._kind, parts, self._heights)
+            if not extended or wanted.get(resource)
+        ]
+        return ShareRule(self._kind, tuple(parts), self._heights)
 
 
 def least_allocated(weights: Mapping[str, int]) -> Strategy:

@@ -14,7 +14,9 @@ import numpy as np
 from ...api.migration import is_inline_migrated
 from ...api.pod import Pod, PodSpec
 from ...framework import (
+    PASSES_PRE_FILTER,
     SKIP,
+    SKIPS_PRE_FILTER,
     SUCCESS,
     CycleState,
     FilterPlugin,
@@ -56,7 +58,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         return events()
 
     def settled(self, spec: PodSpec) -> Settled:
-        return Settled(pre_filter=SUCCESS if _has_volumes(spec) else SKIP)
+        return PASSES_PRE_FILTER if _has_volumes(spec) else SKIPS_PRE_FILTER
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         return SUCCESS if _has_volumes(pod.spec) else SKIP
@@ -125,7 +127,7 @@ class _Kept:
 
 def _has_volumes(spec: PodSpec) -> bool:
     """Whether pods of the spec use volumes that may have a CSI driver."""
-    return any(
+    return bool(spec.volumes) and any(
         volume.persistent_volume_claim or volume.ephemeral or is_inline_migrated(volume)
         for volume in spec.volumes or ()
     )

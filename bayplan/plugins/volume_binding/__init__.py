@@ -18,6 +18,7 @@ from ...api.storage import PersistentVolume, PersistentVolumeClaim
 from ...config.plugin_args import VolumeBindingArgs
 from ...errors import BayplanError
 from ...framework import (
+    NOT_SETTLED,
     SKIP,
     SUCCESS,
     CycleState,
@@ -49,6 +50,9 @@ REASON_NOT_ENOUGH_SPACE = "node(s) did not have enough free storage"
 REASON_VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 SCORING_GATE = "StorageCapacityScoring"
 STATE = "VolumeBinding"
+SKIPS_PRE_SCORE = Settled(pre_score=SKIP)
+WITHOUT_CLAIMS = Settled(pre_filter=SKIP, pre_score=SKIP, commits=False)
+WITHOUT_CLAIMS_SCORED = Settled(pre_filter=SKIP, commits=False)
 
 
 @dataclass(slots=True)
@@ -86,12 +90,10 @@ class VolumeBinding(
         return events()
 
     def settled(self, spec: PodSpec) -> Settled:
-        has_volumes = any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes or ())
-        return Settled(
-            pre_filter=None if has_volumes else SKIP,
-            pre_score=SKIP if self._scorer is None else None,
-            commits=has_volumes,
-        )
+        volumes = spec.volumes
+        if volumes and any(v.persistent_volume_claim or v.ephemeral for v in volumes):
+            return SKIPS_PRE_SCORE if self._scorer is None else NOT_SETTLED
+        return WITHOUT_CLAIMS if self._scorer is None else WITHOUT_CLAIMS_SCORED
 
     # Filter
 
