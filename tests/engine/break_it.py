@@ -65,7 +65,7 @@ GROUPS, RESERVED, CODES = "engine/row_groups.py", "framework/reserved.py", "engi
 TABLE = "table/node_table.py"
 RULES = "plugins/pod_topology_spread/rules.py"
 ELIGIBILITY = "plugins/pod_topology_spread/eligibility.py"
-COUNTED = """            table.carried.add_pod(row, pod, change)
+COUNTED = """            table.carried.add_pod(row, pod, change, hidden or NONE_HIDDEN)
         table.row_changes.mark(row)
 """
 MUTANTS = [
