@@ -15,7 +15,7 @@ from bayplan import __version__
 from .commands import CommandApp, LazyGroup
 
 COLLECT_AFTER = 100_000
-"""New objects after which Python searches for garbage, instead of 700: modules and clusters are many objects that stay."""
+"""New objects after which Python searches for garbage, instead of 700: modules and clusters stay as they are."""
 AMOUNTS = Path(__file__).parents[1] / "amounts"
 
 app = CommandApp(
