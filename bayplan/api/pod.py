@@ -41,15 +41,15 @@ FINISHED_PHASES = ("Succeeded", "Failed")
 
 
 class PodClass:
-    """Class of pods that differ only in name, annotations, status and pinned node; one object per class.
+    """Class of pods that differ only in name, annotations, status, pinned node and claims; one object per class.
 
-    `spec` is the spec without the pinned node.
+    `spec` is the spec without the pinned node and the names of claims.
     """
 
     __slots__ = ("__weakref__", "labels", "namespace", "owner_references", "spec")
 
     def __init__(self, pod: "Pod") -> None:
-        self.spec = pod.spec.unpinned or pod.spec
+        self.spec = pod.spec.template or pod.spec
         self.namespace = pod.namespace
         self.labels = pod.labels
         self.owner_references = pod.owner_references
@@ -105,11 +105,11 @@ class Pod(Struct, eq=False, gc=False):
 
     @property
     def pod_class(self) -> PodClass:
-        """The class of this pod: equal spec (without the pinned node), namespace, labels and owners."""
+        """The class of this pod: equal template of the spec, namespace, labels and owners."""
         found = self._class
         if found is None:
             labels = _items_of(self.labels)  # another order gives another class, which is harmless
-            spec = self.spec.unpinned or self.spec
+            spec = self.spec.template or self.spec
             key = (spec, self.namespace, labels, self.owner_references)
             found = _CLASSES.get(key)
             if found is None:

@@ -115,15 +115,27 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
             names.update(fields[0].values or ())
         return names.pop() if len(names) == 1 else ""
 
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The names of the claims that it names, of volumes and of devices."""
+        volumes, devices = self.volumes or (), self.resource_claims or ()
+        sources = [v.persistent_volume_claim for v in volumes if v.persistent_volume_claim]
+        names = [entry.resource_claim_name for entry in devices if entry.resource_claim_name]
+        return (*[source.claim_name for source in sources], *names)
+
     @cached_property
-    def unpinned(self) -> "PodSpec | None":
-        """The spec without its `pin`, the same for all pods of a DaemonSet; None without a pin."""
-        return intern_spec(_without_pin(self)) if self.pin else None
+    def template(self) -> "PodSpec | None":
+        """The spec without its `pin` and its `claims`, the same for all pods of a DaemonSet or a StatefulSet; None when
+        it has neither."""
+        bare = _without_pin(self) if self.pin else self
+        if any(self.claims):
+            bare = _without_claims(bare)
+        return intern_spec(bare) if bare is not self else None
 
     def measure(self) -> None:
         """Compute what every attempt and every node needs; faults are reported when they are read."""
-        if self.unpinned is not None:
-            known = self.unpinned.__dict__
+        if self.template is not None:
+            known = self.template.__dict__
             self.__dict__.update({name: known[name] for name in MEASURED if name in known})
             return
         try:
@@ -259,6 +271,8 @@ class BoundPodSpec(PodSpec, frozen=True, eq=False, dict=True, gc=True, weakref=T
 BASIC = frozenset({CPU, MEMORY})
 NOTHING_MORE = ("", 0)
 """Separates requests from scoring amounts."""
+NAMING = frozenset({"affinity", "volumes", "resource_claims"})
+"""The fields in which a spec may differ from its template."""
 MEASURED = (
     "requests",
     "scoring_requests",
@@ -267,7 +281,7 @@ MEASURED = (
     "host_ports",
     "images",
 )
-"""Results of `measure`, which do not depend on the pinned node."""
+"""Results of `measure`, which do not depend on what the template lacks."""
 
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 _DECODER = msgspec.json.Decoder(PodSpec)
@@ -292,11 +306,11 @@ def share_spec(key: bytes) -> PodSpec:
     for container in spec.containers or ():
         msgspec.structs.force_setattr(container, "name", shared_text(container.name))
         msgspec.structs.force_setattr(container, "image", shared_text(container.image))
-    if spec.unpinned is not None:
-        # All but the affinity is the same: one for all pods of a DaemonSet.
+    template = spec.template
+    if template is not None:
         for name in spec.__struct_fields__:
-            if name != "affinity":
-                msgspec.structs.force_setattr(spec, name, getattr(spec.unpinned, name))
+            if name not in NAMING:
+                msgspec.structs.force_setattr(spec, name, getattr(template, name))
     spec.measure()
     return _SHARED.setdefault(_digest(key), spec)
 
@@ -343,6 +357,22 @@ def _without_pin(spec: PodSpec) -> PodSpec:
     affinity = msgspec.structs.replace(affinity, node_affinity=changed)
     is_left = affinity.node_affinity or affinity.pod_affinity or affinity.pod_anti_affinity
     return msgspec.structs.replace(spec, affinity=affinity if is_left else None)
+
+
+def _without_claims(spec: PodSpec) -> PodSpec:
+    """The spec with empty names in place of those of claims."""
+    replace = msgspec.structs.replace
+    volumes = [
+        volume
+        if (source := volume.persistent_volume_claim) is None
+        else replace(volume, persistent_volume_claim=replace(source, claim_name=""))
+        for volume in spec.volumes or ()
+    ]
+    entries = [
+        entry if entry.resource_claim_name is None else replace(entry, resource_claim_name="")
+        for entry in spec.resource_claims or ()
+    ]
+    return replace(spec, volumes=tuple(volumes) or None, resource_claims=tuple(entries) or None)
 
 
 def _anonymous(volume: Volume) -> Volume:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -13,6 +14,8 @@ from bayplan import __version__
 
 from .commands import CommandApp, LazyGroup
 
+COLLECT_AFTER = 100_000
+"""New objects after which Python searches for garbage, instead of 700: modules and clusters stay as they are."""
 AMOUNTS = Path(__file__).parents[1] / "amounts"
 
 app = CommandApp(
@@ -60,7 +63,11 @@ def root(
 
 def main() -> None:
     """Run the command; the entry point of the package."""
-    app(prog_name="bayplan")
+    gc.set_threshold(COLLECT_AFTER)
+    try:
+        app(prog_name="bayplan")
+    finally:
+        gc.freeze()  # the process ends: Python need not search all there is for garbage once more
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ class Planner:
 
     def make(self, pod: Pod) -> ClassPlan | None:
         """The plan for the class of `pod`; None when a settled PreFilter or PreScore refuses such pods."""
-        points, said = self._points, ask_hooks(self._settled_hooks, pod.spec)
+        points, said = self._points, ask_hooks(self._settled_hooks, pod.pod_class.spec)
         settled = tuple(
             [
                 (None if first is None else first.code, None if second is None else second.code)
@@ -157,7 +157,7 @@ class Planner:
 
     def _keys(self, hooks: Sequence[SpecHook], pod: Pod) -> Hashable:
         """The parts of a pod that the answers of plugins depend on."""
-        keys = ask_hooks(hooks, pod.spec)
+        keys = ask_hooks(hooks, pod.pod_class.spec)
         if None in keys:
             self.is_by_spec = False
             keys.append(whole_key(pod))
@@ -259,5 +259,6 @@ def _with_rules(shape: ClassPlan, pod: Pod) -> ClassPlan:
 
 
 def whole_key(pod: Pod) -> Hashable:
-    """All of a pod that a plugin which declares nothing may read: its class and its annotations."""
-    return pod.pod_class, frozenset(pod.annotations.items()) if pod.annotations else None
+    """All of a pod that a plugin which declares nothing may read: its class, its claims and its annotations."""
+    annotations = frozenset(pod.annotations.items()) if pod.annotations else None
+    return pod.pod_class, pod.spec.claims, annotations

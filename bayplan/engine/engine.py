@@ -126,7 +126,7 @@ class Engine:
         self._follow_cluster()
         if pod.spec.pin:
             return self._decide_pinned(state, pod)
-        key: Hashable = pod.spec if self._is_by_spec else whole_key(pod)
+        key: Hashable = pod.pod_class.spec if self._is_by_spec else whole_key(pod)
         plan = self._plan_of(key, pod)
         if plan is None:
             return None
@@ -143,18 +143,17 @@ class Engine:
         if self._nominator:
             values, is_explained = self._beside_nominated(state, pod, view)
         is_whole = values is view.values
-        if (
-            marks.columns == ()
-            and plan.is_plain
-            and (view.part.raw_ids is None or (is_whole and view.includes_raws))
-        ):
+        has_raws = view.part.raw_ids is None or (is_whole and view.includes_raws)
+        ranking: Ranking | None = None
+        if marks.columns != () or not plan.is_plain or not has_raws:
+            ranking = Ranking(state, pod, self._table, view, marks, self._budget)
+        if ranking is None or (has_raws and ranking.accepts_all(values)):
             total, ties, feasible, row = view.best() if is_whole else summarize(values)
             if feasible:
                 if view.part.raw_ids is None:
                     total += plan.constant
                 return Decision(values, Best(total, ties, feasible, row))
         else:
-            ranking = Ranking(state, pod, self._table, view, marks, self._budget)
             ranked = ranking.rank(values)
             if ranked is not None:
                 return Decision(*combine(values, *ranked))
@@ -200,7 +199,7 @@ class Engine:
         if not self.applies or self._nominator or pod.spec.pin or not self._is_like_its_class(pod):
             return None
         self._follow_cluster()
-        plan = self._plan_of(pod.spec if self._is_by_spec else whole_key(pod), pod)
+        plan = self._plan_of(pod.pod_class.spec if self._is_by_spec else whole_key(pod), pod)
         if plan is None or not plan.is_plain:
             return None
         marks = self._marks.get(plan, pod) if plan.grouped else NO_MARKS
@@ -249,10 +248,10 @@ class Engine:
         """The decision for a pod that names its node, as those of a DaemonSet do: one value of a view is read.
 
         The view is that of pods which are equal but for the name; filters that may read the name are called about
-        that node. None: the pod does not fit there, or PreFilter has to run for it.
+        that node. None: the pod does not fit there, or it has claims, or PreFilter has to run for it.
         """
         row = self._table.row_of.get(pod.spec.pin)
-        if row is None:
+        if row is None or pod.spec.claims:
             return None
         spec = pod.pod_class.spec
         key: Hashable = spec if self._is_by_spec else whole_key(pod)

@@ -59,7 +59,7 @@ class MarksOfClasses:
         self._table = table
         self._known: dict[PodClass, Marks] = {}
         self._by_key: dict[Hashable, Marks] = {}
-        """The same by what of a pod the plugins read: pods that differ in the claims they name share them."""
+        """The same by what of a pod the plugins read: pods that differ in their requests share them."""
 
     def get(self, plan: ClassPlan, pod: Pod) -> Marks:
         """The marks of rows for pods of the class of `pod`."""
@@ -68,11 +68,12 @@ class MarksOfClasses:
         if known is None:
             if len(self._known) >= MOST_CLASSES:
                 self.clear()
-            key = _reduced(plan, pod, pod_class)
+            key = _reduced(plan, pod)
             known = self._by_key.get(key)
             if known is None:
                 known = self._by_key[key] = self._ask(plan, pod)
-            self._known[pod_class] = known
+            if not isinstance(key, _WholePod):
+                self._known[pod_class] = known
         return known
 
     def clear(self) -> None:
@@ -128,10 +129,19 @@ def _rules(
     return GroupRules(limits, scores, settled)
 
 
-def _reduced(plan: ClassPlan, pod: Pod, pod_class: PodClass) -> Hashable:
+class _WholePod(NamedTuple):
+    """Key of marks that may depend on the names of claims."""
+
+    pod_class: PodClass
+    claims: tuple[str, ...]
+
+
+def _reduced(plan: ClassPlan, pod: Pod) -> Hashable:
     """What of a pod the plugins of the plan read."""
-    keys = [ask_hook(plugin, plugin.spec_key, pod.spec) for plugin in plan.grouped]
+    spec = pod.pod_class.spec
+    keys = [ask_hook(plugin, plugin.spec_key, spec) for plugin in plan.grouped]
     if any(key is None for key in keys):
-        return pod_class
+        claims = pod.spec.claims
+        return _WholePod(pod.pod_class, claims) if claims else pod.pod_class
     labels = tuple(pod.labels.items())
     return plan.grouped, tuple(keys), pod.namespace, labels, pod.owner_references

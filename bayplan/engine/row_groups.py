@@ -53,28 +53,30 @@ class Ranking:
         if any(p.scope is not GROUPS for p in (*self._filters, *self._pre_scores, *scorers)):
             self._columns = None
         self.has_filters = bool(self._filters)
-        self._calls_plugins = bool(self._filters or self._pre_scores or self._scores)
+        self._is_scored = bool(self._pre_scores or self._scores or plan.row_raws)
+        self._left: Rows | None = None
+
+    def accepts_all(self, values: Ints) -> bool:
+        """Whether the plugins are filters on rows that refuse none: then the values are all there is to it."""
+        if self._columns is not None or self._is_scored:
+            return False
+        rows = self._rows(values)
+        self._left = self._filtered(rows)
+        return bool(self._table.count(rows)) and self._left is rows
 
     def rank(self, values: Ints) -> tuple[Ints, Ints] | None:
         """The group of each row, and the weighted points of each group; None when all rows are refused."""
         if self._columns is None or self._view.plan.row_raws:
             return self._rank_each(values)
         ids = self._view.part.raw_ids
-        if self._columns == () and not self._calls_plugins and ids is not None:
+        if self._columns == () and not (self._filters or self._is_scored) and ids is not None:
             return self._rank_raws(values, ids)
         return self._rank_groups(self._groups(values))
 
     def _rank_each(self, values: Ints) -> tuple[Ints, Ints] | None:
         """The same where each row is a group of its own."""
-        table, view, size = self._table, self._view, len(values)
-        is_whole = values is view.values and view.best()[2] == size
-        rows: Rows = ALL if is_whole else np.flatnonzero(values >= 0)
-        for judge in self._filters:
-            if not table.count(rows):
-                break
-            verdict = judge_rows(judge, self._state, self._pod, table, rows)
-            if np.count_nonzero(verdict.codes):
-                rows = table.numbers(rows)[verdict.feasible]
+        table, size = self._table, len(values)
+        rows = self._filtered(self._rows(values)) if self._left is None else self._left
         left = table.count(rows)
         if not left:
             return None
@@ -87,6 +89,22 @@ class Ranking:
             of_rows[rows] = points
             points = of_rows
         return table.numbers(ALL), points
+
+    def _rows(self, values: Ints) -> Rows:
+        """The rows that are not refused yet."""
+        view = self._view
+        is_whole = values is view.values and view.best()[2] == len(values)
+        return ALL if is_whole else np.flatnonzero(values >= 0)
+
+    def _filtered(self, rows: Rows) -> Rows:
+        """Those of `rows` that the filters accept; `rows` itself when they accept all."""
+        for judge in self._filters:
+            if not self._table.count(rows):
+                break
+            verdict = judge_rows(judge, self._state, self._pod, self._table, rows)
+            if np.count_nonzero(verdict.codes):
+                rows = self._table.numbers(rows)[verdict.feasible]
+        return rows
 
     def _rank_raws(self, values: Ints, ids: Ints) -> tuple[Ints, Ints] | None:
         """The same where only scores of node objects are missing: they change when the sizes of groups do."""

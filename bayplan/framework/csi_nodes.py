@@ -29,6 +29,7 @@ class CSINodes:
         self._exists = Column(table.size, np.bool_, False)
         self._limited = Column(table.size, np.bool_, False)
         self._limits: dict[str, Column] = {}
+        self._lowest: dict[str, int] = {}
         self._installed: dict[str, Column] = {}
         self._migrated: dict[str, Column] = {}
 
@@ -67,6 +68,10 @@ class CSINodes:
         """int64 per row: how many volumes of the driver can be attached, NO_LIMIT where it does not say."""
         return self._column(self._limits, driver, np.int64, NO_LIMIT).view
 
+    def lowest_limit(self, driver: str) -> int:
+        """A lower bound of `limit` on all rows."""
+        return self._lowest.get(driver, NO_LIMIT)
+
     def installed(self, driver: str) -> Bools:
         """bool per row: the driver is there."""
         return self._column(self._installed, driver, np.bool_, False).view
@@ -98,6 +103,7 @@ class CSINodes:
         self._limited.data[row] = bool(limits)
         for driver, limit in limits.items():
             self._column(self._limits, driver, np.int64, NO_LIMIT).data[row] = limit
+            self._lowest[driver] = min(limit, self.lowest_limit(driver))
         for installed in found.drivers:
             self._column(self._installed, installed.name, np.bool_, False).data[row] = True
         for plugin in found.migrated_plugins:

@@ -88,8 +88,9 @@ class Plugin:
     def spec_key(self, spec: PodSpec) -> Hashable | None:
         """What of the pod's spec an answer depends on: pods with equal keys share it. Not asked for CLUSTER.
 
-        By default None: the answer may depend on the whole pod, its labels, namespace, owners and annotations included.
-        For GROUPS, labels, namespace and owners always count, too.
+        By default None: the answer may depend on the whole pod, its labels, namespace, owners, annotations and claims
+        included. For GROUPS, labels, namespace and owners always count, too. The names of claims are empty in `spec`
+        (`PodSpec.template`).
         """
         return None
 
@@ -111,8 +112,8 @@ class Plugin:
     def settled(self, spec: PodSpec) -> Settled:
         """What the spec alone says about PreFilter, PreScore, and Reserve, Permit and PreBind of the plugin.
 
-        A method that is not called writes nothing to the CycleState. `commits` is asked once for all pods of a
-        DaemonSet, whose specs differ in the node that they name.
+        A method that is not called writes nothing to the CycleState. Asked once for pods that differ in the claims they
+        name; `commits` also for all pods of a DaemonSet, whose specs differ in the node that they name.
         """
         return NOT_SETTLED
 

@@ -96,7 +96,7 @@ class Committing:
 
     def plan(self, spec: PodSpec) -> CommitPlan:
         """Who has something to do for pods of `spec`."""
-        spec = spec.unpinned or spec
+        spec = spec.template or spec
         plan = self._plans.get(spec)
         if plan is None:
             if len(self._plans) >= MAX_PLANS:

@@ -125,7 +125,7 @@ def _add_remedies(
 
 def _alike(number: int, pod: Pod) -> object:
     """Key of pods with equal accounts; a nominated pod is judged differently on its node."""
-    return number if pod.nominated_node_name else (pod.pod_class, pod.spec.pin)
+    return number if pod.nominated_node_name else (pod.pod_class, pod.spec)
 
 
 def _judge(history: History, pod: Pod) -> Tree | None:

@@ -165,3 +165,35 @@ def test_short_names_of_affinity_terms() -> None:
     assert spec.preferred_affinity == ()
     assert spec.required_node_selector is None
     assert len({spec.required_affinity[0], spec.preferred_anti_affinity[0].pod_affinity_term}) == 1
+
+
+def test_specs_that_name_different_claims_have_one_template() -> None:
+    def claiming(volume: str, device: str) -> PodSpec:
+        source = {"persistentVolumeClaim": {"claimName": volume}}
+        devices = [{"name": "gpu", "resourceClaimName": device}]
+        requests = {"resources": {"requests": {"cpu": "2"}}}
+        return make_pod(
+            containers=[{"name": "c", **requests}], volumes=[source], resourceClaims=devices
+        ).spec
+
+    first, second = claiming("a", "x"), claiming("b", "x")
+
+    assert (first.claims, second.claims) == (("a", "x"), ("b", "x"))
+    assert first.template is second.template is claiming("b", "y").template
+    assert first.template is not None
+    assert first.template.claims == ("",)
+    assert first.template.template is None
+    assert first.requests is first.template.requests
+    assert first.containers is second.containers
+
+
+def test_a_template_keeps_all_but_the_names() -> None:
+    read_only = {"persistentVolumeClaim": {"claimName": "a", "readOnly": True}}
+    generated = {"name": "gpu", "resourceClaimTemplateName": "gpus"}
+    plain = make_pod(priority=5)
+
+    assert plain.spec.template is None
+    assert make_pod(resourceClaims=[generated]).spec.template is None
+    assert make_pod(volumes=[read_only]).spec.template is not (
+        make_pod(volumes=[{"persistentVolumeClaim": {"claimName": "a"}}]).spec.template
+    )

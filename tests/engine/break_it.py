@@ -24,6 +24,7 @@ from queue import Queue
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = [
+    "tests/engine/test_claims.py",
     "tests/engine/test_stale.py",
     "tests/engine/test_domain_rules.py",
     "tests/conformance/test_recorded_slice.py",
@@ -175,15 +176,21 @@ MUTANTS = [
     Mutant(
         "answers are kept by spec for all",
         ENGINE,
-        "key: Hashable = pod.spec if self._is_by_spec else whole_key(pod)",
-        "key: Hashable = pod.spec",
+        "key: Hashable = pod.pod_class.spec if self._is_by_spec else whole_key(pod)",
+        "key: Hashable = pod.pod_class.spec",
     ),
     Mutant("a spec_key that is None is a key", PLAN, "if None in keys:", "if False:"),
     Mutant(
         "annotations do not tell pods apart",
         PLAN,
-        "return pod.pod_class, frozenset(pod.annotations.items()) if pod.annotations else None",
-        "return pod.pod_class, None",
+        "return pod.pod_class, pod.spec.claims, annotations",
+        "return pod.pod_class, pod.spec.claims, None",
+    ),
+    Mutant(
+        "claims do not tell pods apart",
+        PLAN,
+        "return pod.pod_class, pod.spec.claims, annotations",
+        "return pod.pod_class, (), annotations",
     ),
     Mutant(
         "plans are shared whatever plugins read of rows",
@@ -228,6 +235,18 @@ MUTANTS = [
         MARKS,
         "plan.grouped, tuple(keys)",
         "plan.grouped, ()",
+    ),
+    Mutant(
+        "marks are shared whatever the claims",
+        MARKS,
+        "return _WholePod(pod.pod_class, claims) if claims else pod.pod_class",
+        "return pod.pod_class",
+    ),
+    Mutant(
+        "what filters on rows refuse is forgotten",
+        GROUPS,
+        "return bool(self._table.count(rows)) and self._left is rows",
+        "return bool(self._table.count(rows))",
     ),
     # Pods that differ from their class
     Mutant(

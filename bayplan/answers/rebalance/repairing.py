@@ -88,7 +88,7 @@ def _suspects(mover: Mover) -> list[Pod]:
             continue
         if pod.scheduler_name not in mover.scheduler.profiles:
             continue
-        kind = pod.pod_class, pod.spec.pin
+        kind = pod.pod_class, pod.spec
         if kind not in refusing:
             probe = pod.replace(uid="rebalance/probe", name="probe", node_name="")
             accepted = Inquiry(mover.scheduler, probe.with_spec(_light(pod.spec))).rows

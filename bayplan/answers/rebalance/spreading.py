@@ -106,7 +106,7 @@ def _candidates(mover: Mover, balance: Balance) -> Iterator[tuple[float, Pod]]:
     groups: defaultdict[Size, dict[tuple[int, object], Pod]] = defaultdict(dict)
     row_of = mover.table.row_of
     for pod in mover.movable_pods():
-        key = row_of[pod.node_name], (pod.pod_class, pod.spec.pin)
+        key = row_of[pod.node_name], (pod.pod_class, pod.spec)
         groups[size_of(pod)].setdefault(key, pod)
     ranked: list[tuple[float, str, Pod]] = []
     for size, pods in groups.items():

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -94,7 +95,8 @@ def section(console: Console, table: Table | Listing) -> None:
     if not console.is_terminal:
         lines = table.lines() if isinstance(table, Listing) else plain_lines(table)
     if lines and max(map(_width, lines)) <= console.width:
-        console.out("\n".join(lines), highlight=False)
+        # Not as text, which rich would wrap line by line.
+        console.print(Segments([Segment("\n".join([*lines, ""]))]), soft_wrap=True)
     else:
         console.print(table.to_table() if isinstance(table, Listing) else table)
     console.print()

@@ -38,7 +38,7 @@ class BesideRoom:
         self._reserved = reserved
         self._by_amounts = by_amounts
         self._others = others
-        self._read: dict[tuple[PodClass, bool], bool] = {}
+        self._read: dict[tuple[PodClass, tuple[str, ...], bool], bool] = {}
 
     def select(self, row: int) -> Victims | Status | None:
         """The victims on one row, or why there are none; None when one of the pods affects another filter."""
@@ -55,7 +55,7 @@ class BesideRoom:
     def _read_any(self, pods: Iterable[Pod]) -> bool:
         """Whether one of the other filters reads one of the pods."""
         for other in pods:
-            key = (other.pod_class, other.is_terminating)
+            key = (other.pod_class, other.spec.claims, other.is_terminating)
             known = self._read.get(key)
             if known is None:
                 known = any(f.looks_at(self._state, self._pod, other) for f in self._others)

@@ -147,9 +147,7 @@ class KeptAnswers:
             return sorted(row for row in self._unknown if nodes[row] is not None)
         if len(self._unknown) > FEW:
             return [row for row in rows.tolist() if row in self._unknown]
-        unknown = sorted(self._unknown)
-        asked = np.isin(unknown, rows).tolist()
-        return [row for row, is_asked in zip(unknown, asked, strict=True) if is_asked]
+        return [row for row in sorted(self._unknown) if np.count_nonzero(rows == row)]
 
     def scores(self, rows: Rows) -> Ints:
         """int64 per row that FITS: the points for its alternatives."""

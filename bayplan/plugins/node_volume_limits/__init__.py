@@ -83,8 +83,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         for driver in dict.fromkeys([volume.driver for volume in wanted.values()]):
             names = [volume.name for volume in wanted.values() if volume.driver == driver]
             # At most so many more: that is seldom too much anywhere.
-            full = attached.count(driver)[rows] + len(names) > nodes.limit(driver)[there]
-            if np.count_nonzero(full):
+            if attached.highest(driver) + len(names) > nodes.lowest_limit(driver):
                 more = new_volumes(names, attached, table)[rows]
                 total = attached.count(driver)[rows] + more
                 full = (more > 0) & (total > nodes.limit(driver)[there])

@@ -45,6 +45,7 @@ class AttachedVolumes:
 
     def _reset(self) -> None:
         self._counts: dict[str, Column] = {}
+        self._highest: dict[str, int] = {}
         self._known: dict[VolumeRef, _Known] = {}
         self._dependents: dict[Dependency, dict[VolumeRef, None]] = {}
         self._used: RowCounts[str] = RowCounts()
@@ -57,6 +58,10 @@ class AttachedVolumes:
     def count(self, driver: str) -> Ints:
         """int64 per row: distinct volumes of the driver that are attached, or will be."""
         return self._column(driver).view
+
+    def highest(self, driver: str) -> int:
+        """An upper bound of `count` on all rows."""
+        return self._highest.get(driver, 0)
 
     def users(self, name: str) -> list[int]:
         """The rows where a pod uses the volume already."""
@@ -154,7 +159,9 @@ class AttachedVolumes:
     def _make_present(self, volume: Attached, row: int, change: int) -> None:
         step = self._present.add(volume.name, row, change)
         if step:
-            self._column(volume.driver).data[row] += step
+            cells, driver = self._column(volume.driver).data, volume.driver
+            cells[row] += step
+            self._highest[driver] = max(int(cells[row]), self.highest(driver))
 
     def _column(self, driver: str) -> Column:
         column = self._counts.get(driver)
@@ -283,6 +290,10 @@ class WhatIfCounts:
         """As of the whole table, one entry."""
         count = int(self._whole.count(driver)[self._row]) + self._more.get(driver, 0)
         return np.array([count], dtype=np.int64)
+
+    def highest(self, driver: str) -> int:
+        """As of the whole table."""
+        return int(self.count(driver)[0])
 
     def users(self, name: str) -> list[int]:
         """As of the whole table: the row, or nothing."""

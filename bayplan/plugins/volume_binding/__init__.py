@@ -153,7 +153,8 @@ class VolumeBinding(
         known: BindingState = state.read(STATE)
         known.given = None
         kept = self._keep()
-        if not known.is_filtered or are_bound(pod, kept.claims):
+        is_bound = not known.claims.delayed or are_bound(pod, kept.claims)
+        if not known.is_filtered or is_bound:
             return SUCCESS
         table = self.handle.table
         row = np.array([table.row_of[node_name]], dtype=np.int64)

@@ -29,7 +29,10 @@ class PodClaims:
 
 def has_claims(pod: Pod) -> bool:
     """Whether some volume of the pod is a claim."""
-    return any(v.persistent_volume_claim or v.ephemeral for v in pod.spec.volumes or ())
+    for volume in pod.spec.volumes or ():
+        if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
+            return True
+    return False
 
 
 def check_claims(pod: Pod, lister: Lister) -> Status | None:

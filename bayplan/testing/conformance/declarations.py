@@ -41,7 +41,7 @@ def check_settled(plugin: Plugin, pod: Pod, table: NodeTable) -> None:
     `commits`, Reserve, Permit and PreBind succeed at once and change neither the plugin nor the cluster.
     """
     give_handle(plugin, table)
-    settled = plugin.settled(pod.spec)
+    settled = plugin.settled(pod.pod_class.spec if not pod.spec.pin else pod.spec)
     if isinstance(plugin, PreFilterPlugin) and settled.pre_filter is not None:
         state = CycleState()
         asked: Any = plugin.pre_filter(state, pod, table)

@@ -179,7 +179,7 @@ def check_spec_key(plugin: Plugin, pods: Sequence[Pod], table: NodeTable) -> Non
         return
     # A pod that names its node is judged by itself.
     free = [pod for pod in pods if not pod.node_name and not pod.spec.pin]
-    keyed = [(pod, plugin.spec_key(pod.spec)) for pod in free]
+    keyed = [(pod, plugin.spec_key(pod.pod_class.spec)) for pod in free]
     keyed = [(pod, key) for pod, key in keyed if key is not None]
     keyed += [
         (pod.replace(name="another", namespace="elsewhere", labels={}, annotations={}), key)
@@ -206,7 +206,7 @@ def _check_group_key(plugin: Plugin, pods: Sequence[Pod], table: NodeTable) -> N
     known: dict[Any, tuple[Pod, Any]] = {}
     rows = table.numbers(table.live_rows)
     for pod in pods:
-        key = plugin.spec_key(pod.spec)
+        key = plugin.spec_key(pod.pod_class.spec)
         if key is None:
             continue
         columns = _columns(plugin, pod, table)
