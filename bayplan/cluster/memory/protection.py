@@ -1,6 +1,7 @@
 """Protection: claims used by pods on nodes, and bound volumes, are deleted only after their use.
 
-Mirrors pkg/controller/volume/{pvcprotection,pvprotection}: until then the object is terminating.
+Mirrors pkg/controller/volume/{pvcprotection,pvprotection}: until then the object is terminating. `is_used` has the
+rule for pod groups, too (pkg/controller/scheduling/podgroupprotection).
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...api.pod import Pod
+from ...api.pod_groups import pod_group_of
 from ...api.storage import PersistentVolume, PersistentVolumeClaim
 from ...api.volumes import claim_name_of
+from ...api.workloads import PodGroup
 from ..objects import ControllerCluster
+
+Protected = PersistentVolume | PersistentVolumeClaim | PodGroup
 
 
 class Protection:
@@ -52,10 +57,13 @@ class Protection:
                 self._cluster.delete(obj)
 
 
-def is_used(cluster: ControllerCluster, obj: PersistentVolume | PersistentVolumeClaim) -> bool:
-    """Whether a volume is bound, or a pod on a node uses a claim."""
+def is_used(cluster: ControllerCluster, obj: Protected) -> bool:
+    """Whether a volume is bound, a pod on a node uses a claim, or a group has a member that has not finished."""
     if isinstance(obj, PersistentVolume):
         return obj.status.phase == "Bound"
+    if isinstance(obj, PodGroup):
+        pods = cluster.list("Pod", obj.namespace)
+        return any(pod_group_of(pod) == obj.name and not pod.is_finished for pod in pods)
     return any(
         pod.node_name and claim_name_of(volume, pod.name) == obj.name
         for pod in cluster.list("Pod", obj.namespace)
