@@ -110,8 +110,9 @@ class Controllers:
                 self._adopt(orphan)
             return made
         except AdmissionError as error:
-            path = error.path if error.obj is stored else f"spec.template.{error.path}"
-            raise AdmissionError(workload, path, error.problem) from None
+            if isinstance(error.obj, Pod):
+                error = AdmissionError(workload, f"spec.template.{error.path}", error.problem)
+            raise error from None
 
     def replace(self, gone: Pod) -> list[Pod]:
         """Create the replacement of a deleted pod, if its owner still exists."""

@@ -122,13 +122,9 @@ def is_candidate(job: Job) -> bool:
 
 
 def with_group(pod: Pod, group: PodGroup) -> Pod:
-    """The pod as a member of the group."""
-    owner = OwnerReference(
-        api_version=group.api_version, kind=group.kind, name=group.name, uid=group.uid
-    )
+    """The pod as a member of the group, which does not own it."""
     member = PodSchedulingGroup(pod_group_name=group.name)
-    spec = intern_spec(replace(pod.spec, scheduling_group=member))
-    return pod.with_spec(spec).replace(owner_references=(*pod.owner_references, owner))
+    return pod.with_spec(intern_spec(replace(pod.spec, scheduling_group=member)))
 
 
 def make_workload(job: Job) -> Workload:
@@ -172,7 +168,7 @@ def make_group(job: Job, workload: Workload) -> PodGroup:
 
 def workload_name(job_name: str, job_uid: str) -> str:
     """The name of a job's Workload; the hash is over the uid as Go prints it."""
-    ending = f"-{_hash(f'(types.UID) (len={len(job_uid)}) {job_uid}')}"
+    ending = f"-{_hash(f'(types.UID){job_uid}')}"
     return job_name[: MAX_NAME - len(ending)] + ending
 
 
