@@ -46,8 +46,12 @@ SELDOM = {
     AuditedRequest("delete", "resource.k8s.io", "resourceclaims"),
 }
 """Granted and needed, but not exercised here."""
-NOT_SERVED = {AuditedRequest(verb, "scheduling.k8s.io", "podgroups") for verb in ("list", "watch")}
-"""Needed only when enabled."""
+NOT_SERVED = {
+    AuditedRequest("list", "scheduling.k8s.io", "podgroups"),
+    AuditedRequest("watch", "scheduling.k8s.io", "podgroups"),
+    AuditedRequest("patch", "scheduling.k8s.io", "podgroups/status"),
+}
+"""Needed only with pod groups."""
 WAITING = ("one", "other", "third")
 
 
