@@ -28,6 +28,7 @@ from ..cluster.memory import (
     Controllers,
     Kubelets,
     MemoryCluster,
+    Protection,
     Provisioning,
     VolumeController,
     admit_devices,
@@ -83,6 +84,8 @@ class World:
         self._admission = Admission(self.cluster)
         self._volumes = VolumeController(self.cluster, provisioning, self.agenda)
         self._claims = ClaimController(self.cluster)
+        self._groups: Protection | None = None
+        """Deletes groups when they have no members; None until one is deleted."""
         self._namespaces: set[str] = set()
         if not is_recorded:
             _refuse_no_nodes(objects)
@@ -118,6 +121,8 @@ class World:
                 self._controllers.run()
         self._volumes.run()
         self._claims.run()
+        if self._groups is not None and self._groups.is_due:
+            self._groups.run()
 
     # Filling the cluster
 
@@ -268,6 +273,12 @@ class World:
                 return
             case ResourceClaim():
                 self._claims.delete(stored, self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
+                return
+            case PodGroup():
+                if self._groups is None:
+                    self._groups = Protection(self.cluster)
+                    self.cluster.watch(self._groups, replay=False)
+                self._groups.delete(stored, self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
                 return
         self.cluster.delete(stored)
         if isinstance(stored, Node):

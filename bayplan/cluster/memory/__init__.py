@@ -12,6 +12,7 @@ from .admission_dra import admit_devices
 from .admission_groups import admit_groups
 from .controllers import WORKLOAD_KINDS, Controllers, run_controllers
 from .kubelets import DURATION, Kubelets, duration_problem
+from .protection import Protection
 from .provisioning import Provisioning, provisioning_problems
 from .resource_claims import ClaimController
 from .store import MemoryCluster
@@ -25,6 +26,7 @@ __all__ = [
     "DURATION",
     "Kubelets",
     "MemoryCluster",
+    "Protection",
     "Provisioning",
     "VolumeController",
     "WORKLOAD_KINDS",
