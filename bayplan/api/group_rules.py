@@ -319,7 +319,7 @@ def _immutable(path: str) -> Cause:
 
 
 def _is_set(spec: Tree, name: str) -> bool:
-    """Whether a field has a value; an empty text is none, where it is no pointer."""
+    """Whether a field has a value; an empty class name does not count."""
     value = spec.get(name)
     return bool(value) if name == "priorityClassName" else value is not None
 

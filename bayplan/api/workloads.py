@@ -10,6 +10,7 @@ from .meta import EMPTY_META, NO_STRINGS, KubeObject, ObjectMeta, Wire
 from .pod_spec import BoundPodSpec, PodSpec, intern_spec
 from .selectors import LabelSelector
 from .storage import PersistentVolumeClaim
+from .volumes import TypedLocalObjectReference
 
 APPS_V1 = "apps/v1"
 NOTHING = BoundPodSpec()
@@ -430,14 +431,6 @@ class PodGroup(KubeObject, frozen=True):
         """The labels of which all members must have one value each."""
         constraints = self.spec.scheduling_constraints
         return tuple(t.key for t in constraints.topology or ()) if constraints else ()
-
-
-class TypedLocalObjectReference(Wire, frozen=True):
-    """An object of the same namespace, of any kind."""
-
-    api_group: str = ""
-    kind: str = ""
-    name: str = ""
 
 
 class PodGroupTemplate(Wire, frozen=True):

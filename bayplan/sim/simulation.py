@@ -9,8 +9,7 @@ from typing import Protocol, TypeAlias
 from ..clock import SystemClock
 from ..cluster.memory import Provisioning
 from ..cluster.objects import WatchHandler
-from ..config import SchedulerConfiguration, default_config
-from ..framework import FeatureGates
+from ..config import FeatureGates, SchedulerConfiguration, default_config
 from ..scheduler import Attempt, Outcome, PluginSource, SchedulerSettings, build_scheduler
 from ..scheduler.collector import rare_collections
 from ..scheduler.parts import unobserved

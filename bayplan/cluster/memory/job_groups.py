@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ...api.meta import KubeObject, ObjectMeta, OwnerReference
 from ...api.pod import Pod
 from ...api.pod_spec import PodSchedulingGroup, intern_spec
+from ...api.volumes import TypedLocalObjectReference
 from ...api.workloads import (
     GangPolicy,
     Job,
@@ -22,7 +23,6 @@ from ...api.workloads import (
     PodGroupSpec,
     PodGroupTemplate,
     PodGroupTemplateReference,
-    TypedLocalObjectReference,
     Workload,
     WorkloadSpec,
     WorkloadTemplateReference,

@@ -40,7 +40,7 @@ GATED_FIELDS = {
 DEFAULT_MODE = "Pod"
 
 
-class GroupRules:
+class PodGroupRules:
     """The rules with the gates of one cluster; `lister` has its other objects."""
 
     def __init__(self, gates: Mapping[str, bool], lister: Lister) -> None:

@@ -21,7 +21,7 @@ from . import pods, preparing, services
 from .admitting import Admitting
 from .defaults import apply_defaults
 from .errors import already_exists, bad_request, forbidden, invalid, not_found, stale
-from .pod_groups import GroupRules
+from .pod_groups import PodGroupRules
 from .resources import BY_STORAGE, ApiResource
 from .validation import create_causes, status_causes, update_causes
 
@@ -67,7 +67,7 @@ class ObjectRegistry:
         self.store = store
         self.lister = lister
         self.clock = clock or SystemClock()
-        self.groups = GroupRules(gates or {}, lister)
+        self.groups = PodGroupRules(gates or {}, lister)
         self._admitting = Admitting(lister)
         self._second, self._text = datetime.min, ""
 
