@@ -10,11 +10,15 @@ from pathlib import Path
 import pytest
 
 from bayplan.testing.live.cluster import ClusterUnderTest, Server
-from bayplan.testing.live.control_plane import LiveControlPlane, assets_folder, missing_assets
+from bayplan.testing.live.control_plane import (
+    POD_GROUP_GATES,
+    LiveControlPlane,
+    assets_folder,
+    missing_assets,
+)
 from bayplan.testing.live.embedded import EmbeddedServer
 
 SERVERS = {"embedded": EmbeddedServer, "kube-apiserver": LiveControlPlane}
-GROUP_GATES = ("GenericWorkload", "GangScheduling")
 NOT_RUN = "NOT RUN against a real kube-apiserver"
 
 
@@ -37,7 +41,7 @@ def group_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     """A server with pod groups; its schedulers get the same feature gates."""
-    yield from _running(request.param, tmp_path_factory, GROUP_GATES)
+    yield from _running(request.param, tmp_path_factory, POD_GROUP_GATES)
 
 
 @pytest.fixture

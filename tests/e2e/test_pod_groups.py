@@ -13,9 +13,10 @@ from bayplan.api.decode import decode_object
 from bayplan.api.workloads import PodGroup, PodGroupCondition, PodGroupStatus
 from bayplan.cluster.kube.patches import group_status_patch
 from bayplan.testing.live.api_cases import GATE_SETS, prepare_server, read_cases, run_case
-from bayplan.testing.live.client import LiveClient
+from bayplan.testing.live.client import LiveClient, Tree
 from bayplan.testing.live.cluster import ClusterUnderTest
 from bayplan.testing.live.control_plane import LiveControlPlane, assets_folder, missing_assets
+from bayplan.testing.live.follower import Key, ListFollower
 
 DATA = Path(__file__).resolve().parents[1] / "cluster" / "apiserver" / "registry"
 CASES = read_cases(DATA / "pod_group_cases.yaml")
@@ -71,11 +72,33 @@ def test_the_condition_of_a_group_is_written(group_cluster: ClusterUnderTest) ->
     assert second["spec"]["schedulingPolicy"] == GANG["schedulingPolicy"]
 
 
-def test_a_gang_with_room_is_placed(group_cluster: ClusterUnderTest) -> None:
-    group_cluster.node("a", room={"cpu": "2"})
+def test_the_scheduler_says_when_a_gang_waits_and_when_it_is_placed(
+    group_cluster: ClusterUnderTest,
+) -> None:
+    group_cluster.node("a", room={"cpu": "1"})
     group_cluster.start_scheduler()
     group_cluster.make("PodGroup", "g", spec=GANG)
     for name in ("one", "two"):
         group_cluster.pod(name, {"cpu": "1"}, schedulingGroup={"podGroupName": "g"})
 
-    assert group_cluster.wait_all_bound(2) == {"one": "a", "two": "a"}
+    waiting = wait_condition(group_cluster, "False")
+    group_cluster.node("b", room={"cpu": "1"})
+    placed = wait_condition(group_cluster, "True")
+
+    assert (waiting["reason"], placed["reason"]) == ("Unschedulable", "Scheduled")
+    assert set(group_cluster.wait_all_bound(2).values()) == {"a", "b"}
+
+
+def wait_condition(cluster: ClusterUnderTest, status: str) -> Any:
+    """Wait until the condition of group g has this status, and return it."""
+
+    def look(groups: dict[Key, Tree]) -> Any:
+        group = groups.get((cluster.namespace, "g"), {})
+        conditions = (group.get("status") or {}).get("conditions") or []
+        return next((c for c in conditions if c["status"] == status), None)
+
+    groups = ListFollower(cluster.client, cluster.path("PodGroup"))
+    try:
+        return groups.wait(look, f"PodGroupScheduled is {status}")
+    finally:
+        groups.stop()

@@ -7,15 +7,10 @@ write that arrives while another of the same group is running follows it.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 
 from ...api.workloads import PodGroup
-from ...errors import ApiError
-from .connection import UnreachableError
 from .patches import group_status_patch
-
-log = logging.getLogger(__name__)
 
 Send = Callable[[PodGroup, bytes], Awaitable[bytes]]
 
@@ -42,10 +37,10 @@ class GroupStatuses:
         """The last write of each group, by uid, until it has ended."""
 
     def write(self, group: PodGroup) -> Awaitable[PodGroup]:
-        """Merge the group's conditions into its status; the result may be ignored: failures are logged."""
+        """Merge the group's conditions into its status; the future raises ApiError when the cluster refuses."""
         task = self._loop.create_task(self._write(group, self._last.get(group.uid)))
         self._last[group.uid] = task
-        task.add_done_callback(lambda done: self._ended(group, done))
+        task.add_done_callback(lambda done: self._ended(group.uid, done))
         return task
 
     async def _write(self, group: PodGroup, before: asyncio.Task[PodGroup] | None) -> PodGroup:
@@ -55,13 +50,6 @@ class GroupStatuses:
         patch = group_status_patch(newest, group)
         return newest if patch is None else self._stored(group, await self._send(group, patch))
 
-    def _ended(self, group: PodGroup, done: asyncio.Task[PodGroup]) -> None:
-        if self._last.get(group.uid) is done:
-            del self._last[group.uid]
-        problem = None if done.cancelled() else done.exception()
-        if problem is None:
-            return
-        if isinstance(problem, UnreachableError):  # already logged by the watchers
-            log.debug("pod group %s: cannot write its status: %s", group.key, problem)
-        elif not isinstance(problem, ApiError) or problem.code != 404:
-            log.warning("pod group %s: cannot write its status: %s", group.key, problem)
+    def _ended(self, uid: str, done: asyncio.Task[PodGroup]) -> None:
+        if self._last.get(uid) is done:
+            del self._last[uid]

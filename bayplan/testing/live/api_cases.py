@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from typing import Any, Protocol
 import yaml
 
 from .client import PATCH_TYPES, Tree
+from .control_plane import POD_GROUP_GATES
 from .kinds import KINDS, path_of, with_head
 
 METHODS = {
@@ -25,15 +27,9 @@ METHODS = {
     "get": "GET",
 }
 NAME = "g"
+TRIES, WAIT_S = 600, 0.05
 GATE_SETS: dict[str, tuple[str, ...]] = {
-    "all": (
-        "GenericWorkload",
-        "GangScheduling",
-        "TopologyAwareWorkloadScheduling",
-        "WorkloadAwarePreemption",
-        "DRAWorkloadResourceClaims",
-        "WorkloadWithJob",
-    ),
+    "all": (*POD_GROUP_GATES, "DRAWorkloadResourceClaims", "WorkloadWithJob"),
     "generic": ("GenericWorkload",),
     "none": (),
 }
@@ -59,17 +55,25 @@ class ApiClient(Protocol):
 
 @dataclass(frozen=True)
 class ApiCase:
-    """One case. `gates` names the set of feature gates that the server has."""
+    """One case. `gates` names the set of feature gates that the server has.
+
+    With `is_eventual` the last step is refused for what an admission plugin has read in a watch, and so is tried
+    without effect until it is.
+    """
 
     name: str
     steps: tuple[Tree, ...]
-    gates: str
+    gates: str = "all"
+    is_eventual: bool = False
 
 
 def read_cases(path: Path) -> list[ApiCase]:
     """The cases in a YAML file."""
     trees = yaml.safe_load(path.read_text())
-    return [ApiCase(t["case"], tuple(t["steps"]), t.get("gates", "all")) for t in trees]
+    return [
+        ApiCase(t["case"], tuple(t["steps"]), t.get("gates", "all"), t.get("eventual", False))
+        for t in trees
+    ]
 
 
 def prepare_server(client: ApiClient) -> None:
@@ -85,6 +89,12 @@ def run_case(client: ApiClient, case: ApiCase) -> Tree:
     *before, last = case.steps
     for step in before:
         _need(_send(client, step, namespace))
+    if case.is_eventual:
+        for _ in range(TRIES):
+            answer = _send(client, last, namespace, "?dryRun=All")
+            if answer.status >= 300:
+                return _shown(answer)
+            time.sleep(WAIT_S)
     return _shown(_send(client, last, namespace))
 
 
@@ -93,7 +103,7 @@ def named(name: str) -> Tree:
     return {"metadata": {"name": name}}
 
 
-def _send(client: ApiClient, step: Tree, namespace: str) -> ApiAnswer:
+def _send(client: ApiClient, step: Tree, namespace: str, query: str = "") -> ApiAnswer:
     """Send one step: a verb with a kind (and a subresource), the rest is the body."""
     body = dict(step)
     verb = next(verb for verb in METHODS if verb in body)
@@ -102,9 +112,9 @@ def _send(client: ApiClient, step: Tree, namespace: str) -> ApiAnswer:
     where = namespace if KINDS[kind][2] else ""
     if verb == "create":
         tree = {**body, "metadata": {"name": name, **body.get("metadata", {})}}
-        path = path_of(kind, where)
+        path = path_of(kind, where) + query
         return client.request("POST", path, with_head(kind, tree), "application/json")
-    path = path_of(kind, where, name) + (f"/{subresource}" if subresource else "")
+    path = path_of(kind, where, name) + (f"/{subresource}" if subresource else "") + query
     if verb == "patch":
         form = PATCH_TYPES[body.pop("as", "merge")]
         return client.request("PATCH", path, body.pop("body", body), form)

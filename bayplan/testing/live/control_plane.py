@@ -26,6 +26,13 @@ START_S = 90.0
 # not be removed, and protected claims and volumes would not be released.
 ADMISSION_OFF = "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection"
 
+POD_GROUP_GATES = (
+    "GenericWorkload",
+    "GangScheduling",
+    "TopologyAwareWorkloadScheduling",
+    "WorkloadAwarePreemption",
+)
+"""What a server and its scheduler need for pod groups, with all that they can do."""
 ALPHA_VERSIONS = {"GenericWorkload": "scheduling.k8s.io/v1alpha2"}
 """The versions of the API that are not served by default, by the gate that needs them."""
 

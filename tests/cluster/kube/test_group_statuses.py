@@ -1,7 +1,6 @@
 """Conditions of PodGroups are sent as strategic merge patches, one after the other."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -179,23 +178,18 @@ def test_an_unchanged_status_is_not_sent() -> None:
     assert len(server.sent) == 1
 
 
-@pytest.mark.parametrize(
-    ("error", "logged"),
-    [
-        pytest.param(ApiError("no", 403), ["pod group n/g: cannot write its status: no"], id="no"),
-        pytest.param(NotFoundError("gone"), [], id="gone"),
-    ],
-)
-def test_a_refusal_is_logged_and_raised(
-    caplog: pytest.LogCaptureFixture, error: ApiError, logged: list[str]
-) -> None:
+def test_a_refusal_is_raised_and_the_next_write_is_sent() -> None:
+    server = FakeServer(ApiError("no", 403))
+
     async def work(cluster: KubeCluster) -> None:
-        await cluster.update_status(with_conditions(make_group(), WAITING))
+        with pytest.raises(ApiError, match="no"):
+            await cluster.update_status(with_conditions(make_group(), WAITING))
+        server.error = None
+        await cluster.update_status(with_conditions(make_group(), PLACED))
 
-    with caplog.at_level(logging.WARNING), pytest.raises(type(error)):
-        run(FakeServer(error), work)
+    run(server, work)
 
-    assert caplog.messages == logged
+    assert len(server.sent) == 2
 
 
 def test_another_group_of_the_name_is_not_written() -> None:
