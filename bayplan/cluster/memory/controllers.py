@@ -60,8 +60,7 @@ class Controllers:
     `run` does the resulting work.
 
     In a `live` cluster every change of a template is rolled out, templates are compared as `live`
-    reads them, the cluster admits pods itself, and other controllers collect garbage. `gates` are the feature gates;
-    one that is not named is off.
+    reads them, the cluster admits pods itself, others collect garbage. A feature gate not in `gates` is off.
     """
 
     def __init__(
