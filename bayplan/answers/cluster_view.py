@@ -13,7 +13,7 @@ from ..api.pod import EMPTY_STATUS, Pod
 from ..clock import Clock, ManualClock
 from ..cluster.objects import ClusterObject
 from ..config import SchedulerConfiguration, default_config
-from ..framework import Status
+from ..framework import FeatureGates, Status
 from ..runtime import ProfileRuntime
 from ..scheduler import (
     FirstByName,
@@ -84,7 +84,8 @@ class ClusterView:
 
         Later events of a timeline are not applied. Raises InputError as the simulation does.
         """
-        world = World(objects, place_of or (lambda obj: ""))
+        gates = FeatureGates.of(settings.get("feature_gates"))
+        world = World(objects, place_of or (lambda obj: ""), gates=gates)
         world.begin()
         world.settle()
         cluster = world.cluster

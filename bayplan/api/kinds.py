@@ -53,6 +53,7 @@ from .workloads import (
     ReplicationController,
     Service,
     StatefulSet,
+    Workload,
 )
 
 
@@ -318,6 +319,7 @@ OTHER_KINDS: tuple[type[KubeObject], ...] = (
     StatefulSet,
     StorageClass,
     VolumeAttachment,
+    Workload,
 )
 
 KINDS: dict[str, Kind] = {

@@ -4,15 +4,19 @@ Mirrors k8s.io/api: core/v1, apps/v1, batch/v1, policy/v1, scheduling/v1 and sch
 """
 
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from .meta import EMPTY_META, NO_STRINGS, KubeObject, ObjectMeta, Wire
 from .pod_spec import BoundPodSpec, PodSpec, intern_spec
 from .selectors import LabelSelector
 from .storage import PersistentVolumeClaim
+from .volumes import TypedLocalObjectReference
 
 APPS_V1 = "apps/v1"
 NOTHING = BoundPodSpec()
+SCHEDULING_V1ALPHA2 = "scheduling.k8s.io/v1alpha2"
+
+Entry = TypeVar("Entry", bound=Wire)
 
 
 class PodTemplateSpec(Wire, frozen=True, rename={"full_spec": "spec"}, dict=True, gc=True):
@@ -209,6 +213,22 @@ class JobSpec(Wire, frozen=True):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
+class JobCondition(Wire, frozen=True):
+    """One aspect of a job's state."""
+
+    type: str = ""
+    status: str = ""
+
+
+class JobStatus(Wire, frozen=True):
+    """What was observed of a job."""
+
+    start_time: str | None = None
+    succeeded: int = 0
+    failed: int = 0
+    conditions: tuple[JobCondition, ...] | None = None
+
+
 class Job(KubeObject, frozen=True):
     """Runs pods to completion."""
 
@@ -216,6 +236,14 @@ class Job(KubeObject, frozen=True):
     api_version: ClassVar[str] = "batch/v1"
 
     spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+    @property
+    def has_started(self) -> bool:
+        """Whether its controller has had it before: it has started, ended pods, or been suspended."""
+        status = self.status
+        was_suspended = any(c.type == "Suspended" for c in status.conditions or ())
+        return bool(status.start_time or status.succeeded or status.failed or was_suspended)
 
     @property
     def parallelism(self) -> int:
@@ -314,9 +342,23 @@ class PodGroupResourceClaim(Wire, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class WorkloadTemplateReference(Wire, frozen=True):
+    """One template of a Workload."""
+
+    workload_name: str = ""
+    pod_group_template_name: str = ""
+
+
+class PodGroupTemplateReference(Wire, frozen=True):
+    """The template that a group was made from."""
+
+    workload: WorkloadTemplateReference | None = None
+
+
 class PodGroupSpec(Wire, frozen=True):
     """How a group of pods is scheduled."""
 
+    pod_group_template_ref: PodGroupTemplateReference | None = None
     scheduling_policy: PodGroupPolicy = PodGroupPolicy()
     scheduling_constraints: PodGroupConstraints | None = None
     disruption_mode: str | None = None
@@ -349,12 +391,31 @@ class PodGroupStatus(Wire, frozen=True):
     conditions: tuple[PodGroupCondition, ...] | None = None
     resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] | None = None
 
+    def merged(self, other: "PodGroupStatus") -> "PodGroupStatus":
+        """This status with the conditions and the claims of `other`, by type and by name."""
+        return PodGroupStatus(
+            conditions=_merged(self.conditions, other.conditions, "type"),
+            resource_claim_statuses=_merged(
+                self.resource_claim_statuses, other.resource_claim_statuses, "name"
+            ),
+        )
+
+
+def _merged(
+    before: tuple[Entry, ...] | None, after: tuple[Entry, ...] | None, key: str
+) -> tuple[Entry, ...] | None:
+    """The entries of `before`, replaced by or followed by those of `after`; by their `key`."""
+    if not after:
+        return before
+    found = {getattr(entry, key): entry for entry in (*(before or ()), *after)}
+    return tuple(found.values())
+
 
 class PodGroup(KubeObject, frozen=True):
     """Pods that are scheduled together."""
 
     kind: ClassVar[str] = "PodGroup"
-    api_version: ClassVar[str] = "scheduling.k8s.io/v1alpha2"
+    api_version: ClassVar[str] = SCHEDULING_V1ALPHA2
 
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
@@ -370,3 +431,36 @@ class PodGroup(KubeObject, frozen=True):
         """The labels of which all members must have one value each."""
         constraints = self.spec.scheduling_constraints
         return tuple(t.key for t in constraints.topology or ()) if constraints else ()
+
+
+class PodGroupTemplate(Wire, frozen=True):
+    """What the groups of a workload are made from."""
+
+    name: str = ""
+    scheduling_policy: PodGroupPolicy = PodGroupPolicy()
+    scheduling_constraints: PodGroupConstraints | None = None
+    resource_claims: tuple[PodGroupResourceClaim, ...] | None = None
+    disruption_mode: str | None = None
+    priority_class_name: str = ""
+    priority: int | None = None
+
+
+class WorkloadSpec(Wire, frozen=True):
+    """The templates of a workload, and the object whose pods they are for."""
+
+    controller_ref: TypedLocalObjectReference | None = None
+    pod_group_templates: tuple[PodGroupTemplate, ...] | None = None
+
+
+class Workload(KubeObject, frozen=True):
+    """Templates of the pod groups of one application."""
+
+    kind: ClassVar[str] = "Workload"
+    api_version: ClassVar[str] = SCHEDULING_V1ALPHA2
+
+    spec: WorkloadSpec = WorkloadSpec()
+
+    @property
+    def templates(self) -> tuple[PodGroupTemplate, ...]:
+        """The templates; none in an object without a spec."""
+        return self.spec.pod_group_templates or ()

@@ -115,8 +115,10 @@ def up(options: UpOptions) -> None:
     from ..answers.settings import DEFAULT_SETTINGS
     from ..cluster.apiserver import ApiServer
     from ..cluster.certificates import make_certificate
+    from ..config import parse_feature_gates
     from ..web.page_server import PageServer
 
+    gates = parse_feature_gates(options.feature_gates)
     settings = (
         read_settings(options.config, None, options.feature_gates, options.plugins, None)
         if options.scheduler
@@ -127,6 +129,7 @@ def up(options: UpOptions) -> None:
         folder,
         token=token_urlsafe(24) if options.https else "",
         certificate=make_certificate() if options.https else None,
+        gates=gates,
     )
 
     async def run() -> None:

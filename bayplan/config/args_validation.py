@@ -14,6 +14,7 @@ from ..api.affinity import (
     NodeAffinity,
     TopologySpreadConstraint,
 )
+from ..api.name_faults import key_faults, value_faults
 from ..api.selectors import (
     FIELD_OPERATORS,
     NODE_OPERATORS,
@@ -25,7 +26,6 @@ from ..framework.feature_gates import DEFAULT_GATES
 from .durations import format_go_duration
 from .gated_args import SCORING_GATE
 from .gates import FeatureGates
-from .name_faults import key_faults, value_faults
 from .plugin_args import (
     DEFAULTING_TYPES,
     REQUESTED_TO_CAPACITY_RATIO,

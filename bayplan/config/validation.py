@@ -7,11 +7,11 @@ can be compared with that of kube-scheduler.
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ..api.name_faults import key_faults
 from ..api.resources import is_extended
 from ..framework.feature_gates import DEFAULT_GATES
 from .args_validation import seconds, validate_args
 from .gates import FeatureGates
-from .name_faults import key_faults
 from .plugin_args import ARGS_TYPES, Args
 from .problems import Literally, ProblemKind, Problems, Upstream
 from .types import (

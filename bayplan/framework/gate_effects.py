@@ -179,6 +179,10 @@ EFFECTS: dict[str, Effect] = {
         "a pod group that does not fit preempts as a whole, and one with disruptionMode PodGroup is preempted so",
         "the members of a pod group preempt one by one",
     ),
+    "WorkloadWithJob": Effect(
+        "in `simulate` and `up`, an indexed job whose pods all run at once gets a Workload and a PodGroup",
+        "the pods of a job have the group that its template names, if any",
+    ),
     # Of releases before v1.23, whose formats are read.
     "BalanceAttachedNodeVolumes": Effect(
         "the number of volumes does not count in the score", "volumes do not score", missing=True

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 from ..clock import SystemClock
 from ..cluster.memory import Provisioning
 from ..cluster.objects import WatchHandler
-from ..config import SchedulerConfiguration, default_config
+from ..config import FeatureGates, SchedulerConfiguration, default_config
 from ..scheduler import Attempt, Outcome, PluginSource, SchedulerSettings, build_scheduler
 from ..scheduler.collector import rare_collections
 from ..scheduler.parts import unobserved
@@ -64,7 +64,8 @@ class Simulation:
     ) -> None:
         config = config or default_config(feature_gates)
         self._pods_end, self._has_begun = pods_end, False
-        self._world = World(objects, place_of or (lambda obj: ""), provisioning, is_recorded)
+        gates = FeatureGates.of(feature_gates)
+        self._world = World(objects, place_of or (lambda obj: ""), provisioning, is_recorded, gates)
         self.clock, self.cluster = self._world.clock, self._world.cluster
         self._tracer = Tracer(self.clock, trace) if trace is not None else None
         self._results = Results(self.clock, self.cluster)

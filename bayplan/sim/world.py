@@ -6,7 +6,7 @@ its events, all on one clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TypeAlias
@@ -17,7 +17,7 @@ from ..api.node import Node
 from ..api.pod import Pod
 from ..api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from ..api.whole import apply_patch
-from ..api.workloads import Namespace
+from ..api.workloads import Namespace, PodGroup, Workload
 from ..clock import EPOCH, ManualClock, Timers
 from ..cluster.memory import (
     DURATION,
@@ -28,9 +28,11 @@ from ..cluster.memory import (
     Controllers,
     Kubelets,
     MemoryCluster,
+    Protection,
     Provisioning,
     VolumeController,
     admit_devices,
+    admit_groups,
     admit_namespace,
     admit_storage,
     duration_problem,
@@ -70,8 +72,10 @@ class World:
         place_of: PlaceOf,
         provisioning: Provisioning | None = None,
         is_recorded: bool = False,
+        gates: Mapping[str, bool] | None = None,
     ) -> None:
         self._place_of = place_of
+        self._gates = gates or {}
         self._is_recorded = is_recorded
         self.clock = ManualClock(_start(objects))
         self.timers = Timers(self.clock)
@@ -80,6 +84,8 @@ class World:
         self._admission = Admission(self.cluster)
         self._volumes = VolumeController(self.cluster, provisioning, self.agenda)
         self._claims = ClaimController(self.cluster)
+        self._groups: Protection | None = None
+        """Deletes groups when they have no members; None until one is deleted."""
         self._namespaces: set[str] = set()
         if not is_recorded:
             _refuse_no_nodes(objects)
@@ -115,6 +121,8 @@ class World:
                 self._controllers.run()
         self._volumes.run()
         self._claims.run()
+        if self._groups is not None and self._groups.is_due:
+            self._groups.run()
 
     # Filling the cluster
 
@@ -165,8 +173,7 @@ class World:
         with self._faults_placed(None, ""):
             for obj in objects:
                 if not isinstance(obj, Pod):
-                    admitted = admit_namespace(obj) if isinstance(obj, Namespace) else obj
-                    self.cluster.add(admit_devices(admit_storage(admitted)))
+                    self.cluster.add(self._admitted(obj))
             self._load_pods(objects)
         for pod in list(self.cluster.list("Pod")):
             self._need_namespace(pod.namespace)
@@ -177,7 +184,7 @@ class World:
             if pod.node_name or pod.is_finished:
                 self.cluster.add(pod)
         present = (pod for pod in admitted.values() if pod.name)
-        self._controllers = Controllers(self.cluster, self._admission, present)
+        self._controllers = Controllers(self.cluster, self._admission, present, gates=self._gates)
         for obj in objects:
             if isinstance(obj, Pod):
                 if is_waiting(obj):
@@ -230,10 +237,17 @@ class World:
         self._need_namespace(obj.namespace)
         if isinstance(obj, Namespace):
             self._namespaces.add(obj.name)
-            obj = admit_namespace(obj)
         elif isinstance(obj, Pod):
             obj = self._admission.admit(obj)
-        self.cluster.add(admit_devices(admit_storage(obj)))
+        self.cluster.add(self._admitted(obj))
+
+    def _admitted(self, obj: ClusterObject) -> ClusterObject:
+        """An object as the API server would store it; pods are admitted by `Admission`."""
+        if isinstance(obj, Namespace):
+            return admit_namespace(obj)
+        if isinstance(obj, PodGroup | Workload) and not self._is_recorded:
+            return admit_groups(obj, self.cluster, self._gates)
+        return admit_devices(admit_storage(obj))
 
     def _change(self, change: ObjectPatch) -> None:
         stored = self._find(change.ref)
@@ -259,6 +273,12 @@ class World:
                 return
             case ResourceClaim():
                 self._claims.delete(stored, self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
+                return
+            case PodGroup():
+                if self._groups is None:
+                    self._groups = Protection(self.cluster)
+                    self.cluster.watch(self._groups, replay=False)
+                self._groups.delete(stored, self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
                 return
         self.cluster.delete(stored)
         if isinstance(stored, Node):

@@ -53,7 +53,7 @@ def test_the_simulator_decides_as_on_the_whole_objects(
     whole = [
         {**item, "kind": resource.kind.name, "apiVersion": resource.kind.api_version}
         for resource in KINDS_READ
-        for item in api.get(resource.path).tree["items"]
+        for item in api.get(resource.path).tree.get("items", ())  # pod groups are not served
     ]
     everything, clipped = tmp_path / "whole.json", tmp_path / f"cluster.{form}"
     everything.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": whole}))

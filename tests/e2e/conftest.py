@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 from bayplan.testing.live.cluster import ClusterUnderTest, Server
-from bayplan.testing.live.control_plane import LiveControlPlane, assets_folder, missing_assets
+from bayplan.testing.live.control_plane import (
+    POD_GROUP_GATES,
+    LiveControlPlane,
+    assets_folder,
+    missing_assets,
+)
 from bayplan.testing.live.embedded import EmbeddedServer
 
 SERVERS = {"embedded": EmbeddedServer, "kube-apiserver": LiveControlPlane}
@@ -21,12 +26,7 @@ NOT_RUN = "NOT RUN against a real kube-apiserver"
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    if request.param == "kube-apiserver" and missing_assets():
-        missing = ", ".join(missing_assets())
-        pytest.skip(f"{NOT_RUN}: no {missing} in {assets_folder()}")
-    running: Server = SERVERS[request.param](tmp_path_factory.mktemp(request.param))
-    yield running
-    running.stop()
+    yield from _running(request.param, tmp_path_factory)
 
 
 @pytest.fixture
@@ -34,3 +34,29 @@ def cluster(server: Server, tmp_path: Path) -> Iterator[ClusterUnderTest]:
     made = ClusterUnderTest(server, tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session", params=list(SERVERS))
+def group_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    """A server with pod groups; its schedulers get the same feature gates."""
+    yield from _running(request.param, tmp_path_factory, POD_GROUP_GATES)
+
+
+@pytest.fixture
+def group_cluster(group_server: Server, tmp_path: Path) -> Iterator[ClusterUnderTest]:
+    made = ClusterUnderTest(group_server, tmp_path)
+    yield made
+    made.close()
+
+
+def _running(
+    name: str, folders: pytest.TempPathFactory, gates: tuple[str, ...] = ()
+) -> Iterator[Server]:
+    if name == "kube-apiserver" and missing_assets():
+        missing = ", ".join(missing_assets())
+        pytest.skip(f"{NOT_RUN}: no {missing} in {assets_folder()}")
+    running: Server = SERVERS[name](folders.mktemp(name), gates=gates)
+    yield running
+    running.stop()

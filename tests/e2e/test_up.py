@@ -86,6 +86,17 @@ def test_pods_of_a_file_are_scheduled(tmp_path: Path) -> None:
         assert event["object"]["spec"]["nodeName"] == "only"
 
 
+@pytest.mark.parametrize("scheduler", [["--no-scheduler"], []], ids=["without", "with a scheduler"])
+def test_feature_gates_are_those_of_the_api_server(tmp_path: Path, scheduler: list[str]) -> None:
+    path = "/apis/scheduling.k8s.io/v1alpha2/podgroups"
+    gates = "--feature-gates=GenericWorkload=true"
+
+    with up("--data-dir", str(tmp_path / "a"), *scheduler, gates) as (_, port):
+        assert ask(port, "GET", path)[0] == 200
+    with up("--data-dir", str(tmp_path / "b"), *scheduler) as (_, port):
+        assert ask(port, "GET", path)[0] == 404
+
+
 def test_acknowledged_writes_survive_kill_9(tmp_path: Path) -> None:
     acknowledged: dict[str, str] = {}
     with up("--data-dir", str(tmp_path), "--no-scheduler") as (process, port):

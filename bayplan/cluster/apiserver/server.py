@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import ssl
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ class ApiServer:
 
     With a manual clock the controllers run only in `plane.settle`, or after `plane.start`. With
     `runs_pods` False there are no fake kubelets: the test writes the statuses of pods and removes
-    them.
+    them. `gates` are the feature gates of API server and controllers; one that is not named is off.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class ApiServer:
         token: str = "",
         certificate: Certificate | None = None,
         runs_pods: bool = True,
+        gates: Mapping[str, bool] | None = None,
     ) -> None:
         self.clock = clock or SystemClock()
         self.token = token
@@ -59,8 +61,10 @@ class ApiServer:
         journal: Journal = SqliteJournal(data_dir) if data_dir is not None else MemoryJournal()
         self.store = Store(journal, selectable_fields)
         self._mirror = Mirror(self.store)
-        self.registry = ObjectRegistry(self.store, self._mirror, self.clock)
-        self.plane = ControlPlane(self.store, self._mirror, self.registry, self.clock, runs_pods)
+        self.registry = ObjectRegistry(self.store, self._mirror, self.clock, gates)
+        self.plane = ControlPlane(
+            self.store, self._mirror, self.registry, self.clock, runs_pods, gates
+        )
         self.api = Api(self.registry, self.clock, token)
         self._runner: web.ServerRunner | None = None
         self.port = 0
@@ -112,6 +116,8 @@ class ApiServer:
         """
         try:
             resource = _resource_of(tree)
+            if not self.registry.groups.serves(resource):
+                raise _no_match(tree)
             namespace = ""
             if resource.is_namespaced:
                 namespace = str((tree.get("metadata") or {}).get("namespace") or "default")
@@ -162,8 +168,14 @@ def _resource_of(tree: Tree) -> ApiResource:
     group = api_version.rpartition("/")[0]
     resource = BY_KIND.get((group, kind))
     if resource is None or resource.is_review or resource.api_version != api_version:
-        raise bad_request(f'no matches for kind "{kind}" in version "{api_version}"')
+        raise _no_match(tree)
     return resource
+
+
+def _no_match(tree: Tree) -> StatusError:
+    return bad_request(
+        f'no matches for kind "{tree.get("kind") or ""}" in version "{tree.get("apiVersion") or ""}"'
+    )
 
 
 def _make_request(

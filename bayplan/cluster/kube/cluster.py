@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -17,12 +17,14 @@ from ...api.encode import to_dict
 from ...api.meta import KubeObject
 from ...api.pod import Pod, PodCondition
 from ...api.pod_groups import GroupPreemptor
+from ...api.workloads import PodGroup
 from ...clock import Clock
 from ...errors import ApiError, ConflictError, DecodeError, NotFoundError
 from ...framework import PodEvent, preempted_event
 from ..objects import ClusterObject, ObjectIndex, pod_life
 from .bindings import Confirm, path_and_body
 from .connection import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from .group_statuses import GroupStatuses
 from .patches import object_patch, status_patch
 from .pod_statuses import PodStatuses
 from .reflector import DELETED, ObjectEvent
@@ -58,6 +60,10 @@ class KubeCluster(ObjectIndex):
         """Objects as the API server returned them, until a watch shows them."""
         self._statuses = PodStatuses(
             self._send_status, self._newest, self._stored, lambda: pod_life.timestamp(clock)
+        )
+
+        self._group_statuses = GroupStatuses(
+            loop, self._send_group_status, self._newest_group, self._stored
         )
 
     # Incoming changes
@@ -152,8 +158,22 @@ class KubeCluster(ObjectIndex):
         return self._write(obj, "")
 
     def update_status(self, obj: Stored) -> Awaitable[Stored]:
-        """The same for the status."""
+        """The same for the status. The conditions of a PodGroup are merged, at once and whatever else has changed."""
+        if isinstance(obj, PodGroup):
+            return cast("Awaitable[Stored]", self._group_statuses.write(obj))
         return self._write(obj, "status")
+
+    def _send_group_status(self, group: PodGroup, patch: bytes) -> asyncio.Future[bytes]:
+        path = path_of(group, "status")
+        return self._ask(lambda s: s.patch(path, patch, STRATEGIC_MERGE_PATCH), f"patch {path}")
+
+    def _newest_group(self, group: PodGroup) -> PodGroup:
+        """The group as last seen, or as last written; raises NotFoundError if it is gone."""
+        key = (group.kind, group.namespace, group.name)
+        known: PodGroup | None = self._written.get(key) or self.get(*key)
+        if known is None or known.uid != group.uid:
+            raise NotFoundError(f'{group.kind} "{group.key}" not found')
+        return known
 
     async def create(self, obj: Stored) -> Stored:
         """Write a new object."""

@@ -12,6 +12,7 @@ import msgspec
 from ...api.encode import to_dict
 from ...api.meta import KubeObject
 from ...api.pod import Pod, PodCondition, PodStatus
+from ...api.workloads import PodGroup, PodGroupCondition
 
 Tree = dict[str, Any]
 
@@ -48,6 +49,24 @@ def _condition(status: PodStatus, condition: PodCondition, now: str) -> Tree:
     if old is None or old.status != condition.status:
         tree["lastTransitionTime"] = now
     return tree
+
+
+def group_status_patch(old: PodGroup, new: PodGroup) -> bytes | None:
+    """The strategic merge patch with the conditions of `new` that `old` lacks or has otherwise; None: no change.
+
+    It has the uid, so that another group of the same name is not written.
+    """
+    known = old.status.conditions or ()
+    changed = [_plain_condition(c) for c in new.status.conditions or () if c not in known]
+    if not changed:
+        return None
+    return msgspec.json.encode({"metadata": {"uid": old.uid}, "status": {"conditions": changed}})
+
+
+def _plain_condition(condition: PodGroupCondition) -> Tree:
+    """A condition with all fields that a condition must have."""
+    plain: Tree = msgspec.to_builtins(condition)
+    return {"reason": "", "message": "", **plain}
 
 
 def object_patch(old: KubeObject | Pod, new: KubeObject | Pod) -> bytes:

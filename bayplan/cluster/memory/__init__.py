@@ -9,8 +9,10 @@ fires. Who calls it: sim, cli, testing; the scheduler uses it as its lister and 
 
 from .admission import Admission, AdmissionError, admit_namespace, admit_storage
 from .admission_dra import admit_devices
+from .admission_groups import admit_groups
 from .controllers import WORKLOAD_KINDS, Controllers, run_controllers
 from .kubelets import DURATION, Kubelets, duration_problem
+from .protection import Protection
 from .provisioning import Provisioning, provisioning_problems
 from .resource_claims import ClaimController
 from .store import MemoryCluster
@@ -24,10 +26,12 @@ __all__ = [
     "DURATION",
     "Kubelets",
     "MemoryCluster",
+    "Protection",
     "Provisioning",
     "VolumeController",
     "WORKLOAD_KINDS",
     "admit_devices",
+    "admit_groups",
     "admit_namespace",
     "admit_storage",
     "duration_problem",

@@ -33,6 +33,7 @@ from ...api.taints import NO_EXECUTE, Toleration
 from ...api.workloads import Namespace, PriorityClass
 from ...errors import InputError
 from ...framework import Lister
+from ..objects import ControllerCluster
 
 AnyObject = TypeVar("AnyObject", bound=Pod | Node | KubeObject)
 
@@ -92,7 +93,11 @@ class Admission:
         if spec.priority is not None:
             return {"preemption_policy": spec.preemption_policy or PREEMPT}
         name = spec.priority_class_name
-        found = self._lister.get("PriorityClass", "", name) if name else self._default_class()
+        found = (
+            self._lister.get("PriorityClass", "", name)
+            if name
+            else default_priority_class(self._lister)
+        )
         if found is not None:
             return {
                 "priority": found.value,
@@ -107,11 +112,6 @@ class Admission:
             "preemption_policy": spec.preemption_policy or PREEMPT,
         }
 
-    def _default_class(self) -> PriorityClass | None:
-        """The default priority class; of several, the lowest."""
-        classes: Iterable[PriorityClass] = self._lister.list("PriorityClass")
-        return min((c for c in classes if c.global_default), key=lambda c: c.value, default=None)
-
     def _with_label_keys(self, spec: PodSpec, pod: Pod) -> PodSpec:
         keys = label_keys(spec)
         if not keys:
@@ -120,6 +120,12 @@ class Admission:
         if known not in self._merged:
             self._merged[known] = intern_spec(merge_label_keys(spec, pod))
         return self._merged[known]
+
+
+def default_priority_class(lister: Lister | ControllerCluster) -> PriorityClass | None:
+    """The default priority class; of several, the lowest."""
+    classes: Iterable[PriorityClass] = lister.list("PriorityClass")
+    return min((c for c in classes if c.global_default), key=lambda c: c.value, default=None)
 
 
 def admit_namespace(namespace: Namespace) -> Namespace:

@@ -31,7 +31,7 @@ from ...api.workloads import (
 )
 from ...errors import BayplanError
 from ..objects import ControllerCluster
-from . import daemons, deployments, jobs, stateful_sets
+from . import daemons, deployments, job_groups, jobs, stateful_sets
 from .admission import Admission, AdmissionError
 from .names import make_hash, make_name
 from .pod_index import COMPLETION_INDEX, OwnedPods, OwnerKey, PodIndex, is_active
@@ -60,7 +60,7 @@ class Controllers:
     `run` does the resulting work.
 
     In a `live` cluster every change of a template is rolled out, templates are compared as `live`
-    reads them, the cluster admits pods itself, and other controllers collect garbage.
+    reads them, the cluster admits pods itself, others collect garbage. A feature gate not in `gates` is off.
     """
 
     def __init__(
@@ -69,9 +69,11 @@ class Controllers:
         admission: Admission | None,
         pods: Iterable[Pod],
         live: ReadTemplate | None = None,
+        gates: Mapping[str, bool] | None = None,
     ) -> None:
         self._cluster = cluster
         self._admission = admission
+        self._job_groups = job_groups.JobGroups(cluster, gates or {}, admits=admission is not None)
         self._is_live = live is not None
         self.failures: list[tuple[KubeObject, BayplanError]] = []
         """Workloads of a live cluster whose pods were rejected; the reader clears it."""
@@ -107,8 +109,9 @@ class Controllers:
                 self._adopt(orphan)
             return made
         except AdmissionError as error:
-            path = error.path if error.obj is stored else f"spec.template.{error.path}"
-            raise AdmissionError(workload, path, error.problem) from None
+            if isinstance(error.obj, Pod):
+                error = AdmissionError(workload, f"spec.template.{error.path}", error.problem)
+            raise error from None
 
     def replace(self, gone: Pod) -> list[Pod]:
         """Create the replacement of a deleted pod, if its owner still exists."""
@@ -130,6 +133,8 @@ class Controllers:
                 if isinstance(obj, ReplicaSet):
                     self._know_replica_set(obj)
                 self._note(_key(obj), False)
+            case _:
+                self._job_groups.add(obj)
 
     def on_update(self, old: Any, new: Any) -> None:
         """Record a changed workload, or a finished pod."""
@@ -157,6 +162,8 @@ class Controllers:
                 self._nodes_changed = True
             case _ if obj.kind in self._sync:
                 self._abandoned.append(_key(obj))
+            case _:
+                self._job_groups.remove(obj)
 
     def run(self) -> list[Pod]:
         """Do the recorded work until nothing is left; return the new pods."""
@@ -214,6 +221,8 @@ class Controllers:
         if kind == "Deployment":
             for replica_set in self._replica_sets_named(namespace, name):
                 self._cluster.delete(replica_set)
+        if kind == "Job":
+            self._job_groups.delete_of(namespace, name)
         for pod in self._pods.forget_owner(key):
             self._delete(pod)
 
@@ -321,6 +330,7 @@ class Controllers:
         owned = self._pods.owned_by(job)
         plan = jobs.plan_job(job, owned)
         labels = jobs.job_labels(job)
+        group = self._job_groups.group_of(job, owned.has_any)
         if may_delete:
             self._delete_some(owned.active.values(), plan.excess)
         made = []
@@ -328,7 +338,7 @@ class Controllers:
             name = next(self._free_names(job, jobs.name_prefix(job.name, index)))
             mark = {COMPLETION_INDEX: str(index)}
             pod = make_pod(job, job.spec.template, name, labels=labels | mark, annotations=mark)
-            made.append(self._add(pod))
+            made.append(self._add(pod if group is None else job_groups.with_group(pod, group)))
         return made + self._fill_up(job, _checked(job, plan.missing), job.spec.template, labels)
 
     def _sync_daemon_set(self, daemon_set: DaemonSet, may_delete: bool) -> list[Pod]:

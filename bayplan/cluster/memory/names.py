@@ -30,7 +30,11 @@ def make_name(prefix: str, seed: str) -> str:
 
 def make_hash(content: bytes) -> str:
     """A short hash in safe letters, as in the names of replica sets."""
-    number = int.from_bytes(blake2b(content, digest_size=4).digest())
+    return encode_number(int.from_bytes(blake2b(content, digest_size=4).digest()))
+
+
+def encode_number(number: int) -> str:
+    """The digits of a number in safe letters."""
     return "".join(ALPHABET[ord(digit) % len(ALPHABET)] for digit in str(number))
 
 

@@ -40,6 +40,11 @@ class OwnedPods:
         else:
             self.failed += 1
 
+    @property
+    def has_any(self) -> bool:
+        """Whether there are pods, or were some that have finished."""
+        return bool(self.active or self.leaving or self.succeeded or self.failed)
+
     def drop(self, name: str) -> None:
         """Remove the pod."""
         self.active.pop(name, None)

@@ -1,6 +1,7 @@
-"""Protection: claims used by pods on nodes, and bound volumes, are deleted only after their use.
+"""Protection: claims in use by pods on nodes, bound volumes, and pod groups with members are deleted after their use.
 
-Mirrors pkg/controller/volume/{pvcprotection,pvprotection}: until then the object is terminating.
+Mirrors pkg/controller/volume/{pvcprotection,pvprotection} and pkg/controller/scheduling/podgroupprotection: until then
+the object is terminating.
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...api.pod import Pod
+from ...api.pod_groups import pod_group_of
 from ...api.storage import PersistentVolume, PersistentVolumeClaim
 from ...api.volumes import claim_name_of
+from ...api.workloads import PodGroup
 from ..objects import ControllerCluster
+
+Protected = PersistentVolume | PersistentVolumeClaim | PodGroup
 
 
 class Protection:
@@ -25,7 +30,7 @@ class Protection:
         self.is_due = False
         """Whether an object may have become unused."""
 
-    def delete(self, obj: PersistentVolume | PersistentVolumeClaim, now: str) -> None:
+    def delete(self, obj: Protected, now: str) -> None:
         """Delete `obj` if it is unused, else mark it as terminating since `now`."""
         if not is_used(self._cluster, obj):
             self._cluster.delete(obj)
@@ -34,12 +39,18 @@ class Protection:
             metadata = replace(obj.metadata, deletion_timestamp=now)
             self._cluster.update(replace(obj, metadata=metadata))
 
-    def on_update(self, new: Any) -> None:
-        """Handle a volume that may no longer be bound."""
-        self.is_due |= (new.kind, new.namespace, new.name) in self._leaving
+    def on_add(self, obj: Any) -> None:
+        """A new object makes no other one unused."""
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """Handle a volume that may no longer be bound, or a finished pod."""
+        if isinstance(new, Pod):
+            self.is_due |= bool(self._leaving) and new.is_finished and not old.is_finished
+        else:
+            self.is_due |= (new.kind, new.namespace, new.name) in self._leaving
 
     def on_delete(self, obj: Any) -> None:
-        """Handle a pod that no longer uses its claims."""
+        """Handle a pod that no longer uses its claims and is in no group."""
         self._leaving.pop((obj.kind, obj.namespace, obj.name), None)
         self.is_due |= isinstance(obj, Pod) and bool(self._leaving)
 
@@ -52,10 +63,13 @@ class Protection:
                 self._cluster.delete(obj)
 
 
-def is_used(cluster: ControllerCluster, obj: PersistentVolume | PersistentVolumeClaim) -> bool:
-    """Whether a volume is bound, or a pod on a node uses a claim."""
+def is_used(cluster: ControllerCluster, obj: Protected) -> bool:
+    """Whether a volume is bound, a pod on a node uses a claim, or a group has a member that has not finished."""
     if isinstance(obj, PersistentVolume):
         return obj.status.phase == "Bound"
+    if isinstance(obj, PodGroup):
+        pods = cluster.list("Pod", obj.namespace)
+        return any(pod_group_of(pod) == obj.name and not pod.is_finished for pod in pods)
     return any(
         pod.node_name and claim_name_of(volume, pod.name) == obj.name
         for pod in cluster.list("Pod", obj.namespace)

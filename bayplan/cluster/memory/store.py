@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ...api.meta import KubeObject
 from ...api.pod import Pod, PodCondition
 from ...api.pod_groups import GroupPreemptor
+from ...api.workloads import PodGroup
 from ...clock import Clock
 from ...errors import ConflictError, NotFoundError
 from ...framework import PodEvent, preempted_event
@@ -83,8 +84,16 @@ class MemoryCluster(ObjectIndex):
         return self.add(obj)
 
     def update_status(self, obj: AnyObject) -> AnyObject:
-        """Replace the status of the object with the name of `obj`; otherwise as `update`."""
-        return self.update(obj)
+        """Replace the status of the object with the name of `obj`; otherwise as `update`.
+
+        The conditions of a PodGroup are merged by type, whatever else has changed since it was read; an unchanged
+        status is not written.
+        """
+        if not isinstance(obj, PodGroup):
+            return self.update(obj)
+        stored = self._find(obj)
+        status = stored.status.merged(obj.status)
+        return stored if status == stored.status else self.update(replace(stored, status=status))
 
     def delete(self, obj: ClusterObject, grace_s: float = 0) -> None:
         """Delete the object with the kind and name of `obj`; raises as `update` does.

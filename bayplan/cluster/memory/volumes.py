@@ -78,7 +78,7 @@ class VolumeController:
     def on_update(self, old: Any, new: Any) -> None:
         """Handle an update like an addition."""
         if not isinstance(new, Pod):
-            self._protection.on_update(new)
+            self._protection.on_update(old, new)
             self.on_add(new)
 
     def on_delete(self, obj: Any) -> None:

@@ -22,7 +22,7 @@ from .results import (
     write_report,
 )
 from .runs import GROWTH_NODES, Suite, read_suite, run_request
-from .workload import ClockName, Request, Workload, find_workload, make_workload
+from .workload import BenchWorkload, ClockName, Request, find_workload, make_workload
 
 __all__ = [
     "Case",
@@ -37,7 +37,7 @@ __all__ = [
     "Request",
     "Run",
     "Suite",
-    "Workload",
+    "BenchWorkload",
     "best_of",
     "compare",
     "execute",

@@ -27,14 +27,14 @@ from .making import (
 from .memory import children_cpu_s, children_peak_mib
 from .ops import CreateAny, CreateNamespaces, CreateNodes, CreatePods, Simulate
 from .results import CommandRun
-from .workload import Workload
+from .workload import BenchWorkload
 
 _SUMMARY = re.compile(r"([\d,]+) of ([\d,]+) pods? placed")
 _PLACED, _PENDING = 0, 1
 """Exit statuses of `simulate`."""
 
 
-def run_end_to_end(workload: Workload) -> CommandRun:
+def run_end_to_end(workload: BenchWorkload) -> CommandRun:
     """Run the command in a process of its own; raises InputError where the workload is invalid."""
     with tempfile.TemporaryDirectory(prefix="bayplan-") as folder:
         manifests = Path(folder) / "cluster.json"
@@ -61,7 +61,7 @@ def run_end_to_end(workload: Workload) -> CommandRun:
     )
 
 
-def write_manifests(workload: Workload, path: Path) -> int:
+def write_manifests(workload: BenchWorkload, path: Path) -> int:
     """Write the objects of the ops before `simulate`; returns the number of nodes."""
     items: list[bytes] = []
     nodes = 0
@@ -75,7 +75,7 @@ def write_manifests(workload: Workload, path: Path) -> int:
     return nodes
 
 
-def _maker(workload: Workload, step: WorkloadStep, number: int) -> Iterator[bytes]:
+def _maker(workload: BenchWorkload, step: WorkloadStep, number: int) -> Iterator[bytes]:
     op = step.op
     if isinstance(op, CreateNodes):
         templates = node_templates(step, op, number)

@@ -39,14 +39,14 @@ from .ops import (
     UpdateAny,
 )
 from .results import EventRun, Run
-from .workload import CLOCKS, Now, Workload
+from .workload import CLOCKS, BenchWorkload, Now
 
 _Counted: TypeAlias = (
     CreateNodes | CreateNamespaces | CreatePods | CreatePodSets | CreateAny | UpdateAny
 )
 
 
-def execute(workload: Workload, now: Now = CLOCKS["wall"]) -> list[Run]:
+def execute(workload: BenchWorkload, now: Now = CLOCKS["wall"]) -> list[Run]:
     """Run a workload in this process; raises InputError where its file is invalid.
 
     One that ends with `simulate` runs the command in a process of its own.
@@ -59,7 +59,7 @@ def execute(workload: Workload, now: Now = CLOCKS["wall"]) -> list[Run]:
 class WorkloadExecutor:
     """Runs the ops of one workload on its own cluster."""
 
-    def __init__(self, workload: Workload, now: Now = CLOCKS["wall"]) -> None:
+    def __init__(self, workload: BenchWorkload, now: Now = CLOCKS["wall"]) -> None:
         self._workload = workload
         self._driver = Driver(
             workload.case.config, workload.feature_gates, now, plugins=workload.plugins

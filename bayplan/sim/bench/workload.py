@@ -1,4 +1,4 @@
-"""Workload: a case at one size, ready to run."""
+"""BenchWorkload: a case at one size, ready to run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Workload:
+class BenchWorkload:
     """A case at one size."""
 
     case: Case
@@ -73,16 +73,16 @@ class Workload:
         return value
 
 
-def find_workload(request: Request) -> Workload:
+def find_workload(request: Request) -> BenchWorkload:
     """Load the specified workload; raises InputError if its file is invalid, or does not have it."""
     cases = own_cases() if request.file is None else read_cases(request.file)
     case, _ = next(find_cases(cases, [request.case]))
     return make_workload(case, request)
 
 
-def make_workload(case: Case, request: Request) -> Workload:
+def make_workload(case: Case, request: Request) -> BenchWorkload:
     """The case at the specified size."""
     size = case.size(request.size)
     given = {NODES_PARAM: request.nodes, PODS_PARAM: request.pods}
     chosen = {name: value for name, value in given.items() if value is not None}
-    return Workload(case, size, case.params(size, chosen), request.plugins)
+    return BenchWorkload(case, size, case.params(size, chosen), request.plugins)

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from .client import LiveClient, RefusedError, Tree
+from .control_plane import gate_arguments
 from .follower import WAIT_S, Key, ListFollower, key_of
 from .kinds import KINDS, path_of, with_head
 from .kubelets import LiveKubelets
@@ -33,6 +34,8 @@ class Server(Protocol):
     folder: Path
     api_server: Process
     has_controllers: bool
+    gates: tuple[str, ...]
+    """The feature gates that are on."""
 
     def start_api_server(self) -> None: ...
     def kill_api_server(self) -> None: ...
@@ -141,11 +144,15 @@ class ClusterUnderTest:
     # Events
 
     def start_scheduler(self, *arguments: str, **settings: Any) -> Process:
-        """Start the scheduler under test; `settings` are fields of its configuration."""
+        """Start the scheduler under test, with the server's feature gates.
+
+        `settings` are fields of its configuration.
+        """
         name = scheduler_under_test()
         config = make_config(self.server.kubeconfig, **settings)
         folder = self._folder / f"scheduler-{next(self._count)}"
-        process = start_scheduler(name, config, folder, *arguments)
+        given = [*gate_arguments(self.server.gates), *arguments]
+        process = start_scheduler(name, config, folder, *given)
         self._schedulers.append(process)
         return process
 

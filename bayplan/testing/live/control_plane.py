@@ -8,6 +8,7 @@ and the kubelets, and admission plugins that depend on them are off.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from secrets import token_urlsafe
 
@@ -24,6 +25,16 @@ START_S = 90.0
 # Without a controller manager, service accounts would not be created, the taint of new nodes would
 # not be removed, and protected claims and volumes would not be released.
 ADMISSION_OFF = "ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection"
+
+POD_GROUP_GATES = (
+    "GenericWorkload",
+    "GangScheduling",
+    "TopologyAwareWorkloadScheduling",
+    "WorkloadAwarePreemption",
+)
+"""What a server and its scheduler need for pod groups, with all that they can do."""
+ALPHA_VERSIONS = {"GenericWorkload": "scheduling.k8s.io/v1alpha2"}
+"""The versions of the API that are not served by default, by the gate that needs them."""
 
 
 def assets_folder() -> Path:
@@ -42,15 +53,31 @@ def missing_assets() -> list[str]:
     return [name for name in NEEDED if find_asset(name) is None]
 
 
+def gate_arguments(gates: Iterable[str]) -> list[str]:
+    """The flag that turns feature gates on; none without gates."""
+    settings = ",".join(f"{gate}=true" for gate in gates)
+    return [f"--feature-gates={settings}"] if settings else []
+
+
 class LiveControlPlane:
-    """etcd and kube-apiserver with their data in `folder`. `kubeconfig` is that of an administrator."""
+    """etcd and kube-apiserver with their data in `folder`. `kubeconfig` is that of an administrator.
+
+    `gates` are feature gates to turn on; the alpha versions of the API that they need are served, too.
+    """
 
     has_controllers = False
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, gates: Sequence[str] = ()) -> None:
         self.folder = folder
         self.kubeconfig = folder / "kubeconfig"
-        self._arguments = arguments
+        self.gates = tuple(gates)
+        versions = {ALPHA_VERSIONS[gate]: None for gate in gates if gate in ALPHA_VERSIONS}
+        served = ",".join(f"{version}=true" for version in versions)
+        self._arguments = [
+            *gate_arguments(gates),
+            *([f"--runtime-config={served}"] if served else []),
+            *arguments,
+        ]
         self._port, self._etcd_port, self._peer_port = free_port(), free_port(), free_port()
         self._write_credentials()
         self.etcd = Process(self._etcd_command(), folder / "etcd.log")

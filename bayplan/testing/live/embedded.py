@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from .client import LiveClient
+from .control_plane import gate_arguments
 from .processes import Process, free_port
 
 START_S = 60.0
 
 
 class EmbeddedServer:
-    """`bayplan up --no-scheduler` with its data in `folder`."""
+    """`bayplan up --no-scheduler` with its data in `folder`; `gates` are feature gates to turn on."""
 
     has_controllers = True
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, gates: Sequence[str] = ()) -> None:
         self.folder = folder
+        self.gates = tuple(gates)
         self.kubeconfig = folder / "kubeconfig"
         self._port = free_port()
         self.start_api_server()
@@ -27,7 +30,8 @@ class EmbeddedServer:
         command = [sys.executable, "-m", "bayplan.cli.main", "up", "--no-scheduler", "--nodes=0"]
         options = [f"--port={self._port}", f"--data-dir={self.folder / 'data'}"]
         self.api_server = Process(
-            [*command, *options, f"--kubeconfig={self.kubeconfig}"], self.folder / "up.log"
+            [*command, *options, *gate_arguments(self.gates), f"--kubeconfig={self.kubeconfig}"],
+            self.folder / "up.log",
         )
         self.api_server.wait_until(self._is_ready, "ready", START_S)
 

@@ -9,6 +9,7 @@ KINDS = {
     "ConfigMap": ("v1", "configmaps", True),
     "CSINode": ("storage.k8s.io/v1", "csinodes", False),
     "DeviceClass": ("resource.k8s.io/v1", "deviceclasses", False),
+    "Job": ("batch/v1", "jobs", True),
     "Lease": ("coordination.k8s.io/v1", "leases", True),
     "Namespace": ("v1", "namespaces", False),
     "Node": ("v1", "nodes", False),
@@ -16,11 +17,13 @@ KINDS = {
     "PersistentVolumeClaim": ("v1", "persistentvolumeclaims", True),
     "Pod": ("v1", "pods", True),
     "PodDisruptionBudget": ("policy/v1", "poddisruptionbudgets", True),
+    "PodGroup": ("scheduling.k8s.io/v1alpha2", "podgroups", True),
     "PriorityClass": ("scheduling.k8s.io/v1", "priorityclasses", False),
     "ResourceClaim": ("resource.k8s.io/v1", "resourceclaims", True),
     "ResourceClaimTemplate": ("resource.k8s.io/v1", "resourceclaimtemplates", True),
     "ResourceSlice": ("resource.k8s.io/v1", "resourceslices", False),
     "StorageClass": ("storage.k8s.io/v1", "storageclasses", False),
+    "Workload": ("scheduling.k8s.io/v1alpha2", "workloads", True),
 }
 
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from ....api.carrying import carry_over
 from ....api.encode import to_dict
 from ....api.meta import KubeObject
 from ....api.pod import Pod, PodCondition
 from ....api.pod_groups import GroupPreemptor
+from ....api.workloads import PodGroup
 from ....errors import ApiError, ConflictError, NotFoundError
 from ....framework import ObjectKey, PodEvent, preempted_event
 from ...objects import UNVERSIONED_KINDS, AnyObject, ClusterObject, WatchHandler, pod_life
@@ -96,8 +99,23 @@ class LiveCluster:
         return self.add(obj)
 
     def update_status(self, obj: AnyObject) -> AnyObject:
-        """Write the difference in the status; within the process the same as `update`."""
-        return self.update(obj)
+        """Write the difference in the status; within the process the same as `update`.
+
+        The conditions of a PodGroup are merged by type, whatever else has changed since it was read.
+        """
+        if not isinstance(obj, PodGroup):
+            return self.update(obj)
+        stored = self._find(obj)
+        status = to_dict(replace(stored, status=stored.status.merged(obj.status))).get("status")
+
+        def edit(tree: Tree) -> Tree:
+            return {**tree, "status": status or {}}
+
+        try:
+            self._registry.update(resource_named(obj.kind), obj.namespace, obj.name, edit, "status")
+        except StatusError as error:
+            raise _api_error(error) from None
+        return cast(AnyObject, self._mirror.get(obj.kind, obj.namespace, obj.name) or obj)
 
     def delete(self, obj: ClusterObject, grace_s: float = 0) -> None:
         """Delete the object and its dependents."""

@@ -44,7 +44,9 @@ class Making:
             return self._pod(obj)
         if isinstance(obj, ReplicaSet):
             return self._replica_set(obj)
-        return to_dict(obj)
+        tree = to_dict(obj)
+        _block_owner(tree["metadata"])
+        return tree
 
     def read_template(self, workload: KubeObject) -> bytes:
         """The template of a stored workload, without its hash."""
@@ -106,8 +108,10 @@ def _other_metadata(template: Tree) -> Tree:
 
 
 def _block_owner(metadata: Tree) -> None:
+    """Make the controller wait for the object when it is deleted in the foreground."""
     for owner in metadata.get("ownerReferences") or ():
-        owner.setdefault("blockOwnerDeletion", True)
+        if owner.get("controller"):
+            owner.setdefault("blockOwnerDeletion", True)
 
 
 def _mount_claims(spec: Tree, workload: StatefulSet, pod_name: str, template: Tree) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
@@ -67,8 +67,14 @@ class _Claims(ClaimController):
 class _Workloads(Controllers):
     """The workload controllers, whose failures are reported as events and retried."""
 
-    def __init__(self, cluster: LiveCluster, pods: list[Pod], timers: Timers) -> None:
-        super().__init__(cluster, None, pods, live=cluster.making.read_template)
+    def __init__(
+        self,
+        cluster: LiveCluster,
+        pods: list[Pod],
+        timers: Timers,
+        gates: Mapping[str, bool] | None = None,
+    ) -> None:
+        super().__init__(cluster, None, pods, live=cluster.making.read_template, gates=gates)
         self._live_cluster = cluster
         self._timers = timers
 
@@ -92,12 +98,13 @@ class ControlPlane:
         registry: ObjectRegistry,
         clock: Clock,
         runs_pods: bool = True,
+        gates: Mapping[str, bool] | None = None,
     ) -> None:
         self.clock = clock
         self.timers = Timers(clock)
         self.cluster = LiveCluster(mirror, registry)
         pods = list(mirror.list("Pod"))
-        self.workloads = _Workloads(self.cluster, pods, self.timers)
+        self.workloads = _Workloads(self.cluster, pods, self.timers, gates)
         volumes = _Volumes(self.cluster, timers=self.timers)
         claims = _Claims(self.cluster)
         agents = NodeAgents(self.cluster, registry, clock, self.timers)

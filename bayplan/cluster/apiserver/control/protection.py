@@ -1,6 +1,6 @@
-"""Protection: finalizers of claims in use and of bound volumes.
+"""Protection: finalizers of claims in use, of bound volumes, and of pod groups with members.
 
-Mirrors pkg/controller/volume/{pvcprotection,pvprotection}.
+Mirrors pkg/controller/volume/{pvcprotection,pvprotection} and pkg/controller/scheduling/podgroupprotection.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....api.pod import Pod
-from ....api.storage import PersistentVolume, PersistentVolumeClaim
-from ...memory.protection import is_used
+from ...memory.protection import Protected, is_used
 from ..registry.preparing import PROTECTED
 from ..registry.registry import ObjectRegistry
 from .cluster import LiveCluster
@@ -27,7 +26,7 @@ class ProtectionController:
 
     def on_add(self, obj: Any) -> None:
         """Handle an object that may already be terminating."""
-        if isinstance(obj, PersistentVolume | PersistentVolumeClaim) and obj.is_terminating:
+        if isinstance(obj, Protected) and obj.is_terminating:
             self._leaving[obj.kind, obj.namespace, obj.name] = None
             self.has_work = True
 
@@ -38,7 +37,7 @@ class ProtectionController:
             self.has_work |= bool(self._leaving)
 
     def on_delete(self, obj: Any) -> None:
-        """Handle a deleted pod, which no longer uses its claims."""
+        """Handle a deleted pod, which no longer uses its claims and is in no group."""
         self._leaving.pop((obj.kind, obj.namespace, obj.name), None)
         self.has_work |= bool(self._leaving)
 
@@ -50,7 +49,7 @@ class ProtectionController:
             if obj is not None and not is_used(self._cluster, obj):
                 self._let_go(obj)
 
-    def _let_go(self, obj: PersistentVolume | PersistentVolumeClaim) -> None:
+    def _let_go(self, obj: Protected) -> None:
         resource = resource_named(obj.kind)
         record = self._registry.get(resource, obj.namespace, obj.name)
         tree = record.decode()

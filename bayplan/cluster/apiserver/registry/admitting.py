@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ....api.carrying import carry_over
+from ....api.causes import Cause
 from ....api.decode import without_nulls
 from ....api.kinds import KINDS, FieldError, Kind
 from ....api.pod import Pod
@@ -18,7 +19,7 @@ from ....api.pod_spec import PodSpec
 from ....api.workloads import Namespace
 from ....framework import Lister
 from ...memory.admission import Admission, AdmissionError, admit_namespace, admit_storage
-from .errors import Cause, forbidden, invalid
+from .errors import forbidden, invalid
 from .resources import ApiResource
 
 Tree = dict[str, Any]

@@ -6,22 +6,11 @@ Mirrors k8s.io/apimachinery/pkg/api/errors.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from ....api.causes import Cause
 from ....errors import BayplanError
 from .resources import ApiResource
-
-
-class Cause(NamedTuple):
-    """One cause of an error."""
-
-    reason: str
-    message: str
-    field: str = ""
-
-    def as_dict(self) -> dict[str, str]:
-        found = {"reason": self.reason, "message": self.message}
-        return found | {"field": self.field} if self.field else found
 
 
 class StatusError(BayplanError):
@@ -159,26 +148,3 @@ def internal(message: str) -> StatusError:
     text = f"Internal error occurred: {message}"
     causes = [{"message": message}]
     return StatusError(500, "InternalError", text, {"causes": causes})
-
-
-def required(field: str, message: str = "") -> Cause:
-    """A value is missing."""
-    return Cause("FieldValueRequired", f"Required value{f': {message}' if message else ''}", field)
-
-
-def invalid_value(field: str, value: Any, problem: str) -> Cause:
-    """A value is invalid."""
-    shown = f'"{value}"' if isinstance(value, str) else value
-    return Cause("FieldValueInvalid", f"Invalid value: {shown}: {problem}", field)
-
-
-def forbidden_field(field: str, problem: str) -> Cause:
-    """A field must not be set, or not be changed."""
-    return Cause("FieldValueForbidden", f"Forbidden: {problem}", field)
-
-
-def unsupported_value(field: str, value: str, choices: Sequence[str]) -> Cause:
-    """A value is not one of the choices."""
-    known = ", ".join(f'"{choice}"' for choice in choices)
-    message = f'Unsupported value: "{value}": supported values: {known}'
-    return Cause("FieldValueNotSupported", message, field)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .errors import Cause, invalid_value, required, unsupported_value
+from ....api.causes import Cause, invalid_value, required, unsupported_value
 
 Tree = dict[str, Any]
 

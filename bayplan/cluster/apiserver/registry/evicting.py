@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ....api.causes import Cause
 from ....api.workloads import PodDisruptionBudget
 from . import pods
-from .errors import Cause, StatusError, bad_request, forbidden, too_many_requests
+from .errors import StatusError, bad_request, forbidden, too_many_requests
 from .registry import DeleteOptions, ObjectRegistry
 from .resources import BY_STORAGE
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ....api.causes import invalid_value, required
 from ....api.quantity import parse_quantity
 from ....api.taints import NO_EXECUTE
 from ...memory.admission import NODE_PROBLEM_SECONDS, NODE_PROBLEMS
-from .errors import StatusError, bad_request, conflict, invalid, invalid_value, required
+from .errors import StatusError, bad_request, conflict, invalid
 from .resources import BY_STORAGE, ApiResource
 
 Tree = dict[str, Any]

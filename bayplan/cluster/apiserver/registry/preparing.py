@@ -26,6 +26,7 @@ _METADATA_WITH_STATUS = frozenset({"pods", "nodes"})
 PROTECTED = {
     "persistentvolumeclaims": "kubernetes.io/pvc-protection",
     "persistentvolumes": "kubernetes.io/pv-protection",
+    "podgroups.scheduling.k8s.io": "scheduling.k8s.io/podgroup-protection",
 }
 """The finalizers of objects that are not deleted while in use."""
 

@@ -6,28 +6,22 @@ within the process use the same code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
+from ....api.causes import Cause
 from ....clock import Clock, SystemClock
 from ....framework import Lister
 from ..store import Record, Store
 from . import pods, preparing, services
 from .admitting import Admitting
 from .defaults import apply_defaults
-from .errors import (
-    Cause,
-    already_exists,
-    bad_request,
-    forbidden,
-    invalid,
-    not_found,
-    stale,
-)
+from .errors import already_exists, bad_request, forbidden, invalid, not_found, stale
+from .pod_groups import PodGroupRules
 from .resources import BY_STORAGE, ApiResource
 from .validation import create_causes, status_causes, update_causes
 
@@ -58,12 +52,22 @@ class DeleteOptions:
 
 
 class ObjectRegistry:
-    """All objects of the cluster, with the rules for changing them. Admission reads from `lister`."""
+    """All objects of the cluster, with the rules for changing them. Admission reads from `lister`.
 
-    def __init__(self, store: Store, lister: Lister, clock: Clock | None = None) -> None:
+    `gates` are the feature gates of the API server; one that is not named is off.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        lister: Lister,
+        clock: Clock | None = None,
+        gates: Mapping[str, bool] | None = None,
+    ) -> None:
         self.store = store
         self.lister = lister
         self.clock = clock or SystemClock()
+        self.groups = PodGroupRules(gates or {}, lister)
         self._admitting = Admitting(lister)
         self._second, self._text = datetime.min, ""
 
@@ -96,9 +100,11 @@ class ObjectRegistry:
         name = str(tree["metadata"].get("name") or "")
         if resource.is_namespaced:
             self._check_namespace(resource, namespace, name)
-        causes = list(create_causes(resource, tree))
+        self.groups.prepare(resource, tree)
+        causes = [*create_causes(resource, tree), *self.groups.causes(resource, tree)]
         if causes:
             raise invalid(resource, name, causes)
+        self.groups.check(resource, tree)
         tree = self._admitting.admit(resource, tree)
         preparing.complete(resource, tree, now)
         if resource.storage == "services":
@@ -142,7 +148,7 @@ class ObjectRegistry:
         preparing.keep_server_set(tree, old)
         if subresource == "status":
             tree = preparing.only_status(resource, tree, old)
-            causes = list(status_causes(resource, tree))
+            causes = [*status_causes(resource, tree), *self.groups.status_causes(resource, tree)]
             if causes:
                 raise invalid(resource, name, causes)
         elif subresource == "finalize":
@@ -150,9 +156,14 @@ class ObjectRegistry:
         else:
             tree = preparing.all_but_status(resource, tree, old)
             apply_defaults(resource.storage, tree)
-            causes = list(update_causes(resource, tree, old))
+            self.groups.prepare(resource, tree, old)
+            causes = [
+                *update_causes(resource, tree, old),
+                *self.groups.causes(resource, tree, old),
+            ]
             if causes:
                 raise invalid(resource, name, causes)
+            self.groups.check(resource, tree, old)
             preparing.count_generation(resource, tree, old)
         tree = preparing.bare(tree)
         self._admitting.check(resource, tree)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -273,10 +273,9 @@ OTHERS = (
         "PodGroup",
         "podgroups",
         version="v1alpha2",
-        has_generation=True,
         **STATUS,
     ),
-    _grouped("scheduling.k8s.io", "Workload", "workloads", version="v1alpha2", has_generation=True),
+    _grouped("scheduling.k8s.io", "Workload", "workloads", version="v1alpha2"),
     _grouped("storage.k8s.io", "CSIDriver", "csidrivers", has_generation=True, **CLUSTER),
     _grouped("storage.k8s.io", "CSINode", "csinodes", **CLUSTER),
     _grouped("storage.k8s.io", "CSIStorageCapacity", "csistoragecapacities"),
@@ -299,10 +298,10 @@ BY_KIND: Mapping[tuple[str, str], ApiResource] = {
 }
 
 
-def group_versions() -> dict[str, list[str]]:
-    """The versions of each group, preferred first; the core group is ""."""
+def group_versions(resources: Iterable[ApiResource] = RESOURCES) -> dict[str, list[str]]:
+    """The versions of each group of `resources`, preferred first; the core group is ""."""
     found: dict[str, list[str]] = {}
-    for resource in RESOURCES:
+    for resource in resources:
         versions = found.setdefault(resource.group, [])
         if resource.version not in versions:
             versions.append(resource.version)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .errors import bad_request, invalid, invalid_value, stale
+from ....api.causes import invalid_value
+from .errors import bad_request, invalid, stale
 from .registry import Edit, ObjectRegistry
 from .resources import ApiResource
 

@@ -10,29 +10,25 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from ....api.causes import (
+    Cause,
+    duplicate,
+    forbidden_field,
+    invalid_value,
+    required,
+    unsupported_value,
+)
+from ....api.group_rules import member_causes
+from ....api.name_faults import dns_label_faults, path_segment_faults, subdomain_faults
 from ....api.names import is_label_value, is_qualified_name
 from ....api.quantity import parse_quantity
 from ....api.resources import is_extended, is_hugepages
-from .errors import Cause, forbidden_field, invalid_value, required, unsupported_value
 from .events import event_causes
 from .resources import ApiResource
 
 Tree = Mapping[str, Any]
 
-_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?", re.ASCII)
 _LABEL_1035 = re.compile(r"[a-z](?:[-a-z0-9]*[a-z0-9])?", re.ASCII)
-_SUBDOMAIN = re.compile(
-    r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII
-)
-_PATH_SEGMENT = re.compile(r"(?!\.{1,2}$)[^/%]+")
-_SUBDOMAIN_RULE = (
-    "expected an RFC 1123 subdomain: lower case letters, digits, '-' and '.', beginning and ending"
-    " with a letter or a digit"
-)
-_LABEL_RULE = (
-    "expected an RFC 1123 label: at most 63 lower case letters, digits and '-', beginning and ending"
-    " with a letter or a digit"
-)
 _SERVICE_RULE = (
     "expected a DNS-1035 label: at most 63 lower case letters, digits and '-', beginning with a"
     " letter and ending with a letter or a digit"
@@ -76,21 +72,17 @@ def metadata_causes(resource: ApiResource, metadata: Tree) -> Iterator[Cause]:
 
 
 def _name_causes(resource: ApiResource, name: str) -> Iterator[Cause]:
-    if resource.storage in _FREE_NAMES:
-        if not _PATH_SEGMENT.fullmatch(name):
-            yield invalid_value("metadata.name", name, "may not contain '/' or '%'")
-    elif resource.storage == "services":
+    if resource.storage == "services":
         if len(name) > 63 or not _LABEL_1035.fullmatch(name):
-            yield invalid_value(
-                "metadata.name",
-                name,
-                _SERVICE_RULE,
-            )
+            yield invalid_value("metadata.name", name, _SERVICE_RULE)
+        return
+    faults = subdomain_faults(name)
+    if resource.storage in _FREE_NAMES:
+        faults = path_segment_faults(name)
     elif resource.storage in _LABELLED:
-        if len(name) > 63 or not _LABEL.fullmatch(name):
-            yield invalid_value("metadata.name", name, _LABEL_RULE)
-    elif len(name) > 253 or not _SUBDOMAIN.fullmatch(name):
-        yield invalid_value("metadata.name", name, _SUBDOMAIN_RULE)
+        faults = dns_label_faults(name)
+    for fault in faults:
+        yield invalid_value("metadata.name", name, fault)
 
 
 def _owner_causes(owners: Iterable[Tree]) -> Iterator[Cause]:
@@ -178,15 +170,14 @@ def pod_spec_causes(spec: Tree, path: str) -> Iterator[Cause]:
         yield invalid_value(
             f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0"
         )
+    yield from member_causes(spec, path)
     volumes: set[str] = set()
     for i, volume in enumerate(spec.get("volumes") or ()):
         name = str(volume.get("name") or "")
         if not name:
             yield required(f"{path}.volumes[{i}].name")
         elif name in volumes:
-            yield Cause(
-                "FieldValueDuplicate", f'Duplicate value: "{name}"', f"{path}.volumes[{i}].name"
-            )
+            yield duplicate(f"{path}.volumes[{i}].name", name)
         volumes.add(name)
 
 
@@ -194,10 +185,10 @@ def _container_causes(container: Tree, path: str, names: set[str]) -> Iterator[C
     name = str(container.get("name") or "")
     if not name:
         yield required(f"{path}.name")
-    elif len(name) > 63 or not _LABEL.fullmatch(name):
-        yield invalid_value(f"{path}.name", name, _LABEL_RULE)
-    elif name in names:
-        yield Cause("FieldValueDuplicate", f'Duplicate value: "{name}"', f"{path}.name")
+    for fault in dns_label_faults(name) if name else ():
+        yield invalid_value(f"{path}.name", name, fault)
+    if name in names:
+        yield duplicate(f"{path}.name", name)
     names.add(name)
     if not container.get("image"):
         yield required(f"{path}.image")

@@ -13,8 +13,9 @@ from aiohttp import web
 
 from ....clock import Clock
 from ..registry import scaling
-from ..registry.errors import StatusError, internal, method_not_allowed
+from ..registry.errors import StatusError, internal, method_not_allowed, no_such_path
 from ..registry.registry import ObjectRegistry
+from ..registry.resources import RESOURCES
 from ..store.journal import StorageError
 from .answers import View, respond, respond_error, respond_tree
 from .discovery import answer_discovery
@@ -39,6 +40,8 @@ class Api:
         self._lists = Lists(self._store, clock)
         self._watches = Watches(self._store)
         self._writing = Writing(registry, token)
+        serves = registry.groups.serves
+        self._resources = tuple(resource for resource in RESOURCES if serves(resource))
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Handle a request; errors are returned in Kubernetes' form."""
@@ -63,10 +66,12 @@ class Api:
         if request.method == "GET":
             if path.startswith("/openapi/"):
                 return answer_openapi(path, accept)
-            found = answer_discovery(path, accept, request.host)
+            found = answer_discovery(path, accept, request.host, self._resources)
             if found is not None:
                 return found
         target = parse_target(path)
+        if not self._registry.groups.serves(target.resource):
+            raise no_such_path()
         options = parse_options(request.query)
         view = View(target.resource, wanted_form(accept), self._clock, options.include_object)
         response = await self._dispatch(request, target, options, view)

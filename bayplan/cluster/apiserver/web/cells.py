@@ -448,6 +448,18 @@ def lease(tree: Tree, now: datetime) -> Row:
     return [tree["metadata"]["name"], _at(tree, "spec", "holderIdentity") or "", age(tree, now)]
 
 
+def pod_group(tree: Tree, now: datetime) -> Row:
+    policy = "Gang" if _at(tree, "spec", "schedulingPolicy", "gang") is not None else "Basic"
+    workload = _at(tree, "spec", "podGroupTemplateRef", "workload", "workloadName") or "<none>"
+    conditions = {c.get("type"): c for c in _at(tree, "status", "conditions") or ()}
+    state, scheduled = "Pending", conditions.get("PodGroupScheduled")
+    if scheduled is not None:
+        state = "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
+    if "DisruptionTarget" in conditions:
+        state = conditions["DisruptionTarget"].get("reason") or ""
+    return [tree["metadata"]["name"], policy, workload, state, age(tree, now)]
+
+
 def event(tree: Tree, now: datetime) -> Row:
     about, series = tree.get("involvedObject") or {}, tree.get("series") or {}
     first = tree.get("firstTimestamp") or tree.get("eventTime")

@@ -39,8 +39,13 @@ VERSION = {
 }
 
 
-def answer_discovery(path: str, accept: str, address: str) -> web.Response | None:
-    """The response to a discovery request; None when the path is another one."""
+Resources = tuple[ApiResource, ...]
+
+
+def answer_discovery(
+    path: str, accept: str, address: str, resources: Resources = RESOURCES
+) -> web.Response | None:
+    """The response to a discovery request about the served `resources`; None when the path is another one."""
     steps = [step for step in path.split("/") if step]
     match steps:
         case ["version"]:
@@ -48,14 +53,14 @@ def answer_discovery(path: str, accept: str, address: str) -> web.Response | Non
         case ["api"] | ["apis"]:
             version = _aggregated_version(accept)
             if version:
-                return _respond_aggregated(steps[0] == "api", version)
-            return respond_tree(_versions(address) if steps == ["api"] else _groups())
+                return _respond_aggregated(steps[0] == "api", version, resources)
+            return respond_tree(_versions(address) if steps == ["api"] else _groups(resources))
         case ["api", version]:
-            return respond_tree(_resource_list("", version))
+            return respond_tree(_resource_list("", version, resources))
         case ["apis", group]:
-            return respond_tree(_group(group))
+            return respond_tree(_group(group, resources))
         case ["apis", group, version]:
-            return respond_tree(_resource_list(group, version))
+            return respond_tree(_resource_list(group, version, resources))
         case []:
             return respond_tree({"paths": ["/api", "/apis", "/healthz", "/openapi/v2", "/version"]})
     return None
@@ -73,27 +78,27 @@ def _aggregated_version(accept: str) -> str:
     return ""
 
 
-def _respond_aggregated(is_core: bool, version: str) -> web.Response:
+def _respond_aggregated(is_core: bool, version: str, resources: Resources) -> web.Response:
     kind = f"application/json;g=apidiscovery.k8s.io;v={version};as={AGGREGATED}"
     headers = {**HEADERS, "Content-Type": kind, "Vary": "Accept"}
-    return web.Response(body=_aggregated(is_core, version), headers=headers)
+    return web.Response(body=_aggregated(is_core, version, resources), headers=headers)
 
 
 @cache
-def _aggregated(is_core: bool, version: str) -> bytes:
+def _aggregated(is_core: bool, version: str, resources: Resources) -> bytes:
     items = [
         {
             "metadata": {"name": group, "creationTimestamp": None} if group else {},
             "versions": [
                 {
                     "version": one,
-                    "resources": [_described(r) for r in _of(group, one)],
+                    "resources": [_described(r) for r in _of(group, one, resources)],
                     "freshness": "Current",
                 }
                 for one in versions
             ],
         }
-        for group, versions in group_versions().items()
+        for group, versions in group_versions(resources).items()
         if (group == "") is is_core
     ]
     head = {"kind": AGGREGATED, "apiVersion": f"apidiscovery.k8s.io/{version}", "metadata": {}}
@@ -136,8 +141,8 @@ def _kind(group: str, version: str, kind: str) -> dict[str, str]:
     return {"group": group, "version": version, "kind": kind}
 
 
-def _of(group: str, version: str) -> list[ApiResource]:
-    return [r for r in RESOURCES if (r.group, r.version) == (group, version)]
+def _of(group: str, version: str, resources: Resources) -> list[ApiResource]:
+    return [r for r in resources if (r.group, r.version) == (group, version)]
 
 
 def _versions(address: str) -> dict[str, Any]:
@@ -145,8 +150,8 @@ def _versions(address: str) -> dict[str, Any]:
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [where]}
 
 
-def _groups() -> dict[str, Any]:
-    groups = [_described_group(g, v) for g, v in group_versions().items() if g]
+def _groups(resources: Resources) -> dict[str, Any]:
+    groups = [_described_group(g, v) for g, v in group_versions(resources).items() if g]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
@@ -155,19 +160,19 @@ def _described_group(group: str, versions: list[str]) -> dict[str, Any]:
     return {"name": group, "versions": described, "preferredVersion": described[0]}
 
 
-def _group(group: str) -> dict[str, Any]:
-    versions = group_versions().get(group)
+def _group(group: str, resources: Resources) -> dict[str, Any]:
+    versions = group_versions(resources).get(group)
     if not versions:
         raise no_such_path()
     return {"kind": "APIGroup", "apiVersion": "v1", **_described_group(group, versions)}
 
 
-def _resource_list(group: str, version: str) -> dict[str, Any]:
-    resources = _of(group, version)
-    if not resources:
+def _resource_list(group: str, version: str, resources: Resources) -> dict[str, Any]:
+    found = _of(group, version, resources)
+    if not found:
         raise no_such_path()
     listed: list[dict[str, Any]] = []
-    for resource in resources:
+    for resource in found:
         entry: dict[str, Any] = {
             "name": resource.plural,
             "singularName": resource.singular,

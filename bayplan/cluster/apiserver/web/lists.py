@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ....api.causes import forbidden_field
 from ....clock import Clock
-from ..registry.errors import StatusError, bad_request, forbidden_field, gone, invalid
+from ..registry.errors import StatusError, bad_request, gone, invalid
 from ..registry.resources import ApiResource
 from ..registry.selecting import make_matcher
 from ..store import Record, Store

@@ -109,6 +109,9 @@ TABLES: Mapping[str, PrinterColumns] = {
     "poddisruptionbudgets.policy": PrinterColumns(
         ("Name", "Min Available", "Max Unavailable", "Allowed Disruptions", "Age"), cells.budget
     ),
+    "podgroups.scheduling.k8s.io": PrinterColumns(
+        ("Name", "Policy", "Workload", "Status", "Age"), cells.pod_group
+    ),
     "pods": PrinterColumns(
         ("Name", "Ready", "Status", "Restarts", "Age"),
         cells.pod,

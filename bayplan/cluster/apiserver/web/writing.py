@@ -7,15 +7,14 @@ from typing import Any
 
 from aiohttp import web
 
+from ....api.causes import Cause, invalid_value
 from ....api.decode import without_nulls
 from ....api.merge_patch import merge_patch
 from ..registry import evicting, reviews, scaling
 from ..registry.errors import (
-    Cause,
     StatusError,
     bad_request,
     invalid,
-    invalid_value,
     method_not_allowed,
     unsupported_media_type,
 )

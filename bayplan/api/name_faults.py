@@ -1,6 +1,6 @@
-"""NameFaults: kube-scheduler's messages about invalid label keys and label values.
+"""NameFaults: Kubernetes' messages about invalid label keys, label values and names of objects.
 
-Mirrors staging/src/k8s.io/apimachinery/pkg/api/validate/content/kube.go. The texts are those of
+Mirrors staging/src/k8s.io/apimachinery/pkg/api/validate/content. The texts are those of
 Kubernetes, which people search for.
 """
 
@@ -22,12 +22,18 @@ _SUBDOMAIN_RULE = (
     "'.', and must start and end with an alphanumeric character (e.g. 'example.com', "
     f"regex used for validation is '{_SUBDOMAIN_FORM}')"
 )
+_LABEL_RULE = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must "
+    "start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', "
+    f"regex used for validation is '{_LABEL_FORM}')"
+)
 _VALUE_RULE = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
     "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or "
     f"'my_value',  or '12345', regex used for validation is '({_NAME_FORM})?')"
 )
 _NAME = re.compile(_NAME_FORM)
+_LABEL = re.compile(_LABEL_FORM)
 _SUBDOMAIN = re.compile(_SUBDOMAIN_FORM)
 _MAX_NAME = 63
 _MAX_SUBDOMAIN = 253
@@ -60,11 +66,29 @@ def value_faults(text: str) -> tuple[str, ...]:
     return tuple(faults)
 
 
-def _prefix_faults(prefix: str) -> list[str]:
-    if not prefix:
-        return ["must be non-empty"]
-    faults = [_too_long(_MAX_SUBDOMAIN)] if _bytes(prefix) > _MAX_SUBDOMAIN else []
-    return faults if _SUBDOMAIN.fullmatch(prefix) else [*faults, _SUBDOMAIN_RULE]
+def subdomain_faults(text: str) -> tuple[str, ...]:
+    """Return all faults of `text` as a DNS subdomain, which most names of objects are."""
+    faults = (_too_long(_MAX_SUBDOMAIN),) if _bytes(text) > _MAX_SUBDOMAIN else ()
+    return faults if _SUBDOMAIN.fullmatch(text) else (*faults, _SUBDOMAIN_RULE)
+
+
+def dns_label_faults(text: str) -> tuple[str, ...]:
+    """Return all faults of `text` as a DNS label, which names of parts of objects are."""
+    faults = (_too_long(_MAX_NAME),) if _bytes(text) > _MAX_NAME else ()
+    if _LABEL.fullmatch(text):
+        return faults
+    return (*faults, "must not contain dots" if _SUBDOMAIN.fullmatch(text) else _LABEL_RULE)
+
+
+def path_segment_faults(text: str) -> tuple[str, ...]:
+    """Return all faults of `text` as one step of a path."""
+    if text in (".", ".."):
+        return (f"may not be '{text}'",)
+    return tuple(f"may not contain '{part}'" for part in "/%" if part in text)
+
+
+def _prefix_faults(prefix: str) -> tuple[str, ...]:
+    return subdomain_faults(prefix) if prefix else ("must be non-empty",)
 
 
 def _bytes(text: str) -> int:

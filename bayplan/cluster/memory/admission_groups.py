@@ -1,0 +1,83 @@
+"""Admission of groups: the API server's defaults and checks of Workloads and PodGroups.
+
+Mirrors pkg/registry/scheduling/{workload,podgroup}/strategy.go and the admission plugin priority. A group that has a
+priority keeps it, as pods do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from ...api.encode import to_dict
+from ...api.group_rules import PREEMPTION, TOPOLOGY, group_causes, workload_causes
+from ...api.workloads import PodGroup, PodGroupSpec, Workload
+from ...framework import Lister
+from ..objects import ControllerCluster
+from .admission import BUILT_IN_CLASSES, AdmissionError, AnyObject, default_priority_class
+
+Objects = Lister | ControllerCluster
+CLAIMS = "DRAWorkloadResourceClaims"
+
+
+def admit_groups(obj: AnyObject, lister: Objects, gates: Mapping[str, bool]) -> AnyObject:
+    """A Workload or PodGroup as the API server would store it; other objects unchanged.
+
+    Fields behind gates that are off are dropped. Raises AdmissionError, with the API server's message, if it would be
+    rejected.
+    """
+    changed: Any = obj
+    match obj:
+        case PodGroup():
+            spec = replace(obj.spec, **_dropped(gates))
+            if gates.get(PREEMPTION):
+                spec = replace(
+                    spec,
+                    disruption_mode=spec.disruption_mode or "Pod",
+                    **_priority(obj, spec, lister),
+                )
+            causes = group_causes(_tree(replace(obj, spec=spec)), None, gates)
+            changed = obj if spec == obj.spec else replace(obj, spec=spec)
+        case Workload():
+            dropped = _dropped(gates)
+            templates = tuple(replace(template, **dropped) for template in obj.templates)
+            changed = replace(obj, spec=replace(obj.spec, pod_group_templates=templates or None))
+            causes = workload_causes(_tree(changed), None, gates)
+        case _:
+            return obj
+    for cause in causes:
+        raise AdmissionError(obj, cause.field, cause.message)
+    return cast(AnyObject, changed)
+
+
+def _dropped(gates: Mapping[str, bool]) -> dict[str, Any]:
+    """The values of the fields that a group or a template loses."""
+    changes: dict[str, Any] = {}
+    if not gates.get(TOPOLOGY):
+        changes["scheduling_constraints"] = None
+    if not gates.get(CLAIMS):
+        changes["resource_claims"] = None
+    if not gates.get(PREEMPTION):
+        changes |= {"disruption_mode": None, "priority": None, "priority_class_name": ""}
+    return changes
+
+
+def _priority(group: PodGroup, spec: PodGroupSpec, lister: Objects) -> dict[str, Any]:
+    """The priority of the group's class."""
+    if spec.priority is not None:
+        return {}
+    name = spec.priority_class_name
+    found = lister.get("PriorityClass", "", name) if name else default_priority_class(lister)
+    if found is not None:
+        return {"priority": found.value, "priority_class_name": found.name}
+    if name and name not in BUILT_IN_CLASSES:
+        problem = f"no PriorityClass with name {name} was found"
+        raise AdmissionError(group, "spec.priorityClassName", problem)
+    return {"priority": BUILT_IN_CLASSES.get(name, 0)}
+
+
+def _tree(obj: PodGroup | Workload) -> dict[str, Any]:
+    spec: dict[str, Any] = to_dict(obj).get("spec") or {}
+    return spec

@@ -1,0 +1,104 @@
+"""Pod groups in the API: the recorded answers are those of a real kube-apiserver, and both servers take
+what the scheduler writes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from bayplan.api.decode import decode_object
+from bayplan.api.workloads import PodGroup, PodGroupCondition, PodGroupStatus
+from bayplan.cluster.kube.patches import group_status_patch
+from bayplan.testing.live.api_cases import GATE_SETS, prepare_server, read_cases, run_case
+from bayplan.testing.live.client import LiveClient, Tree
+from bayplan.testing.live.cluster import ClusterUnderTest
+from bayplan.testing.live.control_plane import LiveControlPlane, assets_folder, missing_assets
+from bayplan.testing.live.follower import Key, ListFollower
+
+DATA = Path(__file__).resolve().parents[1] / "cluster" / "apiserver" / "registry"
+CASES = read_cases(DATA / "pod_group_cases.yaml")
+ANSWERS = json.loads((DATA / "pod_group_answers.json").read_text())
+GANG = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+
+
+@pytest.mark.parametrize("gates", [pytest.param(name, id=f"gates {name}") for name in GATE_SETS])
+def test_recorded_answers_are_those_of_kube_apiserver(gates: str, tmp_path: Path) -> None:
+    """To record anew, write what this finds to pod_group_answers.json."""
+    if missing_assets():
+        missing = ", ".join(missing_assets())
+        pytest.skip(f"NOT RUN against a real kube-apiserver: no {missing} in {assets_folder()}")
+    plane = LiveControlPlane(tmp_path, gates=GATE_SETS[gates])
+    try:
+        client = LiveClient(plane.kubeconfig)
+        prepare_server(client)
+        found = {case.name: run_case(client, case) for case in CASES if case.gates == gates}
+    finally:
+        plane.stop()
+
+    assert found == {case.name: ANSWERS[case.name] for case in CASES if case.gates == gates}
+
+
+def condition(status: str, reason: str) -> PodGroupCondition:
+    return PodGroupCondition(
+        type="PodGroupScheduled",
+        status=status,
+        reason=reason,
+        message="m",
+        last_transition_time="2026-01-01T00:00:00Z",
+    )
+
+
+def write(cluster: ClusterUnderTest, group: PodGroup, *conditions: PodGroupCondition) -> Any:
+    """Send the patch that `run` sends, and return the stored object."""
+    changed = replace(group, status=PodGroupStatus(conditions=conditions))
+    patch = group_status_patch(group, changed)
+    assert patch is not None
+    path = f"{cluster.path('PodGroup', group.name)}/status"
+    return cluster.client.patch(path, msgspec.json.decode(patch), "strategic")
+
+
+def test_the_condition_of_a_group_is_written(group_cluster: ClusterUnderTest) -> None:
+    group = decode_object(group_cluster.make("PodGroup", "g", spec=GANG))
+    assert isinstance(group, PodGroup)
+
+    first = write(group_cluster, group, condition("False", "Unschedulable"))
+    second = write(group_cluster, group, condition("True", "Scheduled"))
+
+    assert [c["reason"] for c in first["status"]["conditions"]] == ["Unschedulable"]
+    assert [c["reason"] for c in second["status"]["conditions"]] == ["Scheduled"]
+    assert second["spec"]["schedulingPolicy"] == GANG["schedulingPolicy"]
+
+
+def test_the_scheduler_says_when_a_gang_waits_and_when_it_is_placed(
+    group_cluster: ClusterUnderTest,
+) -> None:
+    group_cluster.node("a", room={"cpu": "1"})
+    group_cluster.start_scheduler()
+    group_cluster.make("PodGroup", "g", spec=GANG)
+    for name in ("one", "two"):
+        group_cluster.pod(name, {"cpu": "1"}, schedulingGroup={"podGroupName": "g"})
+
+    waiting = wait_condition(group_cluster, "False")
+    group_cluster.node("b", room={"cpu": "1"})
+    placed = wait_condition(group_cluster, "True")
+
+    assert (waiting["reason"], placed["reason"]) == ("Unschedulable", "Scheduled")
+    assert set(group_cluster.wait_all_bound(2).values()) == {"a", "b"}
+
+
+def wait_condition(cluster: ClusterUnderTest, status: str) -> Any:
+    """Wait until the condition of group g has this status, and return it."""
+
+    def look(groups: dict[Key, Tree]) -> Any:
+        group = groups.get((cluster.namespace, "g"), {})
+        conditions = (group.get("status") or {}).get("conditions") or []
+        return next((c for c in conditions if c["status"] == status), None)
+
+    groups = ListFollower(cluster.client, cluster.path("PodGroup"))
+    try:
+        return groups.wait(look, f"PodGroupScheduled is {status}")
+    finally:
+        groups.stop()
