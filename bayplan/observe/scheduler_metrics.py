@@ -5,9 +5,9 @@ work are seconds of the machine's clock, also in a simulation; waiting times of 
 the scheduler's clock.
 
 batch_*, get_node_hint_* and store_schedule_results_* are registered and stay empty: the engine's
-views of classes replace opportunistic batching. Left out: async_api_call_*, pending_async_api_calls
-and podgroup_* (off by default in v1.36), and volume_binder_cache_requests_total (which upstream does
-not count, either).
+views of classes replace opportunistic batching. podgroup_* are registered with feature gate
+GenericWorkload. Left out: async_api_call_* and pending_async_api_calls (off by default in v1.36), and
+volume_binder_cache_requests_total (which upstream does not count, either).
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class SchedulerMetrics:
         self.families: list[Family] = []
         """All families, in order."""
         self._hidden: set[str] = set()
+        self._has_groups = False
         self._add_attempts()
         self._add_pods()
         self._add_plugins()
@@ -119,6 +120,35 @@ class SchedulerMetrics:
         return render(self.families, process=process)
 
     # Families
+
+    def add_pod_groups(self) -> None:
+        """Register the metrics of pod groups, once."""
+        if self._has_groups:
+            return
+        self._has_groups = True
+        self.group_duration = self.add(
+            HistogramFamily(
+                "scheduler_podgroup_scheduling_attempt_duration_seconds",
+                "Time of a cycle of a pod group, from the queue to the result.",
+                ATTEMPT_S,
+                ("result", "profile"),
+            )
+        )
+        self.group_attempts = self.add(
+            ReadCounter(
+                "scheduler_podgroup_schedule_attempts_total",
+                "Cycles of pod groups, by result. 'waiting_on_preemption': the group fits once its victims are gone.",
+                ("result", "profile"),
+                lambda: self.group_duration.counts(),
+            )
+        )
+        self.group_algorithm = self.add(
+            HistogramFamily(
+                "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+                "Time it took to find nodes for the members of a pod group.",
+                ATTEMPT_S,
+            )
+        ).labels()
 
     def _add_attempts(self) -> None:
         self.schedule_attempts = self.add(

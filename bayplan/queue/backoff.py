@@ -15,7 +15,11 @@ from .ticks import BACKOFF_TICK_S, SECOND, backoff_tick, micros, window
 
 
 class BackoffQueue:
-    """Two heaps: rejected pods may be popped early, pods after an error may not.
+    """Three heaps: rejected pods may be popped early, pods after an error may not, members of pod groups after a change.
+
+    A member that is rejected always comes here. kube-scheduler pops it early, too, and so tries a group that does not
+    fit again and again while it has nothing else to do. As long as nothing changes, the result is the same: `changed`
+    lets the members through.
 
     A pod stays here for the rest of its backoff, which grows with each failure. Backoff ends in
     whole seconds of the wall clock, and all pods of one such window are released at its end; within
@@ -26,12 +30,18 @@ class BackoffQueue:
     """Whether backoff ends at its exact end; see ExactBackoffQueue."""
 
     def __init__(
-        self, initial_s: float, max_s: float, sort_key: Callable[[QueuedPodInfo], Any]
+        self,
+        initial_s: float,
+        max_s: float,
+        sort_key: Callable[[QueuedPodInfo], Any],
+        has_groups: bool = False,
     ) -> None:
         self._initial, self._max = micros(initial_s) * 1000, micros(max_s) * 1000
+        self._has_groups = has_groups
         self.rejected: KeyedHeap[QueuedPodInfo] = KeyedHeap(
             lambda info: (info.backoff_expiration, sort_key(info))
         )
+        self.members: KeyedHeap[QueuedPodInfo] = KeyedHeap(lambda info: info.backoff_expiration)
         self.errors: KeyedHeap[QueuedPodInfo] = KeyedHeap(lambda info: info.backoff_expiration)
         self.early = self.rejected
         """The pods that may be popped before their backoff is over."""
@@ -55,15 +65,26 @@ class BackoffQueue:
 
     def add(self, info: QueuedPodInfo) -> None:
         """Add the pod for the rest of its backoff."""
-        into, other = self.rejected, self.errors
-        if not info.has_rejectors:
-            into, other = other, into
+        into = self.rejected if info.has_rejectors else self.errors
+        if info.has_rejectors and self._has_groups and info.pod.spec.scheduling_group is not None:
+            into = self.members
+        for heap in self._heaps:
+            if heap is not into:
+                heap.delete(info.pod.key)
         into.put(info.pod.key, info)
-        other.delete(info.pod.key)
+
+    @property
+    def _heaps(self) -> tuple[KeyedHeap[QueuedPodInfo], ...]:
+        return self.rejected, self.members, self.errors
+
+    def changed(self) -> None:
+        """Something in the cluster changed: members of pod groups may be popped early, too."""
+        while (info := self.members.pop()) is not None:
+            self.rejected.put(info.pod.key, info)
 
     def replace_pod(self, key: str, pod: Pod) -> QueuedPodInfo | None:
         """Replace the pod by its new version, if present."""
-        for heap in (self.rejected, self.errors):
+        for heap in self._heaps:
             info = heap.get(key)
             if info is not None:
                 info.pod = pod
@@ -73,16 +94,16 @@ class BackoffQueue:
 
     def get(self, key: str) -> QueuedPodInfo | None:
         """The pod with this key."""
-        return self.rejected.get(key) or self.errors.get(key)
+        return self.rejected.get(key) or self.members.get(key) or self.errors.get(key)
 
     def delete(self, key: str) -> QueuedPodInfo | None:
         """Remove the pod, if present."""
-        return self.rejected.delete(key) or self.errors.delete(key)
+        return self.rejected.delete(key) or self.members.delete(key) or self.errors.delete(key)
 
     def pop_completed(self, now: float) -> list[QueuedPodInfo]:
         """Remove and return the pods whose backoff is over, rejected ones first."""
         completed = []
-        for heap in (self.rejected, self.errors):
+        for heap in self._heaps:
             while (first := heap.peek()) is not None and not self.is_backing_off(first, now):
                 heap.pop()
                 completed.append(first)
@@ -90,14 +111,14 @@ class BackoffQueue:
 
     def next_completion(self) -> float | None:
         """The whole second at which the next pod can be released; None when empty."""
-        heads = [info for info in (self.rejected.peek(), self.errors.peek()) if info is not None]
+        heads = [info for heap in self._heaps if (info := heap.peek()) is not None]
         return min((info.backoff_expiration + 1 for info in heads), default=None)
 
     def __contains__(self, key: str) -> bool:
-        return key in self.rejected or key in self.errors
+        return key in self.rejected or key in self.members or key in self.errors
 
     def __len__(self) -> int:
-        return len(self.rejected) + len(self.errors)
+        return len(self.rejected) + len(self.members) + len(self.errors)
 
 
 class ExactBackoffQueue(BackoffQueue):
@@ -134,6 +155,6 @@ class ExactBackoffQueue(BackoffQueue):
 
     def next_completion(self) -> float | None:
         """The first flush after the end of a backoff; None when empty."""
-        heads = [info for info in (self.rejected.peek(), self.errors.peek()) if info is not None]
+        heads = [info for heap in self._heaps if (info := heap.peek()) is not None]
         ends = [backoff_tick(self._started, info.backoff_expiration) for info in heads]
         return min((end + BACKOFF_TICK_S for end in ends), default=None)

@@ -91,7 +91,7 @@ class SchedulingQueue:
         self.in_flight = InFlight()
         backoff_s = settings.pod_initial_backoff_s, settings.pod_max_backoff_s
         self.backoff = (
-            BackoffQueue(*backoff_s, sort_key)
+            BackoffQueue(*backoff_s, sort_key, settings.has_groups)
             if settings.pops_from_backoff
             else ExactBackoffQueue(*backoff_s, sort_key, self._started)
         )
@@ -194,6 +194,8 @@ class SchedulingQueue:
         An event that no plugin registered costs one look-up, and pods whose rejectors did not
         register it are not visited.
         """
+        if self.backoff.members:
+            self.backoff.changed()
         plan = self._hints.plan(event)
         if not plan.is_of_interest:
             plan.unheard.count += 1

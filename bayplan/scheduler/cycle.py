@@ -74,7 +74,10 @@ class Scheduler(EventHandlers):
             run_blocking=parts.run_blocking,
             extenders=parts.extenders,
         )
-        self._groups = GroupCycle(self._group_tools(parts)) if parts.has_groups else None
+        self._groups: GroupCycle | None = None
+        if parts.has_groups:
+            parts.metrics.add_pod_groups()
+            self._groups = GroupCycle(self._group_tools(parts))
 
     @property
     def has_extenders(self) -> bool:
@@ -227,6 +230,7 @@ class Scheduler(EventHandlers):
             is_pointless=self._is_pointless,
             observer=parts.observer,
             executor=parts.executor,
+            metrics=parts.metrics,
             conditions=GroupConditions(parts.cluster, parts.executor, parts.clock),
             ties=parts.ties,
             search=PlacementSearch(parts.cache, self._decider, parts.ties),

@@ -107,3 +107,12 @@ class GroupAttempt:
     @property
     def status(self) -> Status:
         return self.result.status
+
+    @property
+    def outcome(self) -> str:
+        """The result of the cycle as metrics name it."""
+        if self.is_waiting:
+            return "waiting_on_preemption"
+        if self.status.is_success:
+            return "scheduled"
+        return "unschedulable" if self.status.is_rejected else "error"

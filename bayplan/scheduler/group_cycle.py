@@ -34,6 +34,7 @@ from ..framework import (
     failure,
     unschedulable,
 )
+from ..observe import SchedulerMetrics
 from ..observe.times import DECIDED, STARTED
 from ..queue import QueuedPodInfo, SchedulingQueue
 from ..runtime import PluginRunError, ProfileRuntime
@@ -91,6 +92,7 @@ class GroupTools:
     """Whether the pod needs no node any more, or has one."""
     observer: Observer
     executor: HoldingExecutor
+    metrics: SchedulerMetrics
     conditions: GroupConditions
     ties: TieBreak
     search: PlacementSearch
@@ -120,6 +122,7 @@ class GroupCycle:
             return GroupAttempt(group, GroupResult(SUCCESS), popped=popped)
         profile = self._tools.profiles[first.pod.scheduler_name]
         self._tools.cache.snapshot.update()
+        started = perf_counter()
         try:
             with self._tools.executor.held():  # no pod is evicted while the nodes are on trial
                 account = self._find_nodes(profile, group, queued)
@@ -127,6 +130,10 @@ class GroupCycle:
             self._submit(account, queued)
         finally:
             self._tools.cache.end_trial()
+        metrics = self._tools.metrics
+        metrics.group_duration.labels(account.outcome, profile.name).observe(
+            perf_counter() - started
+        )
         self._tools.conditions.set(account)
         return account
 
@@ -137,7 +144,9 @@ class GroupCycle:
         run = _Run(
             self._tools, profile, group, queued, CycleState(), self._tools.cache.begin_trial()
         )
+        started = perf_counter()
         account = run.find_nodes()
+        self._tools.metrics.group_algorithm.observe(perf_counter() - started)
         if self._tools.preempts and account.status.code is Code.Unschedulable:
             self._make_room(run, account)
         if not account.status.is_success:

@@ -258,7 +258,7 @@ def test_check_notes_what_has_no_effect() -> None:
 
     out, err = run("check", file, "--feature-gates", "KubeletPSI=true")
 
-    later = "is not run yet; pods of a group are placed one by one"
+    later = "is not run without the feature gate TopologyAwareWorkloadScheduling"
     assert out == "s.yaml: good\n"
     assert err.splitlines() == [
         "note: s.yaml: feature gates without effect here: KubeletPSI",

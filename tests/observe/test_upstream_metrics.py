@@ -31,10 +31,17 @@ def type_of(family: Family) -> str:
     return "gauge" if is_gauge else "counter"
 
 
+def with_pod_groups() -> SchedulerMetrics:
+    metrics = SchedulerMetrics()
+    for _ in range(2):  # schedulers may share their metrics
+        metrics.add_pod_groups()
+    return metrics
+
+
 @pytest.mark.parametrize("name", upstream())
 def test_a_metric_is_as_upstream(name: str) -> None:
     kind, labels, *buckets = upstream()[name]
-    (family,) = [one for one in SchedulerMetrics().families if one.name == name]
+    (family,) = [one for one in with_pod_groups().families if one.name == name]
 
     assert type_of(family) == kind
     assert family.label_names == (() if labels == "-" else tuple(labels.split(",")))
@@ -47,5 +54,10 @@ def test_a_metric_is_as_upstream(name: str) -> None:
 
 
 def test_nothing_else_has_a_name_of_the_scheduler() -> None:
-    names = {family.name for family in SchedulerMetrics().families}
+    names = {family.name for family in with_pod_groups().families}
     assert names - OURS == set(upstream())
+
+
+def test_metrics_of_pod_groups_need_their_gate() -> None:
+    names = {family.name for family in SchedulerMetrics().families}
+    assert not [name for name in names if "podgroup" in name]

@@ -1,0 +1,154 @@
+"""Shortcuts of the cycle of a pod group, over placements and in preemption, do what trying every member does."""
+
+import random
+from typing import Any
+
+import pytest
+
+from bayplan.api.pod import Pod
+from bayplan.scheduler import placement_search
+from bayplan.scheduler.group_cycle import _Run
+from bayplan.testing.builders import make_node, make_object, make_pod
+from bayplan.testing.scenarios import Scenario
+
+GATES = {"GenericWorkload": True, "GangScheduling": True}
+SEEDS = range(40)
+
+
+def members(rng: random.Random, count: int, classes: int) -> list[Pod]:
+    sizes = [f"{rng.randint(1, 6) * 250}m" for _ in range(classes)]
+    return [
+        make_pod(
+            f"m{i}",
+            cpu=rng.choice(sizes),
+            priority=rng.choice([50, 50, 60]),
+            spec={"schedulingGroup": {"podGroupName": "g"}},
+        )
+        for i in range(count)
+    ]
+
+
+def gang(needed: int, **spec: Any) -> Any:
+    policy = {"schedulingPolicy": {"gang": {"minCount": needed}}, "priority": 50}
+    return make_object("PodGroup", "g", namespace="default", spec={**policy, **spec})
+
+
+def scenario(gate: str, *objects: Any) -> Scenario:
+    names = ["GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"]
+    enabled = [{"name": name} for name in names if "Topology" in gate or name == names[0]]
+    profile = {"plugins": {"multiPoint": {"enabled": enabled}}}
+    return Scenario(*objects, profile=profile, feature_gates={**GATES, gate: True})
+
+
+def placed(seed: int) -> tuple[dict[str, str], str, str]:
+    """Where the members of a random group go in a random cluster with racks, and what is said about the group."""
+    rng = random.Random(seed)
+    nodes = [
+        make_node(f"n{i}", cpu=str(rng.randint(1, 4)), labels={"rack": f"r{rng.randrange(7)}"})
+        for i in range(rng.randint(10, 24))
+    ]
+    running = [
+        make_pod(f"there{i}", cpu="500m", node_name=rng.choice(nodes).name) for i in range(12)
+    ]
+    count = rng.randint(2, 9)
+    constraints = {"topology": [{"key": "rack"}]}
+    group = gang(rng.randint(1, count), schedulingConstraints=constraints)
+    cluster = scenario("TopologyAwareWorkloadScheduling", *nodes, *running, group)
+    cluster.add(*members(rng, count, rng.randint(1, 3)))
+    (attempt, *_) = cluster.run()
+    chosen = attempt.group.chosen
+    return (
+        {a.pod.name: a.node_name for a in attempt.group.attempts},
+        attempt.group.status.message,
+        "" if chosen is None else chosen.name,
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_search_over_placements_finds_the_one_that_trying_all_finds(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_search = placed(seed)
+    monkeypatch.setattr(placement_search, "FEW_PLACEMENTS", 10**6)
+
+    assert by_search == placed(seed)
+
+
+def test_placements_are_searched_and_not_all_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+    run = _Run._try_members
+
+    def counted(self: _Run, *args: Any) -> Any:
+        tried.append(1)
+        return run(self, *args)
+
+    monkeypatch.setattr(_Run, "_try_members", counted)
+    for seed in SEEDS:
+        placed(seed)
+
+    assert len(tried) < 2 * len(SEEDS)
+
+
+def preempted(seed: int) -> tuple[list[str], str]:
+    """Which pods a random group preempts in a random full cluster, and what is said about the group."""
+    rng = random.Random(seed)
+    nodes = [make_node(f"n{i}", cpu="4", unschedulable=rng.random() < 0.1) for i in range(8)]
+    groups = [
+        make_object(
+            "PodGroup",
+            f"low{i}",
+            namespace="default",
+            spec={
+                "schedulingPolicy": {"basic": {}},
+                "disruptionMode": rng.choice(["Pod", "PodGroup"]),
+                "priority": rng.randint(0, 60),
+            },
+        )
+        for i in range(3)
+    ]
+    running = []
+    for i in range(44):
+        spec = {"terminationGracePeriodSeconds": 0}
+        if rng.random() < 0.4:
+            spec["schedulingGroup"] = {"podGroupName": f"low{rng.randrange(3)}"}
+        running.append(
+            make_pod(
+                f"there{i}",
+                cpu=rng.choice(["500m", "1", "1500m"]),
+                node_name=rng.choice(nodes).name,
+                priority=rng.randint(0, 60),
+                labels={"app": rng.choice("ab")},
+                status={"phase": "Running", "startTime": f"2026-04-01T00:00:{i:02}Z"},
+                spec=spec,
+            )
+        )
+    budget = make_object(
+        "PodDisruptionBudget",
+        "budget",
+        namespace="default",
+        spec={"selector": {"matchLabels": {"app": "a"}}},
+        status={"disruptionsAllowed": rng.randint(0, 3)},
+    )
+    count = rng.randint(2, 6)
+    cluster = scenario(
+        "WorkloadAwarePreemption", *nodes, *groups, *running, budget, gang(rng.randint(1, count))
+    )
+    cluster.add(*members(rng, count, 1))
+    (attempt, *_) = cluster.run()
+    preemption = attempt.group.preemption
+    victims = [] if preemption is None else [pod.name for pod in preemption.victims]
+    return victims, attempt.group.status.message
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_counting_room_finds_the_victims_that_trying_finds(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_room = preempted(seed)
+    monkeypatch.setattr(_Run, "room", lambda self: None)
+
+    assert by_room == preempted(seed)
+
+
+def test_some_groups_of_the_sample_preempt() -> None:
+    assert sum(bool(preempted(seed)[0]) for seed in SEEDS) >= 10
