@@ -83,12 +83,7 @@ class Trial:
         for pod in list(self._removed.values()):
             self.restore(pod)
         for row, uids in self._orders.items():
-            pods = self._table.pods[row]
-            ordered = {uid: pods[uid] for uid in uids}
-            pods.clear()
-            pods.update(ordered)
-            for pod in ordered.values():  # removing one holder of a port had freed it
-                self._table.ports.add(row, pod.spec.host_ports)
+            self._writer.restore_row(row, uids)
         self._orders.clear()
 
     def _hidden_at(self, node_name: str) -> Hidden:

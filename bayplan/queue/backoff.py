@@ -15,7 +15,7 @@ from .ticks import BACKOFF_TICK_S, SECOND, backoff_tick, micros, window
 
 
 class BackoffQueue:
-    """Three heaps: rejected pods may be popped early, pods after an error may not, members of pod groups after a change.
+    """Three heaps: rejected pods may be popped early, pods after an error not, members of pod groups after a change.
 
     A member that is rejected always comes here. kube-scheduler pops it early, too, and so tries a group that does not
     fit again and again while it has nothing else to do. As long as nothing changes, the result is the same: `changed`

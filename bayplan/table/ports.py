@@ -32,6 +32,19 @@ class PortColumns:
         """Free `ports` at `row`, also where another pod holds them (writer only)."""
         self._set(row, ports, False)
 
+    def taken_at(self, row: int) -> list[Column]:
+        """What is taken at `row`, for `restore`."""
+        columns = (column for by_ip in self._taken.values() for column in by_ip.values())
+        return [column for column in columns if column.data[row]]
+
+    def restore(self, row: int, taken: list[Column]) -> None:
+        """Make what is taken at `row` what it was (writer only)."""
+        for by_ip in self._taken.values():
+            for column in by_ip.values():
+                column.data[row] = False
+        for column in taken:
+            column.data[row] = True
+
     def _set(self, row: int, ports: Iterable[HostPort], is_taken: bool) -> bool:
         changed = False
         for port in ports:

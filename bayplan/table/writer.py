@@ -7,11 +7,12 @@ on a row, and host ports that several pods of a row hold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ..api.node import Node
 from ..api.pod import Pod
 from .carried import NONE_HIDDEN, Hidden
+from .columns import Column
 from .node_table import NodeTable
 
 FIRST_CAPACITY = 64
@@ -23,14 +24,15 @@ class TableWriter:
     def __init__(self, table: NodeTable) -> None:
         self.table = table
         self._free: list[int] = []
-        self._freed_ports: set[int] = set()
-        """Rows on which a pod on trial held host ports: the end of a trial frees ports that other pods hold, too."""
+        self._ports_before: dict[int, list[Column]] = {}
+        """By row, the host ports before a pod on trial: the end of a trial frees ports that other pods hold, too."""
 
     def set_node(self, node: Node) -> int:
         """Add `node`, or replace the node of that name; returns its row."""
         table = self.table
         row = self.row_for(node.name)
         old = table.nodes[row]
+        self._restore_ports_at(row)
         table.node_count += old is None
         table.nodes[row] = node
         table.live_column.data[row] = True
@@ -89,6 +91,7 @@ class TableWriter:
         The counts of images that the node sees are not brought up to date, as by other changes of it.
         """
         row = self.table.row_of[pod.node_name]
+        self._keep_ports(row, pod)
         self.table.pods[row][pod.uid] = pod
         self._count(row, pod, 1, hidden)
         return row
@@ -96,24 +99,36 @@ class TableWriter:
     def end_trial(self, pod: Pod, hidden: Hidden) -> None:
         """Take off its node what `try_pod` put there."""
         row = self.table.row_of[pod.node_name]
+        self._keep_ports(row, pod)
         _take_out(self.table.pods[row], pod.uid)
         self._count(row, pod, -1, hidden)
-        if pod.spec.host_ports:
-            self._freed_ports.add(row)
+
+    def _keep_ports(self, row: int, pod: Pod) -> None:
+        if pod.spec.host_ports and row not in self._ports_before:
+            self._ports_before[row] = self.table.ports.taken_at(row)
 
     def adopt_pod(self, tried: Pod, pod: Pod) -> None:
         """Keep a pod that is on trial as `pod`, which counts the same."""
         row = self.table.row_of[pod.node_name]
         self.table.pods[row][tried.uid] = pod
         self.table.images.touch(row)
-        if row in self._freed_ports:
-            self._take_ports_again(row)
-
-    def _take_ports_again(self, row: int) -> None:
-        """The node changes, and with that kube-scheduler reads it anew: all ports of its pods are taken."""
-        self._freed_ports.discard(row)
-        for pod in self.table.pods[row].values():
+        self._restore_ports_at(row)
+        if pod.spec.host_ports:
             self.table.ports.add(row, pod.spec.host_ports)
+
+    def restore_row(self, row: int, uids: Iterable[str]) -> None:
+        """Give the pods of a row the order of `uids`, and the row the host ports that it had before a trial."""
+        pods = self.table.pods[row]
+        ordered = {uid: pods[uid] for uid in uids}
+        pods.clear()
+        pods.update(ordered)
+        self._restore_ports_at(row)
+
+    def _restore_ports_at(self, row: int) -> None:
+        """The node changes, and with that kube-scheduler reads it anew: a trial has left no trace."""
+        if self._ports_before and row in self._ports_before:
+            self.table.ports.restore(row, self._ports_before.pop(row))
+            self.table.row_changes.mark(row)
 
     def replace_pod(self, old: Pod, new: Pod) -> None:
         """Remove `old` and add `new`; nothing is counted again when they count the same."""
@@ -125,9 +140,7 @@ class TableWriter:
         row = table.row_of[old.node_name]
         is_reordered = _put_last(table.pods[row], new)
         table.images.touch(row)
-        if row in self._freed_ports:
-            self._take_ports_again(row)
-            table.row_changes.mark(row)
+        self._restore_ports_at(row)
         if new.spec.host_ports and table.ports.add(row, new.spec.host_ports):
             table.row_changes.mark(row)  # the removal of another holder had freed a port
         if old.annotations is not new.annotations and old.annotations != new.annotations:
@@ -170,8 +183,8 @@ class TableWriter:
     def _count(self, row: int, pod: Pod, change: int, hidden: Hidden | None = None) -> None:
         """Count the pod once more or once less; `hidden` terms are only those of a pod on trial."""
         table = self.table
-        if self._freed_ports and hidden is None and row in self._freed_ports:
-            self._take_ports_again(row)
+        if hidden is None:
+            self._restore_ports_at(row)
         spec = pod.spec
         table.requested.add(row, pod.usage, change)
         table.scoring_usage.add(row, pod.scoring_usage, change)
@@ -200,6 +213,7 @@ class TableWriter:
         if table.nodes[row] is None and not table.pods[row]:
             del table.row_of[table.names[row]]
             table.names[row] = ""
+            self._ports_before.pop(row, None)
             self._free.append(row)
 
 

@@ -163,12 +163,26 @@ class NodePods:
     def __init__(self) -> None:
         self.uids: dict[str, list[str]] = {}
         self.ports: set[tuple[str, HostPort]] = set()
+        self.before: dict[str, set[tuple[str, HostPort]]] = {}
+        """The ports of nodes before a pod was there on trial; they are back with the next change of the node."""
+
+    def try_pod(self, pod: Pod) -> None:
+        there = {held for held in self.ports if held[0] == pod.node_name}
+        if pod.spec.host_ports:
+            self.before.setdefault(pod.node_name, there)
+        self.ports -= {(pod.node_name, port) for port in pod.spec.host_ports}
+
+    def change(self, name: str) -> None:
+        if name in self.before:
+            self.ports = {held for held in self.ports if held[0] != name} | self.before.pop(name)
 
     def add(self, pod: Pod) -> None:
+        self.change(pod.node_name)
         self.uids.setdefault(pod.node_name, []).append(pod.uid)
         self.ports |= {(pod.node_name, port) for port in pod.spec.host_ports}
 
     def remove(self, pod: Pod) -> None:
+        self.change(pod.node_name)
         listed = self.uids[pod.node_name]
         place = listed.index(pod.uid)
         listed[place] = listed[-1]
@@ -210,6 +224,7 @@ class AnySequence(RuleBasedStateMachine):
     @rule(name=names, variant=st.integers(0, len(NODES) - 1))
     def set_node(self, name: str, variant: int) -> None:
         self.nodes[name] = node_of(name, variant)
+        self.lists.change(name)
         self.cache.set_node(self.nodes[name])
 
     @precondition(lambda self: self.nodes)
@@ -291,6 +306,33 @@ class AnySequence(RuleBasedStateMachine):
         self.lists.remove(self.pods[number])
         self.cache.remove_pod(self.pods.pop(number))
         self.assumed.pop(number, None)
+
+    @precondition(lambda self: self.nodes)
+    @rule(data=st.data())
+    def try_pods(self, data: st.DataObject) -> None:
+        """Pods come to nodes on trial; and, in another trial, pods leave them."""
+        known = st.sampled_from(sorted(self.nodes))
+        tried = data.draw(st.lists(st.tuples(self.variants, known), max_size=3))
+        trial = self.cache.begin_trial()
+        on_trial = [
+            trial.assume(pod_of(20 + place, variant), name)
+            for place, (variant, name) in enumerate(tried)
+        ]
+        for pod in reversed(on_trial):
+            trial.forget(pod)
+        self.cache.end_trial()
+        for pod in reversed(on_trial):
+            self.lists.try_pod(pod)
+        removed = [pod for pod in self.pods.values() if data.draw(st.booleans())]
+        trial = self.cache.begin_trial()
+        for pod in removed:
+            trial.remove(pod)
+        for pod in removed[::2]:
+            trial.restore(pod)
+        self.cache.end_trial()
+        for pod in removed:
+            if pod.spec.host_ports:
+                self.lists.change(pod.node_name)
 
     @rule(name=st.sampled_from(NAMESPACES), team=st.none() | st.sampled_from("xy"))
     def change_namespace(self, name: str, team: str | None) -> None:
