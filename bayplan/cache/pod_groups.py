@@ -14,13 +14,24 @@ GroupKey = tuple[str, str, str]
 """`PodGroup` or `label`, namespace, name."""
 
 
+class GroupMembers:
+    """The pods of one group, and those of them that have no node, by uid in order of appearance."""
+
+    __slots__ = ("pods", "waiting")
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Pod] = {}
+        self.waiting: dict[str, Pod] = {}
+
+
+NO_MEMBERS = GroupMembers()
+
+
 class PodGroupIndex:
     """Members by group; a pod with a node, assumed or bound, is placed."""
 
     def __init__(self) -> None:
-        self._members: dict[GroupKey, dict[str, Pod]] = {}
-        self._placed: dict[GroupKey, set[str]] = {}
-        self._waiting: dict[GroupKey, dict[str, Pod]] = {}
+        self._groups: dict[GroupKey, GroupMembers] = {}
 
     def set_pod(self, pod: Pod) -> None:
         """Add or update a pod."""
@@ -29,39 +40,37 @@ class PodGroupIndex:
         if pod.spec.scheduling_group is None and not is_labelled:
             return  # true for most pods
         for key in group_keys(pod):
-            if key not in self._members:
-                self._members[key], self._placed[key], self._waiting[key] = {}, set(), {}
-            self._members[key][pod.uid] = pod
+            group = self._groups.get(key)
+            if group is None:
+                group = self._groups[key] = GroupMembers()
+            group.pods[pod.uid] = pod
             if pod.node_name:
-                self._placed[key].add(pod.uid)
-                self._waiting[key].pop(pod.uid, None)
+                group.waiting.pop(pod.uid, None)
             else:
-                self._placed[key].discard(pod.uid)
-                self._waiting[key][pod.uid] = pod
+                group.waiting[pod.uid] = pod
 
     def remove_pod(self, pod: Pod) -> None:
         """Remove a pod."""
         for key in group_keys(pod):
-            members = self._members.get(key)
-            if members is None:
-                continue
-            members.pop(pod.uid, None)
-            self._placed[key].discard(pod.uid)
-            self._waiting[key].pop(pod.uid, None)
-            if not members:
-                del self._members[key], self._placed[key], self._waiting[key]
+            group = self._groups.get(key)
+            if group is not None:
+                group.pods.pop(pod.uid, None)
+                group.waiting.pop(pod.uid, None)
+                if not group.pods:
+                    del self._groups[key]
 
     def members(self, key: GroupKey) -> list[Pod]:
         """The pods of the group, in order of appearance."""
-        return list(self._members.get(key, {}).values())
+        return list(self._groups.get(key, NO_MEMBERS).pods.values())
 
     def waiting(self, key: GroupKey) -> Mapping[str, Pod]:
         """The members without a node, by uid."""
-        return self._waiting.get(key, {})
+        return self._groups.get(key, NO_MEMBERS).waiting
 
     def placed_count(self, key: GroupKey) -> int:
         """The number of members with a node, assumed or bound."""
-        return len(self._placed.get(key, ()))
+        group = self._groups.get(key, NO_MEMBERS)
+        return len(group.pods) - len(group.waiting)
 
 
 def group_keys(pod: Pod) -> Iterator[GroupKey]:

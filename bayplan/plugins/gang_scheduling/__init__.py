@@ -30,6 +30,7 @@ from .hints import events
 TIMEOUT_S = 5 * 60
 TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
 WAITING = "waiting for minCount pods from a gang to be scheduled"
+WAIT = wait(WAITING)
 
 
 class GangScheduling(PreEnqueuePlugin, PermitPlugin):
@@ -87,7 +88,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         if self.handle.pod_groups.placed_count(key) < group.min_count:
             if state.group is None:  # in the cycle of the group, its members are being tried
                 self.handle.activate_members(self.handle.pod_groups.waiting(key))
-            return wait(WAITING), TIMEOUT_S
+            return WAIT, TIMEOUT_S
         if state.group is not None:
             return SUCCESS, 0
         for held in self.handle.waiting_pods or ():
