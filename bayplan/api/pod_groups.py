@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from .pod import Pod
 from .workloads import PodGroup
 
+SCHEDULING_GROUP = "scheduling.k8s.io"
+"""The API group of PodGroups."""
 NAME_LABEL = "pod-group.scheduling.sigs.k8s.io/name"
 MIN_AVAILABLE_LABEL = "pod-group.scheduling.sigs.k8s.io/min-available"
 CUSTOM_LABEL = "scheduling.x-k8s.io/pod-group"

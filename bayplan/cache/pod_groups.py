@@ -21,6 +21,8 @@ class PodGroupIndex:
         self._members: dict[GroupKey, dict[str, Pod]] = {}
         self._placed: dict[GroupKey, set[str]] = {}
         self._waiting: dict[GroupKey, dict[str, Pod]] = {}
+        self.on_trial: set[str] = set()
+        """The uids of pods that have a node for the time of a scheduling cycle only."""
 
     def set_pod(self, pod: Pod) -> None:
         """Add or update a pod."""
@@ -62,6 +64,10 @@ class PodGroupIndex:
     def placed_count(self, key: GroupKey) -> int:
         """The number of members with a node, assumed or bound."""
         return len(self._placed.get(key, ()))
+
+    def kept_count(self, key: GroupKey) -> int:
+        """The same without the members that are on trial."""
+        return len(self._placed.get(key, frozenset()) - self.on_trial)
 
 
 def group_keys(pod: Pod) -> Iterator[GroupKey]:

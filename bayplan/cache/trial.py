@@ -37,6 +37,7 @@ class Trial:
         self._writer.try_pod(assumed, hidden)
         self._assumed[pod.uid] = (pod, assumed, hidden)
         self._groups.set_pod(assumed)
+        self._groups.on_trial.add(pod.uid)
         return assumed
 
     def forget(self, pod: Pod) -> None:
@@ -44,6 +45,7 @@ class Trial:
         waiting, assumed, hidden = self._assumed.pop(pod.uid)
         self._writer.end_trial(assumed, hidden)
         self._groups.set_pod(waiting)
+        self._groups.on_trial.discard(pod.uid)
 
     def give_back(self, pod: Pod) -> None:
         """End the trial of an assumed pod, but leave it on its node until `adopt` or `end`: its group counts it out."""
@@ -54,6 +56,7 @@ class Trial:
             self._given_back[pod.uid] = assumed
             del self._assumed[pod.uid]
             self._groups.set_pod(waiting)
+            self._groups.on_trial.discard(pod.uid)
 
     def adopt(self, pod: Pod) -> bool:
         """Whether `pod`, which is to be counted on its node, is there already; it is not on trial any more."""

@@ -170,6 +170,9 @@ class PodGroups(Protocol):
     def placed_count(self, key: tuple[str, str, str]) -> int:
         """How many of them have a node, or are assumed to."""
 
+    def kept_count(self, key: tuple[str, str, str]) -> int:
+        """The same without members that have a node for the time of a scheduling cycle of the group only."""
+
 
 class NoPodGroups:
     """No pod belongs to a group."""
@@ -181,6 +184,9 @@ class NoPodGroups:
         return {}
 
     def placed_count(self, key: tuple[str, str, str]) -> int:
+        return 0
+
+    def kept_count(self, key: tuple[str, str, str]) -> int:
         return 0
 
 
