@@ -16,10 +16,16 @@ ANTI_AFFINITY_HIDDEN = frozenset({TermKind.REQUIRED_ANTI_AFFINITY})
 
 
 class Trial:
-    """Changes of the table that are undone. `end` when the cycle is over."""
+    """Changes of the table that are undone. `end` when the cycle is over.
 
-    def __init__(self, table: NodeTable, writer: TableWriter, groups: PodGroupIndex) -> None:
+    With `hides_terms`, affinity terms of pods on trial do not count for other pods, as in kube-scheduler.
+    """
+
+    def __init__(
+        self, table: NodeTable, writer: TableWriter, groups: PodGroupIndex, hides_terms: bool = True
+    ) -> None:
         self._table = table
+        self._hides_terms = hides_terms
         self._writer = writer
         self._groups = groups
         self._assumed: dict[str, tuple[Pod, Pod, Hidden]] = {}
@@ -33,7 +39,8 @@ class Trial:
     def assume(self, pod: Pod, node_name: str) -> Pod:
         """Put a waiting pod on a node; returns it with the node."""
         assumed = pod.with_node(node_name)
-        hidden = NONE_HIDDEN if pod.spec.affinity is None else self._hidden_at(node_name)
+        may_hide = self._hides_terms and pod.spec.affinity is not None
+        hidden = self._hidden_at(node_name) if may_hide else NONE_HIDDEN
         self._writer.try_pod(assumed, hidden)
         self._assumed[pod.uid] = (pod, assumed, hidden)
         self._groups.set_pod(assumed)
@@ -70,7 +77,9 @@ class Trial:
     def remove(self, pod: Pod) -> None:
         """Take a pod off its node. Its group still counts it as placed."""
         row = self._table.row_of[pod.node_name]
-        self._orders.setdefault(row, list(self._table.pods[row]))
+        if row not in self._orders:
+            there = self._table.pods[row]
+            self._orders[row] = [uid for uid in there if uid not in self._assumed]
         self._writer.end_trial(pod, NONE_HIDDEN)
         self._removed[pod.uid] = pod
 

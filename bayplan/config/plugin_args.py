@@ -114,8 +114,6 @@ class DynamicResourcesArgs(Args, frozen=True, rename="camel"):
 
     filter_timeout_s: Duration | None = field(default=10.0, name="filterTimeout")
     binding_timeout_s: Duration | None = field(default=600.0, name="bindingTimeout")
-    share_pending_allocations: bool = False
-    """Ours: what a claim is about to get for one pod of a group limits the nodes of the others, and is theirs, too."""
 
 
 class NodeResourcesLeastAllocatedArgs(Args, frozen=True, rename="camel"):

@@ -19,7 +19,7 @@ from bayplan.testing.scenarios import Scenario
 
 CLAIMS = {**GROUP_GATES, "DRAWorkloadResourceClaims": True}
 MEMBER = {"schedulingGroup": {"podGroupName": "g"}}
-SHARING = {"DynamicResources": {"sharePendingAllocations": True}}
+SHARING = {"GangScheduling": {"sharePendingAllocations": True}}
 
 
 def member(name: str, *claims: str, **fields: Any) -> Any:

@@ -90,16 +90,9 @@ class DynamicResources(
     _has_group_claims = False
     """Feature gate DRAWorkloadResourceClaims: claims can belong to pod groups."""
 
-    def __init__(
-        self,
-        filter_timeout_s: float = 10,
-        binding_timeout_s: float = 600,
-        shares_pending: bool = False,
-    ) -> None:
+    def __init__(self, filter_timeout_s: float = 10, binding_timeout_s: float = 600) -> None:
         self._tries = int(filter_timeout_s * TRIES_PER_SECOND) or None
         self._timeout_s = binding_timeout_s
-        self._shares_pending = shares_pending
-        """Whether a pending allocation of a group limits where its other members go, and is written only once."""
         self._hints = ClaimHints(self._claims)
         self._answers: dict[object, KeptAnswers] = {}  # in order of last use
         self._devices: Devices | None = None
@@ -111,7 +104,7 @@ class DynamicResources(
         args = args or DynamicResourcesArgs()
         is_limited = handle.feature_gates.enabled("DRASchedulerFilterTimeout")
         filter_timeout_s = (args.filter_timeout_s or 0) if is_limited else 0
-        plugin = cls(filter_timeout_s, args.binding_timeout_s or 0, args.share_pending_allocations)
+        plugin = cls(filter_timeout_s, args.binding_timeout_s or 0)
         plugin.handle = handle
         plugin._has_group_claims = handle.feature_gates.enabled("DRAWorkloadResourceClaims")
         return plugin
@@ -132,7 +125,7 @@ class DynamicResources(
             devices, self._kept_for = Devices.of(self.handle), self.handle
             self._devices, self._class_version = devices, -1
             self._binder = ClaimBinder(
-                self.handle, devices, self._timeout_s, self._has_group_claims, self._shares_pending
+                self.handle, devices, self._timeout_s, self._has_group_claims
             )
         if self._class_version != devices.classes.version:
             self._class_version = devices.classes.version
@@ -285,7 +278,7 @@ class DynamicResources(
     def _is_fixed(self, known: ClaimState, position: int) -> bool:
         """Whether the devices of a claim limit the nodes. kube-scheduler v1.36 ignores those that are pending."""
         if position in known.pending:
-            return self._shares_pending
+            return self.handle.group_options.share_pending_allocations
         return known.claims[position].allocation is not None
 
     def _reaches(self, known: ClaimState, position: int, table: NodeTable, rows: Rows) -> Bools:

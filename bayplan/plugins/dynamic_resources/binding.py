@@ -67,17 +67,10 @@ class ClaimBinder:
     """Writes claims."""
 
     def __init__(
-        self,
-        handle: Handle,
-        devices: Devices,
-        timeout_s: float,
-        has_group_claims: bool,
-        shares_pending: bool,
+        self, handle: Handle, devices: Devices, timeout_s: float, has_group_claims: bool
     ) -> None:
         self._handle = handle
         self._has_group_claims = has_group_claims
-        self._shares_pending = shares_pending
-        """Whether a claim that another pod of the group wrote meanwhile is as good as written."""
         self._devices = devices
         self._timeout_s = timeout_s
 
@@ -134,7 +127,8 @@ class ClaimBinder:
                         f"get updated claim {claim.key} after conflict: not found"
                     )
                 claim = found
-                if self._shares_pending and _has(claim, allocation):
+                shares = self._handle.group_options.share_pending_allocations
+                if shares and _has(claim, allocation):  # another pod of the group wrote it
                     if self._is_reserved_for(pod, claim):
                         return claim
                     allocation = None
