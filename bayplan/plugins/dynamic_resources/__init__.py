@@ -61,6 +61,7 @@ log = logging.getLogger(__name__)
 
 STATE = "DynamicResources"
 WITHOUT_DEVICES = Settled(pre_filter=SKIP, commits=False)
+IN_A_GROUP = Settled(commits=False)
 NOT_AVAILABLE = "resourceclaim not available on the node"
 STALE_CLAIM = "cannot schedule extended resource claim"
 TRIES_PER_SECOND = 500_000
@@ -143,12 +144,13 @@ class DynamicResources(
         return None if has_devices else ()
 
     def settled(self, spec: PodSpec) -> Settled:
-        return NOT_SETTLED if self._may_matter(spec) else WITHOUT_DEVICES
+        if _may_use_devices(spec):
+            return NOT_SETTLED
+        return IN_A_GROUP if self._needs_group(spec) else WITHOUT_DEVICES
 
-    def _may_matter(self, spec: PodSpec) -> bool:
-        """Whether pods of the spec may be given devices, or must have a pod group."""
-        needs_group = self._has_group_claims and spec.scheduling_group is not None
-        return bool(spec.resource_claims or spec.device_resources or needs_group)
+    def _needs_group(self, spec: PodSpec) -> bool:
+        """Whether pods of the spec are refused while their pod group is not there."""
+        return self._has_group_claims and spec.scheduling_group is not None
 
     # PreEnqueue
 
@@ -166,7 +168,7 @@ class DynamicResources(
     # PreFilter
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        if not self._may_matter(pod.spec):
+        if not _may_use_devices(pod.spec) and not self._needs_group(pod.spec):
             return SKIP
         devices = self._keep()
         devices.follow()
@@ -475,3 +477,8 @@ async def _or_failure(answer: Awaitable[Status]) -> Status:
         return await answer
     except BayplanError as error:
         return failure(error)
+
+
+def _may_use_devices(spec: PodSpec) -> bool:
+    """Whether pods of the spec may be given devices."""
+    return bool(spec.resource_claims or spec.device_resources)
