@@ -389,7 +389,8 @@ class _Run:
             member = self._begin(queued)
             result.members.append(member)
             pod = self._try_member(member, within, makes_room)
-            result.held += self._without_victims(held, is_used=pod is not None)
+            if held:
+                result.held += self._without_victims(held, pod is not None)
             if pod is None:
                 status = member.attempt.status
                 assert status is not None, "a member without a node has failed"
@@ -408,16 +409,12 @@ class _Run:
         keeps = is_last and result.status.is_success
         for member, pod in reversed(assumed):
             self._take_back(member, pod, keeps)
-        for eviction in reversed(
-            result.held
-        ):  # after the members: they may have host ports of victims
-            for victim in eviction.victims.pods:
-                self.trial.restore(victim)
+        # After the members, which may have the host ports of victims.
+        for victim in (pod for eviction in result.held for pod in eviction.victims.pods):
+            self.trial.restore(victim)
         return result
 
-    def _without_victims(
-        self, held: list[HeldEviction], *, is_used: bool
-    ) -> Sequence[HeldEviction]:
+    def _without_victims(self, held: list[HeldEviction], is_used: bool) -> Sequence[HeldEviction]:
         """Take the victims of evictions that a member holds off their nodes; nothing if it did not get the node."""
         new, held[:] = list(held), []
         if not is_used:
