@@ -14,7 +14,7 @@ from ..api.pod import Pod
 from .cycle_state import CycleState
 from .victims import Victims
 
-HELD = "bayplan.dev/held-evictions"
+HELD = "HeldEvictions"
 
 
 class GroupOptions(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
