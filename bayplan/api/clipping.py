@@ -14,6 +14,7 @@ from .encode import to_dict
 from .meta import KubeObject
 from .node import Node
 from .pod import Pod
+from .pod_groups import PREFERRED_TOPOLOGY
 from .storage import (
     BETA_CLASS_ANNOTATION,
     BIND_COMPLETED,
@@ -30,6 +31,7 @@ KEPT_ANNOTATIONS = frozenset(
         EXTENDED_RESOURCE_CLAIM,
         MIGRATED_PLUGINS,
         POD_CLAIM_NAME,
+        PREFERRED_TOPOLOGY,
         SELECTED_NODE,
         "batch.kubernetes.io/job-completion-index",
         "controller.kubernetes.io/pod-deletion-cost",

@@ -12,6 +12,7 @@ import msgspec
 from ..errors import InputError
 from .meta import EMPTY_META, KubeObject, ObjectMeta, Wire, controller_of
 from .pod import Pod
+from .pod_groups import SCHEDULING_GROUP, pod_group_of
 from .pod_spec import PodResourceClaim
 from .quantity import Quantity
 from .resources import DEVICE_CLASS_PREFIX
@@ -24,6 +25,8 @@ EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
 """Marks a claim for the extended resources of its pod."""
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 """Names the entry of the pod for which a claim was generated."""
+
+POD_GROUPS = "podgroups"
 
 EXACT_COUNT, ALL_DEVICES = "ExactCount", "All"
 MAX_RESULTS = 32
@@ -201,9 +204,27 @@ class ResourceClaim(KubeObject, frozen=True, gc=True):
         owner = controller_of(self.owner_references)
         return owner is not None and owner.uid == pod.uid and self.namespace == pod.namespace
 
+    def is_made_for_group_of(self, pod: Pod) -> bool:
+        """Whether the claim was generated for the PodGroup of `pod`, by its name: the pod does not have its uid."""
+        owner, name = controller_of(self.owner_references), pod_group_of(pod)
+        return (
+            owner is not None
+            and (owner.kind, owner.name) == ("PodGroup", name)
+            and owner.api_version.startswith(f"{SCHEDULING_GROUP}/")
+            and self.namespace == pod.namespace
+        )
+
     def is_reserved_for(self, pod: Pod) -> bool:
-        """Whether the claim is reserved for `pod`."""
+        """Whether the claim is reserved for `pod` itself."""
         return any(consumer.uid == pod.uid for consumer in self.status.reserved_for or ())
+
+    def is_reserved_for_group_of(self, pod: Pod) -> bool:
+        """Whether the claim is reserved for the PodGroup of `pod`, by its name."""
+        name = pod_group_of(pod)
+        return name is not None and any(
+            (user.api_group, user.resource, user.name) == (SCHEDULING_GROUP, POD_GROUPS, name)
+            for user in self.status.reserved_for or ()
+        )
 
 
 class ResourceClaimTemplateSpec(Wire, frozen=True):

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from .pod import Pod
 from .workloads import PodGroup
 
+SCHEDULING_GROUP = "scheduling.k8s.io"
+"""The API group of PodGroups."""
+PREFERRED_TOPOLOGY = "bayplan.dev/preferred-topology"
+"""On a PodGroup: the smallest level of the topology whose domains are tried."""
 NAME_LABEL = "pod-group.scheduling.sigs.k8s.io/name"
 MIN_AVAILABLE_LABEL = "pod-group.scheduling.sigs.k8s.io/min-available"
 CUSTOM_LABEL = "scheduling.x-k8s.io/pod-group"

@@ -146,10 +146,10 @@ class Cache:
         self._drop(known)
         self.pod_groups.remove_pod(pod)
 
-    def begin_trial(self) -> Trial:
-        """Begin to put pods on nodes, and take them off, for a while: until `end_trial`."""
+    def begin_trial(self, hides_terms: bool = True) -> Trial:
+        """Begin to put pods on nodes, and take them off, for a while: until `end_trial`. `hides_terms`: see there."""
         assert self._trial is None, "one trial at a time"
-        self._trial = Trial(self.table, self._writer, self.pod_groups)
+        self._trial = Trial(self.table, self._writer, self.pod_groups, hides_terms)
         return self._trial
 
     def end_trial(self) -> None:

@@ -32,6 +32,8 @@ class PodGroupIndex:
 
     def __init__(self) -> None:
         self._groups: dict[GroupKey, GroupMembers] = {}
+        self.on_trial: set[str] = set()
+        """The uids of pods that have a node for the time of a scheduling cycle only."""
 
     def set_pod(self, pod: Pod) -> None:
         """Add or update a pod."""
@@ -71,6 +73,11 @@ class PodGroupIndex:
         """The number of members with a node, assumed or bound."""
         group = self._groups.get(key, NO_MEMBERS)
         return len(group.pods) - len(group.waiting)
+
+    def kept_count(self, key: GroupKey) -> int:
+        """The same without the members that are on trial."""
+        group = self._groups.get(key, NO_MEMBERS)
+        return self.placed_count(key) - len(self.on_trial & group.pods.keys())
 
 
 def group_keys(pod: Pod) -> Iterator[GroupKey]:

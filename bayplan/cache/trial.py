@@ -16,10 +16,16 @@ ANTI_AFFINITY_HIDDEN = frozenset({TermKind.REQUIRED_ANTI_AFFINITY})
 
 
 class Trial:
-    """Changes of the table that are undone. `end` when the cycle is over."""
+    """Changes of the table that are undone. `end` when the cycle is over.
 
-    def __init__(self, table: NodeTable, writer: TableWriter, groups: PodGroupIndex) -> None:
+    With `hides_terms`, affinity terms of pods on trial do not count for other pods, as in kube-scheduler.
+    """
+
+    def __init__(
+        self, table: NodeTable, writer: TableWriter, groups: PodGroupIndex, hides_terms: bool = True
+    ) -> None:
         self._table = table
+        self._hides_terms = hides_terms
         self._writer = writer
         self._groups = groups
         self._assumed: dict[str, tuple[Pod, Pod, Hidden]] = {}
@@ -33,10 +39,12 @@ class Trial:
     def assume(self, pod: Pod, node_name: str) -> Pod:
         """Put a waiting pod on a node; returns it with the node."""
         assumed = pod.with_node(node_name)
-        hidden = NONE_HIDDEN if pod.spec.affinity is None else self._hidden_at(node_name)
+        may_hide = self._hides_terms and pod.spec.affinity is not None
+        hidden = self._hidden_at(node_name) if may_hide else NONE_HIDDEN
         self._writer.try_pod(assumed, hidden)
         self._assumed[pod.uid] = (pod, assumed, hidden)
         self._groups.set_pod(assumed)
+        self._groups.on_trial.add(pod.uid)
         return assumed
 
     def forget(self, pod: Pod) -> None:
@@ -44,6 +52,7 @@ class Trial:
         waiting, assumed, hidden = self._assumed.pop(pod.uid)
         self._writer.end_trial(assumed, hidden)
         self._groups.set_pod(waiting)
+        self._groups.on_trial.discard(pod.uid)
 
     def give_back(self, pod: Pod) -> None:
         """End the trial of an assumed pod, but leave it on its node until `adopt` or `end`: its group counts it out."""
@@ -54,6 +63,7 @@ class Trial:
             self._given_back[pod.uid] = assumed
             del self._assumed[pod.uid]
             self._groups.set_pod(waiting)
+            self._groups.on_trial.discard(pod.uid)
 
     def adopt(self, pod: Pod) -> bool:
         """Whether `pod`, which is to be counted on its node, is there already; it is not on trial any more."""
@@ -67,7 +77,9 @@ class Trial:
     def remove(self, pod: Pod) -> None:
         """Take a pod off its node. Its group still counts it as placed."""
         row = self._table.row_of[pod.node_name]
-        self._orders.setdefault(row, list(self._table.pods[row]))
+        if row not in self._orders:
+            there = self._table.pods[row]
+            self._orders[row] = [uid for uid in there if uid not in self._assumed]
         self._writer.end_trial(pod, NONE_HIDDEN)
         self._removed[pod.uid] = pod
 

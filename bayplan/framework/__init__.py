@@ -25,6 +25,7 @@ from .events import (
 )
 from .feature_gates import FeatureGates
 from .following import ChangeFeed, Follower, KeyLog, ObjectKey, ObjectLog
+from .group_options import GroupOptions, HeldEviction, held_evictions
 from .handle import (
     Client,
     EmptyLister,
@@ -135,9 +136,11 @@ __all__ = [
     "FilterPlugin",
     "FilterRunner",
     "Follower",
+    "GroupOptions",
     "GroupRoom",
     "GroupTrial",
     "Handle",
+    "HeldEviction",
     "Hint",
     "HintFunction",
     "Judgement",
@@ -198,6 +201,7 @@ __all__ = [
     "registered_events",
     "scale_to_max",
     "services_of",
+    "held_evictions",
     "typed_args",
     "unresolvable",
     "unschedulable",

@@ -81,7 +81,9 @@ EFFECTS: dict[str, Effect] = {
         "the search has no limit; filterTimeout is an error",
     ),
     "DRAWorkloadResourceClaims": Effect(
-        "claims belong to pods, not to pod groups", "claims belong to pods", missing=True
+        "the pods of a group share the claims of spec.resourceClaims of their PodGroup; these are "
+        "reserved for the group",
+        "claims are reserved for pods; spec.resourceClaims of a PodGroup is ignored",
     ),
     "DefaultPodTopologySpread": Effect(
         "formats before v1 spread pods with PodTopologySpread",

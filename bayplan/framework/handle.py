@@ -25,6 +25,7 @@ from ..table.what_if import WhatIf
 from .custom_objects import CustomObjects
 from .cycle_state import CycleState
 from .feature_gates import DEFAULT_GATES, FeatureGates
+from .group_options import GroupOptions
 from .lister import Lister
 from .status import Status
 
@@ -170,6 +171,9 @@ class PodGroups(Protocol):
     def placed_count(self, key: tuple[str, str, str]) -> int:
         """How many of them have a node, or are assumed to."""
 
+    def kept_count(self, key: tuple[str, str, str]) -> int:
+        """The same without members that have a node for the time of a scheduling cycle of the group only."""
+
 
 class NoPodGroups:
     """No pod belongs to a group."""
@@ -181,6 +185,9 @@ class NoPodGroups:
         return {}
 
     def placed_count(self, key: tuple[str, str, str]) -> int:
+        return 0
+
+    def kept_count(self, key: tuple[str, str, str]) -> int:
         return 0
 
 
@@ -300,6 +307,8 @@ class Handle:
     random: random.Random = field(default_factory=lambda: random.Random(0))
     feature_gates: FeatureGates = field(default_factory=lambda: DEFAULT_GATES)
     pod_groups: PodGroups = field(default_factory=NoPodGroups)
+    group_options: GroupOptions = field(default_factory=GroupOptions)
+    """Where pod groups are not scheduled as by kube-scheduler; GangScheduling sets it from its arguments."""
     waiting_pods: WaitingPods | None = None
     pre_binding: PreBinding | None = None
     executor: Executor | None = None

@@ -221,6 +221,8 @@ class Preemption:
     complete: Callable[[], None] = lambda: None
     """Fill in the nodes that were judged together and not one by one."""
     chosen: Victims | None = None
+    is_held: bool = False
+    """Whether the chosen pods are evicted only if the group of the pod then fits."""
     cleared: list[Pod] = field(default_factory=list)
     """Pods that lost their nomination to the chosen node."""
 

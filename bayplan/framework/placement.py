@@ -20,6 +20,8 @@ class Placement:
 
     name: str
     rows: Ints
+    tier: int = 0
+    """Ours: placements are tried only when the group fits on none of a lower tier."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,20 @@ Mirrors pkg/scheduler/framework/plugins/{topologyaware/topology_placement,podgro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Self
 
+import msgspec
 import numpy as np
 
 from ..api.pod import Pod
+from ..api.pod_groups import PREFERRED_TOPOLOGY
 from ..api.workloads import PodGroup
 from ..framework import (
     MAX_SCORE,
     CycleState,
+    Handle,
     Placement,
     PlacementGeneratePlugin,
     PlacementScorePlugin,
@@ -21,16 +26,42 @@ from ..framework import (
     PodGroupInfo,
     Status,
     failure,
+    typed_args,
+    unschedulable,
 )
-from ..table import ABSENT, Ints, NodeTable
+from ..table import ABSENT, Ints
 
 DOMAIN_UNKNOWN = "cannot determine domain for already scheduled pods: "
 
 
+class PlacementArgs(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """The arguments of TopologyPlacementGenerator, which kube-scheduler does not have."""
+
+    levels: tuple[str, ...] = ()
+    """Labels of nodes that nest, from the smallest domain to the largest."""
+
+    def __post_init__(self) -> None:
+        if "" in self.levels or len(set(self.levels)) < len(self.levels):
+            raise ValueError(f"levels: expected different labels; got {list(self.levels)}")
+
+
 class TopologyPlacementGenerator(PlacementGeneratePlugin):
-    """One placement per value of the label in the topology constraint of the group; all nodes if it has none."""
+    """One placement per value of the label in the topology constraint of the group; all nodes if it has none.
+
+    With levels, the smallest domain that fits is taken: the domains of each level up to the one of the constraint are a
+    tier of their own.
+    """
 
     name = "TopologyPlacementGenerator"
+
+    def __init__(self, levels: Sequence[str] = ()) -> None:
+        self._levels = tuple(levels)
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        plugin = cls(typed_args(PlacementArgs, args).levels)
+        plugin.handle = handle
+        return plugin
 
     def generate_placements(
         self, state: CycleState, group: PodGroupInfo, parent: Placement
@@ -38,25 +69,46 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
         found = self.handle.lister.get("PodGroup", group.namespace, group.name)
         if not isinstance(found, PodGroup):
             return failure(f'podgroup.scheduling.k8s.io "{group.name}" not found')
-        if not found.topology_keys:
-            return (parent,)
-        key, table = found.topology_keys[0], self.handle.table
-        domain = self._domain_of_scheduled(group, key, table)
-        if isinstance(domain, Status):
-            return domain
-        label = table.labels.column(key)
-        codes = table.labels.codes(key)[parent.rows]
-        placements = []
-        for code in np.unique(codes[codes != ABSENT]).tolist():
-            name = label.values[code]
-            if domain is None or name == domain:
-                placements.append(Placement(name, parent.rows[codes == code]))
+        wanted = levels_for(found, self._levels)
+        if isinstance(wanted, Status):
+            return wanted
+        placements: list[Placement] = []
+        for tier, keys in enumerate(wanted):
+            domain = self._domain_of_scheduled(group, keys)
+            if not isinstance(domain, Status):
+                placements += self._domains(parent, keys, domain, tier)
+            elif found.topology_keys and tier == len(wanted) - 1:
+                return domain
+        if not found.topology_keys:  # without a constraint, any node will do in the end
+            placements.append(replace(parent, tier=len(wanted)))
         return placements
 
-    def _domain_of_scheduled(
-        self, group: PodGroupInfo, key: str, table: NodeTable
-    ) -> str | Status | None:
+    def _domains(
+        self, parent: Placement, keys: Sequence[str], domain: str | None, tier: int
+    ) -> Iterator[Placement]:
+        """The domains of a level, that is, nodes with equal values of all `keys`; only `domain` unless it is None."""
+        table = self.handle.table
+        has_all = np.ones(len(parent.rows), dtype=np.bool_)
+        numbers = np.zeros(len(parent.rows), dtype=np.int64)
+        for key in keys:
+            codes = table.labels.codes(key)[parent.rows]
+            has_all &= codes != ABSENT
+            numbers = numbers * len(table.labels.column(key).values) + codes
+        rows, numbers = parent.rows[has_all], numbers[has_all]
+        if not len(rows):
+            return
+        order = np.argsort(numbers, kind="stable")  # rows stay in ascending order
+        starts = np.flatnonzero(np.diff(numbers[order])) + 1
+        for within in np.split(rows[order], starts):
+            node = table.nodes[within[0]]
+            assert node is not None, "rows of a placement have nodes"
+            name = _path([node.labels[key] for key in keys])
+            if domain is None or name == domain:
+                yield Placement(name, within, tier)
+
+    def _domain_of_scheduled(self, group: PodGroupInfo, keys: Sequence[str]) -> str | Status | None:
         """The domain that members have nodes in already; None: no member has a node, a Status: it is not one."""
+        table = self.handle.table
         members = self.handle.pod_groups.members(("PodGroup", group.namespace, group.name))
         domain: str | None = None
         for pod in sorted((pod for pod in members if pod.node_name), key=_by_name):
@@ -65,14 +117,45 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
             if node is None:
                 text = f'getting node for pod {pod.key}: nodeinfo not found for node name "{pod.node_name}"'
                 return failure(DOMAIN_UNKNOWN + text)
-            found = node.labels.get(key)
-            if found is None:
+            if any(key not in node.labels for key in keys):
                 return failure(f"{DOMAIN_UNKNOWN}no topology domain found for pod {pod.key}")
+            found = _path([node.labels[key] for key in keys])
             if domain and found != domain:
                 text = f"more than 1 domain found for pod group: {domain}, {found}"
                 return failure(DOMAIN_UNKNOWN + text)
             domain = found
         return domain
+
+
+def levels_for(group: PodGroup, levels: Sequence[str]) -> Sequence[Sequence[str]] | Status:
+    """The levels on which the group is placed, the smallest first, each with the labels that tell its domains apart.
+
+    The constraint of the group is the largest level, its annotation the smallest. Below the top a domain is told apart
+    by the levels above it, too: racks of two blocks may have equal names.
+    """
+    required, preferred = group.topology_keys[:1], group.annotations.get(PREFERRED_TOPOLOGY)
+    if not levels or (required and required[0] not in levels):
+        levels = required
+    if preferred is not None and preferred not in levels:
+        text = f"expected one of {', '.join(levels) or 'the levels of the profile, which has none'}"
+        return unschedulable(
+            f'pod group {group.key}: annotation {PREFERRED_TOPOLOGY}: {text}; got "{preferred}"'
+        )
+    if not required and preferred is None:
+        return ()
+    first = levels.index(preferred) if preferred is not None else 0
+    last = levels.index(required[0]) if required else len(levels) - 1
+    if first > last:
+        text = f"expected {levels[last]}, the topology constraint, or a level below it"
+        return unschedulable(
+            f'pod group {group.key}: annotation {PREFERRED_TOPOLOGY}: {text}; got "{preferred}"'
+        )
+    return [levels[position:] for position in range(first, last + 1)]
+
+
+def _path(values: Sequence[str]) -> str:
+    """The name of a domain: the values from the largest level to its own."""
+    return "/".join(reversed(values))
 
 
 def _by_name(pod: Pod) -> str:

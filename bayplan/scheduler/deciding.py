@@ -18,6 +18,7 @@ from ..framework import (
     Diagnosis,
     PostFilterResult,
     Status,
+    Victims,
     unresolvable,
 )
 from ..observe.times import FILTERED, PRE_FILTERED, PRE_SCORED, PRE_SCORING, SCORED
@@ -217,10 +218,15 @@ class Decider:
         message = diagnosis.with_post_filter(attempt.fit_error)
         refused = Status(Code.Unschedulable, (message,))
         attempt.fail(refused, nominated_node_name=result.nominated_node_name)
-        if result.preemption is not None and result.preemption.chosen is not None:
-            for victim in result.preemption.chosen.evicted:
-                steps.log_victim(attempt.pod, victim)
-                self._observer("preempted", victim, f"for {attempt.pod.key} on {victim.node_name}")
+        preemption = result.preemption
+        if preemption is not None and preemption.chosen is not None and not preemption.is_held:
+            self.note_victims(attempt.pod, preemption.chosen)
+
+    def note_victims(self, pod: Pod, victims: Victims) -> None:
+        """Log the pods that are evicted for `pod`, and report them to the observer."""
+        for victim in victims.evicted:
+            steps.log_victim(pod, victim)
+            self._observer("preempted", victim, f"for {pod.key} on {victim.node_name}")
 
     def _post_filter(
         self, profile: ProfileRuntime, state: CycleState, pod: Pod, diagnosis: Diagnosis

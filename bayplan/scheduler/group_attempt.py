@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..api.pod import Pod
-from ..framework import Code, CycleState, Placement, PodGroupInfo, Status
+from ..framework import Code, CycleState, HeldEviction, Placement, PodGroupInfo, Status
 from ..queue import QueuedPodInfo
 from .attempt import Attempt
 
@@ -52,6 +52,8 @@ class GroupResult:
     members: list[MemberTrial] = field(default_factory=list)
     """In order; fewer than the group has when an error ended the run."""
     waits_for_preemption: bool = False
+    held: list[HeldEviction] = field(default_factory=list)
+    """Evictions for its members, which are carried out if the group waits for them."""
 
     @property
     def is_possible(self) -> bool:

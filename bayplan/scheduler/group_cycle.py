@@ -26,12 +26,14 @@ from ..framework import (
     Code,
     CycleState,
     GroupRoom,
+    HeldEviction,
     Placement,
     PodGroupAssignments,
     PodGroupInfo,
     PodGroupPostFilterPlugin,
     Status,
     failure,
+    held_evictions,
     unschedulable,
 )
 from ..observe import SchedulerMetrics
@@ -127,6 +129,7 @@ class GroupCycle:
             with self._tools.executor.held():  # no pod is evicted while the nodes are on trial
                 account = self._find_nodes(profile, group, queued)
             account.popped = popped
+            self._evict(account.result)
             self._submit(account, queued)
         finally:
             self._tools.cache.end_trial()
@@ -141,9 +144,9 @@ class GroupCycle:
         self, profile: ProfileRuntime, group: PodGroupInfo, queued: Sequence[QueuedPodInfo]
     ) -> GroupAttempt:
         """The nodes of the members, or the pods that leave for them. Only those of a group that fits stay on trial."""
-        run = _Run(
-            self._tools, profile, group, queued, CycleState(), self._tools.cache.begin_trial()
-        )
+        both_ways = profile.handle.group_options.anti_affinity_both_ways
+        trial = self._tools.cache.begin_trial(hides_terms=not both_ways)
+        run = _Run(self._tools, profile, group, queued, CycleState(), trial)
         started = perf_counter()
         account = run.find_nodes()
         self._tools.metrics.group_algorithm.observe(perf_counter() - started)
@@ -175,6 +178,12 @@ class GroupCycle:
             return True
         self._tools.observer("popped", info.pod, f"attempt {info.attempts}")
         return False
+
+    def _evict(self, result: GroupResult) -> None:
+        """Carry out the evictions that were held until it was known that the group fits without the victims."""
+        for held in result.held if result.waits_for_preemption else ():
+            held.evict()
+            self._tools.decider.note_victims(held.pod, held.victims)
 
     def _make_room(self, run: _Run, account: GroupAttempt) -> None:
         """The group does not fit: try to push other pods out, anywhere in the cluster."""
@@ -280,20 +289,43 @@ class _Run:
             return GroupAttempt(self.group, GroupResult(failed.status))
 
     def _try_placements(self, makes_room: bool) -> GroupAttempt:
-        table, placing = self._tools.cache.table, self.profile.placing
+        placing = self.profile.placing
         rows = np.sort(self._tools.cache.snapshot.order)
         found = placing.run_generate(self._state, self.group, Placement("", rows))
         if isinstance(found, Status):
             return GroupAttempt(self.group, GroupResult(found))
-        ordered = sorted(found, key=lambda placement: placement.name)
-        if makes_room:
-            account = self._search_placements(ordered)
-            if account is not None:
-                return account
         tried: list[PlacementTrial] = []
-        for placement in ordered:
+        failed: GroupAttempt | None = None
+        tiers = sorted({placement.tier for placement in found})
+        for tier in tiers:
+            placements = sorted((p for p in found if p.tier == tier), key=lambda p: p.name)
+            account = self._try_tier(placements, makes_room, makes_room and tier == tiers[-1])
+            if account.status.code is Code.Error:
+                return account
+            tried += account.placements
+            account.placements = tried
+            if account.chosen is not None:
+                return account
+            failed = failed or account
+        assert failed is not None, "there is a placement"
+        failed.result = _no_placement(len(found), failed.result)
+        return failed
+
+    def _try_tier(
+        self, placements: Sequence[Placement], is_real: bool, makes_room: bool
+    ) -> GroupAttempt:
+        """The group on the best of the placements; if it fits on none, no one is chosen: the result is the first one's.
+
+        `is_real` unless the group is tried without pods that may have to leave.
+        """
+        account = self._search_placements(placements, makes_room) if is_real else None
+        if account is not None:
+            return account
+        table = self._tools.cache.table
+        tried: list[PlacementTrial] = []
+        for placement in placements:
             within = placement.rows if len(placement.rows) != table.node_count else None
-            result = self._try_members(within, makes_room, makes_room and len(ordered) == 1)
+            result = self._try_members(within, makes_room, is_real and len(placements) == 1)
             if result.status.code is Code.Error:
                 return GroupAttempt(self.group, result)
             tried.append(PlacementTrial(placement, result))
@@ -301,28 +333,26 @@ class _Run:
         if any(trial.placement.name for trial in tried):
             account.placements = tried
         best = self._best(tried)
-        if best is None:
-            account.result = _no_placement(len(tried), account.result)
-        else:
+        if best is not None:
             account.result, account.chosen = best.result, best.placement
         return account
 
-    def _search_placements(self, placements: Sequence[Placement]) -> GroupAttempt | None:
+    def _search_placements(
+        self, placements: Sequence[Placement], makes_room: bool
+    ) -> GroupAttempt | None:
         """The same without trying the members on every placement; None: that cannot be told otherwise."""
         possible = self._tools.search.find(self.profile, self.group, placements)
         if possible is None:
             return None
         if not possible:
-            first = self._try_members(placements[0].rows, True, False)
-            if first.is_possible:
-                return None
-            return GroupAttempt(self.group, _no_placement(len(placements), first))
+            first = self._try_members(placements[0].rows, makes_room, False)
+            return None if first.is_possible else GroupAttempt(self.group, first)
         totals = np.zeros(len(possible), dtype=np.int64)
         if len(possible) > 1:
             totals = self.profile.placing.run_scores(self._state, self.group, possible).totals
         tied = np.flatnonzero(totals == totals.max())
         best = possible[tied[0] if len(tied) == 1 else self._tools.ties.choose_any(tied)]
-        result = self._try_members(best.placement.rows, True, True)
+        result = self._try_members(best.placement.rows, makes_room, True)
         if not result.is_possible:
             return None
         return GroupAttempt(self.group, result, chosen=best.placement)
@@ -354,10 +384,13 @@ class _Run:
         result = GroupResult(unschedulable(UNSCHEDULABLE_GROUP))
         needs_preemption = False
         assumed: list[tuple[MemberTrial, Pod]] = []
+        held = held_evictions(self._state)
         for queued in self._queued:
             member = self._begin(queued)
             result.members.append(member)
             pod = self._try_member(member, within, makes_room)
+            if held:
+                result.held += self._without_victims(held, pod is not None)
             if pod is None:
                 status = member.attempt.status
                 assert status is not None, "a member without a node has failed"
@@ -376,7 +409,20 @@ class _Run:
         keeps = is_last and result.status.is_success
         for member, pod in reversed(assumed):
             self._take_back(member, pod, keeps)
+        # After the members, which may have the host ports of victims.
+        for victim in (pod for eviction in result.held for pod in eviction.victims.pods):
+            self.trial.restore(victim)
         return result
+
+    def _without_victims(self, held: list[HeldEviction], is_used: bool) -> Sequence[HeldEviction]:
+        """Take the victims of evictions that a member holds off their nodes; nothing if it did not get the node."""
+        new, held[:] = list(held), []
+        if not is_used:
+            return ()
+        for eviction in new:
+            for victim in eviction.victims.pods:
+                self.trial.remove(victim)
+        return new
 
     def _begin(self, queued: QueuedPodInfo) -> MemberTrial:
         state = CycleState()

@@ -1,7 +1,8 @@
-"""Resource claims: create claims from templates, and deallocate unused ones.
+"""Resource claims: create claims from templates, for pods and pod groups, and deallocate unused ones.
 
 Mirrors pkg/controller/resourceclaim/controller.go. Objects of the input stay: a claim is
-deallocated when the last pod that uses it ends or is deleted while the cluster is watched.
+deallocated when the last pod that uses it ends or is deleted while the cluster is watched, or the group that uses it is
+deleted.
 """
 
 from __future__ import annotations
@@ -14,18 +15,23 @@ from ...api.dra import (
     FINALIZER,
     MAX_CONSUMERS,
     POD_CLAIM_NAME,
+    POD_GROUPS,
     ResourceClaim,
     ResourceClaimConsumer,
     ResourceClaimTemplate,
 )
-from ...api.meta import ObjectMeta, OwnerReference
+from ...api.group_claims import consumer_of, is_shared
+from ...api.meta import ObjectMeta, OwnerReference, controller_of
 from ...api.pod import Pod
+from ...api.pod_groups import SCHEDULING_GROUP, pod_group_of
 from ...api.pod_spec import PodResourceClaim
 from ...api.pod_status import PodResourceClaimStatus
+from ...api.workloads import PodGroup, PodGroupResourceClaim, PodGroupResourceClaimStatus
 from ..objects import ControllerCluster
 
 CLAIM, TEMPLATE = ResourceClaim.kind, ResourceClaimTemplate.kind
 MAX_NAME = 57
+OWNERS = ("Pod", PodGroup.kind)
 Key = tuple[str, str]
 """Namespace and name."""
 
@@ -36,22 +42,31 @@ class ClaimController:
     def __init__(self, cluster: ControllerCluster) -> None:
         self._cluster = cluster
         self._pods: dict[Key, None] = {}
+        self._groups: dict[Key, None] = {}
         self._claims: dict[Key, None] = {}
         self._waiting: dict[Key, dict[Key, None]] = {}
+        """By template that is not there: the pods that need it."""
+        self._groups_waiting: dict[Key, dict[Key, None]] = {}
+        """The same for groups."""
+        self._members: dict[Key, dict[Key, None]] = {}
+        """By group: its pods whose claims are not all there."""
         self._made_for: dict[str, dict[Key, None]] = {}
 
     # Changes
 
     def on_add(self, obj: Any) -> None:
-        """Record a pod that needs claims, or a new template."""
+        """Record a pod or group that needs claims, or a new template."""
         match obj:
             case Pod() if obj.spec.resource_claims:
                 self._pods[obj.namespace, obj.name] = None
+            case PodGroup() if obj.spec.resource_claims:
+                self._groups[obj.namespace, obj.name] = None
             case ResourceClaimTemplate():
                 self._pods.update(self._waiting.pop((obj.namespace, obj.name), {}))
+                self._groups.update(self._groups_waiting.pop((obj.namespace, obj.name), {}))
             case ResourceClaim():
                 for owner in obj.owner_references:
-                    if owner.controller and owner.kind == "Pod":
+                    if owner.controller and owner.kind in OWNERS:
                         made = self._made_for.setdefault(owner.uid, {})
                         made[obj.namespace, obj.name] = None
 
@@ -65,20 +80,28 @@ class ClaimController:
                     self._pods[new.namespace, new.name] = None
 
     def on_delete(self, obj: Any) -> None:
-        """Record a deleted pod, whose claims are released, and its generated ones deleted."""
+        """Record a deleted pod or group, whose claims are released, and its generated ones deleted."""
         match obj:
-            case Pod() if obj.spec.resource_claims or obj.uid in self._made_for:
+            case Pod() | PodGroup() if obj.spec.resource_claims or obj.uid in self._made_for:
                 self._note_claims_of(obj)
 
-    def _note_claims_of(self, pod: Pod) -> None:
-        self._claims.update(self._made_for.get(pod.uid, {}))
-        for entry in pod.spec.resource_claims or ():
+    def _note_claims_of(self, user: Pod | PodGroup) -> None:
+        self._claims.update(self._made_for.get(user.uid, {}))
+        for entry in user.spec.resource_claims or ():
             if entry.resource_claim_name is not None:
-                self._claims[pod.namespace, entry.resource_claim_name] = None
+                self._claims[user.namespace, entry.resource_claim_name] = None
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is recorded work."""
+        return bool(self._pods or self._groups or self._claims)
 
     def run(self) -> None:
         """Do the recorded work until nothing is left."""
-        while self._pods or self._claims:
+        while self.has_work:
+            groups, self._groups = self._groups, {}
+            for key in groups:
+                self._sync_group(self._cluster.get(PodGroup.kind, *key))
             pods, self._pods = self._pods, {}
             for key in pods:
                 self._sync_pod(self._cluster.get("Pod", *key))
@@ -104,13 +127,9 @@ class ClaimController:
         """Create the missing claims of the pod; a pod with a node reserves its claims."""
         if pod is None or pod.is_terminating or is_done(pod):
             return
-        made: dict[str, str] = {}
-        for entry in pod.spec.resource_claims or ():
-            if entry.resource_claim_template_name is not None and self._lacks(pod, entry):
-                claim = self._make(pod, entry, entry.resource_claim_template_name)
-                if claim is None:
-                    return  # until there is a template
-                made[entry.name] = claim.name
+        made = self._claims_for(pod)
+        if made is None:
+            return  # until there is a template, or the claim of the group
         if made:
             others = (s for s in pod.status.resource_claim_statuses or () if s.name not in made)
             new = (PodResourceClaimStatus(name=n, resource_claim_name=c) for n, c in made.items())
@@ -119,40 +138,101 @@ class ClaimController:
         if pod.node_name:
             self._reserve(pod)
 
-    def _lacks(self, pod: Pod, entry: PodResourceClaim) -> bool:
+    def _claims_for(self, pod: Pod) -> dict[str, str] | None:
+        """By entry of the pod: the name of a claim that its status lacks. None: one of them cannot be made yet."""
+        made: dict[str, str] = {}
+        group = self._group_of(pod)
+        for entry in pod.spec.resource_claims or ():
+            if entry.resource_claim_template_name is None or not self._lacks(pod, entry):
+                continue
+            if group is not None and is_shared(group, entry):
+                claim = self._made(group, entry.name)
+                if claim is None:
+                    members = self._members.setdefault((group.namespace, group.name), {})
+                    members[pod.namespace, pod.name] = None
+            else:
+                claim = self._make(pod, entry, entry.resource_claim_template_name)
+            if claim is None:
+                return None
+            made[entry.name] = claim.name
+        return made
+
+    def _group_of(self, pod: Pod) -> PodGroup | None:
+        name = pod_group_of(pod)
+        return None if name is None else self._cluster.get(PodGroup.kind, pod.namespace, name)
+
+    def _lacks(self, user: Pod | PodGroup, entry: PodResourceClaim | PodGroupResourceClaim) -> bool:
         """Whether the claim for an entry was never created, or is gone; one that is not needed is
         not missing."""
-        for status in pod.status.resource_claim_statuses or ():
+        for status in user.status.resource_claim_statuses or ():
             if status.name == entry.name:
                 if status.resource_claim_name is None:
                     return False
-                claim = self._cluster.get(CLAIM, pod.namespace, status.resource_claim_name)
-                return claim is None or not claim.is_made_for(pod)
+                claim = self._cluster.get(CLAIM, user.namespace, status.resource_claim_name)
+                return claim is None or not _is_for(claim, user)
         return True
 
-    def _make(self, pod: Pod, entry: PodResourceClaim, template_name: str) -> ResourceClaim | None:
-        for key in self._made_for.get(pod.uid, {}):
+    def _made(self, owner: Pod | PodGroup, entry_name: str) -> ResourceClaim | None:
+        """The claim that was made for an entry of the owner."""
+        for key in self._made_for.get(owner.uid, {}):
             known: ResourceClaim | None = self._cluster.get(CLAIM, *key)
-            if known is not None and known.annotations.get(POD_CLAIM_NAME) == entry.name:
+            if known is not None and known.annotations.get(POD_CLAIM_NAME) == entry_name:
                 return known
-        template = self._cluster.get(TEMPLATE, pod.namespace, template_name)
+        return None
+
+    def _make(
+        self,
+        owner: Pod | PodGroup,
+        entry: PodResourceClaim | PodGroupResourceClaim,
+        template_name: str,
+    ) -> ResourceClaim | None:
+        known = self._made(owner, entry.name)
+        if known is not None:
+            return known
+        template = self._cluster.get(TEMPLATE, owner.namespace, template_name)
         if template is None:
-            waiting = self._waiting.setdefault((pod.namespace, template_name), {})
-            waiting[pod.namespace, pod.name] = None
+            all_waiting = self._waiting if isinstance(owner, Pod) else self._groups_waiting
+            waiting = all_waiting.setdefault((owner.namespace, template_name), {})
+            waiting[owner.namespace, owner.name] = None
             return None
-        return self._cluster.add(make_claim(pod, entry, template))
+        return self._cluster.add(make_claim(owner, entry, template))
+
+    # Groups
+
+    def _sync_group(self, group: PodGroup | None) -> None:
+        """Create the missing claims of the group; its pods that wait for them get their names."""
+        if group is None or group.is_terminating:
+            return
+        made: list[PodGroupResourceClaimStatus] = []
+        for entry in group.spec.resource_claims or ():
+            if entry.resource_claim_template_name is not None and self._lacks(group, entry):
+                claim = self._make(group, entry, entry.resource_claim_template_name)
+                if claim is None:
+                    return  # until there is a template
+                made.append(PodGroupResourceClaimStatus(entry.name, claim.name))
+        if made:
+            names = {status.name for status in made}
+            before = group.status.resource_claim_statuses or ()
+            others = [status for status in before if status.name not in names]
+            status = replace(group.status, resource_claim_statuses=(*others, *made))
+            self._cluster.update(replace(group, status=status))
+        self._pods.update(self._members.pop((group.namespace, group.name), {}))
 
     def _reserve(self, pod: Pod) -> None:
         """Reserve the claims of a pod that another scheduler bound."""
+        group = self._group_of(pod)
         names = {s.name: s.resource_claim_name for s in pod.status.resource_claim_statuses or ()}
         for entry in pod.spec.resource_claims or ():
             name = entry.resource_claim_name or names.get(entry.name)
             claim = self._cluster.get(CLAIM, pod.namespace, name) if name is not None else None
-            if claim is None or claim.allocation is None or claim.is_reserved_for(pod):
+            if claim is None or claim.allocation is None:
+                continue
+            by_group = group is not None and claim.is_reserved_for_group_of(pod)
+            if by_group or claim.is_reserved_for(pod):
                 continue
             users = claim.status.reserved_for or ()
             if len(users) < MAX_CONSUMERS:
-                user = ResourceClaimConsumer(resource="pods", name=pod.name, uid=pod.uid)
+                user = consumer_of(pod, group, entry)
                 status = replace(claim.status, reserved_for=(*users, user))
                 self._cluster.update(replace(claim, status=status))
 
@@ -178,14 +258,20 @@ class ClaimController:
             self._remove(claim)
 
     def _is_used_by(self, claim: ResourceClaim, user: ResourceClaimConsumer) -> bool:
+        if (user.api_group, user.resource) == (SCHEDULING_GROUP, POD_GROUPS):
+            group = self._cluster.get(PodGroup.kind, claim.namespace, user.name)
+            return group is not None and group.uid == user.uid
         if user.api_group or user.resource != "pods":
             return True
         pod = self._cluster.get("Pod", claim.namespace, user.name)
         return pod is not None and pod.uid == user.uid and not is_done(pod)
 
     def _is_orphan(self, claim: ResourceClaim) -> bool:
-        """Whether the pod of a generated claim no longer needs it."""
+        """Whether the pod or group of a generated claim no longer needs it."""
         for owner in claim.owner_references:
+            if owner.controller and owner.kind == PodGroup.kind:
+                group = self._cluster.get(PodGroup.kind, claim.namespace, owner.name)
+                return group is None or group.uid != owner.uid
             if owner.controller and owner.kind == "Pod":
                 pod = self._cluster.get("Pod", claim.namespace, owner.name)
                 return pod is None or pod.uid != owner.uid or is_done(pod)
@@ -206,23 +292,40 @@ def is_done(pod: Pod) -> bool:
     return pod.is_finished or (pod.is_terminating and not pod.node_name)
 
 
-def make_claim(pod: Pod, entry: PodResourceClaim, template: ResourceClaimTemplate) -> ResourceClaim:
-    """The claim for an entry of the pod; the cluster completes its name."""
-    prefix = f"{pod.name}-{entry.name}-"
+def _is_for(claim: ResourceClaim, user: Pod | PodGroup) -> bool:
+    """Whether the claim was made for the pod or its group, or for the group."""
+    if isinstance(user, Pod):
+        return claim.is_made_for(user) or claim.is_made_for_group_of(user)
+    owner = controller_of(claim.owner_references)
+    return owner is not None and owner.uid == user.uid
+
+
+def make_claim(
+    owned_by: Pod | PodGroup,
+    entry: PodResourceClaim | PodGroupResourceClaim,
+    template: ResourceClaimTemplate,
+) -> ResourceClaim:
+    """The claim for an entry of the pod or group; the cluster completes its name."""
+    name = owned_by.name
+    prefix = f"{name}-{entry.name}-"
     if len(prefix) > MAX_NAME:
         size = len(prefix)
         prefix = (
-            pod.name[: len(pod.name) * MAX_NAME // size]
+            name[: len(name) * MAX_NAME // size]
             + "-"
             + entry.name[: len(entry.name) * MAX_NAME // size]
         )
     owner = OwnerReference(
-        api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True
+        api_version=owned_by.api_version,
+        kind=owned_by.kind,
+        name=name,
+        uid=owned_by.uid,
+        controller=True,
     )
     given = template.spec.metadata
     meta = ObjectMeta(
         generate_name=prefix,
-        namespace=pod.namespace,
+        namespace=owned_by.namespace,
         labels=given.labels,
         annotations={**(given.annotations or {}), POD_CLAIM_NAME: entry.name},
         owner_references=(owner,),

@@ -18,12 +18,14 @@ Key: TypeAlias = tuple[str, str]
 """Namespace and name."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Pending:
     """An allocation that was decided and is not written yet."""
 
     key: Key
     allocation: AllocationResult
+    pods: int = 1
+    """How many pods of one group share it."""
 
 
 class TrackedClaims:
@@ -106,15 +108,23 @@ class TrackedClaims:
         return pending.allocation if pending is not None else None
 
     def begin(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
-        """The claim is about to get `allocation`: other claims cannot have those devices."""
+        """The claim is about to get `allocation` for one more pod: other claims cannot have those devices."""
+        pending = self._pending.get(claim.uid)
+        if pending is not None:
+            pending.pods += 1
+            return
         self._pending[claim.uid] = Pending((claim.namespace, claim.name), allocation)
         self._allocated.set(claim.uid, allocation)
 
-    def end(self, uid: str) -> bool:
-        """The allocation is written, or comes to nothing; whether there was one."""
-        pending = self._pending.pop(uid, None)
+    def end(self, uid: str, *, is_written: bool = False) -> bool:
+        """The allocation is written, or comes to nothing for one of its pods; whether it is pending no more."""
+        pending = self._pending.get(uid)
         if pending is None:
             return False
+        if pending.pods > 1 and not is_written:
+            pending.pods -= 1
+            return False
+        del self._pending[uid]
         claim = self.get(*pending.key)
         self._count(uid, claim if claim is not None and claim.uid == uid else None)
         return True

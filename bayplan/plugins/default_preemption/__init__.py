@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from ...framework import (
     Diagnosis,
     GroupTrial,
     Handle,
+    HeldEviction,
     PodGroupPostFilterPlugin,
     PostFilterPlugin,
     PostFilterResult,
@@ -35,6 +37,7 @@ from ...framework import (
     TryGroup,
     Victims,
     failure,
+    held_evictions,
     no_node_available,
     preempted_event,
     unresolvable,
@@ -143,6 +146,11 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             text = no_node_available(self.handle.table.node_count, account.reasons)
             return PostFilterResult("", account), unschedulable(text)
         account.chosen = chosen
+        if state.group is not None and self.handle.group_options.evict_for_whole_groups:
+            account.is_held = True
+            evict = partial(self._evict, pod, chosen, account)
+            held_evictions(state.group).append(HeldEviction(pod, chosen, evict))
+            return PostFilterResult(chosen.node_name, account), SUCCESS
         if not self._is_async and state.group is None:  # the nodes of a group are on trial
             status = self._evict_within_attempt(pod, chosen, account)
             return PostFilterResult(

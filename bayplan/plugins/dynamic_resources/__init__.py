@@ -2,22 +2,23 @@
 
 Mirrors pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go. `plans.py` says what a claim asks for,
 `search.py` finds devices on one node, `answers.py` keeps what was found for all of them, `binding.py` writes it down;
-`extended.py` is about extended resources that devices stand in for. What is known of the devices of the cluster is in
+`extended.py` is about extended resources that devices stand in for, `group_claims.py` about claims that the pods of a
+group share. What is known of the devices of the cluster is in
 `framework/devices`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Awaitable, Collection, Hashable, Iterator, Sequence
 from typing import Any, Self, cast
 
 import numpy as np
 
-from ...api.dra import ClaimNotReadyError, ResourceClaim
+from ...api.dra import AllocationResult, ClaimNotReadyError, ResourceClaim
 from ...api.pod import Pod, PodSpec
 from ...config.plugin_args import DynamicResourcesArgs
-from ...errors import BayplanError
+from ...errors import ApiError, BayplanError
 from ...framework import (
     GROUPS,
     NOT_SETTLED,
@@ -48,39 +49,25 @@ from ...table import Bools, Ints, NodeTable, Rows, RowValues
 from ...table.node_selection import match_selector
 from .answers import FITS, REASONS, Codes, KeptAnswers, Wanted, rows_in
 from .binding import ClaimBinder, ClaimBindingError, Given, drive, is_late, is_ready
-from .extended import SPECIAL_NAME, make_claim
+from .claim_state import ClaimState
+from .extended import make_claim
+from .group_claims import consumers, group_of, pending_in, unused_claims
 from .hints import ClaimHints
 from .plans import AllocationError, NoSuchClassError, plan_claim
 from .pod_claims import pod_claims
 from .results import make_allocation, score_allocated
 
+log = logging.getLogger(__name__)
+
 STATE = "DynamicResources"
 WITHOUT_DEVICES = Settled(pre_filter=SKIP, commits=False)
+IN_A_GROUP = Settled(commits=False)
 NOT_AVAILABLE = "resourceclaim not available on the node"
 STALE_CLAIM = "cannot schedule extended resource claim"
 TRIES_PER_SECOND = 500_000
 """How far a search may go in a second that the configuration gives it; a count, so that a run can be repeated."""
 MAX_CELLS = 16_000_000
 """Answers kept at most (kinds of pods times rows)."""
-
-
-@dataclass(slots=True)
-class ClaimState:
-    """The pod's claims in an attempt; the one for extended resources comes last."""
-
-    claims: list[ResourceClaim] = field(default_factory=list)
-    extended: ResourceClaim | None = None
-    answers: KeptAnswers | None = None
-    """None when there is nothing to allocate."""
-    keys: list[str] = field(default_factory=list)
-    unavailable: set[int] = field(default_factory=set)
-    """Allocated claims, by position, that some node cannot use."""
-    given: list[Given] = field(default_factory=list)
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether the claim for extended resources is left from an earlier attempt."""
-        return self.extended is not None and self.extended.name != SPECIAL_NAME
 
 
 class DynamicResources(
@@ -101,6 +88,8 @@ class DynamicResources(
     )
     allow_parallel = True
     may_block = False
+    _has_group_claims = False
+    """Feature gate DRAWorkloadResourceClaims: claims can belong to pod groups."""
 
     def __init__(self, filter_timeout_s: float = 10, binding_timeout_s: float = 600) -> None:
         self._tries = int(filter_timeout_s * TRIES_PER_SECOND) or None
@@ -118,13 +107,17 @@ class DynamicResources(
         filter_timeout_s = (args.filter_timeout_s or 0) if is_limited else 0
         plugin = cls(filter_timeout_s, args.binding_timeout_s or 0)
         plugin.handle = handle
+        plugin._has_group_claims = handle.feature_gates.enabled("DRAWorkloadResourceClaims")
         return plugin
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return self._hints.events()
 
     def _claims(self, pod: Pod) -> Iterator[ResourceClaim]:
-        return pod_claims(pod, self._keep().claims.get)
+        return (claim for _, claim in self._named_claims(pod))
+
+    def _named_claims(self, pod: Pod) -> Iterator[tuple[str, ResourceClaim]]:
+        return pod_claims(pod, self._keep().claims.get, of_groups=self._has_group_claims)
 
     def _keep(self) -> Devices:
         """The devices of the cluster; answers about another cluster, or other classes, are forgotten."""
@@ -132,7 +125,9 @@ class DynamicResources(
         if devices is None or self._kept_for is not self.handle:
             devices, self._kept_for = Devices.of(self.handle), self.handle
             self._devices, self._class_version = devices, -1
-            self._binder = ClaimBinder(self.handle, devices, self._timeout_s)
+            self._binder = ClaimBinder(
+                self.handle, devices, self._timeout_s, self._has_group_claims
+            )
         if self._class_version != devices.classes.version:
             self._class_version = devices.classes.version
             self._answers.clear()
@@ -149,7 +144,13 @@ class DynamicResources(
         return None if has_devices else ()
 
     def settled(self, spec: PodSpec) -> Settled:
-        return NOT_SETTLED if _may_use_devices(spec) else WITHOUT_DEVICES
+        if _may_use_devices(spec):
+            return NOT_SETTLED
+        return IN_A_GROUP if self._needs_group(spec) else WITHOUT_DEVICES
+
+    def _needs_group(self, spec: PodSpec) -> bool:
+        """Whether pods of the spec are refused while their pod group is not there."""
+        return self._has_group_claims and spec.scheduling_group is not None
 
     # PreEnqueue
 
@@ -167,7 +168,7 @@ class DynamicResources(
     # PreFilter
 
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
-        if not _may_use_devices(pod.spec):
+        if not _may_use_devices(pod.spec) and not self._needs_group(pod.spec):
             return SKIP
         devices = self._keep()
         devices.follow()
@@ -176,14 +177,18 @@ class DynamicResources(
         known = ClaimState()
         state.write(STATE, known)  # empty until all is well
         try:
-            claims = list(self._claims(pod))
+            named = list(self._named_claims(pod))
+            claims = [claim for _, claim in named]
             extended = self._extended_claim(pod, devices)
             found = ClaimState(claims, extended)
+            if self._has_group_claims:
+                users = consumers(pod, self.handle.lister)
+                found.users = [users[name] for name, _ in named]
             if extended is not None:
                 claims.append(extended)
             if not claims:
                 return SKIP
-            refusal = self._prepare(found, pod, devices)
+            refusal = self._prepare(state, found, pod, devices)
         except (ClaimNotReadyError, NoSuchClassError) as error:
             return unresolvable(str(error))
         except AllocationError as error:
@@ -199,11 +204,20 @@ class DynamicResources(
             return None
         return devices.claims.for_resources_of(pod.uid) or make_claim(pod)
 
-    def _prepare(self, found: ClaimState, pod: Pod, devices: Devices) -> Status | None:
+    def _prepare(
+        self, state: CycleState, found: ClaimState, pod: Pod, devices: Devices
+    ) -> Status | None:
         """Sort out what is to be allocated; a status when the pod has to wait."""
-        wanted = [claim for claim in found.claims if claim.allocation is None]
-        for claim in wanted:
-            if devices.claims.pending(claim.uid) is not None:
+        wanted, by_group = [], pending_in(state)
+        for position, claim in enumerate(found.claims):
+            if claim.allocation is not None:
+                continue
+            pending = devices.claims.pending(claim.uid)
+            if pending is None:
+                wanted.append(claim)
+            elif claim.uid in by_group:
+                found.pending[position] = pending
+            else:
                 text = f"resource claim {claim.key} is in the process of being allocated"
                 return unresolvable(text)
         if wanted and not found.is_stale:
@@ -253,9 +267,9 @@ class DynamicResources(
             if codes.any():
                 for code, reason in REASONS.items():
                     verdict.reject(codes == code, reason, unresolvable=True)
-        for position, claim in enumerate(known.claims):
-            if claim.allocation is not None:
-                missed = ~self._reaches(claim, table, rows)
+        for position in range(len(known.claims)):
+            if self._is_fixed(known, position):
+                missed = ~self._reaches(known, position, table, rows)
                 if codes is not None:
                     missed &= codes == FITS  # where devices are lacking, nothing else is looked at
                 if missed.any():
@@ -263,12 +277,20 @@ class DynamicResources(
                     verdict.reject(missed, NOT_AVAILABLE, unresolvable=True)
         return verdict
 
-    def _reaches(self, claim: ResourceClaim, table: NodeTable, rows: Rows) -> Bools:
+    def _is_fixed(self, known: ClaimState, position: int) -> bool:
+        """Whether the devices of a claim limit the nodes. kube-scheduler v1.36 ignores those that are pending."""
+        if position in known.pending:
+            return self.handle.group_options.share_pending_allocations
+        return known.claims[position].allocation is not None
+
+    def _reaches(self, known: ClaimState, position: int, table: NodeTable, rows: Rows) -> Bools:
         """bool per row: the devices of the claim can be used from there, and are or will be ready."""
-        allocation = claim.allocation
+        claim, pending = known.claims[position], known.pending.get(position)
+        allocation = pending or claim.allocation
         assert allocation is not None, "only claims that have devices are asked about"
         everywhere: Bools = np.ones(table.count(rows), dtype=np.bool_)
-        if self._keep().features.binding_conditions and self._is_unready(claim):
+        has_conditions = pending is None and self._keep().features.binding_conditions
+        if has_conditions and self._is_unready(claim):
             return ~everywhere
         if allocation.node_selector is None:
             return everywhere
@@ -307,9 +329,27 @@ class DynamicResources(
             if known.is_stale and known.extended is not None:
                 self._do(drive(binder.remove(known.extended)))
                 return unschedulable("deletion of ResourceClaim completed")
+            if self._has_group_claims and self._unreserve_group(pod):
+                return unresolvable("ResourceClaim unreserved for PodGroup")
         except BayplanError as error:
             return failure(error)
         return unschedulable("still not schedulable")
+
+    def _unreserve_group(self, pod: Pod) -> bool:
+        """Release one claim of a group of which no member has a node, so that it can get other devices."""
+        group = group_of(pod, self.handle.lister)
+        if group is None:
+            return False
+        if self.handle.pod_groups.kept_count(("PodGroup", group.namespace, group.name)):
+            return False
+        for claim in unused_claims(group, pod, self._keep().claims.get):
+            try:
+                self._do(drive(self._binder.release(claim, group.uid)))
+            except ApiError as error:
+                log.warning("claim %s: cannot be unreserved: %s", claim.key, error)
+            else:
+                return True
+        return False
 
     def _do(self, rest: object) -> None:
         """Let what a client still has to do be done beside the scheduling of other pods."""
@@ -329,12 +369,18 @@ class DynamicResources(
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         known: ClaimState | None = state.get(STATE)
-        if known is None or known.answers is None:
-            return np.zeros(table.count(rows), dtype=np.int64)
+        none: Ints = np.zeros(table.count(rows), dtype=np.int64)
+        if known is None or (known.answers is None and not known.pending):
+            return none
         if not self._keep().features.prioritized_list:
-            return np.zeros(table.count(rows), dtype=np.int64)
-        scores = known.answers.scores(rows_in(self._keep(), table, rows))
-        had = sum(score_allocated(claim) for claim in known.claims if claim.allocation is not None)
+            return none
+        scores = none
+        if known.answers is not None:
+            scores = known.answers.scores(rows_in(self._keep(), table, rows))
+        had = sum(
+            score_allocated(claim, claim.allocation or known.pending.get(position))
+            for position, claim in enumerate(known.claims)
+        )
         return scores + had if had else scores
 
     def normalize(self, scores: Ints) -> Ints:
@@ -346,7 +392,25 @@ class DynamicResources(
         known: ClaimState | None = state.get(STATE)
         if known is None or not known.claims:
             return SUCCESS
-        known.given = [Given(claim) for claim in known.claims]
+        claims = zip(known.claims, known.users_for(pod), strict=True)
+        known.given = [Given(claim, user) for claim, user in claims]
+        shared = {known.given[position].claim.uid for position in known.pending}
+        for position, allocation in known.pending.items():
+            self._take(state, known.given[position], allocation)
+        return self._allocate(state, known, node_name, shared)
+
+    def _take(self, state: CycleState, one: Given, allocation: AllocationResult) -> None:
+        """A claim is about to get devices: those that another pod of the group gives it, otherwise `allocation`."""
+        claims = self._keep().claims
+        one.allocation = claims.pending(one.claim.uid) or allocation
+        one.pending_uid = one.claim.uid
+        claims.begin(one.claim, one.allocation)
+        pending_in(state).add(one.claim.uid)
+
+    def _allocate(
+        self, state: CycleState, known: ClaimState, node_name: str, shared: Collection[str]
+    ) -> Status:
+        """Give devices to the claims that have none; those that are `shared` with another pod are about to get them."""
         if known.answers is None:
             return SUCCESS
         devices = self._keep()
@@ -359,7 +423,11 @@ class DynamicResources(
             return failure("claim allocation not found for node")
         extended = known.answers.wanted.requests_at(row)
         plans = list(known.answers.wanted.claims)
-        to_allocate = [one for one in known.given if one.claim.allocation is None]
+        to_allocate = [
+            one
+            for one in known.given
+            if one.claim.allocation is None and one.claim.uid not in shared
+        ]
         if extended is not None and not isinstance(extended, str):
             to_allocate[-1].extended = extended[0]
             plans.append(extended[1])
@@ -367,15 +435,15 @@ class DynamicResources(
             known.given = [one for one in known.given if one.claim is not known.extended]
             to_allocate = to_allocate[:-1]
         for one, plan, found in zip(to_allocate, plans, taken, strict=True):
-            one.allocation = make_allocation(plan, found, node_name, self.handle.random)
-            one.pending_uid = one.claim.uid
-            devices.claims.begin(one.claim, one.allocation)
+            self._take(state, one, make_allocation(plan, found, node_name, self.handle.random))
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         known: ClaimState | None = state.get(STATE)
         if known is not None and known.given:
             self._do(drive(self._binder.undo(pod, known.given)))
+            by_group, claims = pending_in(state), self._keep().claims
+            by_group -= {uid for uid in by_group if claims.pending(uid) is None}
             known.given = []
 
     # PreBind

@@ -55,6 +55,8 @@ class Given:
     """A claim of the pod, and what it is given on its node (None: it has its devices)."""
 
     claim: ResourceClaim
+    user: ResourceClaimConsumer
+    """What the claim is reserved for: the pod, or its group."""
     allocation: AllocationResult | None = None
     extended: ExtendedRequests | None = None
     """For the claim that stands for extended resources: what it asks for."""
@@ -64,8 +66,11 @@ class Given:
 class ClaimBinder:
     """Writes claims."""
 
-    def __init__(self, handle: Handle, devices: Devices, timeout_s: float) -> None:
+    def __init__(
+        self, handle: Handle, devices: Devices, timeout_s: float, has_group_claims: bool
+    ) -> None:
         self._handle = handle
+        self._has_group_claims = has_group_claims
         self._devices = devices
         self._timeout_s = timeout_s
 
@@ -74,23 +79,31 @@ class ClaimBinder:
     def bind(self, pod: Pod, given: list[Given]) -> Steps[None]:
         """Write every claim that the pod does not use yet."""
         for one in given:
-            if not one.claim.is_reserved_for(pod):
+            if not self._is_reserved_for(pod, one.claim):
                 yield from self._bind_one(pod, one)
+
+    def _is_reserved_for(self, pod: Pod, claim: ResourceClaim) -> bool:
+        """Whether the pod may use the claim as it is: for itself, or as a member of its group."""
+        by_group = self._has_group_claims and claim.is_reserved_for_group_of(pod)
+        return by_group or claim.is_reserved_for(pod)
 
     def _bind_one(self, pod: Pod, one: Given) -> Steps[None]:
         """Write one claim. What was assumed of it ends here, whatever comes of it."""
         if one.extended is not None and one.allocation is None:
             return  # the node has all of the resources itself
+        is_written = False
         try:
             if one.claim.name == SPECIAL_NAME:
                 assert one.extended is not None, "only extended resources have a claim without name"
                 one.claim = yield from self._create(one.claim, one.extended)
                 self._devices.claims.created(one.claim)
-            one.claim = yield from self._write(pod, one.claim, one.allocation)
+            one.claim = yield from self._write(pod, one)
             self._devices.claims.wrote(one.claim)
+            is_written = True
         finally:
             if one.pending_uid:
-                self._devices.claims.end(one.pending_uid)
+                self._devices.claims.end(one.pending_uid, is_written=is_written)
+                one.pending_uid = ""
         if one.extended is not None:
             yield from self._tell_pod(pod, one.claim, one.extended)
 
@@ -103,23 +116,27 @@ class ClaimBinder:
             self._handle.metrics.claim_creates.labels(result).count += 1
         return created
 
-    def _write(
-        self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None
-    ) -> Steps[ResourceClaim]:
+    def _write(self, pod: Pod, one: Given) -> Steps[ResourceClaim]:
         """The claim with its devices and its user, written; after a conflict once more from what is there."""
+        claim, allocation = one.claim, one.allocation
         for attempt in range(RETRIES):
             if attempt:
-                found = self._handle.lister.get(claim.kind, claim.namespace, claim.name)
+                found = self._devices.claims.get(claim.namespace, claim.name)
                 if found is None:
                     raise ClaimBindingError(
                         f"get updated claim {claim.key} after conflict: not found"
                     )
                 claim = found
+                shares = self._handle.group_options.share_pending_allocations
+                if shares and _has(claim, allocation):  # another pod of the group wrote it
+                    if self._is_reserved_for(pod, claim):
+                        return claim
+                    allocation = None
             _check(claim, allocation)
             try:
                 if allocation is not None and FINALIZER not in (claim.metadata.finalizers or ()):
                     claim = yield self._handle.client.update(_with_finalizer(claim))
-                status = self._status(claim, pod, allocation)
+                status = self._status(claim, one.user, allocation)
                 written: ResourceClaim = yield self._handle.client.update_status(
                     replace(claim, status=status)
                 )
@@ -131,9 +148,8 @@ class ClaimBinder:
         raise ClaimBindingError(f"add {what} to claim {claim.key}: {conflict}")
 
     def _status(
-        self, claim: ResourceClaim, pod: Pod, allocation: AllocationResult | None
+        self, claim: ResourceClaim, user: ResourceClaimConsumer, allocation: AllocationResult | None
     ) -> ResourceClaimStatus:
-        user = ResourceClaimConsumer(resource="pods", name=pod.name, uid=pod.uid)
         has = claim.allocation if allocation is None else allocation
         assert has is not None, "checked before"
         if has.allocation_timestamp is None and self._devices.features.binding_conditions:
@@ -224,10 +240,14 @@ class ClaimBinder:
             if claim.name != SPECIAL_NAME:
                 yield from self.remove(claim)
         elif claim.allocation is not None and claim.is_reserved_for(pod):
-            left = tuple(user for user in claim.status.reserved_for or () if user.uid != pod.uid)
-            status = replace(claim.status, reserved_for=left or None)
-            written = yield self._handle.client.update_status(replace(claim, status=status))
-            self._devices.claims.wrote(written)
+            yield from self.release(claim, pod.uid)
+
+    def release(self, claim: ResourceClaim, uid: str) -> Steps[None]:
+        """No longer reserve the claim for the pod or group with this uid."""
+        left = tuple(user for user in claim.status.reserved_for or () if user.uid != uid)
+        status = replace(claim.status, reserved_for=left or None)
+        written = yield self._handle.client.update_status(replace(claim, status=status))
+        self._devices.claims.wrote(written)
 
     def deallocate(self, claim: ResourceClaim) -> Steps[None]:
         """Give back the devices of an unused claim."""
@@ -335,6 +355,12 @@ def _check(claim: ResourceClaim, allocation: AllocationResult | None) -> None:
         problem = "got deallocated elsewhere"
     if problem is not None:
         raise ClaimBindingError(f"claim {claim.key} {problem} in the meantime")
+
+
+def _has(claim: ResourceClaim, allocation: AllocationResult | None) -> bool:
+    """Whether the claim has the devices of an allocation that pods of a group share."""
+    has = claim.allocation
+    return has is not None and allocation is not None and has.devices == allocation.devices
 
 
 def _with_finalizer(claim: ResourceClaim) -> ResourceClaim:

@@ -12,6 +12,7 @@ from ...api.dra import ClaimNotReadyError, ResourceClaim
 from ...api.equality import is_equal
 from ...api.meta import controller_of
 from ...api.pod import Pod
+from ...api.workloads import PodGroup
 from ...framework.events import (
     DEVICE_CLASS,
     NODE,
@@ -64,6 +65,8 @@ class ClaimHints:
         if (after.namespace, after.name) in self._named:
             return None
         owner = controller_of(after.owner_references)
+        if owner is not None and owner.kind == PodGroup.kind:
+            return None  # any member may use it
         return () if owner is None else (f"{after.namespace}/{owner.name}",)
 
     def after_claim_change(self, pod: Pod, old: Any, new: Any) -> Hint:

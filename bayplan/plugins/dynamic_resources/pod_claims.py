@@ -1,4 +1,4 @@
-"""The claims of a pod: those it names, and those that were made for it.
+"""The claims of a pod: those it names, and those that were made for it or its group.
 
 Mirrors foreachPodResourceClaim of pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go and
 staging/src/k8s.io/dynamic-resource-allocation/resourceclaim/resourceclaim.go.
@@ -10,12 +10,18 @@ from collections.abc import Callable, Iterator
 
 from ...api.dra import ClaimNotReadyError, ResourceClaim, claim_name_of
 from ...api.pod import Pod
+from ...api.pod_groups import pod_group_of
+
+GetClaim = Callable[[str, str], ResourceClaim | None]
 
 
 def pod_claims(
-    pod: Pod, get: Callable[[str, str], ResourceClaim | None]
-) -> Iterator[ResourceClaim]:
-    """The claims of the pod in order; ClaimNotReadyError at the first that cannot be used."""
+    pod: Pod, get: GetClaim, *, of_groups: bool = False
+) -> Iterator[tuple[str, ResourceClaim]]:
+    """The pod's claims in order, each with the name of its entry; ClaimNotReadyError at the first that is unusable.
+
+    With `of_groups` a claim that was made for the group of the pod is one of its claims, too.
+    """
     for entry in pod.spec.resource_claims or ():
         name = claim_name_of(pod, entry)
         if name is None:
@@ -25,7 +31,14 @@ def pod_claims(
             raise ClaimNotReadyError(f'could not find ResourceClaim "{pod.namespace}/{name}"')
         if claim.is_terminating:
             raise ClaimNotReadyError(f'resourceclaim "{name}" is being deleted')
-        if entry.resource_claim_name is None and not claim.is_made_for(pod):
-            text = f"ResourceClaim {claim.key} was not created for Pod {pod.key}"
-            raise ClaimNotReadyError(f"{text} (Pod is not owner)")
-        yield claim
+        if entry.resource_claim_name is None:
+            _check_owner(pod, claim, of_groups)
+        yield entry.name, claim
+
+
+def _check_owner(pod: Pod, claim: ResourceClaim, of_groups: bool) -> None:
+    if claim.is_made_for(pod) or (of_groups and claim.is_made_for_group_of(pod)):
+        return
+    owners = f"neither Pod nor PodGroup {pod_group_of(pod)} is the owner"
+    text = f"ResourceClaim {claim.key} was not created for Pod {pod.key}"
+    raise ClaimNotReadyError(f"{text} ({owners if of_groups else 'Pod is not owner'})")

@@ -120,9 +120,8 @@ def score_taken(taken: Sequence[Taken]) -> int:
     return sum(points for plan, points in chosen.items() if plan.alternative)
 
 
-def score_allocated(claim: ResourceClaim) -> int:
-    """The same for a claim that has its devices."""
-    allocation = claim.allocation
+def score_allocated(claim: ResourceClaim, allocation: AllocationResult | None) -> int:
+    """The same for a claim that has its devices, or is about to get them."""
     results = allocation.devices.results or () if allocation is not None else ()
     used = {result.request for result in results if "/" in result.request}
     return sum(

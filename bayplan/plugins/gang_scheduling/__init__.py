@@ -1,12 +1,13 @@
 """GangScheduling: the pods of a PodGroup with a gang policy are bound when enough of them have a node.
 
 Mirrors pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go. Off unless a profile enables it.
+The arguments are ours: kube-scheduler has none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, Self
 
 from ...api.pod import Pod, PodSpec
 from ...api.pod_groups import pod_group_of
@@ -16,12 +17,15 @@ from ...framework import (
     SUCCESS,
     CycleState,
     EventWithHint,
+    GroupOptions,
+    Handle,
     PermitPlugin,
     PodGroupInfo,
     PreEnqueuePlugin,
     Settled,
     Status,
     failure,
+    typed_args,
     unresolvable,
     wait,
 )
@@ -37,6 +41,11 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     """Holds pods back until the gang is complete in the queue, then until enough of it has a node."""
 
     name = "GangScheduling"
+
+    @classmethod
+    def from_args(cls, args: Any, handle: Handle) -> Self:
+        handle.group_options = typed_args(GroupOptions, args)
+        return super().from_args(None, handle)
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return events(self._concerned)

@@ -15,6 +15,7 @@ from bayplan.testing.devices import (
     make_request,
     make_template,
 )
+from bayplan.testing.groups import make_pod_group
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -203,3 +204,83 @@ def test_expressions_that_do_not_compile_are_rejected(obj: Any, where: str) -> N
         admit_devices(obj)
 
     assert caught.value.path == where
+
+
+# Claims of pod groups
+
+
+def member(name: str, template: str = "t") -> Any:
+    return claiming(name=name, template=template, spec={"schedulingGroup": {"podGroupName": "g"}})
+
+
+def names_in(obj: Any) -> list[tuple[str, str]]:
+    return [(s.name, s.resource_claim_name) for s in obj.status.resource_claim_statuses or ()]
+
+
+def test_the_pods_of_a_group_get_the_name_of_its_claim() -> None:
+    group = make_pod_group("g", templates={"own": "t"})
+    world = World(group, member("p"), member("q"))
+    assert world.claims() == []
+
+    world.add(make_template("t"))
+
+    (claim,) = world.claims()
+    (owner,) = claim.owner_references
+    stored = world.cluster.get("PodGroup", "default", "g")
+    assert (owner.kind, owner.name, owner.uid) == ("PodGroup", "g", stored.uid)
+    assert owner.api_version == "scheduling.k8s.io/v1alpha2"
+    assert names_in(stored) == [("own", claim.name)]
+    assert names_in(world.pod("p")) == names_in(world.pod("q")) == [("own", claim.name)]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param({"other": "t"}, id="another name"),
+        pytest.param({"own": "another"}, id="another template"),
+    ],
+)
+def test_entries_that_differ_from_those_of_the_group_get_claims_of_their_own(
+    entry: dict[str, str],
+) -> None:
+    group = make_pod_group("g", templates=entry)
+    world = World(group, make_template("t"), make_template("another"), member("p"))
+
+    owners = sorted(claim.owner_references[0].kind for claim in world.claims())
+    assert owners == ["Pod", "PodGroup"]
+    (of_pod,) = [c for c in world.claims() if c.owner_references[0].kind == "Pod"]
+    assert names_in(world.pod("p")) == [("own", of_pod.name)]
+
+
+def test_pods_before_their_group_get_its_claim_when_the_group_comes() -> None:
+    world = World(make_template("t"), member("p", "unused"))
+    world.add(make_pod_group("g", templates={"own": "t"}))
+    world.add(member("q"))
+
+    (claim,) = world.claims()
+    assert names_in(world.pod("q")) == [("own", claim.name)]
+    assert names_in(world.pod("p")) == []
+
+
+def test_a_pod_that_another_scheduler_bound_reserves_the_claim_for_its_group() -> None:
+    group = make_pod_group("g", claims={"claim-0": "c"})
+    pod = claiming("c", name="p", spec={"schedulingGroup": {"podGroupName": "g"}}).with_node("a")
+    world = World(group, make_claim("c", devices=["pool/d0"]), pod)
+
+    (claim,) = world.claims()
+    (user,) = claim.status.reserved_for
+    assert (user.api_group, user.resource, user.name) == ("scheduling.k8s.io", "podgroups", "g")
+
+
+def test_the_claim_of_a_group_that_was_replaced_is_deallocated() -> None:
+    group = make_pod_group("g", claims={"claim-0": "c"})
+    user = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g"}
+    claim = make_claim(
+        "c", devices=["pool/d0"], status={"reservedFor": [{**user, "uid": "group/g"}]}
+    )
+    world = World(group, claim)
+
+    world.delete(group)
+
+    (left,) = world.claims()
+    assert (left.status.reserved_for, left.allocation) == (None, None)

@@ -56,10 +56,6 @@ class _Volumes(VolumeController):
 class _Claims(ClaimController):
     """The controller of resource claims, in steps like the others."""
 
-    @property
-    def has_work(self) -> bool:
-        return bool(self._pods or self._claims)
-
     def run_once(self) -> None:
         self.run()
 

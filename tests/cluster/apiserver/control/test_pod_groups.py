@@ -279,3 +279,38 @@ def test_without_the_gate_groups_are_not_in_the_api() -> None:
 
 def load(server: ApiServer, tree: dict[str, Any]) -> bool:
     return server.load(tree)
+
+
+# Claims
+
+
+def test_the_claim_of_a_group_is_made_from_its_template_and_deleted_with_it() -> None:
+    claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+    templates = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates"
+    entry = {"name": "shared", "resourceClaimTemplateName": "t"}
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+    template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "t"},
+        "spec": {"spec": {"devices": {"requests": [request]}}},
+    }
+    with api_server(gates={**GATES, "DRAWorkloadResourceClaims": True}) as api:
+        api.make(templates, template)
+        api.make(GROUPS, group_tree(resourceClaims=[entry]))
+        for name in ("p", "q"):
+            group = {"podGroupName": "g"}
+            api.make(PODS, pod_tree(name, schedulingGroup=group, resourceClaims=[entry]))
+        api.settle()
+
+        (claim,) = api.get(claims).tree["items"]
+        named = [{"name": "shared", "resourceClaimName": claim["metadata"]["name"]}]
+        assert claim["metadata"]["ownerReferences"][0]["kind"] == "PodGroup"
+        assert api.get(f"{GROUPS}/g").tree["status"]["resourceClaimStatuses"] == named
+        for name in ("p", "q"):
+            assert api.get(f"{PODS}/{name}").tree["status"]["resourceClaimStatuses"] == named
+
+        for path in (f"{PODS}/p", f"{PODS}/q", f"{GROUPS}/g"):
+            assert api.delete(path).status == 200
+        api.settle()
+        assert api.get(claims).tree["items"] == []

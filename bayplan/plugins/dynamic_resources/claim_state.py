@@ -1,0 +1,43 @@
+"""ClaimState: what DynamicResources keeps of a pod's claims from PreFilter to PreBind.
+
+Mirrors stateData of pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ...api.dra import AllocationResult, ResourceClaim, ResourceClaimConsumer
+from ...api.pod import Pod
+from .answers import KeptAnswers
+from .binding import Given
+from .extended import SPECIAL_NAME
+
+
+@dataclass(slots=True)
+class ClaimState:
+    """The pod's claims in an attempt; the one for extended resources comes last."""
+
+    claims: list[ResourceClaim] = field(default_factory=list)
+    extended: ResourceClaim | None = None
+    answers: KeptAnswers | None = None
+    """None when there is nothing to allocate."""
+    keys: list[str] = field(default_factory=list)
+    unavailable: set[int] = field(default_factory=set)
+    """Allocated claims, by position, that some node cannot use."""
+    given: list[Given] = field(default_factory=list)
+    users: list[ResourceClaimConsumer] = field(default_factory=list)
+    """What the claims are reserved for, by position; those without an entry: for the pod."""
+    pending: dict[int, AllocationResult] = field(default_factory=dict)
+    """By position: what another pod of the group is about to write to the claim."""
+
+    def users_for(self, pod: Pod) -> Sequence[ResourceClaimConsumer]:
+        """What the claims are reserved for, by position."""
+        own = ResourceClaimConsumer(resource="pods", name=pod.name, uid=pod.uid)
+        return (*self.users, *[own] * (len(self.claims) - len(self.users)))
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the claim for extended resources is left from an earlier attempt."""
+        return self.extended is not None and self.extended.name != SPECIAL_NAME
