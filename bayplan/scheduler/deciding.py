@@ -214,6 +214,8 @@ class Decider:
         attempt.unschedulable_plugins = frozenset(diagnosis.unschedulable_plugins)
         attempt.pending_plugins = frozenset(diagnosis.pending_plugins)
         attempt.fit_error = diagnosis.fit_error()
+        if state.group is not None:
+            attempt.refusals = dict(diagnosis.histogram())
         message = diagnosis.with_post_filter(attempt.fit_error)
         refused = Status(Code.Unschedulable, (message,))
         attempt.fail(refused, nominated_node_name=result.nominated_node_name)

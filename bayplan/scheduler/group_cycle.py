@@ -121,11 +121,10 @@ class GroupCycle:
         if not queued:
             return GroupAttempt(group, GroupResult(SUCCESS), popped=popped)
         profile = self._tools.profiles[first.pod.scheduler_name]
-        self._tools.cache.snapshot.update()
         started = perf_counter()
         try:
             with self._tools.executor.held():  # no pod is evicted while the nodes are on trial
-                account = self._find_nodes(profile, group, queued)
+                account = self._find_nodes(group, queued)
             account.popped = popped
             self._submit(account, queued)
         finally:
@@ -137,17 +136,40 @@ class GroupCycle:
         self._tools.conditions.set(account)
         return account
 
+    def judge(self, pods: Sequence[Pod], makes_room: bool) -> GroupAttempt:
+        """What would come of the group whose waiting members are `pods`, in the order in which they would be tried.
+
+        Nothing is bound or requeued. If it `makes_room`, preemption goes to the cluster. Questions go through
+        `GroupInquiry`.
+        """
+        queued = [QueuedPodInfo(pod, timestamp=0) for pod in pods]
+        group = _group_of(pods[0], queued)
+        mixed = _mixed_schedulers(queued)
+        if mixed is not None:
+            account = GroupAttempt(group, GroupResult(mixed))
+        else:
+            try:
+                with self._tools.executor.held():
+                    account = self._find_nodes(group, queued, makes_room)
+            finally:
+                self._tools.cache.end_trial()
+        for info in queued[len(account.result.members) :]:
+            account.result.members.append(_untried(info, account.status))
+        return account
+
     def _find_nodes(
-        self, profile: ProfileRuntime, group: PodGroupInfo, queued: Sequence[QueuedPodInfo]
+        self, group: PodGroupInfo, queued: Sequence[QueuedPodInfo], makes_room: bool = True
     ) -> GroupAttempt:
         """The nodes of the members, or the pods that leave for them. Only those of a group that fits stay on trial."""
-        run = _Run(
-            self._tools, profile, group, queued, CycleState(), self._tools.cache.begin_trial()
-        )
+        profile = self._tools.profiles[queued[0].pod.scheduler_name]
+        self._tools.cache.snapshot.update()
+        trial = self._tools.cache.begin_trial()
+        run = _Run(self._tools, profile, group, queued, CycleState(), trial)
         started = perf_counter()
-        account = run.find_nodes()
+        account = run.find_nodes(makes_room)
         self._tools.metrics.group_algorithm.observe(perf_counter() - started)
-        if self._tools.preempts and account.status.code is Code.Unschedulable:
+        is_refused = account.status.code is Code.Unschedulable
+        if makes_room and self._tools.preempts and is_refused:
             self._make_room(run, account)
         if not account.status.is_success:
             self._tools.cache.end_trial()
@@ -450,4 +472,4 @@ def _untried(queued: QueuedPodInfo, status: Status) -> MemberTrial:
     """A member that was not tried: it fails with its group."""
     attempt = Attempt(queued.pod, Outcome.ERROR, number=queued.attempts)
     attempt.fail(status, None)
-    return MemberTrial(queued, attempt, CycleState())
+    return MemberTrial(queued, attempt, CycleState(), was_tried=False)

@@ -24,7 +24,6 @@ OnProgress: TypeAlias = Callable[[int, int], None]
 """Progress callback: pods tried and pods in total."""
 
 GOES_ON = (Outcome.WAITING, Outcome.BINDING)
-HECTIC_STEP_S = 1.0
 
 
 class RunWatcher(WatchHandler, Protocol):
@@ -143,7 +142,7 @@ class Simulation:
             if on_progress is not None:
                 on_progress(len(self._results), self._results.pods_seen)
             is_hectic = self._progress.is_hectic(len(self.scheduler.queue))
-            if is_hectic and not self._go_on(limit_s, HECTIC_STEP_S):
+            if is_hectic and not self._go_on(limit_s, self._progress.pause_s):
                 return
 
     def _go_on(self, limit_s: float, longest_s: float = math.inf) -> bool:
@@ -172,7 +171,15 @@ class Simulation:
             micros = max(math.ceil(round(missing * 1e6, 3)), 1)
             self.clock.advance(micros / 1e6)
 
-    def _attempted(self, attempt: Attempt) -> None:
+    def _attempted(self, first: Attempt) -> None:
+        if first.group is None:
+            self._note_attempt(first)
+            return
+        self._progress.tried_group(first.group.group.key)
+        for attempt in first.group.attempts:
+            self._note_attempt(attempt)
+
+    def _note_attempt(self, attempt: Attempt) -> None:
         goes_on = attempt.outcome in GOES_ON
         self._progress.attempted(attempt.pod.uid, goes_on)
         if goes_on:
