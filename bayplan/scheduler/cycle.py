@@ -170,7 +170,8 @@ class Scheduler(EventHandlers):
     def judge_group(self, pods: Sequence[Pod], makes_room: bool = True) -> GroupAttempt:
         """Where the waiting members `pods` of a pod group would go; questions go through `GroupInquiry`."""
         assert self._groups is not None, "asked only with pod groups"
-        return self._groups.judge(pods, makes_room)
+        with self._decider.briefly():
+            return self._groups.judge(pods, makes_room)
 
     def _commit(
         self,

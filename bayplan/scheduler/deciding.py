@@ -5,7 +5,8 @@ Mirrors schedulingAlgorithm and schedulePod of pkg/scheduler/schedule_one.go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 
 import numpy as np
@@ -49,6 +50,15 @@ class Decider:
         self._metrics = parts.metrics
         self._ties = parts.ties
         self._observer = parts.observer
+
+    @contextmanager
+    def briefly(self) -> Iterator[None]:
+        """Record no explanations until the end of the block."""
+        was, self._explain = self._explain, False
+        try:
+            yield
+        finally:
+            self._explain = was
 
     def find_node(
         self,

@@ -155,6 +155,8 @@ class GroupCycle:
                 self._tools.cache.end_trial()
         for info in queued[len(account.result.members) :]:
             account.result.members.append(_untried(info, account.status))
+        for member in account.result.members:
+            self._settle(member, account.result)
         return account
 
     def _find_nodes(

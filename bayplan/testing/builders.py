@@ -179,7 +179,7 @@ def make_gang(
     `min_count` is the size unless given. With `topology_key`, the members share a value of this node label.
     """
     count = size if min_count is None else min_count
-    spec: Tree = {"schedulingPolicy": {"gang": {"minCount": count}}}
+    spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": count}}}
     if topology_key:
         spec["schedulingConstraints"] = {"topology": [{"key": topology_key}]}
     own = {**fields.pop("spec", {}), "schedulingGroup": {"podGroupName": name}}
