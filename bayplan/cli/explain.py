@@ -23,7 +23,7 @@ from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
 from .failures import reports_failures
 from .option_groups import takes_options
-from .options import FilenameOption, read_cluster
+from .options import FilenameOption, note_groups, read_cluster
 
 if TYPE_CHECKING:
     from ..answers import ClusterView, PodExplanation, PodGroupExplanation, PodRef
@@ -122,6 +122,7 @@ def explain_command(options: ExplainOptions) -> None:
     with reading_for(settings):
         reading = read_cluster(options.filename, options.kubeconfig, options.context)
     manifests = reading.manifests
+    note_groups(manifests, settings)
     view = settings.view_of_manifests(manifests.objects, manifests.place_of)
     nodes = _known_nodes(view, options.node or [])
     kind_and_name = options.pod if "/" in options.pod else f"pod/{options.pod}"
