@@ -33,7 +33,7 @@ class Progress:
         self._last_s = 0.0
         self._attempts = 0
         self._groups: set[str] = set()
-        """Pod groups that were tried at this moment."""
+        """Pod groups that were tried since the last progress."""
         self._is_repeating = False
         self._under_way: dict[str, float] = {}
         self._changes: Counter[str] = Counter()
@@ -53,13 +53,13 @@ class Progress:
         """Record the end of a pod's attempt."""
         self._under_way.pop(uid, None)
 
-    def is_hectic(self, waiting: int) -> bool:
-        """Whether there were more failed attempts at this moment than pending pods, or a pod group was tried twice.
+    def is_hectic(self, waiting: int, ready: int) -> bool:
+        """Whether there were more failed attempts at this moment than pending pods, or only pod groups that repeat.
 
         A member that a plugin refused is popped before its backoff is over when no other pod is ready: the group would
         be tried again without end, and time would not pass.
         """
-        return self._is_repeating or self._attempts > waiting + SPARE_ATTEMPTS
+        return (self._is_repeating and not ready) or self._attempts > waiting + SPARE_ATTEMPTS
 
     @property
     def pause_s(self) -> float:
@@ -68,7 +68,8 @@ class Progress:
 
     def moment_passed(self) -> None:
         """Record that time advanced."""
-        self._begin_moment()
+        self._attempts = 0
+        self._is_repeating = False
 
     @property
     def is_stuck(self) -> bool:
@@ -102,9 +103,6 @@ class Progress:
 
     def _move(self) -> None:
         self._last_s = self._clock.monotonic()
-        self._begin_moment()
-
-    def _begin_moment(self) -> None:
         self._attempts = 0
         self._groups.clear()
         self._is_repeating = False

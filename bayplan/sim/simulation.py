@@ -131,6 +131,7 @@ class Simulation:
 
     def _run(self, on_progress: OnProgress | None, until_s: float | None) -> None:
         limit_s = math.inf if until_s is None else until_s
+        queue = self.scheduler.queue
         while True:
             attempt = self.scheduler.schedule_one()
             self._world.settle()
@@ -141,7 +142,7 @@ class Simulation:
             self._attempted(attempt)
             if on_progress is not None:
                 on_progress(len(self._results), self._results.pods_seen)
-            is_hectic = self._progress.is_hectic(len(self.scheduler.queue))
+            is_hectic = self._progress.is_hectic(len(queue), len(queue.active.heap))
             if is_hectic and not self._go_on(limit_s, self._progress.pause_s):
                 return
 
