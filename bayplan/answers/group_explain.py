@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 from ..api.node import Node
 from ..api.pod import Pod
@@ -42,15 +41,21 @@ def explain_group(
     """
     if not view.scheduler.has_groups:
         raise InputError(f"podgroup/{name}: {NOT_SCHEDULED}")
-    account = judge_group(view, namespace, name)
+    account, attempt = _judge(view, namespace, name, tells_all=True)
     waits = (GroupVerdict.UNSCHEDULABLE, GroupVerdict.PREEMPTS, GroupVerdict.GATED)
-    if nearest and account.verdict in waits and account.members:
-        account.ways = find_group_ways(view, namespace, name)
+    if nearest and attempt is not None and account.verdict in waits:
+        account.ways = find_group_ways(view, attempt)
     return account
 
 
 def judge_group(view: ClusterView, namespace: str, name: str) -> PodGroupExplanation:
-    """The account without what would let the group run."""
+    """The account in brief: without what would let the group run, and without placements if there are many."""
+    return _judge(view, namespace, name, tells_all=False)[0]
+
+
+def _judge(
+    view: ClusterView, namespace: str, name: str, tells_all: bool
+) -> tuple[PodGroupExplanation, GroupAttempt | None]:
     found = view.cluster.get("PodGroup", namespace, name)
     group = found if isinstance(found, PodGroup) else None
     pods = members_of(view, namespace, name)
@@ -67,10 +72,16 @@ def judge_group(view: ClusterView, namespace: str, name: str) -> PodGroupExplana
     ]
     if not pods:
         account.verdict = GroupVerdict.EMPTY
+    attempt = None
     if waiting:
-        _judge_waiting(view, waiting, group, account, len(placed))
+        attempt = view.ask_group(waiting).decide(tells_all=tells_all)
+        _note_attempt(account, attempt, group, len(placed))
+        gate = next((g for g in map(view.gate, waiting) if not g.is_success), None)
+        is_broken = account.verdict is GroupVerdict.ERROR and group is not None
+        if gate is not None and not is_broken:
+            _note_gate(account, gate, group, len(pods))
     account.domains = dict(_domains(view, account))
-    return account
+    return account, attempt
 
 
 def members_of(view: ClusterView, namespace: str, name: str) -> list[Pod]:
@@ -82,15 +93,9 @@ def members_of(view: ClusterView, namespace: str, name: str) -> list[Pod]:
     ]
 
 
-def _judge_waiting(
-    view: ClusterView,
-    waiting: Sequence[Pod],
-    group: PodGroup | None,
-    account: PodGroupExplanation,
-    placed: int,
+def _note_attempt(
+    account: PodGroupExplanation, attempt: GroupAttempt, group: PodGroup | None, placed: int
 ) -> None:
-    attempt = view.ask_group(waiting).decide()
-    gate = next((g for g in map(view.gate, waiting) if not g.is_success), None)
     account.message = attempt.status.message
     account.cause = cause_of(attempt, group, placed)
     account.verdict = _verdict(attempt)
@@ -115,9 +120,6 @@ def _judge_waiting(
             victims=[PodRef.of(victim) for victim in attempt.preemption.victims],
             message=attempt.preemption.status.message,
         )
-    is_broken = account.verdict is GroupVerdict.ERROR and group is not None
-    if gate is not None and not is_broken:
-        _note_gate(account, gate, group, len(waiting) + placed)
 
 
 def _note_gate(

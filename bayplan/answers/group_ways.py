@@ -15,7 +15,7 @@ from ..api.pod import Pod
 from ..api.pod_groups import pod_group_of
 from ..api.workloads import PodGroup
 from ..errors import ConflictError, InputError
-from ..scheduler import MemberTrial, run_to_tell
+from ..scheduler import GroupAttempt, MemberTrial, run_to_tell
 from .changes import ChangeKind, ObjectChange, ObjectRef, pointer
 from .cluster_view import ClusterView
 from .counterfactual import find_counterfactual, nearest_nodes
@@ -32,9 +32,9 @@ NEAREST_NODES = 3
 """Nodes that are tried for such a member."""
 
 
-def find_group_ways(view: ClusterView, namespace: str, name: str) -> list[GroupWay]:
-    """The ways that are known to let the group run, those with the fewest changes first within their kind."""
-    trial = _GroupSituation(view, namespace, name)
+def find_group_ways(view: ClusterView, attempt: GroupAttempt) -> list[GroupWay]:
+    """The ways that are known to let the group run for which `attempt` failed."""
+    trial = _GroupSituation(view, attempt)
     ways = [*_more_nodes(trial), *_changed_members(trial), *_smaller_gang(trial)]
     return [*ways, *_without_constraint(trial)]
 
@@ -42,15 +42,15 @@ def find_group_ways(view: ClusterView, namespace: str, name: str) -> list[GroupW
 class _GroupSituation:
     """A pod group that does not fit, and whether it fits after changes."""
 
-    def __init__(self, view: ClusterView, namespace: str, name: str) -> None:
+    def __init__(self, view: ClusterView, attempt: GroupAttempt) -> None:
         self.view = view
-        self._namespace = namespace
-        self._name = name
-        place, result = run_to_tell(view.ask_group(self.waiting()).decide(makes_room=False))
+        self._namespace = attempt.group.namespace
+        self._name = attempt.group.name
+        place, result = run_to_tell(attempt)
         self.place = place
         """The placement that holds most members; empty without a topology constraint."""
-        self.fitting = [member for member in result.members if member.node_name]
-        self.refused = [member for member in result.members if not member.node_name]
+        self.fitting = [m for m in result.members if m.node_name and not m.needs_preemption]
+        self.refused = [m for m in result.members if not m.node_name or m.needs_preemption]
         self.was_tried = any(member.was_tried for member in result.members)
 
     def waiting(self) -> list[Pod]:

@@ -167,11 +167,11 @@ class Scheduler(EventHandlers):
         """Whether pod groups are scheduled as a whole: feature gate GenericWorkload."""
         return self._groups is not None
 
-    def judge_group(self, pods: Sequence[Pod], makes_room: bool = True) -> GroupAttempt:
+    def judge_group(self, pods: Sequence[Pod], makes_room: bool, tells_all: bool) -> GroupAttempt:
         """Where the waiting members `pods` of a pod group would go; questions go through `GroupInquiry`."""
         assert self._groups is not None, "asked only with pod groups"
         with self._decider.briefly():
-            return self._groups.judge(pods, makes_room)
+            return self._groups.judge(pods, makes_room, tells_all)
 
     def _commit(
         self,

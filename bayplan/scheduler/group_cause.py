@@ -10,6 +10,7 @@ from .attempt import Attempt
 from .group_attempt import GroupAttempt, GroupResult, MemberTrial
 
 INSUFFICIENT = "Insufficient "
+NO_PLACEMENT = "placements are available"
 MAX_NAMED = 2
 
 
@@ -35,10 +36,7 @@ def cause_of(account: GroupAttempt, group: PodGroup | None, placed: int = 0) -> 
             return f"no node has the label {keys[0]}, which the members must share: {status.reasons[0]}"
         return status.message
     total, fitting = len(result.members), _count_fitting(result)
-    where = ""
-    if place:
-        best = f", the best of {len(account.placements)}" if len(account.placements) > 1 else ""
-        where = f" in {keys[0] if keys else 'placement'} {place}{best}"
+    where = _place(account, place, keys[0] if keys else "")
     fit = "fits" if fitting == 1 else "fit"
     head = f"{fitting} of {_members(total)} {fit}{where}"
     if placed:
@@ -55,6 +53,15 @@ def cause_of(account: GroupAttempt, group: PodGroup | None, placed: int = 0) -> 
     if account.is_waiting and account.preemption is not None:
         parts.append(f"it waits for {len(account.preemption.victims)} preempted pods to leave")
     return "; ".join(parts)
+
+
+def _place(account: GroupAttempt, place: str, key: str) -> str:
+    """Where the members were tried that the cause is about."""
+    if place:
+        best = f", the best of {len(account.placements)}" if len(account.placements) > 1 else ""
+        return f" in {key or 'placement'} {place}{best}"
+    is_first = key and NO_PLACEMENT in account.status.message  # of many, only one is tried in full
+    return f" in the first {key} by name" if is_first else ""
 
 
 def _count_fitting(result: GroupResult) -> int:

@@ -136,11 +136,11 @@ class GroupCycle:
         self._tools.conditions.set(account)
         return account
 
-    def judge(self, pods: Sequence[Pod], makes_room: bool) -> GroupAttempt:
+    def judge(self, pods: Sequence[Pod], makes_room: bool, tells_all: bool) -> GroupAttempt:
         """What would come of the group whose waiting members are `pods`, in the order in which they would be tried.
 
-        Nothing is bound or requeued. If it `makes_room`, preemption goes to the cluster. Questions go through
-        `GroupInquiry`.
+        Nothing is bound or requeued. If it `makes_room`, preemption goes to the cluster; if it `tells_all`, members are
+        tried on every placement. Questions go through `GroupInquiry`.
         """
         queued = [QueuedPodInfo(pod, timestamp=0) for pod in pods]
         group = _group_of(pods[0], queued)
@@ -150,7 +150,7 @@ class GroupCycle:
         else:
             try:
                 with self._tools.executor.held():
-                    account = self._find_nodes(group, queued, makes_room)
+                    account = self._find_nodes(group, queued, makes_room, tells_all)
             finally:
                 self._tools.cache.end_trial()
         for info in queued[len(account.result.members) :]:
@@ -160,7 +160,11 @@ class GroupCycle:
         return account
 
     def _find_nodes(
-        self, group: PodGroupInfo, queued: Sequence[QueuedPodInfo], makes_room: bool = True
+        self,
+        group: PodGroupInfo,
+        queued: Sequence[QueuedPodInfo],
+        makes_room: bool = True,
+        tells_all: bool = False,
     ) -> GroupAttempt:
         """The nodes of the members, or the pods that leave for them. Only those of a group that fits stay on trial."""
         profile = self._tools.profiles[queued[0].pod.scheduler_name]
@@ -168,7 +172,7 @@ class GroupCycle:
         trial = self._tools.cache.begin_trial()
         run = _Run(self._tools, profile, group, queued, CycleState(), trial)
         started = perf_counter()
-        account = run.find_nodes(makes_room)
+        account = run.find_nodes(makes_room, tells_all)
         self._tools.metrics.group_algorithm.observe(perf_counter() - started)
         is_refused = account.status.code is Code.Unschedulable
         if makes_room and self._tools.preempts and is_refused:
@@ -294,24 +298,24 @@ class _Run:
         """What the group needs; None: more than amounts decides."""
         return self._tools.search.room(self.profile, self.group)
 
-    def find_nodes(self, makes_room: bool = True) -> GroupAttempt:
+    def find_nodes(self, makes_room: bool = True, tells_all: bool = False) -> GroupAttempt:
         """A node for each member, on the best placement; nothing stays assumed."""
         if not self._tools.has_placements:
             return GroupAttempt(self.group, self._try_members(None, makes_room, makes_room))
         try:
-            return self._try_placements(makes_room)
+            return self._try_placements(makes_room, tells_all)
         except PluginRunError as failed:
             return GroupAttempt(self.group, GroupResult(failed.status))
 
-    def _try_placements(self, makes_room: bool) -> GroupAttempt:
+    def _try_placements(self, makes_room: bool, tells_all: bool) -> GroupAttempt:
         table, placing = self._tools.cache.table, self.profile.placing
         rows = np.sort(self._tools.cache.snapshot.order)
         found = placing.run_generate(self._state, self.group, Placement("", rows))
         if isinstance(found, Status):
             return GroupAttempt(self.group, GroupResult(found))
         ordered = sorted(found, key=lambda placement: placement.name)
-        if makes_room:
-            account = self._search_placements(ordered)
+        if not tells_all:
+            account = self._search_placements(ordered, makes_room)
             if account is not None:
                 return account
         tried: list[PlacementTrial] = []
@@ -331,13 +335,15 @@ class _Run:
             account.result, account.chosen = best.result, best.placement
         return account
 
-    def _search_placements(self, placements: Sequence[Placement]) -> GroupAttempt | None:
+    def _search_placements(
+        self, placements: Sequence[Placement], makes_room: bool
+    ) -> GroupAttempt | None:
         """The same without trying the members on every placement; None: that cannot be told otherwise."""
         possible = self._tools.search.find(self.profile, self.group, placements)
         if possible is None:
             return None
         if not possible:
-            first = self._try_members(placements[0].rows, True, False)
+            first = self._try_members(placements[0].rows, makes_room, False)
             if first.is_possible:
                 return None
             return GroupAttempt(self.group, _no_placement(len(placements), first))
@@ -346,7 +352,7 @@ class _Run:
             totals = self.profile.placing.run_scores(self._state, self.group, possible).totals
         tied = np.flatnonzero(totals == totals.max())
         best = possible[tied[0] if len(tied) == 1 else self._tools.ties.choose_any(tied)]
-        result = self._try_members(best.placement.rows, True, True)
+        result = self._try_members(best.placement.rows, makes_room, makes_room)
         if not result.is_possible:
             return None
         return GroupAttempt(self.group, result, chosen=best.placement)

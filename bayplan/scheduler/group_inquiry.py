@@ -24,10 +24,14 @@ class GroupInquiry:
         self.pods = sorted((scheduler.as_read(pod) for pod in pods), key=self._turn)
         """The members in the order in which they are tried."""
 
-    def decide(self, makes_room: bool = True) -> GroupAttempt:
-        """A node for each member, or why there is none; if it `makes_room`, with the victims of preemption."""
+    def decide(self, makes_room: bool = True, tells_all: bool = False) -> GroupAttempt:
+        """A node for each member, or why there is none.
+
+        If it `makes_room`, with the victims of preemption. If it `tells_all`, with what came of the members on every
+        placement, however many there are.
+        """
         with _nominations_kept(self._scheduler.queue.nominator):
-            return self._scheduler.judge_group(self.pods, makes_room)
+            return self._scheduler.judge_group(self.pods, makes_room, tells_all)
 
     def _turn(self, pod: Pod) -> tuple[int, float, str]:
         queued = self._scheduler.queue.get(pod)

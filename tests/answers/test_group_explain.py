@@ -266,3 +266,19 @@ def test_a_wrong_name_is_answered_with_a_similar_one() -> None:
 
     with pytest.raises(InputError, match="such as training"):
         find_group(view, "podgroup/trainin")
+
+
+def test_every_placement_is_told_however_many_there_are() -> None:
+    nodes = [make_node(f"n{i}", zone=f"z{i}", cpu=str(2 + i)) for i in range(6)]
+
+    account = ask(*nodes, *make_gang("red", 4, topology_key=ZONE, cpu="2"))
+
+    assert [(p.name, p.members) for p in account.placements] == [
+        ("z0", 1),
+        ("z1", 1),
+        ("z2", 2),
+        ("z3", 2),
+        ("z4", 3),
+        ("z5", 3),
+    ]
+    assert account.cause.startswith(f"3 of 4 members fit in {ZONE} z4, the best of 6; red-2 lacks")

@@ -114,3 +114,12 @@ def test_a_group_starts_when_a_pod_ends() -> None:
     (group,) = report.groups
     assert group.started_s is not None
     assert 420 <= group.started_s <= 432
+
+
+def test_of_many_domains_the_first_is_told() -> None:
+    nodes = [make_node(f"n{i}", zone=f"z{i}", cpu="4") for i in range(6)]
+
+    report = run(*nodes, *make_gang("red", 3, topology_key=ZONE, cpu="2"))
+
+    (group,) = report.groups
+    assert group.cause.startswith(f"2 of 3 members fit in the first {ZONE} by name; red-1 lacks")
