@@ -34,6 +34,8 @@ class GroupOutcome:
     created_s: float = 0.0
     started_s: float | None = None
     """When enough members had a node; None: too few have one, or they had one at the start."""
+    uids: list[str] = field(default_factory=list)
+    """Of the members, those that ended included."""
     cause: str = ""
     """Why members wait; empty when none does."""
     last: GroupAttempt | None = None
@@ -63,6 +65,16 @@ class GroupOutcome:
     def has_started(self) -> bool:
         """Whether enough members have a node."""
         return self.placed >= max(self.min_count, 1)
+
+    @property
+    def place(self) -> str:
+        """Where the members are, in words; empty when none is placed."""
+        if not self.nodes:
+            return ""
+        nodes = f"on {len(self.nodes)} node{'s' * (len(self.nodes) != 1)}"
+        if self.domains:
+            return f"in {self.topology_key} {', '.join(sorted(self.domains))}, {nodes}"
+        return nodes
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as docs/output.md describes it."""
@@ -118,7 +130,9 @@ def group_outcomes(
     for pod in cluster.list("Pod"):
         key = _key_of(pod)
         if key is not None and pod.node_name and pod.uid not in has_result:
-            _note_place(found.setdefault(key, GroupOutcome(*key, None)), pod.node_name, nodes)
+            outcome = found.setdefault(key, GroupOutcome(*key, None))
+            outcome.uids.append(pod.uid)
+            _note_place(outcome, pod.node_name, nodes)
     for key, own in tried.items():
         _note_results(found[key], own, nodes)
     return list(found.values())
@@ -135,6 +149,7 @@ def _note_results(
     before = outcome.placed
     times = sorted(result.time_s for result in results if result.is_placed)
     for result in results:
+        outcome.uids.append(result.pod.uid)
         if result.is_placed:
             _note_place(outcome, result.attempt.node_name, nodes)
         else:

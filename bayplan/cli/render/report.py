@@ -197,11 +197,10 @@ def render_groups(console: Console, groups: list[GroupOutcome], everything: bool
 def _group_lines(group: GroupOutcome) -> list[str]:
     lines = []
     if group.placed:
-        where = f"on {count(len(group.nodes), 'node')}"
-        if group.domains:
-            where = f"in {group.topology_key} {', '.join(sorted(group.domains))}, {where}"
         since = "" if group.started_s is None else f", at {format_duration(group.started_s)}"
-        lines.append(f"{group.placed} of {count(group.members, 'member')} placed {where}{since}")
+        lines.append(
+            f"{group.placed} of {count(group.members, 'member')} placed {group.place}{since}"
+        )
     elif not group.members:
         lines.append("has no members")
     if group.cause:
