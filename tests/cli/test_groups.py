@@ -151,3 +151,33 @@ spec: {schedulingPolicy: {gang: {minCount: 2}}}
     _, err = call("capacity", *cluster, "--pod", "gang.yaml", GATES, code=2)
 
     assert f"error: gang.yaml: {message}" in err.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        pytest.param(
+            "{schedulingPolicy: {gang: {minCount: 0}}}",
+            "spec.schedulingPolicy.gang.minCount: Required value",
+            id="a minCount of 0",
+        ),
+        pytest.param(
+            "{schedulingPolicy: {gang: {minCount: 2}},"
+            " schedulingConstraints: {topology: [{key: a}, {key: b}]}}",
+            "spec.schedulingConstraints.topology: Too many: 2: must have at most 1 item",
+            id="two constraints",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", [["simulate"], ["explain", "podgroup/red"]])
+def test_a_group_that_an_api_server_refuses_is_refused_with_its_words(
+    spec: str, message: str, command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    head = "apiVersion: scheduling.k8s.io/v1alpha2\nkind: PodGroup\nmetadata: {name: red}\n"
+    Path("red.yaml").write_text(f"{head}spec: {spec}\n")
+    cluster = ["-f", str(EXAMPLES / "gang" / "cluster.yaml"), "-f", "red.yaml"]
+
+    _, err = call(*command, *cluster, GATES, code=2)
+
+    assert err.endswith(f"podgroup default/red: {message}\n")
