@@ -14,7 +14,6 @@ PATIENCE_S = 60.0
 PATIENCE_BACKOFFS = 6
 SPARE_ATTEMPTS = 100
 PATIENCE_CHANGES = 100
-HECTIC_STEP_S = 1.0
 
 
 class Progress:
@@ -28,13 +27,9 @@ class Progress:
     def __init__(self, clock: Clock, agenda: Agenda, max_backoff_s: float) -> None:
         self._clock = clock
         self._agenda = agenda
-        self._max_backoff_s = max_backoff_s
         self._patience_s = max(PATIENCE_S, PATIENCE_BACKOFFS * max_backoff_s)
         self._last_s = 0.0
         self._attempts = 0
-        self._groups: set[str] = set()
-        """Pod groups that were tried since the last progress."""
-        self._is_repeating = False
         self._under_way: dict[str, float] = {}
         self._changes: Counter[str] = Counter()
 
@@ -44,32 +39,17 @@ class Progress:
         if goes_on:
             self._under_way[uid] = self._clock.monotonic()
 
-    def tried_group(self, key: str) -> None:
-        """Record the scheduling cycle of a pod group."""
-        self._is_repeating |= key in self._groups
-        self._groups.add(key)
-
     def ended(self, uid: str) -> None:
         """Record the end of a pod's attempt."""
         self._under_way.pop(uid, None)
 
-    def is_hectic(self, waiting: int, ready: int) -> bool:
-        """Whether there were more failed attempts at this moment than pending pods, or only pod groups that repeat.
-
-        A member that a plugin refused is popped before its backoff is over when no other pod is ready: the group would
-        be tried again without end, and time would not pass.
-        """
-        return (self._is_repeating and not ready) or self._attempts > waiting + SPARE_ATTEMPTS
-
-    @property
-    def pause_s(self) -> float:
-        """The longest time to let pass when it is hectic; a group is tried again when the backoff of a member ends."""
-        return self._max_backoff_s if self._is_repeating else HECTIC_STEP_S
+    def is_hectic(self, waiting: int) -> bool:
+        """Whether more failed attempts were made at this moment than there are pending pods."""
+        return self._attempts > waiting + SPARE_ATTEMPTS
 
     def moment_passed(self) -> None:
         """Record that time advanced."""
         self._attempts = 0
-        self._is_repeating = False
 
     @property
     def is_stuck(self) -> bool:
@@ -104,5 +84,3 @@ class Progress:
     def _move(self) -> None:
         self._last_s = self._clock.monotonic()
         self._attempts = 0
-        self._groups.clear()
-        self._is_repeating = False

@@ -24,6 +24,7 @@ OnProgress: TypeAlias = Callable[[int, int], None]
 """Progress callback: pods tried and pods in total."""
 
 GOES_ON = (Outcome.WAITING, Outcome.BINDING)
+HECTIC_STEP_S = 1.0
 
 
 class RunWatcher(WatchHandler, Protocol):
@@ -131,7 +132,6 @@ class Simulation:
 
     def _run(self, on_progress: OnProgress | None, until_s: float | None) -> None:
         limit_s = math.inf if until_s is None else until_s
-        queue = self.scheduler.queue
         while True:
             attempt = self.scheduler.schedule_one()
             self._world.settle()
@@ -142,8 +142,8 @@ class Simulation:
             self._attempted(attempt)
             if on_progress is not None:
                 on_progress(len(self._results), self._results.pods_seen)
-            is_hectic = self._progress.is_hectic(len(queue), len(queue.active.heap))
-            if is_hectic and not self._go_on(limit_s, self._progress.pause_s):
+            is_hectic = self._progress.is_hectic(len(self.scheduler.queue))
+            if is_hectic and not self._go_on(limit_s, HECTIC_STEP_S):
                 return
 
     def _go_on(self, limit_s: float, longest_s: float = math.inf) -> bool:
@@ -176,7 +176,6 @@ class Simulation:
         if first.group is None:
             self._note_attempt(first)
             return
-        self._progress.tried_group(first.group.group.key)
         for attempt in first.group.attempts:
             self._note_attempt(attempt)
 
