@@ -12,6 +12,7 @@ from .account import (
     Alternative,
     Choice,
     Counterfactual,
+    GroupRef,
     PodExplanation,
     PodRef,
     PodVerdict,
@@ -26,7 +27,17 @@ from .changes import ChangeKind, ObjectChange, ObjectRef, apply_changes
 from .cluster_view import ClusterView
 from .counterfactual import NEAREST, find_counterfactual, find_counterfactuals
 from .explain import explain
-from .finding import find_pods
+from .finding import find_group, find_pods
+from .group_account import (
+    GroupMember,
+    GroupPreemption,
+    GroupVerdict,
+    GroupWay,
+    MemberState,
+    PlacementTried,
+    PodGroupExplanation,
+)
+from .group_explain import explain_group
 
 __all__ = [
     "NEAREST",
@@ -37,8 +48,16 @@ __all__ = [
     "Choice",
     "ClusterView",
     "Counterfactual",
+    "GroupMember",
+    "GroupPreemption",
+    "GroupRef",
+    "GroupVerdict",
+    "GroupWay",
+    "MemberState",
     "ObjectRef",
+    "PlacementTried",
     "PodExplanation",
+    "PodGroupExplanation",
     "PodRef",
     "PreemptionVictims",
     "Refusal",
@@ -49,7 +68,9 @@ __all__ = [
     "PodVerdict",
     "apply_changes",
     "explain",
+    "explain_group",
     "find_counterfactual",
     "find_counterfactuals",
+    "find_group",
     "find_pods",
 ]

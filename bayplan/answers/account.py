@@ -14,6 +14,7 @@ import msgspec
 from msgspec import field
 
 from ..api.own_documents import API_VERSION
+from ..api.pod import Pod
 from ..sim.frames import make_frame
 from .changes import ObjectChange
 from .data import Data
@@ -44,6 +45,27 @@ class PodRef(Data, kw_only=True):
     uid: str = ""
     priority: int = 0
     scheduler_name: str = ""
+
+    @classmethod
+    def of(cls, pod: Pod) -> PodRef:
+        """The reference of `pod`."""
+        return cls(
+            namespace=pod.namespace,
+            name=pod.name,
+            uid=pod.uid,
+            priority=pod.priority,
+            scheduler_name=pod.scheduler_name,
+        )
+
+
+class GroupRef(Data, kw_only=True):
+    """The pod group of a pending pod, and why it waits."""
+
+    name: str
+    starts: bool
+    """Whether the group would start, with this pod, if it were tried now."""
+    cause: str = ""
+    """Why it does not, in a sentence."""
 
 
 class Refusal(Data, kw_only=True):
@@ -163,6 +185,8 @@ class PodExplanation(Data, kw_only=True):
     message: str = ""
     """What kube-scheduler would write into the event and the PodScheduled condition."""
     remarks: list[str] = field(default_factory=list)
+    group: GroupRef | None = None
+    """For a pending member of a pod group that is scheduled as a whole."""
     gate: Refusal | None = None
     """PreEnqueue plugins that hold the pod back."""
     pre_filter: Refusal | None = None

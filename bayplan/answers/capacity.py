@@ -1,10 +1,11 @@
-"""Capacity: how many more pods of a mix fit, on which nodes, and which resource runs out first.
+"""Capacity: how many more pods or pod groups of a mix fit, on which nodes, and which resource runs out first.
 
 Copies are placed one after the other by the scheduler until one does not fit. They do not preempt.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +15,11 @@ from msgspec.structs import replace
 
 from ..api.meta import ObjectMeta
 from ..api.pod import Pod
+from ..api.pod_spec import PodSchedulingGroup
 from ..api.workloads import Namespace
 from ..cluster.memory import Admission, AdmissionError
 from ..errors import InputError
-from ..scheduler import Inquiry, Outcome
+from ..scheduler import Attempt, Inquiry, Outcome, cause_of, run_to_tell
 from ..scheduler.collector import rare_collections
 from ..sim.frames import make_frame
 from ..sim.world import InputObject
@@ -29,16 +31,21 @@ from .stage import PlaceOf, Stage
 
 DEFAULT_LIMIT = 100_000
 NEVER = "Never"
+LOWEST_PRIORITY = -(2**31)
+"""A pod group of this priority preempts no pod."""
 INSUFFICIENT, TOO_MANY_PODS = "Insufficient ", "Too many pods"
 
 
 @dataclass(slots=True)
 class KindCapacity:
-    """Result for one kind of pod: how many fit, and the reasons why one more does not."""
+    """Result for one kind of pod or pod group: how many fit, and the reasons why one more does not."""
 
     name: str
     ratio: int
+    members: int | None = None
+    """The number of members of a pod group; None for a pod."""
     fits: int = 0
+    """Number of pods, or of groups."""
     nodes: Counter[str] = field(default_factory=Counter)
     """Copies per node."""
     fits_alone: bool = False
@@ -52,6 +59,7 @@ class KindCapacity:
         return {
             "pod": self.name,
             "ratio": self.ratio,
+            "members": self.members,
             "fits": self.fits,
             "fitsAlone": self.fits_alone,
             "refusals": [{"reason": r, "nodes": n} for r, n in self.refusals.most_common()],
@@ -77,7 +85,7 @@ class Capacity:
     @property
     def fits(self) -> int:
         """Total number of pods."""
-        return sum(kind.fits for kind in self.kinds)
+        return sum(kind.fits * (kind.members or 1) for kind in self.kinds)
 
     @property
     def bottleneck(self) -> str:
@@ -155,16 +163,19 @@ class _Filling:
         self._stage = stage
         self._scheduler = stage.simulation.scheduler
         self._limit = limit
-        self._templates = [self._admit(kind) for kind in kinds]
-        self._found = [KindCapacity(kind.name, kind.ratio) for kind in kinds]
-        self._placed = 0
+        self._kinds = [self._admit(kind) for kind in kinds]
+        self._found = [
+            KindCapacity(kind.name, kind.ratio, len(kind.pods) if kind.group else None)
+            for kind in kinds
+        ]
+        self._placed = self._copies = 0
 
     def run(self, on_progress: OnProgress | None) -> Capacity:
         """Fill the cluster and collect why no more fits."""
         table = self._scheduler.cache.table
         names = known_resources(table)
         before = totals(table, names)
-        size, rounds, first = sum(kind.ratio for kind in self._found), 0, ""
+        size, rounds, first = sum(kind.ratio * len(kind.pods) for kind in self._kinds), 0, ""
         while self._placed + size <= self._limit:
             first = self._place_round()
             if first:
@@ -174,80 +185,144 @@ class _Filling:
                 on_progress(self._placed, self._limit)
         after = totals(table, names)
         if first:
-            for kind, template in zip(self._found, self._templates, strict=True):
-                kind.fits_alone = self._fits(template)
+            for found, kind in zip(self._found, self._kinds, strict=True):
+                found.fits_alone = self._fits(kind)
         resources = [
             ResourceRoom(name, after[name][0], before[name][1], after[name][1]) for name in names
         ]
         return Capacity(self._found, rounds, not first, resources, table.node_count, first)
 
-    def _admit(self, kind: PodKind) -> Pod:
-        """The pod as the API server would store it, with preemption disabled."""
-        stage, pod = self._stage, kind.pod
-        if stage.cluster.get("Namespace", "", pod.namespace) is None:
-            stage.add((Namespace(metadata=ObjectMeta(name=pod.namespace)),))
+    def _admit(self, kind: PodKind) -> PodKind:
+        """The pods as the API server would store them, with preemption disabled."""
+        stage = self._stage
+        namespace = kind.pod.namespace
+        if stage.cluster.get("Namespace", "", namespace) is None:
+            stage.add((Namespace(metadata=ObjectMeta(name=namespace)),))
+        if kind.group is None:
+            return dataclasses.replace(kind, pod=self._admit_pod(kind.name, kind.pod))
+        if not self._scheduler.has_groups:
+            gates = "--feature-gates=GenericWorkload=true,GangScheduling=true"
+            raise InputError(f"{kind.name}: pod groups are placed together only with {gates}")
+        pod, *others = (self._admit_pod(kind.name, pod) for pod in kind.pods)
+        group = replace(kind.group, spec=replace(kind.group.spec, priority=LOWEST_PRIORITY))
+        return dataclasses.replace(kind, pod=pod, others=tuple(others), group=group)
+
+    def _admit_pod(self, name: str, pod: Pod) -> Pod:
         try:
-            admitted = Admission(stage.cluster).admit(pod)
+            admitted = Admission(self._stage.cluster).admit(pod)
         except AdmissionError as error:
-            raise InputError(f"{kind.name}: {error}") from None
+            raise InputError(f"{name}: {error}") from None
         if admitted.scheduler_name not in self._scheduler.profiles:
             known = ", ".join(self._scheduler.profiles)
-            expected = f'{kind.name}: spec.schedulerName: expected one of {known}; got "{admitted.scheduler_name}"'
+            expected = f'{name}: spec.schedulerName: expected one of {known}; got "{admitted.scheduler_name}"'
             raise InputError(expected)
         return admitted.with_spec(replace(admitted.spec, preemption_policy=NEVER))
 
     def _place_round(self) -> str:
         """Place the whole mix once; if a kind does not fit, undo the round and return its name."""
-        placed: list[tuple[KindCapacity, Pod]] = []
-        for kind, template in zip(self._found, self._templates, strict=True):
+        placed: list[tuple[KindCapacity, _Copy]] = []
+        for found, kind in zip(self._found, self._kinds, strict=True):
             for _ in range(kind.ratio):
-                pod = self._place(template)
-                if pod is None:
-                    self._ask_why(kind, template)
-                    self._take_back(placed)
-                    return kind.name
-                placed.append((kind, pod))
-        for kind, pod in placed:
-            kind.fits += 1
-            kind.nodes[pod.node_name] += 1
+                copy = self._place(kind)
+                if copy.pods is None:
+                    self._note_why(found, kind, copy)
+                    for _, other in placed:
+                        self._take_back(other)
+                    return found.name
+                placed.append((found, copy))
+        for found, copy in placed:
+            found.fits += 1
+            found.nodes.update(pod.node_name for pod in copy.pods or ())
         return ""
 
-    def _place(self, template: Pod) -> Pod | None:
-        """Place one more copy; return None and delete it when it fits nowhere."""
-        cluster = self._stage.cluster
+    def _place(self, kind: PodKind) -> _Copy:
+        """Place one more copy; when not all of its pods fit, delete it."""
+        self._copies += 1
+        copy = _Copy()
+        if kind.group is not None:
+            copy.group = f"{kind.group.name}-{self._copies}"
+            metadata = replace(kind.group.metadata, name=copy.group, uid=f"capacity/{copy.group}")
+            self._stage.cluster.add(replace(kind.group, metadata=metadata))
+        copy.added = [self._add(pod, copy.group) for pod in kind.pods]
+        waiting = {pod.uid for pod in copy.added}
+        bound: dict[str, Pod] = {}
+        while waiting and (attempt := self._scheduler.schedule_one()) is not None:
+            for each in attempt.group.attempts if attempt.group is not None else (attempt,):
+                if each.pod.uid in waiting:
+                    copy.last = attempt
+                    waiting.discard(each.pod.uid)
+                    if each.outcome is Outcome.BOUND:
+                        bound[each.pod.uid] = each.pod.with_node(each.node_name)
+        if len(bound) == len(copy.added):
+            copy.pods = list(bound.values())
+        else:
+            self._wait(copy)
+        return copy
+
+    def _add(self, pod: Pod, group: str) -> Pod:
         self._placed += 1
-        name = f"{template.name}-{self._placed}"
-        copy = cluster.add(template.replace(name=name, uid=f"capacity/{self._placed}"))
-        while (attempt := self._scheduler.schedule_one()) is not None:
-            if attempt.pod.uid == copy.uid:
-                break
-        if attempt is None or attempt.outcome is not Outcome.BOUND:
-            if attempt is None or not attempt.is_failed:
-                self._stage.simulation.run()  # binding takes time: for volumes, or for other pods
-            stored = cluster.get("Pod", copy.namespace, copy.name)
-            assert isinstance(stored, Pod), "the copy still exists"
-            if not stored.node_name:
-                self._placed -= 1
-                cluster.delete(stored)
-                return None
-            return stored
-        return attempt.pod.with_node(attempt.node_name)
+        if group:
+            pod = pod.with_spec(
+                replace(pod.spec, scheduling_group=PodSchedulingGroup(pod_group_name=group))
+            )
+        uid, name = f"capacity/{self._copies}/{pod.name}", f"{pod.name}-{self._copies}"
+        return self._stage.cluster.add(pod.replace(name=name, uid=uid))
 
-    def _take_back(self, placed: Iterable[tuple[KindCapacity, Pod]]) -> None:
-        for _, pod in placed:
+    def _wait(self, copy: _Copy) -> None:
+        """Let time pass if pods are being bound; delete the copy if some pod has no node then."""
+        cluster, last = self._stage.cluster, copy.last
+        if last is None or not last.is_failed:
+            self._stage.simulation.run()  # binding takes time: for volumes, or for other pods
+        stored = [cluster.get("Pod", pod.namespace, pod.name) for pod in copy.added]
+        pods = [pod for pod in stored if isinstance(pod, Pod)]
+        if len(pods) == len(copy.added) and all(pod.node_name for pod in pods):
+            copy.pods = pods
+        else:
+            self._take_back(copy)
+
+    def _take_back(self, copy: _Copy) -> None:
+        cluster = self._stage.cluster
+        for pod in copy.added:
             self._placed -= 1
-            stored = self._stage.cluster.get("Pod", pod.namespace, pod.name)
+            stored = cluster.get("Pod", pod.namespace, pod.name)
             if stored is not None:
-                self._stage.cluster.delete(stored)
+                cluster.delete(stored)
+        group = cluster.get("PodGroup", copy.added[0].namespace, copy.group) if copy.group else None
+        if group is not None:
+            cluster.delete(group)
 
-    def _ask_why(self, kind: KindCapacity, template: Pod) -> None:
+    def _note_why(self, found: KindCapacity, kind: PodKind, copy: _Copy) -> None:
         """The reasons why one more of the kind does not fit."""
-        diagnosis = Inquiry(self._scheduler, _more(template)).diagnosis
-        kind.refusals = diagnosis.histogram()
-        kind.message = diagnosis.fit_error()
+        account = copy.last.group if copy.last is not None else None
+        if account is None:
+            diagnosis = Inquiry(self._scheduler, _more(kind.pod)).diagnosis
+            found.refusals, found.message = diagnosis.histogram(), diagnosis.fit_error()
+            return
+        _, told = run_to_tell(account)
+        for member in told.members:
+            if not member.node_name:
+                found.refusals.update(member.attempt.refusals)
+                break
+        found.message = cause_of(account, kind.group) or account.status.message
 
-    def _fits(self, template: Pod) -> bool:
-        return Inquiry(self._scheduler, _more(template)).feasible_nodes > 0
+    def _fits(self, kind: PodKind) -> bool:
+        if kind.group is None:
+            return Inquiry(self._scheduler, _more(kind.pod)).feasible_nodes > 0
+        copy = self._place(kind)
+        if copy.pods is not None:
+            self._take_back(copy)
+        return copy.pods is not None
+
+
+@dataclass(slots=True)
+class _Copy:
+    """One copy of a kind: its pods as they were added, and, when all have a node, on their nodes."""
+
+    group: str = ""
+    added: list[Pod] = field(default_factory=list)
+    pods: list[Pod] | None = None
+    last: Attempt | None = None
+    """The last attempt; None when there was none."""
 
 
 def _more(template: Pod) -> Pod:

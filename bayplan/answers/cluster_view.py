@@ -17,6 +17,7 @@ from ..framework import FeatureGates, Status
 from ..runtime import ProfileRuntime
 from ..scheduler import (
     FirstByName,
+    GroupInquiry,
     Inquiry,
     PluginSource,
     Scheduler,
@@ -121,6 +122,10 @@ class ClusterView:
     def ask(self, pod: Pod) -> Inquiry:
         """What the scheduler says about `pod` now."""
         return Inquiry(self.scheduler, pod)
+
+    def ask_group(self, pods: Sequence[Pod]) -> GroupInquiry:
+        """What the scheduler says about the pod group whose members `pods` wait."""
+        return GroupInquiry(self.scheduler, pods)
 
     @contextmanager
     def changed(self, steps: Iterable[Step]) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median, pstdev
@@ -10,17 +11,26 @@ from typing import Any
 import numpy as np
 
 from ..api.pod import Pod
+from ..api.pod_groups import pod_group_of
 from ..errors import InputError
-from ..sim import Simulation, SimulationReport
+from ..sim import GroupOutcome, Simulation, SimulationReport
 from ..sim.frames import make_frame
 from ..sim.world import InputObject
-from ..table import Bools, NodeTable
+from ..table import ABSENT, Bools, Ints, NodeTable
 from .owners import is_daemon, is_static
 from .room import MAIN_RESOURCES, offered, used, utilisation
 from .settings import OnProgress, Settings
 from .stage import PlaceOf
 
-COUNTS = ("placed", "pending", "preempted", "emptyNodes", "attempts")
+COUNTS = (
+    "placed",
+    "pending",
+    "preempted",
+    "emptyNodes",
+    "attempts",
+    "podGroupsStarted",
+    "podGroupsWaiting",
+)
 """The metrics that count something; the others are shares between 0 and 1, or seconds."""
 
 
@@ -180,6 +190,8 @@ def measure(
         found[f"{resource}Spread"] = float(shares.std()) if len(shares) else 0.0
     found["fragmentation"] = fragmentation(table, typical)
     waited = [result.time_s - result.created_s for result in report.placed]
+    if simulation.scheduler.has_groups and report.groups:
+        found |= measure_groups(table, report)
     found["meanLatency"] = fmean(waited) if waited else 0.0
     found["maxLatency"] = max(waited, default=0.0)
     return found
@@ -199,17 +211,70 @@ def fragmentation(table: NodeTable, typical: Mapping[str, int]) -> float:
         name: np.maximum(offered(table, name) - used(table, name), 0)[usable] for name in wanted
     }
     slots = np.maximum(table.max_pods - table.pod_count, 0)[usable]
-    fits = np.minimum.reduce([slots, *(free[name] // wanted[name] for name in wanted)])
+    fits = room_for(table, wanted)
     together = min(int(slots.sum()), *(int(free[name].sum()) // wanted[name] for name in wanted))
     return 1 - int(fits.sum()) / together if together else 0.0
 
 
-def typical_request(pods: Iterable[Pod]) -> dict[str, int]:
-    """The median requests of the pods: cpu (milli) and memory."""
+def measure_groups(table: NodeTable, report: SimulationReport) -> dict[str, float]:
+    """The metrics of pod groups: how many started, after which time, and how fragmented the domains are."""
+    groups = report.groups
+    members = [r.pod for r in report.pods if pod_group_of(r.pod) is not None]
+    typical = typical_request(members, tuple({name for pod in members for name in pod.requests}))
+    started = sum(group.has_started for group in groups)
+    waits = [g.started_s - g.created_s for g in groups if g.started_s is not None]
+    return {
+        "podGroupsStarted": started,
+        "podGroupsWaiting": len(groups) - started,
+        "podGroupMeanLatency": fmean(waits) if waits else 0.0,
+        "podGroupMaxLatency": max(waits, default=0.0),
+        "domainFragmentation": domain_fragmentation(table, groups, typical),
+    }
+
+
+def domain_fragmentation(
+    table: NodeTable, groups: Sequence[GroupOutcome], typical: Mapping[str, int]
+) -> float:
+    """Share of the typical gangs that the free resources could hold, but that no domain can; 0 to 1.
+
+    A gang has the median size of the groups with a topology constraint, and the domains are those of the label that
+    most of them name. Without such groups it is 0.
+    """
+    bound = [group for group in groups if group.topology_key]
+    if not bound:
+        return 0.0
+    size = max(int(median(max(group.min_count, group.members) for group in bound)), 1)
+    key = Counter(group.topology_key for group in bound).most_common(1)[0][0]
+    fits = room_for(table, typical)
+    codes = table.labels.codes(key)
+    domains = [
+        int(fits[codes == code].sum()) // size for code in np.unique(codes) if code != ABSENT
+    ]
+    together = int(fits[codes != ABSENT].sum()) // size
+    return 1 - sum(domains) / together if together else 0.0
+
+
+def room_for(table: NodeTable, typical: Mapping[str, int]) -> Ints:
+    """int64 per row: how many more typical pods fit; 0 on cordoned nodes."""
+    usable: Bools = table.live & ~table.unschedulable
+    free = [
+        np.maximum(offered(table, name) - used(table, name), 0) // amount
+        for name, amount in typical.items()
+        if amount > 0
+    ]
+    slots = np.maximum(table.max_pods - table.pod_count, 0)
+    fits: Ints = np.where(usable, np.minimum.reduce([slots, *free]), 0)
+    return fits
+
+
+def typical_request(
+    pods: Iterable[Pod], resources: Sequence[str] = MAIN_RESOURCES
+) -> dict[str, int]:
+    """The median requests of the pods, in the scheduler's units: cpu in milli."""
     requests = [pod.requests for pod in pods]
     if not requests:
         return {}
-    medians = {name: median(r.get(name, 0) for r in requests) for name in MAIN_RESOURCES}
+    medians = {name: median(r.get(name, 0) for r in requests) for name in resources}
     return {name: int(amount) for name, amount in medians.items() if amount}
 
 

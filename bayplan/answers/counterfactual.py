@@ -7,7 +7,7 @@ Then each change is left out once, and unnecessary ones are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -15,7 +15,7 @@ from ..api.pod import Pod
 from ..framework import Status
 from ..scheduler.all_refusals import AllRefusals
 from .account import Alternative, Counterfactual, Refusal, RemedyStep
-from .changes import ChangeKind, ObjectChange
+from .changes import ChangeKind, ObjectChange, ObjectRef
 from .cluster_view import ClusterView
 from .distance import distances
 from .remedies import Ask, Remedy, propose
@@ -45,9 +45,11 @@ def find_counterfactuals(
     return sorted(found, key=lambda one: (len(one.unknown), len(one.changes), len(one.steps)))
 
 
-def find_counterfactual(view: ClusterView, pod: Pod, node_name: str) -> Counterfactual:
-    """Changes that would let `pod` run on one node."""
-    return _Search(Situation(view, pod, node_name)).run()
+def find_counterfactual(
+    view: ClusterView, pod: Pod, node_name: str, kept: Collection[ObjectRef] = ()
+) -> Counterfactual:
+    """Changes that would let `pod` run on one node; pods in `kept` stay there."""
+    return _Search(Situation(view, pod, node_name, kept)).run()
 
 
 def nearest_nodes(view: ClusterView, pod: Pod, count: int) -> list[str]:

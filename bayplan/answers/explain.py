@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ..api.pod import Pod
+from ..api.pod_groups import pod_group_of
 from ..framework import Code, Status
 from ..framework.events import EXTENDER
 from ..scheduler import Attempt, Explanation
@@ -16,6 +17,7 @@ from ..scheduler.all_refusals import AllRefusals
 from .account import (
     Ahead,
     Choice,
+    GroupRef,
     PodExplanation,
     PodRef,
     PodVerdict,
@@ -28,6 +30,8 @@ from .account import (
 from .cluster_view import ClusterView
 from .counterfactual import NEAREST, find_counterfactuals, refusal
 from .distance import distances
+from .group_account import MemberState
+from .group_explain import judge_group, member_of
 from .runner_up import find_runner_up
 
 
@@ -38,7 +42,7 @@ def explain(
 
     Counterfactuals are computed for `nodes`, or for the `nearest` ones.
     """
-    account = PodExplanation(pod=pod_ref(pod), verdict=PodVerdict.FITS)
+    account = PodExplanation(pod=PodRef.of(pod), verdict=PodVerdict.FITS)
     account.node_count = view.table.node_count
     if pod.is_finished:
         account.verdict = PodVerdict.FINISHED
@@ -50,7 +54,8 @@ def explain(
         )
     if not pod.node_name:
         _explain_waiting(view, pod, account)
-        if nearest:
+        fits_alone = _explain_group(view, pod, account)
+        if nearest and not fits_alone:
             _note_changes(view, pod, account, nodes, nearest)
         return account
     account.verdict, account.node = PodVerdict.PLACED, pod.node_name
@@ -92,17 +97,6 @@ def _runner_up(view: ClusterView, pod: Pod, account: PodExplanation) -> RunnerUp
     return find_runner_up(view, pod, account.scores, target)
 
 
-def pod_ref(pod: Pod) -> PodRef:
-    """Identity of the pod."""
-    return PodRef(
-        namespace=pod.namespace,
-        name=pod.name,
-        uid=pod.uid,
-        priority=pod.priority,
-        scheduler_name=pod.scheduler_name,
-    )
-
-
 def _explain_waiting(view: ClusterView, pod: Pod, account: PodExplanation) -> None:
     gate = view.gate(pod)
     attempt = judge(view, pod, account)
@@ -124,8 +118,32 @@ def _explain_waiting(view: ClusterView, pod: Pod, account: PodExplanation) -> No
         account.remarks.append("the pod is being deleted and will not be scheduled")
     permits = view.profile_of(pod).committing.permits
     holding = [plugin.name for plugin in permits if plugin.settled(pod.spec).commits]
-    if holding and attempt.node_name:
+    is_with_group = view.scheduler.has_groups and pod_group_of(pod) is not None
+    if holding and attempt.node_name and not is_with_group:
         account.remarks.append(f"{', '.join(holding)} may hold the pod once it has a node (Permit)")
+
+
+def _explain_group(view: ClusterView, pod: Pod, account: PodExplanation) -> bool:
+    """Add the cause of the pod's group, which decides about the pod; returns whether the pod alone would fit."""
+    name = pod_group_of(pod)
+    if name is None or not view.scheduler.has_groups:
+        return False
+    group = judge_group(view, pod.namespace, name)
+    member = member_of(group, account.pod)
+    starts = member is not None and member.state is MemberState.FITS and group.has_node
+    account.group = GroupRef(name=name, starts=starts, cause=group.cause)
+    if account.verdict is not PodVerdict.FITS:
+        return False
+    if starts:
+        assert member is not None, "a pod that starts is a member"
+        account.node = member.node
+        return False
+    account.remarks.append(
+        f"by itself the pod would go to {account.node}; see podgroup/{pod.namespace}/{name}"
+    )
+    account.verdict, account.node = PodVerdict.UNSCHEDULABLE, None
+    account.message = member.message if member is not None and member.message else group.message
+    return True
 
 
 def judge(view: ClusterView, pod: Pod, account: PodExplanation) -> Attempt:
@@ -225,7 +243,7 @@ def _preemption(told: Explanation) -> PreemptionVictims | None:
     found = PreemptionVictims(node=result.nominated_node_name or None, message=status.message)
     chosen = result.preemption.chosen if result.preemption is not None else None
     if chosen is not None and status.code is Code.Success:
-        found.victims = [pod_ref(victim) for victim in chosen.pods]
+        found.victims = [PodRef.of(victim) for victim in chosen.pods]
         found.pdb_violations = chosen.pdb_violations
     return found
 

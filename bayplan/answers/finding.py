@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 from ..api.meta import OwnerReference
 from ..api.pod import Pod
+from ..api.pod_groups import pod_group_of
 from ..errors import InputError
 from .cluster_view import ClusterView
 
 POD_WORDS = frozenset({"pod", "pods", "po"})
+GROUP_WORDS = frozenset({"podgroup", "podgroups"})
 WORKLOAD_WORDS = {
     "deployment": "Deployment",
     "deployments": "Deployment",
@@ -29,7 +31,9 @@ WORKLOAD_WORDS = {
     "replicationcontroller": "ReplicationController",
     "rc": "ReplicationController",
 }
-EXPECTED = "expected [pod/]NAME, NAMESPACE/NAME or a workload such as deployment/NAME"
+EXPECTED = (
+    "expected [pod/]NAME, NAMESPACE/NAME, podgroup/NAME or a workload such as deployment/NAME"
+)
 NEAR = 5
 
 
@@ -54,6 +58,41 @@ def find_pods(view: ClusterView, target: str, namespace: str | None = None) -> l
     if len(parts) == 2:
         namespace = _one_namespace(target, namespace, parts[0])
     return [_named(view.pods(), parts[-1], namespace)]
+
+
+def find_group(
+    view: ClusterView, target: str, namespace: str | None = None
+) -> tuple[str, str] | None:
+    """Namespace and name of the pod group that `podgroup/red` or `podgroup/shop/red` names; None for other targets.
+
+    A group exists when its object does, or a pod that names it. Raises InputError with similar names.
+    """
+    word, *parts = target.split("/")
+    if word.lower() not in GROUP_WORDS or not parts:
+        return None
+    if len(parts) > 2 or not all(parts):
+        raise InputError(
+            f'{target}: expected podgroup/NAME or podgroup/NAMESPACE/NAME; got "{target}"'
+        )
+    if len(parts) == 2:
+        namespace = _one_namespace(target, namespace, parts[0])
+    known = dict.fromkeys((group.namespace, group.name) for group in view.cluster.list("PodGroup"))
+    for pod in view.pods():
+        if (name := pod_group_of(pod)) is not None:
+            known[pod.namespace, name] = None
+    found = [key for key in known if key[1] == parts[-1] and namespace in (None, key[0])]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        spaces = ", ".join(sorted(space for space, _ in found))
+        raise InputError(
+            f'PodGroup "{parts[-1]}": expected one of that name; got one in each of {spaces}'
+        )
+    close = difflib.get_close_matches(parts[-1], [name for _, name in known], n=NEAR, cutoff=0.5)
+    hint = f", such as {', '.join(dict.fromkeys(close))}" if close else ""
+    raise InputError(
+        f'PodGroup "{parts[-1]}": expected one of the cluster{hint}; got no such group'
+    )
 
 
 def _one_namespace(target: str, option: str | None, given: str) -> str:

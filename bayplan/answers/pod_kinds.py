@@ -11,9 +11,10 @@ from msgspec import structs
 
 from ..api.affinity import Affinity, NodeAffinity
 from ..api.pod import Pod
+from ..api.pod_groups import pod_group_of
 from ..api.pod_spec import PodSpec
 from ..api.selectors import NAME_FIELD, NodeSelector, NodeSelectorTerm, Requirement
-from ..api.workloads import PodTemplateSpec
+from ..api.workloads import Job, PodGroup, PodTemplateSpec
 from ..errors import InputError
 from ..sim import read_manifests
 from ..sim.world import InputObject
@@ -24,28 +25,74 @@ _RATIO = re.compile(r"(?P<path>.+):(?P<ratio>[0-9]+)")
 
 @dataclass(frozen=True, slots=True)
 class PodKind:
-    """A representative pod and its ratio in the mix."""
+    """A representative pod and its ratio in the mix; or a pod group, whose members are placed together."""
 
     name: str
     pod: Pod
     ratio: int = 1
+    group: PodGroup | None = None
+    others: tuple[Pod, ...] = ()
+    """The members of the group besides `pod`."""
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        """The pods that are placed together."""
+        return (self.pod, *self.others)
 
 
 def read_pod_kinds(texts: Sequence[str]) -> list[PodKind]:
     """The kinds given as `spec.yaml` or `other.yaml:3`; raises InputError when a file has no pod,
-    or several."""
+    or several that are no pod group."""
     kinds: list[PodKind] = []
     for text in texts:
         match = _RATIO.fullmatch(text)
         path, ratio = (match["path"], int(match["ratio"])) if match else (text, 1)
         if ratio < 1:
             raise InputError(f"{path}: expected a ratio of at least 1; got {ratio}")
-        found = [pod for obj in read_manifests([path]).objects if (pod := pod_of(obj)) is not None]
+        objects = read_manifests([path]).objects
+        groups = [obj for obj in objects if isinstance(obj, PodGroup)]
+        if groups:
+            kinds.append(_gang(path, ratio, groups, objects))
+            continue
+        found = [pod for obj in objects if (pod := pod_of(obj)) is not None]
         if len(found) != 1:
             got = "none" if not found else str(len(found))
             raise InputError(f"{path}: expected one pod or workload; got {got}")
         kinds.append(PodKind(path, found[0], ratio))
     return kinds
+
+
+def _gang(
+    path: str, ratio: int, groups: Sequence[PodGroup], objects: Sequence[InputObject]
+) -> PodKind:
+    """The kind of a file with a pod group and its members: pods, or a workload whose template names the group."""
+    if len(groups) > 1:
+        raise InputError(f"{path}: expected one PodGroup; got {len(groups)}")
+    group, members = groups[0], list[Pod]()
+    for obj in objects:
+        pod = pod_of(obj)
+        if pod is None:
+            continue
+        if pod_group_of(pod) != group.name:
+            got = pod_group_of(pod) or "none"
+            field = f"{obj.kind} {pod.name}: schedulingGroup.podGroupName"
+            raise InputError(f"{path}: {field}: expected {group.name}; got {got}")
+        count = 1 if isinstance(obj, Pod) else _pod_count(obj)
+        members += (pod.replace(name=f"{pod.name}-{i}") if count > 1 else pod for i in range(count))
+    if len(members) < max(group.min_count, 1):
+        raise InputError(
+            f"{path}: expected at least {max(group.min_count, 1)} members of PodGroup {group.name}; "
+            f"got {len(members)}"
+        )
+    return PodKind(path, members[0], ratio, group, tuple(members[1:]))
+
+
+def _pod_count(workload: InputObject) -> int:
+    """The number of pods that a workload has at the same time."""
+    if isinstance(workload, Job):
+        return workload.parallelism
+    replicas = getattr(getattr(workload, "spec", None), "replicas", None)
+    return 1 if replicas is None else int(replicas)
 
 
 def pod_of(obj: InputObject) -> Pod | None:
@@ -67,12 +114,18 @@ def on_nodes(kind: PodKind, wanted: Sequence[str]) -> PodKind:
     """
     labels = dict(text.split("=", 1) for text in wanted if "=" in text)
     names = [text for text in wanted if "=" not in text]
-    spec = kind.pod.spec
-    if labels:
-        spec = structs.replace(spec, node_selector={**(spec.node_selector or {}), **labels})
-    if names:
-        spec = _kept_to(spec, names)
-    return replace(kind, pod=kind.pod.with_spec(spec))
+
+    def restricted(pod: Pod) -> Pod:
+        spec = pod.spec
+        if labels:
+            spec = structs.replace(spec, node_selector={**(spec.node_selector or {}), **labels})
+        if names:
+            spec = _kept_to(spec, names)
+        return pod.with_spec(spec)
+
+    return replace(
+        kind, pod=restricted(kind.pod), others=tuple(restricted(pod) for pod in kind.others)
+    )
 
 
 def _kept_to(spec: PodSpec, names: Iterable[str]) -> PodSpec:

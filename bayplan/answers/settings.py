@@ -11,14 +11,18 @@ import msgspec
 
 from ..api.custom import reading_custom
 from ..api.sourced import keeping_sources
+from ..api.workloads import PodGroup
 from ..clock import Clock
 from ..cluster.objects import ClusterObject
 from ..config import SchedulerConfiguration, default_config
+from ..framework import FeatureGates
 from ..scheduler import PluginSource
 from ..scheduler.catalog import InputNeeds, input_needs
 from ..sim import Simulation
 from ..sim.world import InputObject
 from .cluster_view import ClusterView
+
+GANG_SCHEDULING = "GangScheduling"
 
 OnProgress: TypeAlias = Callable[[int, int], None]
 """Progress callback: steps done and steps in total."""
@@ -101,3 +105,28 @@ def reading_for(*settings: Settings) -> Iterator[None]:
 
 
 DEFAULT_SETTINGS = Settings()
+
+
+def ignored_groups(objects: Iterable[InputObject], settings: Settings) -> str:
+    """What of the PodGroups among `objects` has no effect with these settings, in words; empty when all has."""
+    groups = [obj for obj in objects if isinstance(obj, PodGroup)]
+    if not groups:
+        return ""
+    gates = FeatureGates.of(settings.feature_gates)
+    config = settings.config or default_config(settings.feature_gates)
+    has_plugin = any(GANG_SCHEDULING in p.plugins.names() for p in config.profiles)
+    needed = ["GenericWorkload"]
+    if any(group.min_count for group in groups):
+        needed.append(GANG_SCHEDULING)
+    if any(group.topology_keys for group in groups):
+        needed.append("TopologyAwareWorkloadScheduling")
+    missing = [gate for gate in needed if not gates.enabled(gate)]
+    if not missing or (has_plugin and "TopologyAwareWorkloadScheduling" not in missing):
+        return ""
+    what = {
+        "GenericWorkload": "PodGroup objects are",
+        GANG_SCHEDULING: "gang policies of PodGroup objects are",
+        "TopologyAwareWorkloadScheduling": "scheduling constraints of PodGroup objects are",
+    }[missing[0]]
+    wanted = ",".join(f"{gate}=true" for gate in missing)
+    return f"{what} ignored without --feature-gates={wanted}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -16,6 +16,7 @@ from ..scheduler.all_refusals import OUTSIDE
 from ..table import ALL
 from .changes import ChangeKind, ObjectChange, ObjectRef, changed_object, decode
 from .cluster_view import ClusterView, Step
+from .still_cluster import StillCluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,16 @@ class Situation:
     """`subject` on `node_name`. The pod counts as pending; its spec.nodeName matters only to
     NodeName."""
 
-    def __init__(self, view: ClusterView, subject: Pod, node_name: str) -> None:
+    def __init__(
+        self,
+        view: ClusterView,
+        subject: Pod,
+        node_name: str,
+        kept: Collection[ObjectRef] = (),
+    ) -> None:
         self.view = view
+        self.kept = kept
+        """Pods that stay on the node."""
         self.subject = subject
         self.node_name = node_name
         self._ref = ObjectRef.of(subject)
@@ -94,7 +103,7 @@ class Situation:
                     steps.append((pod.with_node(""), changed.with_node("")))
                 pod = changed
             else:
-                steps.append(self._step(ref, own))
+                steps.append(_step(self.view.cluster, ref, own))
         return pod, [*steps, *self._other_holders(steps)]
 
     def _other_holders(self, steps: Sequence[Step]) -> list[Step]:
@@ -111,20 +120,6 @@ class Situation:
             for pod in self.view.cluster.list("Pod")
             if pod not in gone and any((pod.node_name, p) in freed for p in pod.spec.host_ports)
         ]
-
-    def _step(self, ref: ObjectRef, changes: Sequence[ObjectChange]) -> Step:
-        old = self.view.cluster.get(ref.kind, ref.namespace, ref.name)
-        new = old
-        for change in changes:
-            if change.kind is ChangeKind.CREATE:
-                new = decode(change.to)
-            elif new is None:
-                raise InputError(f"{ref.kind} {ref.key}: expected an object; got none")
-            elif change.kind is ChangeKind.DELETE:
-                new = None
-            else:
-                new = changed_object(new, [change])
-        return old, new
 
     def _judge(self, pod: Pod) -> list[Refused]:
         gate = self.view.gate(pod)
@@ -167,6 +162,29 @@ class Situation:
         told = attempt.explanation
         status = told.filter.get(self.node_name) if told is not None else None
         return [] if status is None or status.is_success else [Refused(status.by(EXTENDER))]
+
+
+def steps_of(cluster: StillCluster, changes: Sequence[ObjectChange]) -> list[Step]:
+    """The replaced objects, each with its replacement; raises InputError when an object is missing."""
+    by_object: dict[ObjectRef, list[ObjectChange]] = {}
+    for change in changes:
+        by_object.setdefault(change.object, []).append(change)
+    return [_step(cluster, ref, own) for ref, own in by_object.items()]
+
+
+def _step(cluster: StillCluster, ref: ObjectRef, changes: Sequence[ObjectChange]) -> Step:
+    old = cluster.get(ref.kind, ref.namespace, ref.name)
+    new = old
+    for change in changes:
+        if change.kind is ChangeKind.CREATE:
+            new = decode(change.to)
+        elif new is None:
+            raise InputError(f"{ref.kind} {ref.key}: expected an object; got none")
+        elif change.kind is ChangeKind.DELETE:
+            new = None
+        else:
+            new = changed_object(new, [change])
+    return old, new
 
 
 def _ask(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeInfo) -> Status:

@@ -15,7 +15,7 @@ from ..api.pod import Pod
 from ..cluster.memory import MemoryCluster
 from ..cluster.objects import ClusterObject
 from ..errors import InputError
-from ..sim import Timeline, TimelineEvent
+from ..sim import GroupOutcome, Timeline, TimelineEvent
 from ..sim.timeline import ObjectPatch, TimelineTarget, created_at
 from ..sim.world import InputObject
 from .owners import AbsentOwners, is_there, successor_of
@@ -57,6 +57,8 @@ class Stage:
         """The removed pods, counted against their budgets."""
         self.lost: list[Pod] = []
         """Removed pods that no controller recreates."""
+        self.groups: list[GroupOutcome] = []
+        """The pod groups when it settled last."""
         self._replaced: set[str] = set()
         self.simulation.begin()
         self.cluster.watch(AbsentOwners(self.cluster, self._recreate), replay=False)
@@ -68,6 +70,7 @@ class Stage:
     def settle(self, on_progress: OnProgress | None = None) -> dict[str, PodPlace]:
         """Run the scheduler until nothing changes; return the placements by key."""
         report = self.simulation.run(on_progress)
+        self.groups = report.groups
         messages = {result.pod.uid: result.attempt.message for result in report.pending}
         return {
             pod.key: PodPlace(pod, messages.get(pod.uid, ""))

@@ -21,7 +21,8 @@ def capacity(
         list[str],
         typer.Option(
             metavar="FILE[:RATIO]",
-            help="A file with a pod or a workload to fit in. Several make a mix: a.yaml b.yaml:3 is three of b for "
+            help="A file with a pod, a workload, or a PodGroup and its members to fit in. "
+            "Several make a mix: a.yaml b.yaml:3 is three of b for "
             "each of a.",
             show_default=False,
         ),
@@ -40,7 +41,7 @@ def capacity(
     output: AnswerOption = AnswerForm.TABLE,
     everything: AllOption = False,
 ) -> None:
-    """Say how many more pods fit, where they go, and what runs out first.
+    """Say how many more pods or pod groups fit, where they go, and what runs out first.
 
     The scheduler places copies, one after the other, until one does not fit; they preempt no pods. Without -f the
     cluster is the one that kubectl talks to. Nothing is changed.

@@ -80,10 +80,10 @@ def chosen_cluster(kubeconfig: Path | None, context: str | None) -> tuple[Path |
 
 def with_namespace(target: str, namespace: str | None) -> str:
     """`pod/web-7` as `pod/shop/web-7`; targets with a namespace of their own, or of other kinds, as they are."""
-    from ..answers.finding import POD_WORDS, WORKLOAD_WORDS
+    from ..answers.finding import GROUP_WORDS, POD_WORDS, WORKLOAD_WORDS
 
     kind, *rest = target.split("/")
-    is_namespaced = kind.lower() in POD_WORDS or kind.lower() in WORKLOAD_WORDS
+    is_namespaced = kind.lower() in (*POD_WORDS, *GROUP_WORDS, *WORKLOAD_WORDS)
     if not namespace or not is_namespaced or len(rest) != 1:
         return target
     return f"{kind}/{namespace}/{rest[0]}"

@@ -14,7 +14,14 @@ from .answering import print_answer
 from .clusters import LiveContextOption, LiveKubeconfigOption
 from .config_options import FeatureGatesOption, PluginFilesOption, SeedOption, read_settings
 from .failures import reports_failures
-from .options import AllOption, AnswerForm, AnswerOption, FilenameOption, read_cluster
+from .options import (
+    AllOption,
+    AnswerForm,
+    AnswerOption,
+    FilenameOption,
+    note_groups,
+    read_cluster,
+)
 from .progress import progress_bar
 
 if TYPE_CHECKING:
@@ -69,6 +76,7 @@ def compare(
     schedulers = _schedulers(config or [], feature_gates, plugins, seed)
     with reading_for(*(settings for _, settings in schedulers)):
         manifests = read_cluster(filename, kubeconfig, context).manifests
+    note_groups(manifests, schedulers[0][1])
     with progress_bar("scheduling") as on_runs:
         answer = compare_schedulers(
             manifests.objects,

@@ -23,10 +23,10 @@ from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document
 from .failures import reports_failures
 from .option_groups import takes_options
-from .options import FilenameOption, read_cluster
+from .options import FilenameOption, note_groups, read_cluster
 
 if TYPE_CHECKING:
-    from ..answers import ClusterView, PodExplanation, PodRef
+    from ..answers import ClusterView, PodExplanation, PodGroupExplanation, PodRef
 
 NEAREST = 5
 """As in `bayplan.answers`, which is not imported for a --help."""
@@ -53,7 +53,7 @@ class ExplainOptions:
         str,
         typer.Argument(
             metavar="POD",
-            help="NAME, pod/NAME, NAMESPACE/NAME, or a workload such as deployment/NAME.",
+            help="NAME, pod/NAME, NAMESPACE/NAME, podgroup/NAME, or a workload such as deployment/NAME.",
             show_default=False,
         ),
     ]
@@ -99,6 +99,9 @@ def explain_command(options: ExplainOptions) -> None:
     A pod with a node is judged as if it were pending. Without -f the cluster is the one that kubectl talks to. Nothing
     is changed.
 
+    Of a pod group (podgroup/NAME) the answer says which members fit, which placements were tried, and what would let it
+    start: nodes to add, pods to remove. Each way is checked by scheduling the group again with it.
+
     In the table of scores, TOTAL is the sum of the plugins' scores, each of them multiplied by its weight (×2), and ★
     marks the node that wins.
 
@@ -106,7 +109,7 @@ def explain_command(options: ExplainOptions) -> None:
 
     Example: bayplan explain pod/web-7 -f cluster.yaml
     """
-    from ..answers import PodVerdict, explain, find_pods
+    from ..answers import PodVerdict, explain, explain_group, find_group, find_pods
     from ..answers.settings import reading_for
 
     settings = read_settings(
@@ -119,10 +122,15 @@ def explain_command(options: ExplainOptions) -> None:
     with reading_for(settings):
         reading = read_cluster(options.filename, options.kubeconfig, options.context)
     manifests = reading.manifests
+    note_groups(manifests, settings)
     view = settings.view_of_manifests(manifests.objects, manifests.place_of)
     nodes = _known_nodes(view, options.node or [])
     kind_and_name = options.pod if "/" in options.pod else f"pod/{options.pod}"
     target = options.pod if options.namespace else with_namespace(kind_and_name, reading.namespace)
+    group = find_group(view, target, options.namespace)
+    if group is not None:
+        _print_group(explain_group(view, *group, options.nearest), options)
+        return
     accounts = [
         explain(view, found, nodes, options.nearest)
         for found in find_pods(view, target, options.namespace)
@@ -142,6 +150,24 @@ def _known_nodes(view: ClusterView, names: Sequence[str]) -> list[str]:
         if name not in known:
             raise InputError(f'--node: expected a node of the cluster; got "{name}"')
     return list(names)
+
+
+def _print_group(account: PodGroupExplanation, options: ExplainOptions) -> None:
+    """Print the account of a pod group; ends with the status of a pod without a node if it does not start."""
+    if options.node:
+        raise InputError(f"--node: expected no node for a pod group; got {options.node[0]}")
+    if options.output in (ExplainOutput.JSON, ExplainOutput.YAML):
+        is_json = options.output is ExplainOutput.JSON
+        (print_json_document if is_json else print_yaml_document)(account.to_dict())
+    else:
+        from .render.group_account import render_group_account
+
+        console = stdout_console()
+        everything = options.everything or options.output is ExplainOutput.WIDE
+        with written_to_stdout(console):
+            render_group_account(console, account, everything=everything)
+    if not account.has_node:
+        raise typer.Exit(NO_NODE)
 
 
 def _print(accounts: Sequence[PodExplanation], output: ExplainOutput, everything: bool) -> None:

@@ -40,7 +40,7 @@ class PageWriter(NoPage):
         self._simulation, self._settings = simulation, settings
 
     def write(self, report: SimulationReport, sources: Sequence[str]) -> None:
-        from ..web import write_report
+        from ..web import PageGroup, write_report
 
         for result in report.pods:
             self._history.note(result.attempt)
@@ -49,6 +49,17 @@ class PageWriter(NoPage):
             self._history,
             sources=sources,
             preempted=report.preempted,
+            groups=[
+                PageGroup(
+                    group.namespace,
+                    group.name,
+                    group.has_started,
+                    group.place,
+                    group.cause,
+                    group.uids,
+                )
+                for group in report.groups
+            ],
             make_view=self._view,
         )
         self._file.keep()  # whatever becomes of what is printed afterwards

@@ -114,6 +114,7 @@ def read_question(
     settings = read_settings(config, algorithm_provider, feature_gates, plugins, seed)
     with reading_for(settings):
         reading = read_cluster(filename, kubeconfig, context)
+    note_groups(reading.manifests, settings)
     return Question(reading.manifests, settings, reading.sources, reading.namespace)
 
 
@@ -186,6 +187,15 @@ def _note_unused(unused: Mapping[str, int]) -> None:
         total = sum(unused.values())
         objects = "1 object has" if total == 1 else f"{total:,} objects have"
         _note(f"{objects} no bearing on scheduling: {kinds}")
+
+
+def note_groups(manifests: Manifests, settings: Settings) -> None:
+    """Say on standard error which PodGroups, or which of their fields, have no effect with these feature gates."""
+    from ..answers.settings import ignored_groups
+
+    note = ignored_groups(manifests.objects, settings)
+    if note:
+        _note(note)
 
 
 def _note_present(pods: Sequence[Pod]) -> None:

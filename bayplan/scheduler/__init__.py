@@ -15,6 +15,9 @@ from .catalog import (
     plugin_faults,
 )
 from .cycle import Scheduler
+from .group_attempt import GroupAttempt, GroupResult, MemberTrial, PlacementTrial
+from .group_cause import cause_of, run_to_tell
+from .group_inquiry import GroupInquiry
 from .inquiry import Inquiry
 from .parts import Observer, SchedulerCluster
 from .select_host import FirstByName, FirstFound, RandomTies, TieBreak
@@ -26,9 +29,14 @@ __all__ = [
     "Explanation",
     "FirstByName",
     "FirstFound",
+    "GroupAttempt",
+    "GroupInquiry",
+    "GroupResult",
     "Inquiry",
+    "MemberTrial",
     "Observer",
     "Outcome",
+    "PlacementTrial",
     "PluginDescription",
     "PluginScore",
     "PluginSource",
@@ -37,8 +45,10 @@ __all__ = [
     "SchedulerSettings",
     "TieBreak",
     "build_scheduler",
+    "cause_of",
     "describe_plugins",
     "effective_plugins",
     "notes_on_plugins",
     "plugin_faults",
+    "run_to_tell",
 ]

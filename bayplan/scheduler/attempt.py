@@ -73,6 +73,8 @@ class Attempt(Struct):
     from_nomination: bool = False
     fit_error: str = ""
     """The message without the part of PostFilter."""
+    refusals: dict[str, int] = {}
+    """For a member of a pod group that fits nowhere: the number of nodes per reason."""
     nominated_node_name: str | None = None
     """What becomes of the pod's nomination: a node, "" for none, None to keep what it has."""
     unschedulable_plugins: frozenset[str] = frozenset()

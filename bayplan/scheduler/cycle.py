@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from time import perf_counter
 
 from ..api.pod import Pod
@@ -34,6 +34,7 @@ from .deciding import Decider
 from .event_handlers import EventHandlers
 from .explain import explain_refusal
 from .failure import FailureHandler, scheduled_event, skip_event
+from .group_attempt import GroupAttempt
 from .group_condition import GroupConditions
 from .group_cycle import GroupCycle, GroupTools
 from .parts import Parts
@@ -160,6 +161,17 @@ class Scheduler(EventHandlers):
         if attempt.is_failed and attempt.explanation is not None:
             self._explain_wait(attempt, attempt.explanation, attempt.unschedulable_plugins)
         return attempt
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether pod groups are scheduled as a whole: feature gate GenericWorkload."""
+        return self._groups is not None
+
+    def judge_group(self, pods: Sequence[Pod], makes_room: bool, tells_all: bool) -> GroupAttempt:
+        """Where the waiting members `pods` of a pod group would go; questions go through `GroupInquiry`."""
+        assert self._groups is not None, "asked only with pod groups"
+        with self._decider.briefly():
+            return self._groups.judge(pods, makes_room, tells_all)
 
     def _commit(
         self,

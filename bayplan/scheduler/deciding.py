@@ -5,7 +5,8 @@ Mirrors schedulingAlgorithm and schedulePod of pkg/scheduler/schedule_one.go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 
 import numpy as np
@@ -50,6 +51,15 @@ class Decider:
         self._metrics = parts.metrics
         self._ties = parts.ties
         self._observer = parts.observer
+
+    @contextmanager
+    def briefly(self) -> Iterator[None]:
+        """Record no explanations until the end of the block."""
+        was, self._explain = self._explain, False
+        try:
+            yield
+        finally:
+            self._explain = was
 
     def find_node(
         self,
@@ -215,6 +225,8 @@ class Decider:
         attempt.unschedulable_plugins = frozenset(diagnosis.unschedulable_plugins)
         attempt.pending_plugins = frozenset(diagnosis.pending_plugins)
         attempt.fit_error = diagnosis.fit_error()
+        if state.group is not None:
+            attempt.refusals = dict(diagnosis.histogram())
         message = diagnosis.with_post_filter(attempt.fit_error)
         refused = Status(Code.Unschedulable, (message,))
         attempt.fail(refused, nominated_node_name=result.nominated_node_name)

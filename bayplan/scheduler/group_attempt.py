@@ -26,6 +26,8 @@ class MemberTrial:
     needs_preemption: bool = False
     permit: Status | None = None
     """What Permit said; None when the member did not get that far."""
+    was_tried: bool = True
+    """Whether nodes were looked at; False for a group without a placement, and after an error."""
 
     @property
     def has_node(self) -> bool:

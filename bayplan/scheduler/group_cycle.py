@@ -123,11 +123,10 @@ class GroupCycle:
         if not queued:
             return GroupAttempt(group, GroupResult(SUCCESS), popped=popped)
         profile = self._tools.profiles[first.pod.scheduler_name]
-        self._tools.cache.snapshot.update()
         started = perf_counter()
         try:
             with self._tools.executor.held():  # no pod is evicted while the nodes are on trial
-                account = self._find_nodes(profile, group, queued)
+                account = self._find_nodes(group, queued)
             account.popped = popped
             self._evict(account.result)
             self._submit(account, queued)
@@ -140,17 +139,47 @@ class GroupCycle:
         self._tools.conditions.set(account)
         return account
 
+    def judge(self, pods: Sequence[Pod], makes_room: bool, tells_all: bool) -> GroupAttempt:
+        """What would come of the group whose waiting members are `pods`, in the order in which they would be tried.
+
+        Nothing is bound or requeued. If it `makes_room`, preemption goes to the cluster; if it `tells_all`, members are
+        tried on every placement. Questions go through `GroupInquiry`.
+        """
+        queued = [QueuedPodInfo(pod, timestamp=0) for pod in pods]
+        group = _group_of(pods[0], queued)
+        mixed = _mixed_schedulers(queued)
+        if mixed is not None:
+            account = GroupAttempt(group, GroupResult(mixed))
+        else:
+            try:
+                with self._tools.executor.held():
+                    account = self._find_nodes(group, queued, makes_room, tells_all)
+            finally:
+                self._tools.cache.end_trial()
+        for info in queued[len(account.result.members) :]:
+            account.result.members.append(_untried(info, account.status))
+        for member in account.result.members:
+            self._settle(member, account.result)
+        return account
+
     def _find_nodes(
-        self, profile: ProfileRuntime, group: PodGroupInfo, queued: Sequence[QueuedPodInfo]
+        self,
+        group: PodGroupInfo,
+        queued: Sequence[QueuedPodInfo],
+        makes_room: bool = True,
+        tells_all: bool = False,
     ) -> GroupAttempt:
         """The nodes of the members, or the pods that leave for them. Only those of a group that fits stay on trial."""
+        profile = self._tools.profiles[queued[0].pod.scheduler_name]
+        self._tools.cache.snapshot.update()
         both_ways = profile.handle.group_options.anti_affinity_both_ways
         trial = self._tools.cache.begin_trial(hides_terms=not both_ways)
         run = _Run(self._tools, profile, group, queued, CycleState(), trial)
         started = perf_counter()
-        account = run.find_nodes()
+        account = run.find_nodes(makes_room, tells_all)
         self._tools.metrics.group_algorithm.observe(perf_counter() - started)
-        if self._tools.preempts and account.status.code is Code.Unschedulable:
+        is_refused = account.status.code is Code.Unschedulable
+        if makes_room and self._tools.preempts and is_refused:
             self._make_room(run, account)
         if not account.status.is_success:
             self._tools.cache.end_trial()
@@ -279,16 +308,16 @@ class _Run:
         """What the group needs; None: more than amounts decides."""
         return self._tools.search.room(self.profile, self.group)
 
-    def find_nodes(self, makes_room: bool = True) -> GroupAttempt:
+    def find_nodes(self, makes_room: bool = True, tells_all: bool = False) -> GroupAttempt:
         """A node for each member, on the best placement; nothing stays assumed."""
         if not self._tools.has_placements:
             return GroupAttempt(self.group, self._try_members(None, makes_room, makes_room))
         try:
-            return self._try_placements(makes_room)
+            return self._try_placements(makes_room, tells_all)
         except PluginRunError as failed:
             return GroupAttempt(self.group, GroupResult(failed.status))
 
-    def _try_placements(self, makes_room: bool) -> GroupAttempt:
+    def _try_placements(self, makes_room: bool, tells_all: bool) -> GroupAttempt:
         placing = self.profile.placing
         rows = np.sort(self._tools.cache.snapshot.order)
         found = placing.run_generate(self._state, self.group, Placement("", rows))
@@ -299,7 +328,10 @@ class _Run:
         tiers = sorted({placement.tier for placement in found})
         for tier in tiers:
             placements = sorted((p for p in found if p.tier == tier), key=lambda p: p.name)
-            account = self._try_tier(placements, makes_room, makes_room and tier == tiers[-1])
+            is_searched = makes_room and not tells_all
+            account = self._try_tier(
+                placements, makes_room, makes_room and tier == tiers[-1], is_searched
+            )
             if account.status.code is Code.Error:
                 return account
             tried += account.placements
@@ -312,13 +344,14 @@ class _Run:
         return failed
 
     def _try_tier(
-        self, placements: Sequence[Placement], is_real: bool, makes_room: bool
+        self, placements: Sequence[Placement], is_real: bool, makes_room: bool, is_searched: bool
     ) -> GroupAttempt:
         """The group on the best of the placements; if it fits on none, no one is chosen: the result is the first one's.
 
-        `is_real` unless the group is tried without pods that may have to leave.
+        `is_real` unless the group is tried without pods that may have to leave; unless the placements are searched, the
+        members are tried on each of them.
         """
-        account = self._search_placements(placements, makes_room) if is_real else None
+        account = self._search_placements(placements, makes_room) if is_searched else None
         if account is not None:
             return account
         table = self._tools.cache.table
@@ -496,4 +529,4 @@ def _untried(queued: QueuedPodInfo, status: Status) -> MemberTrial:
     """A member that was not tried: it fails with its group."""
     attempt = Attempt(queued.pod, Outcome.ERROR, number=queued.attempts)
     attempt.fail(status, None)
-    return MemberTrial(queued, attempt, CycleState())
+    return MemberTrial(queued, attempt, CycleState(), was_tried=False)

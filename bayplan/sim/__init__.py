@@ -6,6 +6,7 @@ scheduler, config, cluster, api. What must not happen: a decision about placemen
 calls it: cli, web, and users' scripts.
 """
 
+from .group_outcomes import GroupOutcome
 from .manifests import Manifests, read_manifests
 from .outcomes import NodeUse, PodResult
 from .overlay import lay_over, manifests_of
@@ -15,6 +16,7 @@ from .timeline import Timeline, TimelineEvent
 from .trace import TraceEntry
 
 __all__ = [
+    "GroupOutcome",
     "Manifests",
     "NodeUse",
     "PodResult",

@@ -10,6 +10,7 @@ from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
 from .documents import node_entry, pod_entry, time_entry
 from .frames import make_frame
+from .group_outcomes import GroupOutcome
 from .outcomes import NodeUse, PodResult
 
 
@@ -26,6 +27,8 @@ class SimulationReport:
     """Number of pods on a node at the start."""
     preempted: list[tuple[Pod, Pod | GroupPreemptor]] = field(default_factory=list)
     """Preempted pods, with their preemptors."""
+    groups: list[GroupOutcome] = field(default_factory=list)
+    """The pod groups; empty unless they are scheduled as a whole (feature gate GenericWorkload)."""
     time_s: float = 0.0
     """When the simulation ended, on its own clock."""
     seconds: float = 0.0
@@ -57,10 +60,13 @@ class SimulationReport:
                 "running": self.running,
                 "nodes": len(self.nodes),
                 "finished": sum(result.finished_s is not None for result in self.pods),
+                "podGroups": len(self.groups),
+                "podGroupsStarted": sum(group.has_started for group in self.groups),
                 "time": time_entry(self.time_s),
             },
             "pods": [pod_entry(result) for result in self.pods],
             "nodes": [node_entry(use) for use in self.nodes],
+            "podGroups": [group.to_dict() for group in self.groups],
             "preempted": [
                 {
                     "namespace": victim.namespace,

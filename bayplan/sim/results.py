@@ -10,6 +10,7 @@ from ..api.pod import Pod
 from ..clock import Clock
 from ..cluster.memory import MemoryCluster
 from ..scheduler import Attempt, Outcome, Scheduler
+from .group_outcomes import GroupOutcome, group_outcomes
 from .outcomes import NodeUse, PodResult
 from .report import SimulationReport
 from .world import is_waiting
@@ -86,9 +87,14 @@ class Results:
             nodes=list(self._nodes.values()),
             running=sum(use.pods_before for use in nodes_before.values()),
             preempted=self._cluster.evictions,
+            groups=self._groups() if scheduler.has_groups else [],
             time_s=self._clock.monotonic(),
             seconds=seconds,
         )
+
+    def _groups(self) -> list[GroupOutcome]:
+        nodes = {name: use.node for name, use in self._nodes.items()}
+        return group_outcomes(self._pods.values(), self._cluster, nodes)
 
     def _note_held(self, scheduler: Scheduler) -> None:
         """Add the pods that are gated, wait on Permit, or were never tried."""

@@ -172,7 +172,14 @@ class Simulation:
             micros = max(math.ceil(round(missing * 1e6, 3)), 1)
             self.clock.advance(micros / 1e6)
 
-    def _attempted(self, attempt: Attempt) -> None:
+    def _attempted(self, first: Attempt) -> None:
+        if first.group is None:
+            self._note_attempt(first)
+            return
+        for attempt in first.group.attempts:
+            self._note_attempt(attempt)
+
+    def _note_attempt(self, attempt: Attempt) -> None:
         goes_on = attempt.outcome in GOES_ON
         self._progress.attempted(attempt.pod.uid, goes_on)
         if goes_on:

@@ -165,6 +165,30 @@ def make_custom(
     return made
 
 
+def make_gang(
+    name: str,
+    size: int,
+    *,
+    min_count: int | None = None,
+    topology_key: str = "",
+    namespace: str = "default",
+    **fields: Any,
+) -> list[Any]:
+    """A PodGroup and `size` members `name-0`, ...; `fields` are those of `make_pod`.
+
+    `min_count` is the size unless given. With `topology_key`, the members share a value of this node label.
+    """
+    count = size if min_count is None else min_count
+    spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": count}}}
+    if topology_key:
+        spec["schedulingConstraints"] = {"topology": [{"key": topology_key}]}
+    own = {**fields.pop("spec", {}), "schedulingGroup": {"podGroupName": name}}
+    return [
+        make_object("PodGroup", name, namespace=namespace, spec=spec),
+        *(make_pod(f"{name}-{i}", namespace=namespace, spec=own, **fields) for i in range(size)),
+    ]
+
+
 def make_table(
     *nodes: Node,
     pods: Iterable[Pod] = (),

@@ -11,6 +11,6 @@ awaitable callables, which the driver of the scheduler provides. Called by: `cli
 """
 
 from .history import History
-from .report import write_report
+from .report import PageGroup, write_report
 
-__all__ = ["History", "write_report"]
+__all__ = ["History", "PageGroup", "write_report"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,19 @@ MOST_REMEDIES = 200
 """Number of pod classes with counterfactuals."""
 
 
+@dataclass(frozen=True, slots=True)
+class PageGroup:
+    """A pod group at the end of a run: where its members are, and why some wait."""
+
+    namespace: str
+    name: str
+    has_started: bool
+    place: str
+    cause: str
+    uids: Sequence[str]
+    """Of its members."""
+
+
 def write_report(
     stream: SupportsWrite[str],
     history: History,
@@ -33,12 +47,15 @@ def write_report(
     sources: Iterable[Path | str] = (),
     preempted: Iterable[tuple[Pod, Pod | GroupPreemptor]] = (),
     make_view: MakeView | None = None,
+    groups: Iterable[PageGroup] = (),
 ) -> None:
     """Write the page of a finished run; `preempted` are the victims with their preemptors.
 
     With `make_view`, counterfactuals of pending pods are included.
     """
-    stream.write(assemble(report_data(history, sources, preempted, make_view), is_live=False))
+    stream.write(
+        assemble(report_data(history, sources, preempted, make_view, groups), is_live=False)
+    )
 
 
 def report_data(
@@ -46,6 +63,7 @@ def report_data(
     sources: Iterable[Path | str] = (),
     preempted: Iterable[tuple[Pod, Pod | GroupPreemptor]] = (),
     make_view: MakeView | None = None,
+    groups: Iterable[PageGroup] = (),
 ) -> Tree:
     """The data of the page of a run: the first state, all changes, and accounts of the pending pods."""
     history.sync()
@@ -67,6 +85,17 @@ def report_data(
         "accounts": accounts,
         "accountOf": {str(number): account for number, account in account_of.items()},
         "preemptedFor": victims,
+        "groups": [
+            {
+                "namespace": group.namespace,
+                "name": group.name,
+                "started": group.has_started,
+                "place": group.place,
+                "cause": group.cause,
+                "pods": [history.number_of(uid) for uid in group.uids],
+            }
+            for group in groups
+        ],
     }
 
 

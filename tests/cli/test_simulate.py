@@ -123,6 +123,8 @@ def test_the_document_for_machines(folder: Path, form: str) -> None:
             "running": 1,
             "nodes": 1,
             "finished": 0,
+            "podGroups": 0,
+            "podGroupsStarted": 0,
             "time": 0.0,
         },
         "pods": [
@@ -168,6 +170,7 @@ def test_the_document_for_machines(folder: Path, form: str) -> None:
                 },
             }
         ],
+        "podGroups": [],
         "preempted": [],
     }
 

@@ -205,7 +205,7 @@ def test_times(seconds: float, text: str) -> None:
 
 
 def test_the_gangs_of_the_example_as_a_process() -> None:
-    gang = EXAMPLES / "gang"
+    gang = EXAMPLES / "gang-labels"
     command = [sys.executable, "-m", "bayplan.cli.main", "simulate", "-f", str(gang / "gangs.yaml")]
     command += ["--config", str(gang / "config.yaml"), "--trace"]
     variables = {**os.environ, "PYTHONPATH": str(EXAMPLES.parent), "PYTHONIOENCODING": "utf-8"}

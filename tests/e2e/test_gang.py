@@ -8,7 +8,7 @@ import yaml
 from bayplan.testing.live.cluster import ClusterUnderTest
 from bayplan.testing.live.schedulers import BAYPLAN, scheduler_under_test
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "gang" / "config.yaml"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "gang-labels" / "config.yaml"
 
 pytestmark = pytest.mark.skipif(
     scheduler_under_test() != BAYPLAN, reason="Coscheduling is a plugin of Bayplan's"

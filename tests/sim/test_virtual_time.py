@@ -478,12 +478,12 @@ def test_ten_hours_with_thousands_of_pods_are_deterministic() -> None:
 
 
 def test_gangs_are_bound_together_or_not_at_all() -> None:
-    manifests = read_manifests([EXAMPLES / "gang" / "gangs.yaml"])
+    manifests = read_manifests([EXAMPLES / "gang-labels" / "gangs.yaml"])
     entries: list[TraceEntry] = []
 
     report = Simulation(
         manifests.objects,
-        load_config(EXAMPLES / "gang" / "config.yaml"),
+        load_config(EXAMPLES / "gang-labels" / "config.yaml"),
         trace=entries.append,
     ).run()
 

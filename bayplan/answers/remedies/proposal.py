@@ -49,9 +49,10 @@ class Ask:
         return self.refused.status.reasons
 
     def pods_here(self) -> list[Pod]:
-        """The pods on the node, least important first."""
-        pods = list(self.view.table.pods[self.view.table.row_of[self.node.name]].values())
-        return sorted(pods, key=importance)
+        """The pods on the node that may leave it, least important first."""
+        pods = self.view.table.pods[self.view.table.row_of[self.node.name]].values()
+        kept = self.situation.kept
+        return sorted((p for p in pods if ObjectRef.of(p) not in kept), key=importance)
 
     def helps(self, changes: Sequence[ObjectChange]) -> bool:
         """Whether the plugin accepts the pod once these changes are made, too."""

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from ...api.node import HOSTNAME, Node
 from ...api.storage import CSINode
-from ...cluster.memory import MemoryCluster
-from ...cluster.objects import ClusterObject
+from ...cluster.objects import ClusterObject, ObjectIndex
 from ...errors import InputError
 from ..references import find_node
 from ..stage import Stage
@@ -37,12 +36,12 @@ class AddNodes(ClusterChange):
         if self.number < 0:
             raise InputError(f"expected a number of nodes; got {self.number}")
         pattern = find_node(stage.cluster, self.like)
-        names = _free_names(stage.cluster, pattern.name)
+        names = free_names(stage.cluster, pattern.name)
         made = [next(names) for _ in range(self.number)]
         stage.add([obj for name in made for obj in nodes_like(stage.cluster, pattern, name)])
 
 
-def nodes_like(cluster: MemoryCluster, pattern: Node, name: str) -> Iterator[ClusterObject]:
+def nodes_like(cluster: ObjectIndex, pattern: Node, name: str) -> Iterator[ClusterObject]:
     """A copy of `pattern`, with copies of its CSINode and devices."""
     own_names = {HOSTNAME: name} if HOSTNAME in pattern.labels else {}
     yield pattern.replace(
@@ -62,7 +61,7 @@ def nodes_like(cluster: MemoryCluster, pattern: Node, name: str) -> Iterator[Clu
     yield from _devices_like(cluster, pattern.name, name)
 
 
-def _devices_like(cluster: MemoryCluster, like: str, name: str) -> Iterator[ClusterObject]:
+def _devices_like(cluster: ObjectIndex, like: str, name: str) -> Iterator[ClusterObject]:
     """Copies of the node's own devices; devices shared by several nodes are not copied."""
     for slice_ in cluster.list("ResourceSlice"):
         if slice_.spec.node_name != like:
@@ -84,6 +83,7 @@ def _renamed(text: str, like: str, name: str) -> str:
     return text.replace(like, name) if like in text else f"{text}-{name}"
 
 
-def _free_names(cluster: MemoryCluster, like: str) -> Iterator[str]:
+def free_names(cluster: ObjectIndex, like: str) -> Iterator[str]:
+    """Names for copies of a node."""
     names = (f"{like}-new-{number}" for number in count(1))
     return (name for name in names if cluster.get("Node", "", name) is None)

@@ -78,6 +78,62 @@ class PodChange:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupPlaces:
+    """How far a pod group is: its members, those with a node, and the domains they are in."""
+
+    members: int
+    placed: int
+    has_started: bool
+    domains: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.members:
+            return "-"
+        where = f" in {', '.join(self.domains)}" if self.domains else ""
+        return f"{self.placed} of {self.members}{where}" if self.placed else "waiting"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "members": self.members,
+            "placed": self.placed,
+            "started": self.has_started,
+            "domains": list(self.domains),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """A pod group of which other members are placed than before, or in other domains."""
+
+    namespace: str
+    name: str
+    was: GroupPlaces
+    now: GroupPlaces
+    why: str = ""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether it had started, and now has too few members with a node."""
+        return self.was.has_started and not self.now.has_started and self.now.members > 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "namespace": self.namespace,
+            "name": self.name,
+            "was": self.was.to_dict(),
+            "now": self.now.to_dict(),
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class PreemptedPod:
     """A pod that was preempted."""
 
@@ -130,13 +186,17 @@ class WhatIfAnswer:
     """The disruption budgets from which pods are taken."""
     nodes_added: list[str] = field(default_factory=list)
     nodes_removed: list[str] = field(default_factory=list)
+    groups: list[GroupChange] = field(default_factory=list)
+    groups_started: tuple[int, int] = (0, 0)
+    """Number of pod groups with enough members on nodes, before and after."""
     search: NodeSearch | None = None
     """Only for the question how many nodes are needed."""
 
     @property
     def is_worse(self) -> bool:
         """Whether any pod is newly pending, or lost."""
-        return any(change.is_worse for change in self.pods)
+        is_pod_worse = any(change.is_worse for change in self.pods)
+        return is_pod_worse or any(change.is_worse for change in self.groups)
 
     def summary(self) -> dict[str, int]:
         """Number of pods per kind of change."""
@@ -162,6 +222,8 @@ class WhatIfAnswer:
             "deleted": sum(c.now.state is WhatIfState.ABSENT for c in self.pods),
             "preempted": len(self.preempted),
             "budgetsViolated": sum(use.is_violated for use in self.budgets),
+            "podGroupsStartedBefore": self.groups_started[0],
+            "podGroupsStartedAfter": self.groups_started[1],
         }
 
     def to_frame(self) -> Any:
@@ -189,6 +251,7 @@ class WhatIfAnswer:
             },
             "preempted": [entry.to_dict() for entry in self.preempted],
             "budgets": [use.to_dict() for use in self.budgets],
+            "podGroups": [change.to_dict() for change in self.groups],
             "nodes": {"added": list(self.nodes_added), "removed": list(self.nodes_removed)},
         }
         if self.search is not None:

@@ -9,6 +9,7 @@ from math import ceil
 from ...api.pod import Pod
 from ...api.pod_groups import GroupPreemptor
 from ...errors import InputError
+from ...sim import GroupOutcome
 from ...sim.world import InputObject
 from ..budgets import BudgetCounts
 from ..owners import is_bare
@@ -19,6 +20,8 @@ from .answer import (
     ABSENT,
     LOST,
     PENDING,
+    GroupChange,
+    GroupPlaces,
     NodeSearch,
     PodChange,
     PreemptedPod,
@@ -130,7 +133,7 @@ def _follow(
         BudgetCounts(cluster),
         {node.name: None for node in cluster.list("Node")},
     )
-    evicted_before = len(cluster.evictions)
+    evicted_before, groups_before = len(cluster.evictions), stage.groups
     for change in changes:
         try:
             change.apply(stage)
@@ -151,11 +154,48 @@ def _follow(
         budgets.touched(),
         [name for name in nodes_after if name not in nodes_before],
         [name for name in nodes_before if name not in nodes_after],
+        _group_changes(groups_before, stage.groups),
+        (_count_started(groups_before), _count_started(stage.groups)),
     )
 
 
 def _waiting(places: Places) -> dict[str, str]:
     return {key: place.message for key, place in places.items() if place.is_waiting}
+
+
+# Pod groups, before and after
+
+
+def _count_started(groups: Sequence[GroupOutcome]) -> int:
+    return sum(group.has_started for group in groups)
+
+
+def _group_changes(
+    before: Sequence[GroupOutcome], after: Sequence[GroupOutcome]
+) -> list[GroupChange]:
+    """The changed groups, in their original order."""
+    was, now = ({group.key: group for group in groups} for groups in (before, after))
+    changes = []
+    for key in {**was, **now}:
+        old, new = _group_places(was.get(key)), _group_places(now.get(key))
+        if old != new:
+            named = now.get(key) or was[key]
+            changes.append(
+                GroupChange(named.namespace, named.name, old, new, _why_group(new, now.get(key)))
+            )
+    return changes
+
+
+def _group_places(group: GroupOutcome | None) -> GroupPlaces:
+    if group is None:
+        return GroupPlaces(0, 0, False)
+    return GroupPlaces(group.members, group.placed, group.has_started, tuple(sorted(group.domains)))
+
+
+def _why_group(places: GroupPlaces, group: GroupOutcome | None) -> str:
+    if group is None:
+        return "deleted"
+    return group.cause or ("fits now" if places.has_started else "")
 
 
 # Pods, before and after

@@ -54,6 +54,9 @@ def render_account(
     if others:
         names = name_some([f"{pod.namespace}/{pod.name}" for pod in others], everything)
         indent(console, Text(f"the same holds of {names}"))
+    if account.group is not None and account.group.cause:
+        waits = f"pod group {account.group.name} waits: {account.group.cause}"
+        indent(console, Text(waits, style="yellow"))
     for remark in account.remarks:
         indent(console, Text(f"note: {remark}", style="yellow"))
     if account.gate is not None:

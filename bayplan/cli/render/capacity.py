@@ -22,12 +22,17 @@ def render_capacity(console: Console, answer: Capacity, everything: bool = False
     section(console, _resource_table(answer))
     if answer.first_refused:
         section(console, _refusal_table(answer))
+        for kind in answer.kinds:
+            if kind.members and kind.message:
+                console.print(Text(f"one more {kind.name}: {kind.message}"))
     console.print(summary(answer))
 
 
 def summary(answer: Capacity) -> Text:
     """`40 more pods fit; cpu runs out first`."""
     fits = answer.fits
+    if all(kind.members for kind in answer.kinds):
+        return _group_summary(answer)
     at_least = "at least " if answer.is_limited else ""
     text = f"{at_least}{fits:,} more {'pod fits' if fits == 1 else 'pods fit'}"
     if len(answer.kinds) > 1:
@@ -41,16 +46,31 @@ def summary(answer: Capacity) -> Text:
     return Text(text, style="bold green" if fits else "bold yellow")
 
 
+def _group_summary(answer: Capacity) -> Text:
+    """`4 more pod groups fit, 12 pods; cpu runs out first`."""
+    groups = sum(kind.fits for kind in answer.kinds)
+    at_least = "at least " if answer.is_limited else ""
+    text = f"{at_least}{groups:,} more {'pod group fits' if groups == 1 else 'pod groups fit'}"
+    text += f", {count(answer.fits, 'pod')}"
+    if answer.is_limited:
+        text += " (the limit)"
+    elif answer.bottleneck:
+        text += f"; {answer.bottleneck} runs out first"
+    return Text(text, style="bold green" if groups else "bold yellow")
+
+
 def _kind_table(answer: Capacity) -> Table:
     table = new_table()
-    table.add_column("POD", overflow="fold")
-    for name in ("RATIO", "FITS", "ON NODES"):
+    has_groups = any(kind.members for kind in answer.kinds)
+    table.add_column("POD OR GROUP" if has_groups else "POD", overflow="fold")
+    for name in ("RATIO", *(("MEMBERS",) if has_groups else ()), "FITS", "ON NODES"):
         table.add_column(name, justify="right")
     table.add_column("ONE MORE", overflow="fold")
     for kind in answer.kinds:
         alone = "would fit by itself" if kind.fits_alone else "does not fit"
         more = "not asked" if answer.is_limited else alone
-        numbers = (f"{kind.ratio:,}", f"{kind.fits:,}", f"{len(kind.nodes):,}")
+        members = (str(kind.members or 1),) if has_groups else ()
+        numbers = (f"{kind.ratio:,}", *members, f"{kind.fits:,}", f"{len(kind.nodes):,}")
         table.add_row(Text(kind.name), *numbers, more)
     return table
 

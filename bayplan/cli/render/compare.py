@@ -22,6 +22,11 @@ TITLES = {
     "cpuSpread": "spread of cpu",
     "memorySpread": "spread of memory",
     "fragmentation": "fragmentation",
+    "podGroupsStarted": "pod groups started",
+    "podGroupsWaiting": "pod groups waiting",
+    "podGroupMeanLatency": "mean time to start a group",
+    "podGroupMaxLatency": "longest time to start a group",
+    "domainFragmentation": "fragmentation by domain",
     "meanLatency": "mean latency",
     "maxLatency": "longest latency",
 }
@@ -55,7 +60,9 @@ def _metric_table(answer: Comparison) -> Table:
     for each in answer.contenders:
         table.add_column(each.name, justify="right", overflow="fold")
     for name, title in TITLES.items():
-        table.add_row(title, *(_shown(each.metrics[name]) for each in answer.contenders))
+        if any(name in each.metrics for each in answer.contenders):
+            values = (each.metrics.get(name) for each in answer.contenders)
+            table.add_row(title, *("-" if metric is None else _shown(metric) for metric in values))
     return table
 
 

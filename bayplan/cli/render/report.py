@@ -10,12 +10,13 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ...api.durations import format_duration
-from ...sim import NodeUse, PodResult, SimulationReport
+from ...sim import GroupOutcome, NodeUse, PodResult, SimulationReport
 from .tables import BAR_WIDTH, Cell, Listing, amount, count, duration, hint, make_bar, section
 
 MAX_PODS = 40
 MAX_NODES = 20
 MAX_MESSAGES = 10
+MAX_GROUPS = 20
 NAMED_PER_MESSAGE = 3
 MAIN_RESOURCES = ("cpu", "memory")
 UNNAMED_RESOURCES = (*MAIN_RESOURCES, "ephemeral-storage", "pods")
@@ -34,6 +35,7 @@ def render_report(
     section(console, _node_table(nodes, wide, _bar_width(console, wide)))
     hint(console, len(report.nodes) - len(nodes), "node")
     _render_preempted(console, report)
+    render_groups(console, report.groups, everything)
     _render_pending(console, report.pending, everything)
     console.print(summary(report))
 
@@ -44,6 +46,9 @@ def summary(report: SimulationReport) -> Text:
     parts = [f"{placed:,} of {count(len(report.pods), 'pod')} placed"]
     if pending:
         parts.append(f"{pending:,} pending")
+    if report.groups:
+        started = sum(group.has_started for group in report.groups)
+        parts.append(f"{started:,} of {count(len(report.groups), 'pod group')} started")
     if report.preempted:
         parts.append(f"{len(report.preempted):,} preempted")
     finished = sum(result.finished_s is not None for result in report.pods)
@@ -171,6 +176,36 @@ def _render_preempted(console: Console, report: SimulationReport) -> None:
     table = Listing(headings, folded=headings)
     table.rows += ([victim.key, victim.node_name, by.key] for victim, by in report.preempted)
     section(console, table)
+
+
+def render_groups(console: Console, groups: list[GroupOutcome], everything: bool = False) -> None:
+    """Print each pod group: where its members are, and why it waits; those that wait come first."""
+    if not groups:
+        return
+    console.print(Text("POD GROUPS", style="bold"))
+    ordered = sorted(groups, key=lambda group: not group.cause)
+    shown = ordered if everything else ordered[:MAX_GROUPS]
+    for group in shown:
+        style = "green" if group.has_started and not group.cause else "yellow"
+        console.print(Text(group.key, style=style))
+        for line in _group_lines(group):
+            console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+    hint(console, len(ordered) - len(shown), "group")
+    console.print()
+
+
+def _group_lines(group: GroupOutcome) -> list[str]:
+    lines = []
+    if group.placed:
+        since = "" if group.started_s is None else f", at {format_duration(group.started_s)}"
+        lines.append(
+            f"{group.placed} of {count(group.members, 'member')} placed {group.place}{since}"
+        )
+    elif not group.members:
+        lines.append("has no members")
+    if group.cause:
+        lines.append(f"waits: {group.cause}")
+    return lines
 
 
 def _render_pending(console: Console, pending: list[PodResult], everything: bool) -> None:

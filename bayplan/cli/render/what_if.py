@@ -29,6 +29,8 @@ def render_what_if(console: Console, answer: WhatIfAnswer, everything: bool = Fa
     if shown:
         section(console, _pod_table(shown))
         hint(console, len(changes) - len(shown), "pod")
+    if answer.groups:
+        section(console, _group_table(answer))
     if answer.preempted:
         section(console, _preempted_table(answer))
     if answer.budgets:
@@ -56,6 +58,9 @@ def summary(answer: WhatIfAnswer) -> Text:
         parts.append(f"{count(said['budgetsViolated'], 'disruption budget')} overdrawn")
     text = ", ".join(parts) if parts else "nothing changes"
     text += f"; pending {said['pendingBefore']:,} → {said['pendingAfter']:,}"
+    if answer.groups:
+        before, after = answer.groups_started
+        text += f"; pod groups started {before:,} → {after:,}"
     return Text(text, style="bold yellow" if answer.is_worse else "bold green")
 
 
@@ -67,6 +72,16 @@ def _pod_table(changes: list[PodChange]) -> Table:
         now = Text(str(change.now), style=STYLES[change.now.state])
         if change.successor:
             now.append(f" (as {change.successor})", style="dim")
+        table.add_row(Text(change.key), Text(str(change.was)), now, Text(change.why))
+    return table
+
+
+def _group_table(answer: WhatIfAnswer) -> Table:
+    table = new_table()
+    for name in ("POD GROUP", "WAS", "NOW", "WHY"):
+        table.add_column(name, overflow="fold")
+    for change in answer.groups:
+        now = Text(str(change.now), style="cyan" if change.now.has_started else "yellow")
         table.add_row(Text(change.key), Text(str(change.was)), now, Text(change.why))
     return table
 

@@ -16,6 +16,7 @@ class Data {
     this.accounts = tale.accounts || [];
     this.accountOf = new Map(Object.entries(tale.accountOf || {}).map(([pod, n]) => [Number(pod), n]));
     this.preemptedFor = new Map(Object.entries(tale.preemptedFor || {}).map(([pod, who]) => [Number(pod), who]));
+    this.groups = tale.groups || [];
     this.attempts = new Map();
     this.extend(tale);
     const told = tale.attempts || { pod: [] };

@@ -1,4 +1,4 @@
-// Lists: pending pods with reasons, all pods, and changes.
+// Lists: pending pods with reasons, pod groups with their members, all pods, and changes.
 
 const QUEUE = [
   [ACTIVE, "Active", "is ready to be scheduled"],
@@ -7,12 +7,13 @@ const QUEUE = [
   [GATED, "Gated", "is held by a scheduling gate or plugin"],
 ];
 const EVENT_WORDS = ["was deleted", "is ready to be scheduled", "is retried after its backoff", "waits for an event", "is gated", "has a reserved node"];
-const TABS = [["waiting", "Waiting"], ["pods", "All pods"], ["log", "Changes"]];
+const TABS = [["waiting", "Waiting"], ["groups", "Groups"], ["pods", "All pods"], ["log", "Changes"]];
 
 class Lists {
   constructor(app) {
     this.app = app;
     this.tab = "waiting";
+    this.tabs = TABS.filter(([name]) => name !== "groups" || app.data.groups.length);
     this.only = NONE;
     this.key = "";
     this.list = new LongList($("list"), 54, (item) => this.makeRow(item), (item) => this.open(item));
@@ -21,15 +22,15 @@ class Lists {
   }
 
   makeTabs() {
-    const tabs = TABS.map(([name, words]) => h("button", {
+    const tabs = this.tabs.map(([name, words]) => h("button", {
       type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "list", onclick: () => this.show(name),
     }, words, h("span", { class: "number" })));
     fill($("tabs"), tabs);
     $("tabs").addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (!step) return;
-      const at = TABS.findIndex(([name]) => name === this.tab);
-      this.show(TABS[(at + step + TABS.length) % TABS.length][0]);
+      const at = this.tabs.findIndex(([name]) => name === this.tab);
+      this.show(this.tabs[(at + step + this.tabs.length) % this.tabs.length][0]);
       $(`tab-${this.tab}`).focus();
     });
   }
@@ -77,9 +78,9 @@ class Lists {
   }
 
   drawTabs() {
-    const { model } = this.app;
-    const numbers = { waiting: model.waitingCount, pods: model.state.length - model.counts[GONE], log: model.at };
-    for (const [name] of TABS) {
+    const { model, data } = this.app;
+    const numbers = { waiting: model.waitingCount, groups: data.groups.length, pods: model.state.length - model.counts[GONE], log: model.at };
+    for (const [name] of this.tabs) {
       const tab = $(`tab-${name}`);
       tab.setAttribute("aria-selected", name === this.tab);
       tab.tabIndex = name === this.tab ? 0 : -1;
@@ -95,6 +96,7 @@ class Lists {
       return items;
     }
     if (this.tab === "pods") return this.everything();
+    if (this.tab === "groups") return this.grouped();
     const items = [];
     for (let pod = 0; pod < model.state.length; pod += 1) {
       const state = model.state[pod];
@@ -114,6 +116,14 @@ class Lists {
     return this.all;
   }
 
+  /** Each group, followed by its members. */
+  grouped() {
+    const { model, data } = this.app;
+    return data.groups.flatMap((group, i) => [
+      { group: i }, ...group.pods.filter((pod) => model.state[pod] !== GONE).map((pod) => ({ pod })),
+    ]);
+  }
+
   emptyWords() {
     if (this.tab === "log") return [h("strong", {}, "Nothing has happened yet"), "This is the first state of the cluster."];
     if (this.tab === "pods") return [h("strong", {}, "No pods"), "The cluster is empty at this moment."];
@@ -125,7 +135,21 @@ class Lists {
   }
 
   makeRow(item) {
+    if ("group" in item) return this.groupRow(this.app.data.groups[item.group]);
     return "event" in item ? this.eventRow(item.event) : this.podRow(item.pod);
+  }
+
+  /** A group: how many members have a node at this moment; where they are and why they wait, at the end of the run. */
+  groupRow(group) {
+    const { model } = this.app;
+    const placed = group.pods.filter((pod) => model.state[pod] !== GONE && model.node[pod] !== NONE).length;
+    const words = group.cause ? `waits: ${group.cause}` : group.place;
+    return h("div", { class: "group", title: words },
+      h("div", { class: "line" },
+        h("span", { class: "name" }, group.name),
+        h("span", { class: "space" }, group.namespace),
+        h("span", { class: "state" }, `${placed} of ${group.pods.length}`)),
+      h("div", { class: "why" }, words));
   }
 
   podRow(pod) {
@@ -168,6 +192,7 @@ class Lists {
 
   open(item) {
     const { app } = this;
+    if ("group" in item) return;
     if (!("event" in item)) {
       app.openPod(item.pod);
       return;

@@ -1,0 +1,148 @@
+"""Group account: the explanation of one pod group's scheduling result as plain data.
+
+The shape is that of `bayplan explain podgroup/NAME -o json`, described in docs/output.md; fields are added, never
+removed.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from msgspec import field
+
+from ..api.own_documents import API_VERSION
+from ..sim.frames import make_frame
+from .account import PodRef, Refusal
+from .changes import ObjectChange
+from .data import Data
+
+
+class GroupVerdict(StrEnum):
+    """Scheduling state of a pod group."""
+
+    PLACED = "placed"
+    """Every member has a node."""
+    FITS = "fits"
+    """Members wait, and would get nodes if the group were tried now."""
+    PREEMPTS = "preempts"
+    """Members would get nodes once other pods are gone that the group preempts."""
+    UNSCHEDULABLE = "unschedulable"
+    """Too few members would get a node."""
+    GATED = "gated"
+    """Held back before scheduling: members, or the PodGroup object, are missing."""
+    EMPTY = "empty"
+    """The group has no members."""
+    ERROR = "error"
+    """A plugin failed, or members have different schedulers."""
+
+
+class MemberState(StrEnum):
+    """State of a member."""
+
+    PLACED = "placed"
+    FITS = "fits"
+    PREEMPTS = "preempts"
+    """It would get the node once other pods are gone."""
+    REFUSED = "refused"
+    """No node fits it, given the members before it."""
+    NOT_TRIED = "notTried"
+    """There was no placement to try, or an error ended the cycle."""
+
+
+class ReasonCount(Data, kw_only=True):
+    """A reason, and the number of nodes that it was given for."""
+
+    reason: str
+    nodes: int
+
+
+class GroupMember(Data, kw_only=True):
+    """One member, on the placement that holds most of them."""
+
+    pod: PodRef
+    state: MemberState
+    node: str | None = None
+    message: str = ""
+    refusals: list[ReasonCount] = field(default_factory=list)
+
+
+class PlacementTried(Data, kw_only=True):
+    """A placement: nodes that share a value of the label in the topology constraint."""
+
+    name: str
+    nodes: int
+    fits: bool
+    members: int
+    """Number of members that would get a node there."""
+    total: int | None = None
+    """The sum of its scores; None unless several placements are possible."""
+    scores: dict[str, int] = field(default_factory=dict)
+    chosen: bool = False
+    message: str = ""
+
+
+class GroupPreemption(Data, kw_only=True):
+    """What preemption for the whole group would do."""
+
+    helps: bool
+    victims: list[PodRef] = field(default_factory=list)
+    message: str = ""
+
+
+class GroupWay(Data, kw_only=True):
+    """Changes that let the group run, verified by running its scheduling cycle with them."""
+
+    goal: str
+    changes: list[ObjectChange]
+
+
+class PodGroupExplanation(Data, kw_only=True):
+    """The complete account of one pod group."""
+
+    api_version: str = API_VERSION
+    kind: str = "PodGroupExplanation"
+    namespace: str
+    name: str
+    verdict: GroupVerdict
+    cause: str = ""
+    """Why the group does not start, in a sentence; empty when it does."""
+    message: str = ""
+    """What kube-scheduler would write into the condition PodGroupScheduled."""
+    min_count: int = 0
+    """The number of members that start together; 0 for a group that is no gang."""
+    topology_key: str | None = None
+    domains: dict[str, int] = field(default_factory=dict)
+    """Members that have a node, or would get one, per value of the label in the topology constraint."""
+    node_count: int = 0
+    remarks: list[str] = field(default_factory=list)
+    gate: Refusal | None = None
+    members: list[GroupMember] = field(default_factory=list)
+    """Those that have a node, then the others in the order in which they are tried."""
+    placements: list[PlacementTried] = field(default_factory=list)
+    preemption: GroupPreemption | None = None
+    """None when preemption for the whole group was not tried."""
+    ways: list[GroupWay] = field(default_factory=list)
+    """What would let the group run, alternatives."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def has_node(self) -> bool:
+        """Whether members have nodes, or would get them."""
+        return self.verdict in (GroupVerdict.PLACED, GroupVerdict.FITS, GroupVerdict.EMPTY)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The account as plain dicts and lists."""
+        document: dict[str, Any] = msgspec.to_builtins(self)
+        return document
+
+    def to_frame(self) -> Any:
+        """The members as a pandas DataFrame."""
+        return make_frame(
+            {"pod": m.pod.name, "state": m.state.value, "node": m.node, "message": m.message}
+            for m in self.members
+        )

@@ -1,0 +1,172 @@
+"""Group explain: which members of a pod group fit, where, why the others do not, and what would let the group run."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..api.node import Node
+from ..api.pod import Pod
+from ..api.pod_groups import pod_group_of
+from ..api.workloads import PodGroup
+from ..errors import InputError
+from ..framework import Code, Status
+from ..scheduler import GroupAttempt, MemberTrial, cause_of, run_to_tell
+from ..sim.group_outcomes import gate_cause
+from .account import PodRef
+from .cluster_view import ClusterView
+from .counterfactual import refusal
+from .group_account import (
+    GroupMember,
+    GroupPreemption,
+    GroupVerdict,
+    MemberState,
+    PlacementTried,
+    PodGroupExplanation,
+    ReasonCount,
+)
+from .group_ways import find_group_ways
+
+NOT_SCHEDULED = (
+    "pod groups are not scheduled as a whole without --feature-gates=GenericWorkload=true,"
+    "GangScheduling=true"
+)
+
+
+def explain_group(
+    view: ClusterView, namespace: str, name: str, nearest: int = 1
+) -> PodGroupExplanation:
+    """The complete account of a pod group; with `nearest` 0, without what would let it run.
+
+    Raises InputError when pod groups are not scheduled as a whole.
+    """
+    if not view.scheduler.has_groups:
+        raise InputError(f"podgroup/{name}: {NOT_SCHEDULED}")
+    account, attempt = _judge(view, namespace, name, tells_all=True)
+    waits = (GroupVerdict.UNSCHEDULABLE, GroupVerdict.PREEMPTS, GroupVerdict.GATED)
+    if nearest and attempt is not None and account.verdict in waits:
+        account.ways = find_group_ways(view, attempt)
+    return account
+
+
+def judge_group(view: ClusterView, namespace: str, name: str) -> PodGroupExplanation:
+    """The account in brief: without what would let the group run, and without placements if there are many."""
+    return _judge(view, namespace, name, tells_all=False)[0]
+
+
+def _judge(
+    view: ClusterView, namespace: str, name: str, tells_all: bool
+) -> tuple[PodGroupExplanation, GroupAttempt | None]:
+    found = view.cluster.get("PodGroup", namespace, name)
+    group = found if isinstance(found, PodGroup) else None
+    pods = members_of(view, namespace, name)
+    placed = [pod for pod in pods if pod.node_name]
+    waiting = [pod for pod in pods if not pod.node_name and not pod.is_terminating]
+    account = PodGroupExplanation(namespace=namespace, name=name, verdict=GroupVerdict.PLACED)
+    account.node_count = view.table.node_count
+    if group is not None:
+        account.min_count = group.min_count
+        account.topology_key = group.topology_keys[0] if group.topology_keys else None
+    account.members = [
+        GroupMember(pod=PodRef.of(pod), state=MemberState.PLACED, node=pod.node_name)
+        for pod in placed
+    ]
+    if not pods:
+        account.verdict = GroupVerdict.EMPTY
+    attempt = None
+    if waiting:
+        attempt = view.ask_group(waiting).decide(tells_all=tells_all)
+        _note_attempt(account, attempt, group, len(placed))
+        gate = next((g for g in map(view.gate, waiting) if not g.is_success), None)
+        is_broken = account.verdict is GroupVerdict.ERROR and group is not None
+        if gate is not None and not is_broken:
+            _note_gate(account, gate, group, len(pods))
+    account.domains = dict(_domains(view, account))
+    return account, attempt
+
+
+def members_of(view: ClusterView, namespace: str, name: str) -> list[Pod]:
+    """The pods of a group that have not finished."""
+    return [
+        pod
+        for pod in view.cluster.list("Pod", namespace)
+        if pod_group_of(pod) == name and not pod.is_finished
+    ]
+
+
+def _note_attempt(
+    account: PodGroupExplanation, attempt: GroupAttempt, group: PodGroup | None, placed: int
+) -> None:
+    account.message = attempt.status.message
+    account.cause = cause_of(attempt, group, placed)
+    account.verdict = _verdict(attempt)
+    _, told = run_to_tell(attempt)
+    account.members += [_member(member) for member in told.members]
+    account.placements = [
+        PlacementTried(
+            name=trial.placement.name,
+            nodes=len(trial.placement.rows),
+            fits=trial.result.status.is_success,
+            members=len(trial.result.placed),
+            total=trial.total,
+            scores=trial.scores or {},
+            chosen=trial.placement is attempt.chosen,
+            message=trial.result.status.message,
+        )
+        for trial in attempt.placements
+    ]
+    if attempt.preemption is not None:
+        account.preemption = GroupPreemption(
+            helps=attempt.preemption.status.is_success,
+            victims=[PodRef.of(victim) for victim in attempt.preemption.victims],
+            message=attempt.preemption.status.message,
+        )
+
+
+def _note_gate(
+    account: PodGroupExplanation, gate: Status, group: PodGroup | None, members: int
+) -> None:
+    account.gate, account.verdict = refusal(gate), GroupVerdict.GATED
+    account.cause = gate_cause(gate.message, group, members)
+    account.message = gate.message
+    account.remarks.append("members are held back; the rest describes what would happen otherwise")
+
+
+def _verdict(attempt: GroupAttempt) -> GroupVerdict:
+    if attempt.status.is_success:
+        return GroupVerdict.FITS
+    if attempt.status.code is Code.Error:
+        return GroupVerdict.ERROR
+    return GroupVerdict.PREEMPTS if attempt.is_waiting else GroupVerdict.UNSCHEDULABLE
+
+
+def _member(member: MemberTrial) -> GroupMember:
+    attempt, state = member.attempt, MemberState.FITS
+    if not member.was_tried:
+        state = MemberState.NOT_TRIED
+    elif not member.node_name:
+        state = MemberState.REFUSED
+    elif member.needs_preemption:
+        state = MemberState.PREEMPTS
+    counted = sorted(attempt.refusals.items(), key=lambda refusal: -refusal[1])
+    return GroupMember(
+        pod=PodRef.of(attempt.pod),
+        state=state,
+        node=member.node_name or None,
+        message=attempt.message,
+        refusals=[ReasonCount(reason=reason, nodes=count) for reason, count in counted],
+    )
+
+
+def _domains(view: ClusterView, account: PodGroupExplanation) -> Counter[str]:
+    """The number of members per value of the topology label."""
+    counts: Counter[str] = Counter()
+    for member in account.members:
+        node = view.cluster.get("Node", "", member.node) if member.node else None
+        if isinstance(node, Node) and account.topology_key in node.labels:
+            counts[node.labels[account.topology_key or ""]] += 1
+    return counts
+
+
+def member_of(account: PodGroupExplanation, ref: PodRef) -> GroupMember | None:
+    """The entry of a pod."""
+    return next((member for member in account.members if member.pod.uid == ref.uid), None)
