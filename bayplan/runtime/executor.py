@@ -61,6 +61,12 @@ class HoldingExecutor:
         else:
             self._executor.run(work, finished)
 
+    def close(self) -> None:
+        """Stop whatever still runs, if the executor can."""
+        close = getattr(self._executor, "close", None)
+        if close is not None:
+            close()
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Begin no work before the end of the block."""

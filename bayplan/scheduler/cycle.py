@@ -34,9 +34,10 @@ from .deciding import Decider
 from .event_handlers import EventHandlers
 from .explain import explain_refusal
 from .failure import FailureHandler, scheduled_event, skip_event
+from .group_algorithm import GroupTools
 from .group_attempt import GroupAttempt
 from .group_condition import GroupConditions
-from .group_cycle import GroupCycle, GroupTools
+from .group_cycle import GroupCycle
 from .parts import Parts
 from .placement_search import PlacementSearch
 

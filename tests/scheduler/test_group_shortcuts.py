@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.api.pod import Pod
 from bayplan.scheduler import placement_search
-from bayplan.scheduler.group_cycle import _Run
+from bayplan.scheduler.group_algorithm import GroupAlgorithm
 from bayplan.testing.builders import make_node, make_object, make_pod
 from bayplan.testing.scenarios import Scenario
 
@@ -76,13 +76,13 @@ def test_a_search_over_placements_finds_the_one_that_trying_all_finds(
 
 def test_placements_are_searched_and_not_all_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
-    run = _Run._try_members
+    run = GroupAlgorithm._try_members
 
-    def counted(self: _Run, *args: Any) -> Any:
+    def counted(self: GroupAlgorithm, *args: Any) -> Any:
         tried.append(1)
         return run(self, *args)
 
-    monkeypatch.setattr(_Run, "_try_members", counted)
+    monkeypatch.setattr(GroupAlgorithm, "_try_members", counted)
     for seed in SEEDS:
         placed(seed)
 
@@ -145,7 +145,7 @@ def test_counting_room_finds_the_victims_that_trying_finds(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_room = preempted(seed)
-    monkeypatch.setattr(_Run, "room", lambda self: None)
+    monkeypatch.setattr(GroupAlgorithm, "room", lambda self: None)
 
     assert by_room == preempted(seed)
 

@@ -1,0 +1,316 @@
+"""GroupAlgorithm: the nodes for the members of a pod group, found by trying the members one after another.
+
+Mirrors podGroupSchedulingDefaultAlgorithm and podGroupSchedulingPlacementAlgorithm of
+pkg/scheduler/schedule_one_podgroup.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import TypeVar
+
+import numpy as np
+
+from ..api.pod import Pod
+from ..cache import Cache, Trial
+from ..errors import ExtenderError
+from ..framework import (
+    SUCCESS,
+    Code,
+    CycleState,
+    GroupRoom,
+    HeldEviction,
+    Placement,
+    PodGroupAssignments,
+    PodGroupInfo,
+    Status,
+    failure,
+    held_evictions,
+    unschedulable,
+)
+from ..observe import SchedulerMetrics
+from ..observe.times import DECIDED, STARTED
+from ..queue import QueuedPodInfo, SchedulingQueue
+from ..runtime import PluginRunError, ProfileRuntime
+from ..runtime.executor import HoldingExecutor
+from ..table import Ints
+from .attempt import Attempt, Outcome
+from .binding import Binding
+from .deciding import Decider
+from .group_attempt import (
+    UNSCHEDULABLE_GROUP,
+    WAITING,
+    GroupAttempt,
+    GroupResult,
+    MemberTrial,
+    PlacementTrial,
+)
+from .group_condition import GroupConditions
+from .parts import Observer, SchedulerCluster
+from .placement_search import PlacementSearch
+from .select_host import TieBreak
+
+T = TypeVar("T")
+
+
+Step = Callable[[ProfileRuntime, CycleState, QueuedPodInfo, Attempt], T]
+"""A step of the path of one pod."""
+
+
+@dataclass(slots=True)
+class GroupTools:
+    """What the cycles of all groups share."""
+
+    cache: Cache
+    queue: SchedulingQueue
+    profiles: Mapping[str, ProfileRuntime]
+    cluster: SchedulerCluster
+    decider: Decider
+    reserve_and_permit: Callable[[ProfileRuntime, CycleState, QueuedPodInfo, Attempt, Pod], Status]
+    """Ask Reserve and Permit about a pod on trial; a "no" is undone and noted in its attempt."""
+    prepare: Step[Binding | None]
+    """Assume the pod and ask Reserve and Permit; None: one of them said no."""
+    begin: Callable[[Binding], None]
+    """Begin to bind a pod."""
+    fail: Step[None]
+    """Bring a pod back to the queue whose attempt failed."""
+    is_pointless: Callable[[Pod], bool]
+    """Whether the pod needs no node any more, or has one."""
+    observer: Observer
+    executor: HoldingExecutor
+    metrics: SchedulerMetrics
+    conditions: GroupConditions
+    ties: TieBreak
+    search: PlacementSearch
+    has_placements: bool
+    """Feature gate TopologyAwareWorkloadScheduling."""
+    preempts: bool
+    """Feature gate WorkloadAwarePreemption."""
+
+
+class GroupAlgorithm:
+    """The algorithm for one group, which may run several times: for each placement, and without some pods."""
+
+    def __init__(
+        self,
+        tools: GroupTools,
+        profile: ProfileRuntime,
+        group: PodGroupInfo,
+        queued: Sequence[QueuedPodInfo],
+        state: CycleState,
+        trial: Trial,
+    ) -> None:
+        self._tools = tools
+        self.profile = profile
+        self.group = group
+        self.trial = trial
+        self._queued = queued
+        self._state = state
+
+    def __call__(self) -> Status:
+        """Whether the group fits on the nodes as they are at the moment."""
+        return self.find_nodes(makes_room=False).status
+
+    def room(self) -> GroupRoom | None:
+        """What the group needs; None: more than amounts decides."""
+        return self._tools.search.room(self.profile, self.group)
+
+    def find_nodes(self, makes_room: bool = True, tells_all: bool = False) -> GroupAttempt:
+        """A node for each member, on the best placement; nothing stays assumed."""
+        if not self._tools.has_placements:
+            return GroupAttempt(self.group, self._try_members(None, makes_room, makes_room))
+        try:
+            return self._try_placements(makes_room, tells_all)
+        except PluginRunError as failed:
+            return GroupAttempt(self.group, GroupResult(failed.status))
+
+    def _try_placements(self, makes_room: bool, tells_all: bool) -> GroupAttempt:
+        placing = self.profile.placing
+        rows = np.sort(self._tools.cache.snapshot.order)
+        found = placing.run_generate(self._state, self.group, Placement("", rows))
+        if isinstance(found, Status):
+            return GroupAttempt(self.group, GroupResult(found))
+        tried: list[PlacementTrial] = []
+        failed: GroupAttempt | None = None
+        tiers = sorted({placement.tier for placement in found})
+        for tier in tiers:
+            placements = sorted((p for p in found if p.tier == tier), key=lambda p: p.name)
+            is_searched = makes_room and not tells_all
+            account = self._try_tier(
+                placements, makes_room, makes_room and tier == tiers[-1], is_searched
+            )
+            if account.status.code is Code.Error:
+                return account
+            tried += account.placements
+            account.placements = tried
+            if account.chosen is not None:
+                return account
+            failed = failed or account
+        assert failed is not None, "there is a placement"
+        failed.result = _no_placement(len(found), failed.result)
+        return failed
+
+    def _try_tier(
+        self, placements: Sequence[Placement], is_real: bool, makes_room: bool, is_searched: bool
+    ) -> GroupAttempt:
+        """The group on the best of the placements; if it fits on none, no one is chosen: the result is the first one's.
+
+        `is_real` unless the group is tried without pods that may have to leave; unless the placements are searched, the
+        members are tried on each of them.
+        """
+        account = self._search_placements(placements, makes_room) if is_searched else None
+        if account is not None:
+            return account
+        table = self._tools.cache.table
+        tried: list[PlacementTrial] = []
+        for placement in placements:
+            within = placement.rows if len(placement.rows) != table.node_count else None
+            result = self._try_members(within, makes_room, is_real and len(placements) == 1)
+            if result.status.code is Code.Error:
+                return GroupAttempt(self.group, result)
+            tried.append(PlacementTrial(placement, result))
+        account = GroupAttempt(self.group, tried[0].result)
+        if any(trial.placement.name for trial in tried):
+            account.placements = tried
+        best = self._best(tried)
+        if best is not None:
+            account.result, account.chosen = best.result, best.placement
+        return account
+
+    def _search_placements(
+        self, placements: Sequence[Placement], makes_room: bool
+    ) -> GroupAttempt | None:
+        """The same without trying the members on every placement; None: that cannot be told otherwise."""
+        possible = self._tools.search.find(self.profile, self.group, placements)
+        if possible is None:
+            return None
+        if not possible:
+            first = self._try_members(placements[0].rows, makes_room, False)
+            return None if first.is_possible else GroupAttempt(self.group, first)
+        totals = np.zeros(len(possible), dtype=np.int64)
+        if len(possible) > 1:
+            totals = self.profile.placing.run_scores(self._state, self.group, possible).totals
+        tied = np.flatnonzero(totals == totals.max())
+        best = possible[tied[0] if len(tied) == 1 else self._tools.ties.choose_any(tied)]
+        result = self._try_members(best.placement.rows, makes_room, True)
+        if not result.is_possible:
+            return None
+        return GroupAttempt(self.group, result, chosen=best.placement)
+
+    def _best(self, tried: Sequence[PlacementTrial]) -> PlacementTrial | None:
+        """The placement with the highest score among those on which the group fits."""
+        possible = [trial for trial in tried if trial.result.is_possible]
+        if len(possible) < 2:
+            return possible[0] if possible else None
+        assigned = [self._assignments(trial) for trial in possible]
+        scores = self.profile.placing.run_scores(self._state, self.group, assigned)
+        for position, trial in enumerate(possible):
+            trial.scores = {name: int(given[position]) for name, given in scores.by_plugin.items()}
+            trial.total = int(scores.totals[position])
+        tied = np.flatnonzero(scores.totals == scores.totals.max())
+        return possible[tied[0] if len(tied) == 1 else self._tools.ties.choose_any(tied)]
+
+    def _assignments(self, trial: PlacementTrial) -> PodGroupAssignments:
+        row_of, placed = self._tools.cache.table.row_of, trial.result.placed
+        pods = [member.attempt.pod for member in placed]
+        rows = [row_of[member.node_name] for member in placed]
+        return PodGroupAssignments(trial.placement, pods, rows)
+
+    def _try_members(self, within: Ints | None, makes_room: bool, is_last: bool) -> GroupResult:
+        """Try the members one after another, on the rows `within` (None: all), and take everything back.
+
+        In the last run, the nodes of a group that fits are kept until its members are assumed for good.
+        """
+        result = GroupResult(unschedulable(UNSCHEDULABLE_GROUP))
+        needs_preemption = False
+        assumed: list[tuple[MemberTrial, Pod]] = []
+        held = held_evictions(self._state)
+        for queued in self._queued:
+            member = self._begin(queued)
+            result.members.append(member)
+            pod = self._try_member(member, within, makes_room)
+            if held:
+                result.held += self._without_victims(held, pod is not None)
+            if pod is None:
+                status = member.attempt.status
+                assert status is not None, "a member without a node has failed"
+                if status.is_rejected:
+                    continue  # the group may do without it
+                text = f"failed to schedule other pod from a pod group: {status.message}"
+                result.status, result.waits_for_preemption = failure(text), False
+                break
+            assumed.append((member, pod))
+            needs_preemption = needs_preemption or member.needs_preemption
+            if member.permit is SUCCESS or (member.permit and member.permit.is_success):
+                result.waits_for_preemption = needs_preemption
+                result.status = (
+                    unschedulable(UNSCHEDULABLE_GROUP, WAITING) if needs_preemption else SUCCESS
+                )
+        keeps = is_last and result.status.is_success
+        for member, pod in reversed(assumed):
+            self._take_back(member, pod, keeps)
+        # After the members, which may have the host ports of victims.
+        for victim in (pod for eviction in result.held for pod in eviction.victims.pods):
+            self.trial.restore(victim)
+        return result
+
+    def _without_victims(self, held: list[HeldEviction], is_used: bool) -> Sequence[HeldEviction]:
+        """Take the victims of evictions that a member holds off their nodes; nothing if it did not get the node."""
+        new, held[:] = list(held), []
+        if not is_used:
+            return ()
+        for eviction in new:
+            for victim in eviction.victims.pods:
+                self.trial.remove(victim)
+        return new
+
+    def _begin(self, queued: QueuedPodInfo) -> MemberTrial:
+        state = CycleState()
+        state.group = self._state
+        state.times[STARTED] = perf_counter()
+        attempt = Attempt(queued.pod, Outcome.ERROR, number=queued.attempts)
+        return MemberTrial(queued, attempt, state)
+
+    def _try_member(self, member: MemberTrial, within: Ints | None, makes_room: bool) -> Pod | None:
+        """Find a node for the member and assume it there; returns the pod with its node, None: it has none."""
+        tools, attempt, state = self._tools, member.attempt, member.state
+        try:
+            tools.decider.find_node(self.profile, state, attempt, within, makes_room)
+        except PluginRunError as failed:
+            attempt.fail(failed.status, nominated_node_name="")
+        except ExtenderError as error:
+            attempt.fail(failure(error), nominated_node_name="")
+        state.times[DECIDED] = perf_counter()
+        node_name = attempt.node_name
+        if attempt.status is not None:
+            node_name = attempt.nominated_node_name or ""
+            if not node_name:
+                return None
+            member.needs_preemption = True
+        assumed = self.trial.assume(attempt.pod, node_name)
+        was_nominated = attempt.pod.nominated_node_name
+        tools.queue.nominator.delete(assumed)
+        status = tools.reserve_and_permit(self.profile, state, member.queued, attempt, assumed)
+        if not status.is_success and status.code is not Code.Wait:
+            self.trial.forget(assumed)
+            tools.queue.nominator.leave_queue(attempt.pod, was_nominated)
+            member.needs_preemption = False
+            return None
+        member.node_name, member.permit = node_name, status
+        return assumed
+
+    def _take_back(self, member: MemberTrial, assumed: Pod, keeps: bool) -> None:
+        committing = self.profile.committing
+        if committing.plan(assumed.spec).reserves:
+            committing.run_unreserve(member.state, assumed, assumed.node_name)
+        (self.trial.give_back if keeps else self.trial.forget)(assumed)
+        pod = member.attempt.pod
+        self._tools.queue.nominator.leave_queue(pod, pod.nominated_node_name)
+
+
+def _no_placement(tried: int, first: GroupResult) -> GroupResult:
+    """The result of a group that fits on none of the placements: that of the first one, with another status."""
+    text = f"0/{tried} placements are available, first placement status: {first.status.message}"
+    return replace(first, status=unschedulable(text))
