@@ -102,3 +102,55 @@ def wait_condition(cluster: ClusterUnderTest, status: str) -> Any:
         return groups.wait(look, f"PodGroupScheduled is {status}")
     finally:
         groups.stop()
+
+
+def test_a_gang_with_a_topology_constraint_goes_to_one_rack(
+    group_cluster: ClusterUnderTest,
+) -> None:
+    for name, rack in (("a0", "a"), ("b0", "b"), ("a1", "a"), ("b1", "b")):
+        room = {"cpu": "1" if name != "a1" else "100m"}
+        group_cluster.node(name, room=room, labels={"example.com/rack": rack})
+    group_cluster.start_scheduler()
+    constraints = {"schedulingConstraints": {"topology": [{"key": "example.com/rack"}]}}
+    group_cluster.make("PodGroup", "g", spec={**GANG, **constraints})
+    for name in ("one", "two"):
+        group_cluster.pod(name, {"cpu": "1"}, schedulingGroup={"podGroupName": "g"})
+
+    assert set(group_cluster.wait_all_bound(2).values()) == {"b0", "b1"}
+
+
+def test_a_gang_preempts_a_group_as_a_whole(group_cluster: ClusterUnderTest) -> None:
+    for name, value in (("low", 1), ("high", 1000)):
+        group_cluster.make("PriorityClass", f"e2e-{name}", value=value)
+    for name in ("a", "b"):
+        group_cluster.node(name, room={"cpu": "2"})
+    group_cluster.start_scheduler()
+    group_cluster.make(
+        "PodGroup",
+        "low",
+        spec={**GANG, "priorityClassName": "e2e-low", "disruptionMode": "PodGroup"},
+    )
+    group_cluster.make("PodGroup", "g", spec={**GANG, "priorityClassName": "e2e-high"})
+    wishes: dict[str, Any] = {"terminationGracePeriodSeconds": 0}
+    for name in ("low-0", "low-1"):
+        group_cluster.pod(
+            name,
+            {"cpu": "2"},
+            schedulingGroup={"podGroupName": "low"},
+            priorityClassName="e2e-low",
+            **wishes,
+        )
+    group_cluster.wait_all_bound(2)
+
+    for name in ("high-0", "high-1"):
+        group_cluster.pod(
+            name,
+            {"cpu": "1"},
+            schedulingGroup={"podGroupName": "g"},
+            priorityClassName="e2e-high",
+            **wishes,
+        )
+
+    assert {group_cluster.wait_bound(name) for name in ("high-0", "high-1")} <= {"a", "b"}
+    for name in ("low-0", "low-1"):
+        group_cluster.wait_gone(name)
