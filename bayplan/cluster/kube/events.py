@@ -10,7 +10,6 @@ import asyncio
 import logging
 import random
 import socket
-import time
 from collections import deque
 
 import msgspec
@@ -129,10 +128,10 @@ class EventRecorder:
 
     async def run(self) -> None:
         """Periodically write the counts; forget series without repetitions."""
-        refreshed = time.monotonic()
+        refreshed = self._clock.monotonic()
         while True:
             await asyncio.sleep(FINISH_S)
-            now = time.monotonic()
+            now = self._clock.monotonic()
             is_refresh = now - refreshed >= REFRESH_S
             refreshed = now if is_refresh else refreshed
             self.finish_series(now - FINISH_S, is_refresh)
@@ -254,7 +253,7 @@ class EventRecorder:
 
     def _drop(self) -> None:
         self._dropped += 1
-        now = time.monotonic()
+        now = self._clock.monotonic()
         if now - self._drop_noted > DROP_NOTE_S:
             self._drop_noted = now
             log.warning("events cannot keep up: %d dropped so far", self._dropped)

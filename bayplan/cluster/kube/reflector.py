@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol
@@ -24,7 +23,7 @@ from ...api.lenient import decode_leniently
 from ...api.meta import Wire
 from ...api.sourced import with_source
 from ...errors import ApiError, DecodeError
-from .backoff import Backoff
+from .backoff import Backoff, loop_time
 from .connection import ServerStatus
 from .resources import Resource
 
@@ -314,7 +313,7 @@ class Reflector:
             "timeoutSeconds": int(timeout_s),
             **self._selection(),
         }
-        started, events_before = time.monotonic(), self._events
+        started, events_before = loop_time(), self._events
         try:
             async with self._reader.stream(
                 self.resource.path, query, timeout_s + SILENCE_S
@@ -328,7 +327,7 @@ class Reflector:
             if error.code == GONE and not isinstance(error, ExpiredError):
                 raise ExpiredError(str(error)) from None
             raise
-        if time.monotonic() - started < SHORT_WATCH_S and self._events == events_before:
+        if loop_time() - started < SHORT_WATCH_S and self._events == events_before:
             raise ApiError("the server ended a watch at once, without an event")
 
     def _read_lines(self, lines: list[bytes]) -> None:
