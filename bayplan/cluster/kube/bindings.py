@@ -69,7 +69,7 @@ class Confirm:
                 answer = await sender.request("GET", path)
                 break
             except ApiError as problem:
-                if not isinstance(problem, UnreachableError) and problem.code < 500:
+                if not _is_passing(problem):
                     raise error from None
             await asyncio.sleep(backoff.next_s())
         try:
@@ -78,3 +78,8 @@ class Confirm:
             raise error from None
         if (stored.metadata.uid, stored.spec.node_name) != (self._pod.uid, self._node_name):
             raise error
+
+
+def _is_passing(problem: ApiError) -> bool:
+    """Whether the pod may be readable later: the server is away, fails, or has too many requests."""
+    return isinstance(problem, UnreachableError) or problem.code == 429 or problem.code >= 500

@@ -288,6 +288,12 @@ def stored(node: str, uid: str = "u") -> bytes:
             None,
             id="the server is away for a while",
         ),
+        pytest.param(
+            UnreachableError("broke"),
+            [ApiError("too many requests", 429), stored("a")],
+            None,
+            id="the server has too many requests",
+        ),
     ],
 )
 def test_the_outcome_of_a_binding_is_determined(
