@@ -8,7 +8,6 @@ assumed. kube-scheduler does not do this.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,7 +20,7 @@ from .connection import UnreachableError
 if TYPE_CHECKING:
     from .sender import Sender
 
-FIRST_WAIT_S, MAX_WAIT_S = 0.4, 1.6
+FIRST_WAIT_S, MAX_WAIT_S = 0.4, 0.8
 
 
 class _Spec(msgspec.Struct):
@@ -71,7 +70,7 @@ class Confirm:
             except ApiError as problem:
                 if not _is_passing(problem):
                     raise error from None
-            await asyncio.sleep(backoff.next_s())
+            await sender.pause(backoff.next_s())
         try:
             stored = _PODS.decode(answer)
         except msgspec.MsgspecError:

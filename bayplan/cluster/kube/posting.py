@@ -236,7 +236,9 @@ class PostPool:
         if post.was_resent and answer.code >= 400:
             problem = refusal(answer, f"POST {post.path}")
             server = self._credentials.server
-            text = f"{server}: the connection broke, and the repeated request was refused: {problem}"
+            text = (
+                f"{server}: the connection broke, and the repeated request was refused: {problem}"
+            )
             post.done(UnreachableError(text))
             return
         post.done(answer)
