@@ -132,9 +132,10 @@ class Core:
         return True
 
     async def stop(self, timeout_s: float) -> None:
-        """Schedule no more."""
+        """Schedule no more, and give up what is under way."""
         self._scheduler = None
         self._set_alarm(None)
+        self.executor.cancel()
 
     # On the scheduler's thread
 
