@@ -21,7 +21,7 @@ LATENCY_S = (0.0005, 0.01)
 BOOKMARK_S = (1.0, 8.0)
 WATCH_LIFE_S = (5.0, 60.0)
 """When a watch without a fault is ended by the server."""
-IN_PIECES = 0.1
+IN_PIECES = 0.3
 """How many responses arrive in two pieces."""
 HEAD_END = b"\r\n\r\n"
 WATCH_HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
