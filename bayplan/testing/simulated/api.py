@@ -13,8 +13,7 @@ from .store import ExpiredVersionError, Tree, VersionedStore, is_finished
 PAGE = 8
 """Lists are given in pages of this size, also when more is asked for."""
 SERVED = {
-    "/api/v1": ("namespaces", "nodes", "pods", "services"),
-    "/apis/apps/v1": ("replicasets",),
+    "/api/v1": ("namespaces", "nodes", "pods"),
     "/apis/policy/v1": ("poddisruptionbudgets",),
     "/apis/coordination.k8s.io/v1": ("leases",),
 }
