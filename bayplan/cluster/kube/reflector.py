@@ -165,7 +165,7 @@ class Reflector:
         """Follow until cancelled. Raises ApiError only while the first list is refused permanently
         (401, 403, 404)."""
         while True:
-            events = self._events
+            events, is_resumed = self._events, bool(self._version)
             try:
                 if not self._version:
                     await self.read_all()
@@ -180,6 +180,8 @@ class Reflector:
                     raise
                 if isinstance(error, ExpiredError):
                     self._version = ""
+                    if is_resumed:  # else the server expires what it has just listed
+                        self._backoff.reset()
                 level = logging.INFO if isinstance(error, ExpiredError) else logging.WARNING
                 wait_s = self._backoff.next_s()
                 log.log(level, "%s: %s; next try in %.1f s", self.resource.plural, error, wait_s)
