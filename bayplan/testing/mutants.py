@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Queue
 
@@ -62,6 +62,8 @@ class MutantSuite:
     tests: Sequence[str]
     copied: Sequence[str]
     """What the tests need besides the package."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables for the tests."""
 
     @contextmanager
     def copies(self, count: int) -> Iterator[Queue[Path]]:
@@ -85,7 +87,8 @@ class MutantSuite:
     def first_red(self, root: Path) -> str | None:
         """The first test that fails in a copy; None when all pass."""
         options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
-        environment = {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+        own = {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**os.environ, **own, **self.environment}
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *options, *self.tests],
             cwd=root,

@@ -13,7 +13,7 @@ from bayplan.drivers.kube_driver import KubeDriver
 from bayplan.scheduler.debugger import differences
 from bayplan.testing.simulated import SimulatedApi, VersionedStore
 from bayplan.testing.simulated.api import BindingRequest
-from bayplan.testing.simulated.store import LoggedChange, is_finished
+from bayplan.testing.simulated.store import DELETED, LoggedChange, is_finished
 
 from .workload import FOREIGN
 
@@ -58,6 +58,9 @@ class Watchdog:
 
     def _on_change(self, plural: str, change: LoggedChange) -> None:
         if plural != "pods":
+            return
+        if change.type == DELETED:
+            self._nodes.pop(change.stored.tree["metadata"]["uid"], None)
             return
         name = change.stored.tree["spec"].get("nodeName", "")
         if not name or name == change.before.get("spec", {}).get("nodeName") or name == FOREIGN:
