@@ -110,6 +110,7 @@ class EventRecorder:
         self._posted = 0
         self._dropped = 0
         self._drop_noted = float("-inf")
+        self._is_finished = False
 
     def take(self, events: deque[PodEvent]) -> None:
         """Send all events, or count them in existing series."""
@@ -137,8 +138,9 @@ class EventRecorder:
             self.finish_series(now - FINISH_S, is_refresh)
 
     async def finish(self, timeout_s: float) -> None:
-        """Wait until all events are sent, up to a timeout."""
+        """Wait until all events are sent, up to a timeout; the rest is dropped."""
         await self._sender.finish(timeout_s)
+        self._is_finished = True
         for task in self._under_way:
             task.cancel()
 
@@ -217,6 +219,8 @@ class EventRecorder:
         self._sender.post(_path(event), _encode(event), done)
 
     def _begin(self, event: Event) -> None:
+        if self._is_finished:
+            return
         task = asyncio.get_running_loop().create_task(self._send(event))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
