@@ -14,6 +14,7 @@ COMPILE := $(BIN)/python -m compileall -q -j 0 -x '/(tests|pip|setuptools)/' $(V
 PYTEST_ARGS ?= -n auto --dist loadfile
 CASES ?= $(wildcard ../shared/conformance) tests/conformance/cases
 HISTORIES ?= 2000
+FAULT_HISTORIES ?= 10000
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -75,8 +76,9 @@ test-page: kernel ## Test the page in Chromium, which is installed if it is not 
 	@command -v chromium >/dev/null || { $(APT) -q update && $(APT) -qy install --no-install-recommends chromium; }
 	BAYPLAN_NEEDS_CHROMIUM=1 $(BIN)/python -m pytest -q tests/web $(ARGS)
 
-life: kernel ## Follow pods through random histories, for minutes (HISTORIES=..., ARGS=--hypothesis-seed=...)
+life: kernel ## Follow pods through random histories, for minutes (HISTORIES=..., FAULT_HISTORIES=..., ARGS=--hypothesis-seed=...)
 	BAYPLAN_LIFE_EXAMPLES=$(HISTORIES) $(BIN)/python -m pytest -q tests/life tests/engine/test_histories.py $(ARGS)
+	$(BIN)/python -m tests.faults --count $(FAULT_HISTORIES)
 
 e2e: kernel ## Run the end-to-end tests, on a real control plane, too, if KUBEBUILDER_ASSETS has one
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS) tests/e2e $(ARGS)
@@ -138,5 +140,6 @@ actionlint: ## Lint .github/workflows (the package downloads actionlint from Git
 
 .PHONY: mutants
 
-mutants: kernel ## Break every version, stamp and log entry of the engine once; each must turn a test red (ARGS=--only ...)
+mutants: kernel ## Break the engine and the live driver in many ways; each must turn a test red (ARGS=--only ...)
 	$(BIN)/python -m tests.engine.break_it $(ARGS)
+	$(BIN)/python -m tests.faults.break_it $(ARGS)

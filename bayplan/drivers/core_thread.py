@@ -1,4 +1,4 @@
-"""Core thread: the scheduler on a thread and an event loop of its own.
+"""Core: the scheduler on an event loop; `CoreThread`: on a thread and an event loop of its own.
 
 Whatever plugins do asynchronously runs here, too, between the attempts: they may read what the scheduler reads. What
 comes from outside (changes in the cluster, answers) comes in batches; what goes out is handed to another loop.
@@ -7,6 +7,7 @@ comes from outside (changes in the cluster, answers) comes in batches; what goes
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import threading
 from collections import deque
@@ -38,30 +39,39 @@ Item = Any
 """A batch of changes (a list), an answer (a tuple), or something to be called."""
 
 
-class CoreThread:
-    """Runs a scheduler for the event loop it was made on. `failed` is called, on any thread, if it cannot go on."""
+class Core:
+    """Runs a scheduler on `loop`, for the event loop it was made on, which may be the same one.
 
-    def __init__(self, clock: Clock, failed: Callable[[BaseException], None]) -> None:
+    `failed` is called, on any thread, if it cannot go on.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        failed: Callable[[BaseException], None],
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        source = asyncio.get_running_loop()
         self._clock = clock
         self._failed = failed
-        self.loop = asyncio.new_event_loop()
-        self.loop.set_exception_handler(self._on_exception)
-        source = asyncio.get_running_loop()
+        self.loop = loop or source
         self.inbox: Crossing[Item] = PatientCrossing(source, self.loop, self._take)
         self.executor = LoopExecutor(self.wake)
-        self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="plugin")
         self._apply: Callable[[Any], None] = lambda batch: None
         self._answer: Callable[[Any], None] = lambda result: None
         self._scheduler: Scheduler | None = None
         self._may_schedule = False
         self._is_turn_due = False
         self._alarm: asyncio.TimerHandle | None = None
-        self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it takes what comes in."""
+        return self.loop.is_running()
 
     def start(self, apply: Callable[[Any], None], answer: Callable[[Any], None]) -> None:
         """Begin; `apply` is given the batches that come in, `answer` the answers."""
         self._apply, self._answer = apply, answer
-        self._thread.start()
 
     async def call(self, work: Callable[[], Result]) -> Result:
         """Do something on the scheduler's thread, between two attempts, and return what came of it."""
@@ -89,8 +99,8 @@ class CoreThread:
         return await future
 
     async def run_blocking(self, work: Callable[[], Status | Awaitable[Status]]) -> Status:
-        """Do work of a plugin that may block, away from the scheduler's thread."""
-        answer = await self.loop.run_in_executor(self._pool, work)
+        """Do work of a plugin that may block."""
+        answer = work()
         return answer if isinstance(answer, Status) else await answer
 
     def drive(self, scheduler: Scheduler) -> None:
@@ -111,7 +121,7 @@ class CoreThread:
 
         False if that takes too long: a plugin does not return.
         """
-        if not self._thread.is_alive():
+        if not self.is_running:
             return True
         try:
             async with asyncio.timeout(CATCH_UP_S):
@@ -122,13 +132,10 @@ class CoreThread:
         return True
 
     async def stop(self, timeout_s: float) -> None:
-        """Schedule no more, and end the thread."""
-        if not self._thread.is_alive():
-            return
-        loop = asyncio.get_running_loop()
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        await loop.run_in_executor(None, self._thread.join, timeout_s)
+        """Schedule no more, and give up what is under way."""
+        self._scheduler = None
+        self._set_alarm(None)
+        self.executor.cancel()
 
     # On the scheduler's thread
 
@@ -137,11 +144,6 @@ class CoreThread:
         if not self._is_turn_due:
             self._is_turn_due = True
             self.loop.call_soon(self._turn)
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        with rare_collections():
-            self.loop.run_forever()
 
     def _take(self, items: deque[Item]) -> None:
         while items:
@@ -177,6 +179,50 @@ class CoreThread:
         if when is not None:
             delay_s = max(when - self._clock.monotonic(), 0)
             self._alarm = self.loop.call_later(delay_s, self.wake)
+
+
+class CoreThread(Core):
+    """A core with a thread and an event loop of its own, so that a long search delays no watch."""
+
+    def __init__(self, clock: Clock, failed: Callable[[BaseException], None]) -> None:
+        super().__init__(clock, failed, asyncio.new_event_loop())
+        self.loop.set_exception_handler(self._on_exception)
+        self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="plugin")
+        self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it takes what comes in."""
+        return self._thread.is_alive()
+
+    def start(self, apply: Callable[[Any], None], answer: Callable[[Any], None]) -> None:
+        """Begin; `apply` is given the batches that come in, `answer` the answers."""
+        super().start(apply, answer)
+        self._thread.start()
+
+    async def run_blocking(self, work: Callable[[], Status | Awaitable[Status]]) -> Status:
+        """Do work of a plugin that may block, away from the scheduler's thread."""
+        answer = await self.loop.run_in_executor(self._pool, work)
+        return answer if isinstance(answer, Status) else await answer
+
+    def drive(self, scheduler: Scheduler) -> None:
+        """From now on look after the timers of `scheduler`, and its pods while allowed. On its thread only."""
+        gc.freeze()  # what there is stays: no need to look through it for garbage
+        super().drive(scheduler)
+
+    async def stop(self, timeout_s: float) -> None:
+        """Schedule no more, and end the thread."""
+        if not self._thread.is_alive():
+            return
+        loop = asyncio.get_running_loop()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        await loop.run_in_executor(None, self._thread.join, timeout_s)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        with rare_collections():
+            self.loop.run_forever()
 
     def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Something of ours broke: going on could decide on what is no longer so."""

@@ -7,7 +7,6 @@ neither a slow plugin nor a long search keeps a watch waiting.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +33,7 @@ from ..scheduler.attempt import Attempt, Outcome
 from ..scheduler.build import build_scheduler
 from ..scheduler.cycle import Scheduler
 from ..scheduler.settings import PluginSource, SchedulerSettings
-from .core_thread import CoreThread
+from .core_thread import Core, CoreThread
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +61,8 @@ class DriverOptions:
     metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
     is_leading: Callable[[], bool] = lambda: True
     """Asked before each write: whether the lease is surely still ours."""
+    make_core: Callable[[Clock, Callable[[BaseException], None]], Core] = CoreThread
+    """Makes what the scheduler runs on."""
 
 
 class KubeDriver:
@@ -80,7 +81,7 @@ class KubeDriver:
         self._loop = asyncio.get_running_loop()
         self.failure: asyncio.Future[None] = self._loop.create_future()
         """Ends, with an exception, when the driver cannot go on."""
-        self.core = CoreThread(self.options.clock, self._fail_from_elsewhere)
+        self.core = self.options.make_core(self.options.clock, self._fail_from_elsewhere)
         client = config.client_connection
         answered = self.core.inbox.put
         self._sender = Sender(
@@ -167,7 +168,6 @@ class KubeDriver:
 
         def run() -> None:
             self.cluster.watch(scheduler)
-            gc.freeze()  # what there is stays: no need to look through it for garbage
             self.core.drive(scheduler)
 
         await self.core.call(run)

@@ -57,6 +57,11 @@ class LoopExecutor:
         """How much has not ended."""
         return len(self._under_way)
 
+    def cancel(self) -> None:
+        """Give up what has not ended; `finished` is not told."""
+        for task in self._under_way:
+            task.cancel()
+
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
         error = None if task.cancelled() else task.exception()

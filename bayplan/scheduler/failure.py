@@ -34,6 +34,8 @@ class FailureHandler:
             self._queue.done(
                 queued.pod.uid
             )  # deleted, or placed by another scheduler: nothing to retry
+            if current is not None and current.uid != queued.pod.uid:
+                current = None  # another pod of the name, which nothing is to be said about
         elif current.uid != queued.pod.uid:
             self._queue.done(queued.pod.uid)
             return

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.testing.faults import Faults
 from bayplan.testing.live.client import Tree
 from bayplan.testing.live.cluster import ClusterUnderTest, pod_tree
-from bayplan.testing.live.fault_proxy import FaultProxy, Faults
+from bayplan.testing.live.fault_proxy import FaultProxy
 from bayplan.testing.live.follower import Key, ListFollower
 from bayplan.testing.live.kinds import path_of
 

@@ -2,7 +2,9 @@
 
 import pytest
 
-from .break_it import MUTANTS, REDUNDANT, ROOT, Mutant
+from bayplan.testing.mutants import ROOT, Mutant
+
+from .break_it import MUTANTS, REDUNDANT
 
 
 @pytest.mark.parametrize("mutant", [pytest.param(mutant, id=mutant.what) for mutant in MUTANTS])

@@ -126,6 +126,20 @@ def test_a_pod_recreated_under_the_same_name_is_another() -> None:
     assert scenario.part_of("p") == "bound"
 
 
+def test_a_pod_recreated_under_the_same_name_and_bound_is_left_alone() -> None:
+    scenario = make_scenario(make_node("a"))
+    slow_failure(scenario)
+
+    scenario.cluster.delete(scenario.pod("p"))
+    scenario.add(make_pod("p", uid="another", node_name="a"))
+    end(scenario)
+
+    assert not scenario.pod("p").status.conditions
+    (event,) = scenario.events_of("p")
+    assert event.regarding.uid != "another"
+    assert len(scenario.scheduler.queue.in_flight) == 0
+
+
 def test_the_queue_gets_the_pod_as_it_is_now() -> None:
     scenario = make_scenario(make_node("a"))
     slow_failure(scenario)

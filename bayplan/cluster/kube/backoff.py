@@ -7,9 +7,15 @@ few seconds after an API server is.
 
 from __future__ import annotations
 
+import asyncio
+import math
 import random
-import time
 from collections.abc import Callable
+
+
+def loop_time() -> float:
+    """The time of the running event loop, in seconds."""
+    return asyncio.get_running_loop().time()
 
 
 class Backoff:
@@ -21,7 +27,7 @@ class Backoff:
         limit_s: float = 1.6,
         peace_s: float = 120.0,
         *,
-        now: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = loop_time,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._first_s = first_s
@@ -30,7 +36,7 @@ class Backoff:
         self._now = now
         self._jitter = jitter
         self._step_s = first_s
-        self._last = now()
+        self._last = math.inf
 
     def reset(self) -> None:
         """Something worked: the next delay is the first one again."""

@@ -8,7 +8,6 @@ assumed. kube-scheduler does not do this.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,7 +20,7 @@ from .connection import UnreachableError
 if TYPE_CHECKING:
     from .sender import Sender
 
-FIRST_WAIT_S, MAX_WAIT_S = 0.4, 1.6
+FIRST_WAIT_S, MAX_WAIT_S = 0.4, 0.8
 
 
 class _Spec(msgspec.Struct):
@@ -69,12 +68,17 @@ class Confirm:
                 answer = await sender.request("GET", path)
                 break
             except ApiError as problem:
-                if not isinstance(problem, UnreachableError) and problem.code < 500:
+                if not _is_passing(problem):
                     raise error from None
-            await asyncio.sleep(backoff.next_s())
+            await sender.pause(backoff.next_s())
         try:
             stored = _PODS.decode(answer)
         except msgspec.MsgspecError:
             raise error from None
         if (stored.metadata.uid, stored.spec.node_name) != (self._pod.uid, self._node_name):
             raise error
+
+
+def _is_passing(problem: ApiError) -> bool:
+    """Whether the pod may be readable later: the server is away, fails, or has too many requests."""
+    return isinstance(problem, UnreachableError) or problem.code == 429 or problem.code >= 500

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import random
 import socket
-import time
 from collections import deque
 
 import msgspec
@@ -111,6 +110,7 @@ class EventRecorder:
         self._posted = 0
         self._dropped = 0
         self._drop_noted = float("-inf")
+        self._is_finished = False
 
     def take(self, events: deque[PodEvent]) -> None:
         """Send all events, or count them in existing series."""
@@ -129,17 +129,18 @@ class EventRecorder:
 
     async def run(self) -> None:
         """Periodically write the counts; forget series without repetitions."""
-        refreshed = time.monotonic()
+        refreshed = self._clock.monotonic()
         while True:
             await asyncio.sleep(FINISH_S)
-            now = time.monotonic()
+            now = self._clock.monotonic()
             is_refresh = now - refreshed >= REFRESH_S
             refreshed = now if is_refresh else refreshed
             self.finish_series(now - FINISH_S, is_refresh)
 
     async def finish(self, timeout_s: float) -> None:
-        """Wait until all events are sent, up to a timeout."""
+        """Wait until all events are sent, up to a timeout; the rest is dropped."""
         await self._sender.finish(timeout_s)
+        self._is_finished = True
         for task in self._under_way:
             task.cancel()
 
@@ -218,6 +219,8 @@ class EventRecorder:
         self._sender.post(_path(event), _encode(event), done)
 
     def _begin(self, event: Event) -> None:
+        if self._is_finished:
+            return
         task = asyncio.get_running_loop().create_task(self._send(event))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -254,7 +257,7 @@ class EventRecorder:
 
     def _drop(self) -> None:
         self._dropped += 1
-        now = time.monotonic()
+        now = self._clock.monotonic()
         if now - self._drop_noted > DROP_NOTE_S:
             self._drop_noted = now
             log.warning("events cannot keep up: %d dropped so far", self._dropped)

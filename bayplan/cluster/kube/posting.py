@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from ... import __version__
 from ...errors import ApiError
-from .connection import JSON, REQUEST_TIMEOUT_S, Answer, UnreachableError
+from .connection import JSON, REQUEST_TIMEOUT_S, Answer, UnreachableError, refusal
 from .credentials import Credentials
 
 log = logging.getLogger(__name__)
@@ -232,7 +232,15 @@ class PostPool:
     # Callbacks of channels
 
     def answered(self, post: Post, answer: Answer) -> None:
-        """Handle a response."""
+        """Handle a response. The refusal of a repeated request does not tell whether the first arrived."""
+        if post.was_resent and answer.code >= 400:
+            problem = refusal(answer, f"POST {post.path}")
+            server = self._credentials.server
+            text = (
+                f"{server}: the connection broke, and the repeated request was refused: {problem}"
+            )
+            post.done(UnreachableError(text))
+            return
         post.done(answer)
 
     def lost(self, channel: Channel, problem: str) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol
@@ -24,7 +23,7 @@ from ...api.lenient import decode_leniently
 from ...api.meta import Wire
 from ...api.sourced import with_source
 from ...errors import ApiError, DecodeError
-from .backoff import Backoff
+from .backoff import Backoff, loop_time
 from .connection import ServerStatus
 from .resources import Resource
 
@@ -166,7 +165,7 @@ class Reflector:
         """Follow until cancelled. Raises ApiError only while the first list is refused permanently
         (401, 403, 404)."""
         while True:
-            events = self._events
+            events, is_resumed = self._events, bool(self._version)
             try:
                 if not self._version:
                     await self.read_all()
@@ -181,6 +180,8 @@ class Reflector:
                     raise
                 if isinstance(error, ExpiredError):
                     self._version = ""
+                    if is_resumed:  # else the server expires what it has just listed
+                        self._backoff.reset()
                 level = logging.INFO if isinstance(error, ExpiredError) else logging.WARNING
                 wait_s = self._backoff.next_s()
                 log.log(level, "%s: %s; next try in %.1f s", self.resource.plural, error, wait_s)
@@ -314,7 +315,7 @@ class Reflector:
             "timeoutSeconds": int(timeout_s),
             **self._selection(),
         }
-        started, events_before = time.monotonic(), self._events
+        started, events_before = loop_time(), self._events
         try:
             async with self._reader.stream(
                 self.resource.path, query, timeout_s + SILENCE_S
@@ -328,7 +329,7 @@ class Reflector:
             if error.code == GONE and not isinstance(error, ExpiredError):
                 raise ExpiredError(str(error)) from None
             raise
-        if time.monotonic() - started < SHORT_WATCH_S and self._events == events_before:
+        if loop_time() - started < SHORT_WATCH_S and self._events == events_before:
             raise ApiError("the server ended a watch at once, without an event")
 
     def _read_lines(self, lines: list[bytes]) -> None:

@@ -231,6 +231,10 @@ class Sender:
             finally:
                 self._sending.discard(task)
 
+    async def pause(self, seconds: float) -> None:
+        """Wait, but only until an unreachable server responds to any request again."""
+        await self._connection.pause(seconds)
+
     async def patch(self, path: str, body: bytes, content_type: str) -> bytes:
         """Send a patch, and retry on server errors."""
         wait_s = FIRST_WAIT_S

@@ -6,19 +6,21 @@ Mirrors k8s.io/client-go/util/flowcontrol/throttle.go: a bucket of `burst` token
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Callable
+
+from .backoff import loop_time
 
 
 class TokenBucket:
     """Returns the delay of each request; requests are served in order."""
 
-    def __init__(self, qps: float, burst: int, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, qps: float, burst: int, now: Callable[[], float] = loop_time) -> None:
         self._qps = qps
         self._burst = max(burst, 1)
         self._now = now
         self._tokens = float(self._burst)
-        self._filled_at = now()
+        self._filled_at = -math.inf
 
     @property
     def is_limited(self) -> bool:

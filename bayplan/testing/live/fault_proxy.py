@@ -1,7 +1,7 @@
 """Fault proxy: stands between a scheduler and an API server, and makes some of the requests fail.
 
-`Faults` is data: which share of the requests meets which fault, chosen by a seed. The proxy speaks plain HTTP to the
-scheduler, and to the API server as its kubeconfig says. `end` switches the faults off and cuts the watches that stall.
+Which ones is data (`testing/faults.py`). The proxy speaks plain HTTP to the scheduler, and to the API server as its
+kubeconfig says. `end` switches the faults off and cuts the watches that stall.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import threading
 from collections import Counter
 from collections.abc import Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +20,7 @@ import yaml
 from aiohttp import web
 
 from ...cluster.apiserver import make_kubeconfig
+from ..faults import Faults
 from .client import LiveClient
 
 Result = TypeVar("Result")
@@ -34,41 +34,6 @@ EXPIRED = (
     b'"message":"too old resource version","reason":"Expired","code":410}}\n'
 )
 REFUSAL = '{{"kind":"Status","apiVersion":"v1","status":"Failure","message":"injected","code":{}}}'
-
-
-@dataclass(frozen=True)
-class Faults:
-    """Shares of the requests, between 0 and 1, that meet a fault; at most one each."""
-
-    seed: int = 0
-    refused: float = 0.0
-    """Answered with one of `statuses`; the API server does not get them."""
-    statuses: tuple[int, ...] = (500, 503, 429)
-    delayed: float = 0.0
-    """Handed on after up to `delay_s`."""
-    delay_s: float = 1.0
-    cut: float = 0.0
-    """The connection is closed; the API server does not get the request."""
-    lost: float = 0.0
-    """The API server gets the request and the connection is closed before the response."""
-    watch_cut: float = 0.0
-    """Watches whose connection is closed within `watch_s`."""
-    watch_stalled: float = 0.0
-    """Watches that deliver nothing for `stall_s`, and are closed then."""
-    stall_s: float = 5.0
-    watch_expired: float = 0.0
-    """Watches that end with the error 410 Gone."""
-    watch_s: float = 3.0
-
-    def of_request(self, number: int, is_watch: bool) -> tuple[str, random.Random]:
-        """The fault of a request, "" for none, and the generator for its details."""
-        dice = random.Random(f"{self.seed}/{number}")
-        kinds = ["watch_cut", "watch_stalled", "watch_expired"] if is_watch else []
-        kinds += ["refused", "delayed", "cut", "lost"]
-        weights = [getattr(self, kind) for kind in kinds]
-        rest = max(0.0, 1 - sum(weights))
-        (kind,) = dice.choices([*kinds, ""], [*weights, rest])
-        return kind, dice
 
 
 class FaultProxy:
@@ -137,9 +102,12 @@ class FaultProxy:
         if kind:
             self.injected[kind] += 1
         if kind == "refused":
-            status = dice.choice(self._faults.statuses)
+            status, wait_s = self._faults.refusal(dice)
             return web.Response(
-                status=status, text=REFUSAL.format(status), content_type="application/json"
+                status=status,
+                text=REFUSAL.format(status),
+                content_type="application/json",
+                headers={"Retry-After": str(wait_s)} if wait_s else None,
             )
         if kind == "cut":
             return _cut(request)
@@ -165,9 +133,22 @@ class FaultProxy:
                 if kind == "lost":
                     await answer.read()
                     return _cut(request)
+                if kind == "torn":
+                    return await self._tear(request, answer)
                 return await self._copy(request, answer, kind, watch_s)
         except aiohttp.ClientError:  # the API server is not there
             return _cut(request)
+
+    async def _tear(
+        self, request: web.BaseRequest, answer: aiohttp.ClientResponse
+    ) -> web.StreamResponse:
+        """Hand on half of the response."""
+        half = web.StreamResponse(status=answer.status)
+        body = await answer.read()
+        half.content_length = len(body)
+        await half.prepare(request)
+        await half.write(body[: len(body) // 2])
+        return _cut(request, half)
 
     async def _copy(
         self,

@@ -166,3 +166,21 @@ def test_events_that_cannot_keep_up_are_dropped(monkeypatch: pytest.MonkeyPatch)
     pods = [Pod(f"p{i}", uid=f"u{i}") for i in range(5)]
 
     assert len(record(Stuck(), *[said(pod) for pod in pods])) == 2
+
+
+def test_nothing_is_sent_again_after_the_end() -> None:
+    """Closing the connections fails the posts under way."""
+
+    class Silent(FakeSender):
+        def post(self, path: str, body: bytes, done: Callable[[Any], None]) -> None:
+            self.done = done
+
+    async def go() -> int:
+        sender = Silent()
+        recorder = EventRecorder(sender, ManualClock())  # type: ignore[arg-type]
+        recorder.take(deque([said()]))
+        await recorder.finish(0)
+        sender.done(UnreachableError("closed"))
+        return len(recorder._under_way)
+
+    assert asyncio.run(go()) == 0

@@ -16,6 +16,7 @@ from bayplan.errors import ApiError
 
 DEADLINE_S = 20.0
 CREATED = b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}"
+TOO_MANY = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n"
 CLOSING = b"HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
 
 STREAM = b"".join(
@@ -147,6 +148,20 @@ def test_kept_connection_that_the_server_closed_is_no_failure() -> None:
         return first + await post(pool, b"second")
 
     assert run(server, work, channels=1) == [Answer(201, b"{}")] * 2
+    assert server.bodies == [b"first", b"second", b"second"]
+
+
+def test_the_refusal_of_a_repeated_request_does_not_tell_whether_the_first_arrived() -> None:
+    replies = [CREATED, None, TOO_MANY]
+    server = FakeServer(lambda count: replies[count - 1])
+
+    async def work(pool: PostPool) -> Any:
+        await post(pool, b"first")
+        return await post(pool, b"second")
+
+    (answer,) = run(server, work, channels=1)
+
+    assert isinstance(answer, UnreachableError)
     assert server.bodies == [b"first", b"second", b"second"]
 
 

@@ -402,6 +402,17 @@ def test_a_watch_that_delivered_something_ends_the_backoff() -> None:
     assert server.pauses == [1, 2, 1, 2]
 
 
+def test_an_expired_version_ends_the_backoff_unless_it_was_just_listed() -> None:
+    expired = ApiError("too old", 410)
+    server = Server([page(5), page(9), page(9)], [[], [], expired, expired, expired])
+    backoff = Backoff(first_s=1, limit_s=8, jitter=lambda: 0)
+    reflector = Reflector(RESOURCES["Pod"], server, lambda batch: None, backoff=backoff)
+    with pytest.raises(Stop):
+        asyncio.run(reflector.run())
+
+    assert server.pauses == [1, 2, 1, 2, 4]
+
+
 def test_next_page_is_requested_before_the_last_is_delivered() -> None:
     server = Server([page(5, pod("a", 1), more="x"), page(5, pod("b", 2))], [])
     requested: list[int] = []

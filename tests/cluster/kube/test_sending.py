@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from bayplan.api.pod import Pod
-from bayplan.cluster.kube import bindings
 from bayplan.cluster.kube import sender as module
 from bayplan.cluster.kube.backoff import Backoff
 from bayplan.cluster.kube.bindings import Confirm
@@ -77,6 +76,10 @@ class FakeConnection:
         self.requests = self.metrics.of("https://api:6443")
         self._answers = list(answers)
         self.sent: list[tuple[str, str]] = []
+        self.pauses: list[float] = []
+
+    async def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
 
     async def request(self, method: str, path: str, body: Any, *, content_type: str) -> bytes:
         self.sent.append((method, path))
@@ -288,15 +291,31 @@ def stored(node: str, uid: str = "u") -> bytes:
             None,
             id="the server is away for a while",
         ),
+        pytest.param(
+            UnreachableError("broke"),
+            [ApiError("too many requests", 429), stored("a")],
+            None,
+            id="the server has too many requests",
+        ),
     ],
 )
 def test_the_outcome_of_a_binding_is_determined(
-    posted: Any, answers: list[Any], code: int | None, monkeypatch: pytest.MonkeyPatch
+    posted: Any, answers: list[Any], code: int | None
 ) -> None:
-    monkeypatch.setattr(bindings, "FIRST_WAIT_S", 0)
     connection = FakeConnection(*answers)
 
     (problem,) = send(connection, [sure_bind], FakePool(posted))
 
     assert (problem.code if isinstance(problem, ApiError) else problem) == code
     assert connection.sent == [("GET", "/api/v1/namespaces/n/pods/p")] * len(answers)
+
+
+def test_a_look_up_is_repeated_soon_and_when_the_server_is_back() -> None:
+    away = [UnreachableError("away")] * 9
+    connection = FakeConnection(*away, stored("a"))
+
+    (problem,) = send(connection, [sure_bind], FakePool(UnreachableError("broke")))
+
+    assert problem is None
+    assert len(connection.pauses) == 9, "waits end when the connection works again"
+    assert max(connection.pauses) < 2

@@ -10,8 +10,9 @@ import yaml
 
 from bayplan.cluster.apiserver import make_kubeconfig
 from bayplan.testing.api_server import ServerInThread, api_server, node_tree
+from bayplan.testing.faults import Faults
 from bayplan.testing.live.client import GONE_WRONG, LiveClient
-from bayplan.testing.live.fault_proxy import FaultProxy, Faults
+from bayplan.testing.live.fault_proxy import FaultProxy
 
 NODES = "/api/v1/nodes"
 
@@ -42,6 +43,7 @@ def test_the_share_of_each_fault_is_as_the_data_says() -> None:
         pytest.param(Faults(refused=1, statuses=(503,)), False, id="refused"),
         pytest.param(Faults(cut=1), False, id="cut"),
         pytest.param(Faults(lost=1), True, id="lost"),
+        pytest.param(Faults(torn=1), True, id="torn"),
     ],
 )
 def test_a_request_meets_its_fault_until_the_end(
@@ -53,13 +55,29 @@ def test_a_request_meets_its_fault_until_the_end(
         client = LiveClient(proxy.kubeconfig)
         try:
             assert client.request("POST", NODES, node_tree("a")).status == 503
-        except GONE_WRONG:
-            assert faults.cut or faults.lost
+        except (*GONE_WRONG, http.client.IncompleteRead):
+            assert faults.cut or faults.lost or faults.torn
         assert (running.get(f"{NODES}/a").status == 200) is arrives
         assert sum(proxy.injected.values()) >= 1
 
         proxy.end()
         assert client.request("POST", NODES, node_tree("b")).status == 201
+    finally:
+        proxy.stop()
+
+
+def test_a_refusal_may_ask_for_another_try(
+    server: tuple[ServerInThread, Path], tmp_path: Path
+) -> None:
+    _, kubeconfig = server
+    proxy = FaultProxy(kubeconfig, tmp_path, Faults(refused=1, statuses=(429,), retry_after=1))
+    try:
+        host, port = LiveClient(proxy.kubeconfig).url.removeprefix("http://").split(":")
+        connection = http.client.HTTPConnection(host, int(port))
+        connection.request("GET", NODES)
+        response = connection.getresponse()
+
+        assert (response.status, response.getheader("Retry-After")) == (429, "1")
     finally:
         proxy.stop()
 

@@ -1,0 +1,18 @@
+"""break_it: what it breaks is still there to be broken."""
+
+import pytest
+
+from bayplan.testing.mutants import ROOT, Mutant
+
+from .break_it import MUTANTS, REDUNDANT
+
+
+@pytest.mark.parametrize("mutant", [pytest.param(mutant, id=mutant.what) for mutant in MUTANTS])
+def test_what_a_mutant_replaces_is_in_the_source_once(mutant: Mutant) -> None:
+    source = (ROOT / "bayplan" / mutant.file).read_text("utf-8")
+
+    assert source.count(mutant.old) == 1, f"{mutant.file}: {mutant.old!r}"
+
+
+def test_reasons_are_of_mutants() -> None:
+    assert REDUNDANT.keys() <= {mutant.what for mutant in MUTANTS}
