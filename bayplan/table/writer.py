@@ -127,8 +127,9 @@ class TableWriter:
     def _restore_ports_at(self, row: int) -> None:
         """The node changes, and with that kube-scheduler reads it anew: a trial has left no trace."""
         if self._ports_before and row in self._ports_before:
-            self.table.ports.restore(row, self._ports_before.pop(row))
-            self.table.row_changes.mark(row)
+            table = self.table
+            table.ports.restore(row, self._ports_before.pop(row))
+            table.row_changes.mark(row)
 
     def replace_pod(self, old: Pod, new: Pod) -> None:
         """Remove `old` and add `new`; nothing is counted again when they count the same."""
