@@ -197,9 +197,15 @@ def _drop_group(tree: Tree, old: Tree | None) -> None:
 
 
 def _pod_spec(tree: Tree) -> Tree:
-    """The spec of a pod, or of the pods of a workload."""
-    spec = tree.get("spec") or {}
-    inner = spec.get("jobTemplate") or spec
-    template = (inner.get("spec") or inner).get("template") or tree.get("template")
-    found: Tree = (template.get("spec") if isinstance(template, dict) else spec) or {}
-    return found
+    """The spec of a pod, or of the pods of a workload; empty where the object has another form."""
+    spec = _below(tree, "spec")
+    job = _below(_below(spec, "jobTemplate"), "spec")
+    for holder in (job, spec, tree):
+        if isinstance(holder.get("template"), dict):
+            return _below(holder["template"], "spec")
+    return spec
+
+
+def _below(tree: Tree, name: str) -> Tree:
+    found = tree.get(name)
+    return found if isinstance(found, dict) else {}
