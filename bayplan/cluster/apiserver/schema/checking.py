@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .fields import FIELDS, FieldType
+from ....api.schema import FIELDS, FieldType
 
 _INTEGERS = {"int32": 2**31, "int64": 2**63}
 _USUAL = {

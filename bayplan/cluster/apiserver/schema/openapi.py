@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from .fields import FIELDS, Field, FieldType
+from ....api.schema import FIELDS, Field, FieldType
 
 Tree = dict[str, Any]
 

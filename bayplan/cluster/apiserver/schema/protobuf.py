@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from .fields import FIELDS, Field, FieldType
+from ....api.schema import FIELDS, Field, FieldType
 
 MIME = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .fields import FIELDS, Field, FieldType
+from ....api.schema import FIELDS, Field, FieldType
 from .json_patch import PatchError
 
 DIRECTIVE, RETAIN = "$patch", "$retainKeys"

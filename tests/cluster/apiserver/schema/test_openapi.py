@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from bayplan.api.schema import FIELDS
 from bayplan.cluster.apiserver.registry.resources import RESOURCES
-from bayplan.cluster.apiserver.schema import FIELDS
 from bayplan.cluster.apiserver.schema.openapi import GVK, document_v2, document_v3
 from bayplan.cluster.apiserver.schema.openapi_proto import encode_v2
 from bayplan.cluster.apiserver.schema.protobuf import _walk
