@@ -33,6 +33,8 @@ class PodKind:
     group: PodGroup | None = None
     others: tuple[Pod, ...] = ()
     """The members of the group besides `pod`."""
+    remarks: tuple[str, ...] = ()
+    """Fields of the file that do not exist."""
 
     @property
     def pods(self) -> tuple[Pod, ...]:
@@ -49,16 +51,18 @@ def read_pod_kinds(texts: Sequence[str]) -> list[PodKind]:
         path, ratio = (match["path"], int(match["ratio"])) if match else (text, 1)
         if ratio < 1:
             raise InputError(f"{path}: expected a ratio of at least 1; got {ratio}")
-        objects = read_manifests([path]).objects
+        manifests = read_manifests([path])
+        objects = manifests.objects
+        remarks = tuple(str(remark) for remark in manifests.unknown.values())
         groups = [obj for obj in objects if isinstance(obj, PodGroup)]
         if groups:
-            kinds.append(_gang(path, ratio, groups, objects))
+            kinds.append(replace(_gang(path, ratio, groups, objects), remarks=remarks))
             continue
         found = [pod for obj in objects if (pod := pod_of(obj)) is not None]
         if len(found) != 1:
             got = "none" if not found else str(len(found))
             raise InputError(f"{path}: expected one pod or workload; got {got}")
-        kinds.append(PodKind(path, found[0], ratio))
+        kinds.append(PodKind(path, found[0], ratio, remarks=remarks))
     return kinds
 
 

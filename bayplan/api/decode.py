@@ -236,7 +236,7 @@ def _read_tree(kind: Kind, tree: Any) -> object:
     try:
         return build_from_tree(kind, tree)
     except FieldError as error:
-        label = _label(kind, tree)
+        label = label_of(tree, kind.name)
         where = f"{label}: {error.path}" if error.path else label
         raise DecodeError(where, error.fault) from None
 
@@ -336,14 +336,15 @@ def _malformed(error: msgspec.DecodeError) -> DecodeError:
     return DecodeError("", f"expected JSON; got malformed text: {fault}")
 
 
-def _label(kind: Kind, tree: Any) -> str:
-    """`pod default/web-1`: the name of an object in errors."""
-    head = _head_of(tree)
+def label_of(tree: Any, kind_name: str) -> str:
+    """`pod default/web-1`: the name of an object in messages."""
+    head, kind = _head_of(tree), KINDS.get(kind_name)
     name = head.metadata.name
     if not name:
-        return kind.name.lower()
-    place = f"{head.metadata.namespace or 'default'}/" if kind.is_namespaced else ""
-    return f"{kind.name.lower()} {place}{name}"
+        return kind_name.lower()
+    is_namespaced = kind is None or kind.is_namespaced
+    place = f"{head.metadata.namespace or 'default'}/" if is_namespaced else ""
+    return f"{kind_name.lower()} {place}{name}"
 
 
 def _explain(error: msgspec.ValidationError, tree: Any) -> tuple[str, str]:

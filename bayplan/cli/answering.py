@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ..api.own_documents import API_VERSION
 from .consoles import stdout_console, written_to_stdout
-from .documents import print_json_document, print_yaml_document
+from .documents import print_json_document, print_yaml_document, with_remarks
 from .options import AnswerForm
 
 if TYPE_CHECKING:
@@ -27,13 +27,18 @@ def print_answer(
     form: AnswerForm,
     names: Callable[[], Iterable[str]],
     render: Callable[[Console], None],
+    remarks: Sequence[str] = (),
 ) -> None:
-    """Print the answer: as a document of `kind`, as the lines of `names`, or as `render` does for people."""
+    """Print the answer: as a document of `kind`, as the lines of `names`, or as `render` does for people.
+
+    A document has the `remarks` on what was read, too.
+    """
+    if form in (AnswerForm.JSON, AnswerForm.YAML):
+        document = {"apiVersion": API_VERSION, "kind": kind, **answer.to_dict()}
+        show = print_json_document if form is AnswerForm.JSON else print_yaml_document
+        show(with_remarks(document, remarks))
+        return
     match form:
-        case AnswerForm.JSON:
-            print_json_document({"apiVersion": API_VERSION, "kind": kind, **answer.to_dict()})
-        case AnswerForm.YAML:
-            print_yaml_document({"apiVersion": API_VERSION, "kind": kind, **answer.to_dict()})
         case AnswerForm.NAME:
             for line in names():
                 print(line)

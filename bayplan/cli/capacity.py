@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .answering import print_answer
-from .options import PENDING, AllOption, AnswerForm, AnswerOption, Question, takes_question
+from .options import PENDING, AllOption, AnswerForm, AnswerOption, Question, takes_question, warn
 from .progress import progress_bar
 
 DEFAULT_LIMIT = 100_000
@@ -55,6 +55,8 @@ def capacity(
     from .render.capacity import render_capacity
 
     kinds = read_pod_kinds(pod)
+    remarks = [remark for kind in kinds for remark in kind.remarks]
+    warn(remarks, question.is_strict)
     with progress_bar("placing") as on_pods:
         answer = find_capacity(
             question.manifests.objects,
@@ -71,6 +73,7 @@ def capacity(
         output,
         lambda: [f"{kind.name} {kind.fits}" for kind in answer.kinds],
         lambda console: render_capacity(console, answer, everything or not console.is_terminal),
+        [*question.remarks, *remarks],
     )
     if not answer.rounds:
         raise typer.Exit(PENDING)

@@ -19,6 +19,7 @@ from .options import (
     AnswerForm,
     AnswerOption,
     FilenameOption,
+    StrictOption,
     note_groups,
     read_cluster,
 )
@@ -36,6 +37,7 @@ def compare(
     filename: FilenameOption = None,
     kubeconfig: LiveKubeconfigOption = None,
     context: LiveContextOption = None,
+    strict: StrictOption = False,
     config: Annotated[
         list[Path] | None,
         typer.Option(
@@ -75,7 +77,8 @@ def compare(
 
     schedulers = _schedulers(config or [], feature_gates, plugins, seed)
     with reading_for(*(settings for _, settings in schedulers)):
-        manifests = read_cluster(filename, kubeconfig, context).manifests
+        reading = read_cluster(filename, kubeconfig, context, strict)
+    manifests = reading.manifests
     note_groups(manifests, schedulers[0][1])
     with progress_bar("scheduling") as on_runs:
         answer = compare_schedulers(
@@ -91,6 +94,7 @@ def compare(
         output,
         lambda: _names(answer),
         lambda console: render_comparison(console, answer, everything or not console.is_terminal),
+        reading.remarks,
     )
 
 

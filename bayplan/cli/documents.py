@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Sequence
 from typing import Any
+
+
+def with_remarks(document: dict[str, Any], remarks: Sequence[str]) -> dict[str, Any]:
+    """The document with more remarks, if there are any."""
+    if not remarks:
+        return document
+    return {**document, "remarks": [*document.get("remarks", ()), *remarks]}
 
 
 def print_json_document(document: Any) -> None:

@@ -20,10 +20,10 @@ from .config_options import (
     read_settings,
 )
 from .consoles import stdout_console, written_to_stdout
-from .documents import print_json_document, print_yaml_document
+from .documents import print_json_document, print_yaml_document, with_remarks
 from .failures import reports_failures
 from .option_groups import takes_options
-from .options import FilenameOption, note_groups, read_cluster
+from .options import FilenameOption, StrictOption, note_groups, read_cluster
 
 if TYPE_CHECKING:
     from ..answers import ClusterView, PodExplanation, PodGroupExplanation, PodRef
@@ -60,6 +60,7 @@ class ExplainOptions:
     filename: FilenameOption = None
     kubeconfig: LiveKubeconfigOption = None
     context: LiveContextOption = None
+    strict: StrictOption = False
     namespace: NamespaceOption = None
     node: Annotated[
         list[str] | None,
@@ -120,7 +121,9 @@ def explain_command(options: ExplainOptions) -> None:
         seed=None,
     )
     with reading_for(settings):
-        reading = read_cluster(options.filename, options.kubeconfig, options.context)
+        reading = read_cluster(
+            options.filename, options.kubeconfig, options.context, options.strict
+        )
     manifests = reading.manifests
     note_groups(manifests, settings)
     view = settings.view_of_manifests(manifests.objects, manifests.place_of)
@@ -129,7 +132,7 @@ def explain_command(options: ExplainOptions) -> None:
     target = options.pod if options.namespace else with_namespace(kind_and_name, reading.namespace)
     group = find_group(view, target, options.namespace)
     if group is not None:
-        _print_group(explain_group(view, *group, options.nearest), options)
+        _print_group(explain_group(view, *group, options.nearest), options, reading.remarks)
         return
     accounts = [
         explain(view, found, nodes, options.nearest)
@@ -138,7 +141,7 @@ def explain_command(options: ExplainOptions) -> None:
     for account in accounts:
         if nodes:
             account.keep_nodes(nodes)
-    _print(accounts, options.output, options.everything)
+    _print(accounts, options.output, options.everything, reading.remarks)
     without_node = {PodVerdict.UNSCHEDULABLE, PodVerdict.GATED, PodVerdict.ERROR}
     if any(account.verdict in without_node for account in accounts):
         raise typer.Exit(NO_NODE)
@@ -152,13 +155,17 @@ def _known_nodes(view: ClusterView, names: Sequence[str]) -> list[str]:
     return list(names)
 
 
-def _print_group(account: PodGroupExplanation, options: ExplainOptions) -> None:
+def _print_group(
+    account: PodGroupExplanation, options: ExplainOptions, remarks: Sequence[str]
+) -> None:
     """Print the account of a pod group; ends with the status of a pod without a node if it does not start."""
     if options.node:
         raise InputError(f"--node: expected no node for a pod group; got {options.node[0]}")
     if options.output in (ExplainOutput.JSON, ExplainOutput.YAML):
         is_json = options.output is ExplainOutput.JSON
-        (print_json_document if is_json else print_yaml_document)(account.to_dict())
+        (print_json_document if is_json else print_yaml_document)(
+            with_remarks(account.to_dict(), remarks)
+        )
     else:
         from .render.group_account import render_group_account
 
@@ -170,7 +177,12 @@ def _print_group(account: PodGroupExplanation, options: ExplainOptions) -> None:
         raise typer.Exit(NO_NODE)
 
 
-def _print(accounts: Sequence[PodExplanation], output: ExplainOutput, everything: bool) -> None:
+def _print(
+    accounts: Sequence[PodExplanation],
+    output: ExplainOutput,
+    everything: bool,
+    remarks: Sequence[str],
+) -> None:
     if output in (ExplainOutput.JSON, ExplainOutput.YAML):
         documents = [account.to_dict() for account in accounts]
         document: Any = {
@@ -180,7 +192,7 @@ def _print(accounts: Sequence[PodExplanation], output: ExplainOutput, everything
         }
         is_json = output is ExplainOutput.JSON
         show = print_json_document if is_json else print_yaml_document
-        show(documents[0] if len(documents) == 1 else document)
+        show(with_remarks(documents[0] if len(documents) == 1 else document, remarks))
         return
     from .render.account import render_account
 

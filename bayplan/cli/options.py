@@ -50,6 +50,13 @@ FilenameOption = Annotated[
         show_default=False,
     ),
 ]
+StrictOption = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Refuse files with fields that do not exist, instead of warning about them.",
+    ),
+]
 AllOption = Annotated[bool, typer.Option("--all", help="Show all pods and nodes, however many.")]
 
 
@@ -80,6 +87,10 @@ class Question:
     """Where the cluster was read."""
     namespace: str | None = None
     """Where names without a namespace are to be found; None: anywhere."""
+    remarks: Sequence[str] = ()
+    """What is wrong with the files."""
+    is_strict: bool = False
+    """Whether that is an error."""
 
 
 Own = ParamSpec("Own")
@@ -102,6 +113,7 @@ def read_question(
     filename: FilenameOption = None,
     kubeconfig: LiveKubeconfigOption = None,
     context: LiveContextOption = None,
+    strict: StrictOption = False,
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
     feature_gates: FeatureGatesOption = "",
@@ -113,9 +125,11 @@ def read_question(
 
     settings = read_settings(config, algorithm_provider, feature_gates, plugins, seed)
     with reading_for(settings):
-        reading = read_cluster(filename, kubeconfig, context)
+        reading = read_cluster(filename, kubeconfig, context, strict)
     note_groups(reading.manifests, settings)
-    return Question(reading.manifests, settings, reading.sources, reading.namespace)
+    return Question(
+        reading.manifests, settings, reading.sources, reading.namespace, reading.remarks, strict
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,20 +141,29 @@ class ClusterReading:
     namespace: str | None = None
     """Where names without a namespace are to be found; None: anywhere."""
 
+    @property
+    def remarks(self) -> list[str]:
+        """What is wrong with the files."""
+        return [str(remark) for remark in self.manifests.unknown.values()]
+
 
 def read_cluster(
-    paths: Sequence[Path] | None, kubeconfig: Path | None = None, context: str | None = None
+    paths: Sequence[Path] | None,
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    strict: bool = False,
 ) -> ClusterReading:
     """The objects in files, of a live cluster, or of one to which the files are applied.
 
     Without files and options the cluster is the one that kubectl would talk to. Shows a bar while objects are read;
-    notes on standard error say which cluster was asked, and which objects are not used.
+    notes on standard error say which cluster was asked, and which objects are not used. Fields that do not exist are
+    warnings there; with `strict` they are an InputError, with a line for each.
     """
     from ..sim import Manifests, lay_over, manifests_of
 
     kubeconfig, context = chosen_cluster(kubeconfig, context)
     is_live = kubeconfig is not None or context is not None or not paths
-    files = _read_files(paths) if paths else Manifests()
+    files = _read_files(paths, strict) if paths else Manifests()
     sources = [str(path) for path in paths or ()]
     if not is_live:
         return ClusterReading(files, sources, CLUSTER_DEFAULTS.get().namespace)
@@ -168,13 +191,22 @@ def _default_namespace(live: LiveObjects) -> str | None:
     return defaults.namespace or (live.namespace if defaults.is_kubectl_plugin else None)
 
 
-def _read_files(paths: Sequence[Path]) -> Manifests:
+def _read_files(paths: Sequence[Path], strict: bool) -> Manifests:
     from ..sim import read_manifests
 
     with progress_bar("reading") as on_bytes:
         manifests = read_manifests(paths, on_bytes)
+    warn([str(remark) for remark in manifests.unknown.values()], strict)
     _note_unused(manifests.unused)
     return manifests
+
+
+def warn(remarks: Sequence[str], strict: bool) -> None:
+    """Print what is wrong with files on standard error; with `strict` it is an InputError, a line for each."""
+    if remarks and strict:
+        raise InputError("\n".join(remarks))
+    for line in remarks:
+        stderr_console().print(f"warning: {line}", style="yellow", markup=False, soft_wrap=True)
 
 
 SHARED = {parameter.name: parameter for parameter in parameters_of(read_question)}

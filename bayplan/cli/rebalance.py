@@ -77,4 +77,5 @@ def rebalance(
         output,
         lambda: [f"pod/{move.pod} node/{move.source} node/{move.target}" for move in plan.moves],
         lambda console: render_plan(console, plan, everything or not console.is_terminal),
+        question.remarks,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -141,7 +142,7 @@ def simulate(question: Question, options: SimulateOptions) -> None:
             page.follow(simulation, settings)
             report = _run(simulation, writer, until_s)
         page.write(report, question.sources)
-        print_report(report, options.output, options.explain, options.everything)
+        print_report(report, options, question.remarks)
         write_metrics(simulation.scheduler.metrics)
     if not report.is_complete:
         raise typer.Exit(PENDING)
@@ -169,13 +170,16 @@ def _run(
         return simulation.run(on_pods, until_s)
 
 
-def print_report(report: SimulationReport, output: Output, explain: bool, everything: bool) -> None:
+def print_report(
+    report: SimulationReport, options: SimulateOptions, remarks: Sequence[str]
+) -> None:
     """Print the report in the form asked for."""
+    output = options.output
     match output:
         case Output.JSON:
-            print_json(report)
+            print_json(report, remarks)
         case Output.YAML:
-            print_yaml(report)
+            print_yaml(report, remarks)
         case Output.NAME:
             print_names(report)
         case _:
@@ -184,8 +188,8 @@ def print_report(report: SimulationReport, output: Output, explain: bool, everyt
 
             console = stdout_console()
             wide = output is Output.WIDE
-            everything = everything or wide or not console.is_terminal
+            everything = options.everything or wide or not console.is_terminal
             with written_to_stdout(console):
-                if explain:
+                if options.explain:
                     render_explanations(console, report, everything)
                 render_report(console, report, wide=wide, everything=everything)

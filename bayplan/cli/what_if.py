@@ -98,7 +98,7 @@ def add_nodes(
         answer = fit_with_nodes(
             objects, like, question.settings, place_of=place_of, on_progress=on_pods
         )
-    _print(answer, output, everything)
+    _print(question, answer, output, everything)
     assert answer.search is not None
     if answer.search.hopeless:
         raise typer.Exit(PENDING)
@@ -303,7 +303,7 @@ def _answer(
             place_of=manifests.place_of,
             on_progress=on_pods,
         )
-    _print(answer, form, everything)
+    _print(question, answer, form, everything)
     if answer.is_worse:
         raise typer.Exit(PENDING)
 
@@ -313,7 +313,7 @@ def _found(question: Question, namespace: str | None, target: str) -> str:
     return with_namespace(target, namespace or question.namespace)
 
 
-def _print(answer: WhatIfAnswer, form: AnswerForm, everything: bool) -> None:
+def _print(question: Question, answer: WhatIfAnswer, form: AnswerForm, everything: bool) -> None:
     from .render.what_if import render_what_if
 
     print_answer(
@@ -322,6 +322,7 @@ def _print(answer: WhatIfAnswer, form: AnswerForm, everything: bool) -> None:
         form,
         lambda: _names(answer),
         lambda console: render_what_if(console, answer, everything or not console.is_terminal),
+        question.remarks,
     )
 
 

@@ -7,6 +7,7 @@ way.
 from __future__ import annotations
 
 import gc
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,9 +19,11 @@ from typing import NamedTuple, TypeAlias, cast
 from ..api.decode import UnknownObject
 from ..api.kinds import KINDS, group_of
 from ..errors import InputError
-from .reading import FoundItems, FoundObject, NotInPiecesError, iter_source
+from .reading import FoundItems, FoundMisfit, FoundObject, NotInPiecesError, iter_source
 from .sources import Source, find_files, open_source, total_size
 from .world import InputObject
+
+_NUMBERS = re.compile(r"\[\d+\]")
 
 OnProgress: TypeAlias = Callable[[int, int], None]
 """Progress callback: bytes done and bytes in total."""
@@ -41,13 +44,33 @@ class ManifestPlace(NamedTuple):
 
 
 @dataclass
+class UnknownFieldRemark:
+    """A field that does not exist, where it is first, and in how many more places of the file."""
+
+    place: ManifestPlace
+    label: str
+    path: str
+    expected: str
+    others: int = 0
+
+    def __str__(self) -> str:
+        fault = f"expected {self.expected}; got an unknown field"
+        more = ""
+        if self.others:
+            more = f" (and in {self.others:,} more place{'s' if self.others > 1 else ''})"
+        return f"{self.place}: {self.label}: {self.path}: {fault}{more}"
+
+
+@dataclass
 class Manifests:
-    """The objects in order, their places, and the ignored kinds."""
+    """The objects in order, their places, the ignored kinds, and the unknown fields."""
 
     objects: list[InputObject] = field(default_factory=list)
     places: list[ManifestPlace] = field(default_factory=list)
     unused: Counter[str] = field(default_factory=Counter)
     """Number of ignored objects per kind that does not affect scheduling."""
+    unknown: dict[tuple[str, str, str], UnknownFieldRemark] = field(default_factory=dict)
+    """Fields that do not exist, by file, kind, and path without the numbers of list items."""
 
     def place_of(self, obj: InputObject) -> str:
         """The place of `obj`, as the beginning of an error; empty if unknown."""
@@ -70,11 +93,23 @@ class Manifests:
         numbers = range(found.first_item, found.first_item + len(found.objects))
         self.places += map(ManifestPlace, repeat(source), repeat(found.document), numbers)
 
+    def add_misfit(self, source: str, found: FoundMisfit) -> None:
+        """Add an unknown field found in `source`, as one more place if it was found before."""
+        label, (path, expected) = found.misfit.label, found.misfit.field
+        key = source, label.partition(" ")[0], _NUMBERS.sub("[]", path)
+        known = self.unknown.get(key)
+        if known is not None:
+            known.others += 1
+            return
+        place = ManifestPlace(source, found.document, found.item)
+        self.unknown[key] = UnknownFieldRemark(place, label, path, expected)
+
     def extend(self, other: Manifests) -> None:
         """Append the contents of `other`."""
         self.objects += other.objects
         self.places += other.places
         self.unused += other.unused
+        self.unknown |= other.unknown
 
 
 def kind_name(obj: UnknownObject) -> str:
@@ -121,6 +156,8 @@ def _collect(source: Source, in_pieces: bool, tell: Callable[[float], None] | No
     for found in iter_source(source, in_pieces):
         if isinstance(found, FoundItems):
             manifests.add_items(source.name, found)
+        elif isinstance(found, FoundMisfit):
+            manifests.add_misfit(source.name, found)
         else:
             manifests.add(source.name, found)
         if found.position > told:

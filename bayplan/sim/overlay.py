@@ -35,7 +35,8 @@ def lay_over(cluster: Manifests, files: Manifests) -> tuple[Manifests, list[Pod]
 
     Raises InputError, which names the file, when an object cannot be merged.
     """
-    merged = Manifests(list(cluster.objects), list(cluster.places), cluster.unused + files.unused)
+    unused = cluster.unused + files.unused
+    merged = Manifests(list(cluster.objects), list(cluster.places), unused, dict(files.unknown))
     known = {_key(obj): i for i, obj in enumerate(merged.objects)}
     present: list[Pod] = []
     for obj, place in zip(files.objects, files.places, strict=True):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from ..api.decode import decode_items, iter_objects
 from ..errors import DecodeError
+from .field_check import MisfitField, unknown_in_document, unknown_in_items
 from .pieces import (
     JSON_PIECE,
     YAML_PIECE,
@@ -24,6 +25,9 @@ from .yaml_tree import UndefinedAliasError, YamlError, iter_trees
 
 REPARSE_UP_TO = 64 << 20
 """Texts up to this size are read again as a whole when a piece fails, since the cut may be wrong."""
+
+LONG_LIST = 1 << 16
+"""Objects of longer lists are not searched for unknown fields if an API server wrote all of them."""
 
 _SPACE = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
@@ -50,6 +54,18 @@ class FoundItems(NamedTuple):
     position: int
 
 
+class FoundMisfit(NamedTuple):
+    """An unknown field, the document and the item (-1: none) of its object, and the position in the text."""
+
+    misfit: MisfitField
+    document: int
+    item: int
+    position: int
+
+
+Found: TypeAlias = FoundObject | FoundItems | FoundMisfit
+
+
 class NotInPiecesError(Exception):
     """The text must be read as a whole."""
 
@@ -63,7 +79,7 @@ class _Head(msgspec.Struct, frozen=True):
 _HEADS = msgspec.json.Decoder(_Head)
 
 
-def iter_source(source: Source, in_pieces: bool) -> Iterator[FoundObject | FoundItems]:
+def iter_source(source: Source, in_pieces: bool) -> Iterator[Found]:
     """Yield the objects of a source.
 
     Raises DecodeError with the place, and NotInPiecesError where reading piece by piece failed but
@@ -78,7 +94,7 @@ def iter_source(source: Source, in_pieces: bool) -> Iterator[FoundObject | Found
         yield from _iter_yaml(source)
 
 
-def _iter_json(source: Source, in_pieces: bool) -> Iterator[FoundObject | FoundItems]:
+def _iter_json(source: Source, in_pieces: bool) -> Iterator[Found]:
     items = find_json_list(source.data) if in_pieces else None
     if items is not None:
         yield from _iter_json_items(source, items)
@@ -92,7 +108,7 @@ def _iter_json(source: Source, in_pieces: bool) -> Iterator[FoundObject | FoundI
         yield from _iter_json_stream(source, text)
 
 
-def _iter_json_items(source: Source, items: ItemList) -> Iterator[FoundObject | FoundItems]:
+def _iter_json_items(source: Source, items: ItemList) -> Iterator[Found]:
     try:
         kind = _HEADS.decode(items.shell).kind
     except msgspec.MsgspecError:
@@ -111,14 +127,17 @@ def _iter_json_items(source: Source, items: ItemList) -> Iterator[FoundObject | 
             raise NotInPiecesError from None
         if objects is not None:
             yield FoundItems(objects, 1, count, start)
+            if len(text) <= LONG_LIST or not all(map(_is_stored, objects)):
+                for misfit in unknown_in_items(text, kind):
+                    yield FoundMisfit(misfit, 1, count + misfit.item, start)
             count += len(objects)
             continue
         for found in _decode(source, opening + text + b"}", document=1, first_item=count):
             yield found._replace(position=start)
-            count += 1
+            count += isinstance(found, FoundObject)
 
 
-def _iter_json_stream(source: Source, data: bytes) -> Iterator[FoundObject]:
+def _iter_json_stream(source: Source, data: bytes) -> Iterator[FoundObject | FoundMisfit]:
     """Yield from concatenated JSON documents, as from `jq` or one per line."""
     text = data.decode(errors="replace")
     decoder = json.JSONDecoder()
@@ -137,7 +156,7 @@ def _iter_json_stream(source: Source, data: bytes) -> Iterator[FoundObject]:
         yield from _decode_tree(source, tree, document, 0)
 
 
-def _iter_yaml_pieces(source: Source) -> Iterator[FoundObject]:
+def _iter_yaml_pieces(source: Source) -> Iterator[FoundObject | FoundMisfit]:
     data, document = source.data, 0
     for start, end in cut_documents(data):
         items = find_yaml_list(data, start, end)
@@ -150,7 +169,7 @@ def _iter_yaml_pieces(source: Source) -> Iterator[FoundObject]:
             yield from _decode_tree(source, tree, document, start)
 
 
-def _iter_yaml(source: Source) -> Iterator[FoundObject]:
+def _iter_yaml(source: Source) -> Iterator[FoundObject | FoundMisfit]:
     document = 0
     try:
         for tree in iter_trees(source.data[:]):
@@ -160,7 +179,9 @@ def _iter_yaml(source: Source) -> Iterator[FoundObject]:
         raise DecodeError(_place(source, document + 1), str(error)) from None
 
 
-def _iter_yaml_items(source: Source, items: ItemList, document: int) -> Iterator[FoundObject]:
+def _iter_yaml_items(
+    source: Source, items: ItemList, document: int
+) -> Iterator[FoundObject | FoundMisfit]:
     try:
         shells = list(iter_trees(items.shell))
     except YamlError:
@@ -177,7 +198,7 @@ def _iter_yaml_items(source: Source, items: ItemList, document: int) -> Iterator
         text = _encode({"kind": kind, "items": trees[0]})
         for found in _decode(source, text, document, count):
             yield found._replace(position=start)
-            count += 1
+            count += isinstance(found, FoundObject)
 
 
 def _parse(source: Source, start: int, end: int, document: int) -> Iterator[Any]:
@@ -194,7 +215,9 @@ def _parse(source: Source, start: int, end: int, document: int) -> Iterator[Any]
         raise DecodeError(_place(source, document), str(moved)) from None
 
 
-def _decode_tree(source: Source, tree: Any, document: int, position: int) -> Iterator[FoundObject]:
+def _decode_tree(
+    source: Source, tree: Any, document: int, position: int
+) -> Iterator[FoundObject | FoundMisfit]:
     if tree is None:
         return
     if not isinstance(tree, dict):
@@ -210,14 +233,19 @@ def _encode(tree: Any) -> bytes:
 
 def _decode(
     source: Source, text: bytes, document: int, first_item: int | None = None
-) -> Iterator[FoundObject]:
+) -> Iterator[FoundObject | FoundMisfit]:
     """Yield the objects of one JSON document; `first_item` numbers them in a list that was cut."""
     is_list = first_item is not None or _is_list(text)
     item = first_item or 0
+    is_dump = is_list and len(text) > LONG_LIST
     try:
         for obj in iter_objects(text):
             yield FoundObject(obj, document, item if is_list else -1, 0)
             item += 1
+            is_dump = is_dump and _is_stored(obj)
+        for misfit in () if is_dump else unknown_in_document(text):
+            item = (first_item or 0) + misfit.item if is_list else -1
+            yield FoundMisfit(misfit, document, item, 0)
     except DecodeError as error:
         if first_item is not None and error.problem.startswith("expected JSON"):
             raise NotInPiecesError from None
@@ -227,6 +255,11 @@ def _decode(
         ) from None
     except RecursionError:
         raise DecodeError(_place(source, document), "expected less deep nesting") from None
+
+
+def _is_stored(obj: object) -> bool:
+    """Whether an API server wrote the object; it has dropped fields that do not exist."""
+    return bool(getattr(obj, "uid", ""))
 
 
 def _is_list(text: bytes) -> bool:

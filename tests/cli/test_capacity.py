@@ -51,6 +51,17 @@ def test_the_document_for_machines(pod: str) -> None:
     assert sum(entry["nodes"] for entry in document["histogram"]) == 7
 
 
+def test_unknown_fields_of_a_pod_are_remarks_or_refused(pod: str) -> None:
+    Path("bad.yaml").write_text(POD.replace("spec:", "spec:\n  nodeSelecter: {a: b}") % "1")
+    expected = "bad.yaml: document 1: pod shop/web: spec.nodeSelecter: expected nodeSelector; got an unknown field"
+
+    out, err = capacity("--pod", "bad.yaml", "-o", "json")
+
+    assert err == f"warning: {expected}\n"
+    assert json.loads(out)["remarks"] == [expected]
+    assert capacity("--pod", "bad.yaml", "--strict", code=2)[1] == f"error: {expected}\n"
+
+
 def test_names(pod: str) -> None:
     assert capacity("--pod", pod, "--nodes", "worker-b2", "-o", "name")[0] == "web.yaml 9\n"
 

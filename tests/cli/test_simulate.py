@@ -232,6 +232,59 @@ def test_kinds_without_use_are_named_on_standard_error(folder: Path) -> None:
     assert err == "note: 1 object has no bearing on scheduling: 1 ConfigMap\n"
 
 
+MISSPELT = [
+    "all.yaml: document 2: pod default/a: spec.nodeSelecter: expected nodeSelector; got an unknown field",
+    "all.yaml: document 3: pod default/b: spec.containers[0].resources.request: "
+    "expected requests; got an unknown field",
+]
+
+
+@pytest.fixture
+def misspelt(folder: Path) -> str:
+    """A file with two fields that do not exist."""
+    other = make_pod("b")
+    other["spec"]["containers"][0]["resources"] = {"request": {"cpu": "1"}}
+    return write("all.yaml", NODE, make_pod("a", nodeSelecter={"disk": "ssd"}), other)
+
+
+def test_unknown_fields_are_warnings_and_remarks(misspelt: str) -> None:
+    out, err = simulate("-f", misspelt, "-o", "json")
+
+    assert err.splitlines() == [f"warning: {line}" for line in MISSPELT]
+    assert json.loads(out)["remarks"] == MISSPELT
+
+
+def test_strict_refuses_unknown_fields_all_at_once(misspelt: str) -> None:
+    out, err = simulate("-f", misspelt, "--strict", code=2)
+
+    assert out == ""
+    assert err.splitlines() == [f"error: {line}" for line in MISSPELT]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(["explain", "a"], id="explain"),
+        pytest.param(["what-if", "cordon", "n"], id="what-if"),
+        pytest.param(["rebalance"], id="rebalance"),
+        pytest.param(["compare", "--config", "config.yaml"], id="compare"),
+        pytest.param(["capacity", "--pod", "pod.yaml"], id="capacity"),
+    ],
+)
+def test_the_questions_have_the_remarks_and_the_option(misspelt: str, command: list[str]) -> None:
+    write("pod.yaml", make_pod("c"))
+    config = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    Path("config.yaml").write_text(config)
+    args = [*command, "-f", misspelt]
+
+    document = json.loads(CliRunner().invoke(app, [*args, "-o", "json"]).stdout)
+    refused = CliRunner().invoke(app, [*args, "--strict"])
+
+    assert document["remarks"][-2:] == MISSPELT
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr.splitlines() == [f"error: {line}" for line in MISSPELT]
+
+
 @pytest.mark.parametrize(
     ("args", "expected"),
     [

@@ -1,0 +1,91 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bayplan.sim import read_manifests, reading
+
+UNKNOWN = "expected nodeSelector; got an unknown field"
+
+
+def pod(name: str, uid: str = "", **spec: Any) -> dict[str, Any]:
+    meta = {"name": name, "uid": uid} if uid else {"name": name}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [], **spec}}
+
+
+def remarks(path: Path) -> list[str]:
+    found = read_manifests([path]).unknown.values()
+    return [str(remark).removeprefix(f"{path}: ") for remark in found]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "manifests"
+
+
+def test_documents_of_yaml_name_document_object_and_path(path: Path) -> None:
+    path.write_text(yaml.safe_dump_all([pod("a"), pod("b", nodeSelecter={})]))
+
+    assert remarks(path) == [f"document 2: pod default/b: spec.nodeSelecter: {UNKNOWN}"]
+
+
+@pytest.mark.parametrize("indent", [pytest.param(None, id="one line"), pytest.param(4, id="lines")])
+@pytest.mark.parametrize("count", [pytest.param(3, id="short"), pytest.param(2000, id="long")])
+@pytest.mark.parametrize("kind", ["List", "PodList"])
+def test_lists_name_the_first_item_and_count_the_others(
+    path: Path, kind: str, count: int, indent: int | None
+) -> None:
+    items = [pod("good"), *(pod(f"p{i}", nodeSelecter={}) for i in range(count))]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": kind, "items": items}, indent=indent))
+
+    assert remarks(path) == [
+        f"document 1: items[1]: pod default/p0: spec.nodeSelecter: {UNKNOWN} "
+        f"(and in {count - 1:,} more places)"
+    ]
+
+
+@pytest.mark.parametrize("indent", [pytest.param(None, id="one line"), pytest.param(4, id="lines")])
+@pytest.mark.parametrize(
+    ("uid", "count", "number"),
+    [
+        pytest.param("u", 2000, 0, id="a long list that a server wrote"),
+        pytest.param("u", 3, 1, id="a short list that a server wrote"),
+        pytest.param("", 2000, 1, id="a long list that a server did not write"),
+    ],
+)
+def test_long_lists_of_stored_objects_are_not_searched(
+    path: Path, uid: str, count: int, number: int, indent: int | None
+) -> None:
+    items = [pod(f"p{i}", uid, nodeSelecter={}) for i in range(count)]
+    path.write_text(json.dumps({"kind": "List", "items": items}, indent=indent))
+    assert (path.stat().st_size > reading.LONG_LIST) is (count > 3)
+
+    assert len(remarks(path)) == number
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        pytest.param(
+            {"apiVersion": "example.com/v1", "kind": "Pod", "zzz": 1}, id="custom resource"
+        ),
+        pytest.param({"apiVersion": "v1", "kind": "ConfigMap", "zzz": 1}, id="a kind not read"),
+    ],
+)
+def test_other_kinds_are_not_checked(path: Path, tree: dict[str, Any]) -> None:
+    path.write_text(yaml.safe_dump(tree | {"metadata": {"name": "a"}}))
+
+    assert remarks(path) == []
+
+
+def test_what_a_timeline_adds_is_checked(path: Path) -> None:
+    events = [
+        {"at": "5s", "add": [pod("a"), {"kind": "List", "items": [pod("b", nodeSelecter={})]}]}
+    ]
+    path.write_text(
+        yaml.safe_dump({"apiVersion": "bayplan.dev/v1", "kind": "Timeline", "events": events})
+    )
+
+    assert remarks(path) == [f"document 1: timeline: events[0].add[1].spec.nodeSelecter: {UNKNOWN}"]
