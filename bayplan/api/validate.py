@@ -19,7 +19,7 @@ from .affinity import (
 from .containers import Container, ResourceRequirements
 from .pod_spec import PodSpec
 from .pod_status import ContainerStatus, PodStatus
-from .quantity import Quantity, parse_quantity
+from .quantity import MAX_INT64, NANO, Quantity, parse_quantity
 from .selectors import (
     FIELD_OPERATORS,
     LABEL_OPERATORS,
@@ -74,7 +74,7 @@ def taint_problems(taints: Iterable[Taint], path: str = "spec.taints") -> Iterat
 
 
 def quantity_problems(quantities: Mapping[str, Quantity] | None, path: str) -> Iterator[Problem]:
-    """Yield the quantities that do not parse or are negative."""
+    """Yield the quantities that do not parse, are negative, or do not fit into 64 bits."""
     for name, quantity in (quantities or {}).items():
         fault = quantity_problem(quantity)
         if fault is not None:
@@ -87,7 +87,11 @@ def quantity_problem(quantity: Quantity) -> str | None:
         nano = parse_quantity(quantity)
     except ValueError as error:
         return str(error)
-    return f'expected zero or more; got "{quantity}"' if nano < 0 else None
+    if nano < 0:
+        return f'expected zero or more; got "{quantity}"'
+    if nano > MAX_INT64 * NANO:
+        return f'expected at most {MAX_INT64}; got "{quantity}"'
+    return None
 
 
 def label_selector_problems(selector: LabelSelector | None, path: str) -> Iterator[Problem]:

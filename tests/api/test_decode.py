@@ -54,6 +54,11 @@ def refusal(tree: dict[str, Any]) -> str:
             id="a negative quantity",
         ),
         pytest.param(
+            {"containers": [{"resources": {"requests": {"cpu": "1e400"}}}]},
+            'spec.containers[0].resources.requests.cpu: expected at most 9223372036854775807; got "1e400"',
+            id="a quantity beyond 64 bits",
+        ),
+        pytest.param(
             {"initContainers": [{"resources": {"requests": {"cpu": True}}}]},
             "spec.initContainers[0].resources.requests.cpu: "
             "expected integer or number or string, got boolean",
