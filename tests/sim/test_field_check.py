@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bayplan.sim import read_manifests, reading
+from bayplan.sim import pieces, read_manifests, reading
 
 UNKNOWN = "expected nodeSelector; got an unknown field"
 
@@ -21,7 +21,9 @@ def remarks(path: Path) -> list[str]:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file to write; indented lists in it are read in pieces, also short ones."""
+    monkeypatch.setattr(pieces, "LIST_FROM", 0)
     return tmp_path / "manifests"
 
 
