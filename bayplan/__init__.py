@@ -11,10 +11,50 @@ extend one.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .notebook import Cluster, capacity, compare, explain, plot, rebalance, simulate, what_if
+    from .notebook import (
+        Add,
+        AddNodes,
+        AddTaint,
+        Cluster,
+        Cordon,
+        Delete,
+        Drain,
+        Patch,
+        RemoveTaint,
+        Resize,
+        Scale,
+        Uncordon,
+        capacity,
+        compare,
+        explain,
+        plot,
+        rebalance,
+        simulate,
+        what_if,
+    )
 
 __version__ = "0.2.0"
-__all__ = ["Cluster", "capacity", "compare", "explain", "plot", "rebalance", "simulate", "what_if"]
+__all__ = [
+    "Add",
+    "AddNodes",
+    "AddTaint",
+    "Cluster",
+    "Cordon",
+    "Delete",
+    "Drain",
+    "Patch",
+    "RemoveTaint",
+    "Resize",
+    "Scale",
+    "Uncordon",
+    "capacity",
+    "compare",
+    "explain",
+    "plot",
+    "rebalance",
+    "simulate",
+    "what_if",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -65,10 +65,12 @@ class ClusterView:
                 plugins=plugins,
                 feature_gates=feature_gates,
                 explain=True,
+                faults_are_fatal=True,
                 extender_transport=extender_transport,
             ),
         )
         self.cluster.watch(self.scheduler)
+        self.scheduler.faults.check()
         self._versions = count(1)
 
     @classmethod
@@ -117,7 +119,9 @@ class ClusterView:
 
     def gate(self, pod: Pod) -> Status:
         """The PreEnqueue status of the pod; SUCCESS when nothing holds it back."""
-        return self.profile_of(pod).run_pre_enqueue(pod)
+        status = self.profile_of(pod).run_pre_enqueue(pod)
+        self.scheduler.faults.check()
+        return status
 
     def ask(self, pod: Pod) -> Inquiry:
         """What the scheduler says about `pod` now."""

@@ -12,6 +12,7 @@ from ..errors import ConflictError, InputError
 from ..framework import Code, CycleState, FilterPlugin, NodeInfo, Status
 from ..framework.events import EXTENDER
 from ..runtime import PluginRunError
+from ..runtime.asking import ask_filter
 from ..scheduler.all_refusals import OUTSIDE
 from ..table import ALL
 from .changes import ChangeKind, ObjectChange, ObjectRef, changed_object, decode
@@ -149,6 +150,8 @@ class Situation:
             # A plugin that fails on another node fails the whole attempt.
             filtering.run_filters(state, pod, table, ALL)
         except PluginRunError as failed:
+            if failed.is_fault:
+                raise
             return [Refused(failed.status)]
         return self._ask_extenders(pod)
 
@@ -189,6 +192,8 @@ def _step(cluster: StillCluster, ref: ObjectRef, changes: Sequence[ObjectChange]
 
 def _ask(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
     try:
-        return plugin.filter_node(state, pod, node)
-    except Exception as error:  # a custom plugin may raise anything
-        return Status(Code.Error, error=error)
+        return ask_filter(plugin, state, pod, node)
+    except PluginRunError as failed:
+        if failed.is_fault:
+            raise
+        return failed.status

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from typing import ParamSpec
 
@@ -20,6 +21,25 @@ BROKEN_PIPE = 141
 Parameters = ParamSpec("Parameters")
 
 
+class Tracebacks:
+    """Whether errors are printed with a traceback, which `bayplan --debug` asks for."""
+
+    def __init__(self) -> None:
+        self._is_enabled = False
+
+    def enable(self) -> None:
+        """Print them from now on."""
+        self._is_enabled = True
+
+    def show(self, error: BaseException) -> None:
+        """Print where `error` comes from, with its causes."""
+        if self._is_enabled:
+            traceback.print_exception(error, file=sys.stderr)
+
+
+tracebacks = Tracebacks()
+
+
 def reports_failures(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
     """Let `command` end with a line on standard error instead of a traceback.
 
@@ -32,6 +52,7 @@ def reports_failures(command: Callable[Parameters, None]) -> Callable[Parameters
             command(*args, **kwargs)
             sys.stdout.flush()
         except BayplanError as error:
+            tracebacks.show(error)
             print_error(str(error))
             raise typer.Exit(BAD_INPUT) from None
         except KeyboardInterrupt:

@@ -52,6 +52,9 @@ def root(
             help="Print the version and the kernel.",
         ),
     ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Print a traceback before the line about an error.")
+    ] = False,
 ) -> None:
     """The Kubernetes scheduler on your desk: where would this pod go, and why.
 
@@ -59,6 +62,10 @@ def root(
 
     Example: bayplan simulate -f cluster.yaml -f workload.yaml
     """
+    if debug:
+        from . import failures
+
+        failures.tracebacks.enable()
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ from ..table import Ints, NodeInfo, NodeTable
 from ..table.what_if import WhatIf
 from .custom_objects import CustomObjects
 from .cycle_state import CycleState
+from .faults import PluginFaults
 from .feature_gates import DEFAULT_GATES, FeatureGates
 from .group_options import GroupOptions
 from .lister import Lister
@@ -328,6 +329,8 @@ class Handle:
     """The rows of all nodes in the order in which kube-scheduler would list them; None: in their own."""
     metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
     """Where a plugin counts; `metrics.add` takes metrics of its own."""
+    faults: PluginFaults = field(default_factory=PluginFaults)
+    """Where errors in the code of plugins are noted that fail no pod."""
     shared: dict[str, Any] = field(default_factory=dict)
     """What plugins keep together, by name: one for all profiles of a scheduler."""
     keeps_whole_objects: bool = True

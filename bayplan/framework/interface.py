@@ -14,14 +14,19 @@ from enum import Enum
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
-import numpy as np
-
 from ..amounts.domain_rules import DomainRules
 from ..amounts.rules import NO_RULES, AmountRules
 from ..api.custom import CustomResource
 from ..api.pod import Pod, PodSpec
 from ..api.workloads import PodGroup
 from ..table import FIRST_ROW, Ints, NodeInfo, NodeTable, Rows, RowValues
+from .answer_checks import (
+    check_each_score,
+    check_scores,
+    check_status,
+    check_type,
+    check_verdict,
+)
 from .cycle_state import CycleState
 from .events import ANY_EVENT, EventWithHint
 from .placement import GroupTrial, Placement, PodGroupAssignments, PodGroupInfo, TryGroup
@@ -159,7 +164,9 @@ class QueueSortPlugin(Plugin):
         return cmp_to_key(self._compare)(queued)
 
     def _compare(self, first: QueuedPod, second: QueuedPod) -> int:
-        return -1 if self.less(first, second) else int(self.less(second, first))
+        if check_type(self.less(first, second), bool, "a bool"):
+            return -1
+        return int(check_type(self.less(second, first), bool, "a bool"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +202,13 @@ class FilterPlugin(Plugin):
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Verdict:
         """Judge `rows` of `table` at once; the answer has their length and order."""
         judge = self.filter_node
-        return Verdict.from_statuses([judge(state, pod, node) for node in table.nodes_at(rows)])
+        return Verdict.from_statuses(
+            [check_status(judge(state, pod, node)) for node in table.nodes_at(rows)]
+        )
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         """Judge one node. A what-if calls this on an edited copy of a node."""
-        return self.filter_rows(state, pod, node.as_table(), FIRST_ROW).status(0)
+        return check_verdict(self.filter_rows(state, pod, node.as_table(), FIRST_ROW), 1).status(0)
 
     def looks_at(self, state: CycleState, pod: Pod, other: Pod) -> bool:
         """Whether what the filter says to `pod` about a node can depend on `other` being there or not.
@@ -265,11 +274,11 @@ class ScorePlugin(Plugin):
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         """Score `rows` of `table` at once: one int64 per row, in their order."""
         score = self.score_node
-        return np.array([score(state, pod, n) for n in table.nodes_at(rows)], dtype=np.int64)
+        return check_each_score(score(state, pod, node) for node in table.nodes_at(rows))
 
     def score_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         """Score one node."""
-        return int(self.score_rows(state, pod, node.as_table(), FIRST_ROW)[0])
+        return int(check_scores(self.score_rows(state, pod, node.as_table(), FIRST_ROW), 1)[0])
 
     normalizes_by_bounds: ClassVar[bool] = False
     """`normalize` makes of a score what the score, the lowest and the highest one say, and nothing else."""

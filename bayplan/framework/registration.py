@@ -12,6 +12,7 @@ from difflib import get_close_matches
 
 from ..api.custom import CustomResource, is_custom
 from ..errors import PluginError
+from .answer_checks import wrong
 from .events import (
     ANY_EVENT,
     NODE,
@@ -32,6 +33,7 @@ from .interface import (
     ReservePlugin,
 )
 
+EVENTS = "a list of events made with `wait_for`"
 REFUSING = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)
 """The extension points where a plugin can refuse a pod; what others wait for is not asked."""
 
@@ -45,6 +47,11 @@ def declared_events(plugin: Plugin) -> tuple[EventWithHint, ...]:
         handle = getattr(plugin, "handle", None)
         known = default_events(handle.feature_gates if handle is not None else DEFAULT_GATES)
         return (*known, *(wait_for(r.name, ActionType.All) for r in plugin.custom_resources))
+    if not isinstance(declared, list | tuple):
+        raise wrong(EVENTS, declared)
+    for wanted in declared:
+        if not isinstance(wanted, EventWithHint):
+            raise wrong(EVENTS, wanted)
     return tuple(declared)
 
 

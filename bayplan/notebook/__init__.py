@@ -6,8 +6,41 @@ from the commands', or printing. Who calls it: the package's public names, `from
 Cluster, simulate, explain, compare`.
 """
 
+from ..answers.what_if import (
+    Add,
+    AddNodes,
+    AddTaint,
+    Cordon,
+    Delete,
+    Drain,
+    Patch,
+    RemoveTaint,
+    Resize,
+    Scale,
+    Uncordon,
+)
 from .cluster import Cluster
 from .pictures import plot
 from .questions import capacity, compare, explain, rebalance, simulate, what_if
 
-__all__ = ["Cluster", "capacity", "compare", "explain", "plot", "rebalance", "simulate", "what_if"]
+__all__ = [
+    "Add",
+    "AddNodes",
+    "AddTaint",
+    "Cluster",
+    "Cordon",
+    "Delete",
+    "Drain",
+    "Patch",
+    "RemoveTaint",
+    "Resize",
+    "Scale",
+    "Uncordon",
+    "capacity",
+    "compare",
+    "explain",
+    "plot",
+    "rebalance",
+    "simulate",
+    "what_if",
+]

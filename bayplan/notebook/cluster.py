@@ -19,7 +19,7 @@ from ..cluster.live import read_live
 from ..errors import InputError
 from ..scheduler import PluginSource
 from ..sim import manifests_of, read_manifests
-from ..sim.frames import make_frame
+from ..sim.frames import chosen, make_frame
 from ..sim.manifests import kind_name
 from ..sim.world import InputObject
 
@@ -141,7 +141,7 @@ class Cluster:
 
     def to_frame(self, what: str = "nodes") -> Any:
         """The `nodes` or the `pods` as a pandas DataFrame."""
-        return make_frame(self.pod_rows() if what == "pods" else self.node_rows())
+        return make_frame(chosen(what, {"nodes": self.node_rows, "pods": self.pod_rows}))
 
     def _of_kind(self, kind: type[Any]) -> Iterable[Any]:
         return (obj for obj in self.objects if isinstance(obj, kind))

@@ -103,7 +103,10 @@ def what_if(
     feature_gates: Gates = "",
     seed: int | None = None,
 ) -> WhatIfAnswer:
-    """The consequences of changes such as `Drain(("node-3",))` of `bayplan.answers.what_if`."""
+    """The consequences of changes such as `Drain("node-3")`; the changes are names of `bayplan`, too."""
+    for change in changes:
+        if not isinstance(change, ClusterChange):
+            raise TypeError(f'what_if: expected changes such as Drain("node-3"); got {change!r}')
     settings = _settings(cluster, config, plugins, feature_gates, seed)
     return ask_what_if(cluster.objects, changes, settings, place_of=cluster.place_of)
 

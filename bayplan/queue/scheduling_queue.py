@@ -24,6 +24,7 @@ from ..framework.events import (
     UNSCHEDULABLE_TIMEOUT,
     ClusterEvent,
 )
+from ..framework.faults import FAULT
 from ..observe import SchedulerMetrics
 from ..observe.logs import step, v
 from .active import ActiveQueue
@@ -348,7 +349,9 @@ class SchedulingQueue:
 
     def _missed(self, info: QueuedPodInfo) -> QueueingStrategy:
         """The strategy from the events since the pop; after an error, or for a pod not in flight,
-        Queue."""
+        Queue. A pod that a fault of a plugin failed waits in any case."""
+        if FAULT in info.unschedulable_plugins:
+            return SKIP
         if not info.has_rejectors or info.pod.uid not in self.in_flight:
             return AFTER_BACKOFF
         if self._has_groups and info.pod.spec.scheduling_group is not None:

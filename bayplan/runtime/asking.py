@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence, Set
 from typing import Any, TypeVar
 
 import numpy as np
 
+from ..amounts.domain_rules import DomainRules
+from ..amounts.rules import AmountRules
 from ..api.pod import Pod
 from ..framework import (
+    SUCCESS,
     Code,
     CycleState,
     FilterPlugin,
@@ -18,11 +21,20 @@ from ..framework import (
     PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
+    Settled,
     Status,
     Verdict,
 )
+from ..framework.answer_checks import (
+    WrongAnswerError,
+    check_each_score,
+    check_scores,
+    check_status,
+    check_verdict,
+    wrong,
+)
 from ..table import Ints, NodeTable, Rows
-from .failing import failed
+from .failing import PluginRunError, failed
 from .timing import timed
 
 T = TypeVar("T")
@@ -33,6 +45,15 @@ PRE_FILTER_CODES = (
     Code.Unschedulable,
     Code.UnschedulableAndUnresolvable,
 )
+HOOK_TYPES: dict[str, tuple[type, ...]] = {
+    "settled": (Settled,),
+    "amount_rules": (AmountRules,),
+    "row_groups": (list, tuple, DomainRules, type(None)),
+    "looks_at": (bool,),
+    "quorum": (int, type(None)),
+    "normalize": (np.ndarray,),
+}
+"""What the methods return by which a plugin declares something."""
 PRE_FILTERING = "running PreFilter plugin {}"
 FILTERING = "running {} filter plugin"
 PRE_SCORING = "running PreScore plugin {}"
@@ -43,9 +64,9 @@ NORMALIZING = "running Normalize on Score plugins: plugin {} failed with"
 def ask_hook(plugin: Plugin, hook: Callable[..., T], *args: Any) -> T:
     """Call a method by which a plugin declares something."""
     try:
-        return hook(*args)
+        return _checked_hook(hook, hook(*args))
     except Exception as error:
-        raise failed(f"asking plugin {{}} for {hook.__name__}", plugin, error) from error
+        raise _hook_failed(plugin, hook, error) from error
 
 
 def ask_hooks(hooks: Iterable[tuple[Plugin, Callable[..., T]]], *args: Any) -> list[T]:
@@ -53,10 +74,28 @@ def ask_hooks(hooks: Iterable[tuple[Plugin, Callable[..., T]]], *args: Any) -> l
     said: list[T] = []
     for plugin, hook in hooks:
         try:
-            said.append(hook(*args))
+            said.append(_checked_hook(hook, hook(*args)))
         except Exception as error:
-            raise failed(f"asking plugin {{}} for {hook.__name__}", plugin, error) from error
+            raise _hook_failed(plugin, hook, error) from error
     return said
+
+
+def _checked_hook(hook: Callable[..., T], answer: T) -> T:
+    """The answer, if it is of the type that belongs to the method; a key must be hashable."""
+    kind = HOOK_TYPES.get(hook.__name__)
+    if kind is not None:
+        if not isinstance(answer, kind):
+            names = [each.__name__.replace("NoneType", "None") for each in kind]
+            raise wrong(" or ".join(names), answer)
+    elif hook.__name__.endswith("_key") and not isinstance(answer, Hashable):
+        raise wrong("something hashable", answer)
+    return answer
+
+
+def _hook_failed(plugin: Plugin, hook: Callable[..., T], error: Exception) -> PluginRunError:
+    failure = failed(f"asking plugin {{}} for {hook.__name__}", plugin, error, hook.__name__)
+    failure.is_declaration = True
+    return failure
 
 
 def ask_pre_filter(
@@ -68,11 +107,20 @@ def ask_pre_filter(
         if state.sampled_by is not None:
             ask = timed(state.sampled_by, "PreFilter", plugin, ask)
         answer = ask(state, pod, table)
+        if isinstance(answer, PreFilterResult):
+            _check_names(answer.node_names)
+        else:
+            check_status(answer, "a Status or a PreFilterResult")
     except Exception as error:
-        raise failed(PRE_FILTERING, plugin, error) from error
+        raise failed(PRE_FILTERING, plugin, error, "pre_filter") from error
     if isinstance(answer, Status) and answer.code not in PRE_FILTER_CODES:
-        raise failed(PRE_FILTERING, plugin, answer)
+        raise failed(PRE_FILTERING, plugin, answer, "pre_filter")
     return answer
+
+
+def _check_names(names: Any) -> None:
+    if not isinstance(names, Set) or not all(isinstance(name, str) for name in names):
+        raise wrong("a PreFilterResult with a frozenset of node names", names)
 
 
 def judge_rows(
@@ -83,11 +131,11 @@ def judge_rows(
         ask = plugin.filter_rows
         if state.sampled_by is not None:
             ask = timed(state.sampled_by, "Filter", plugin, ask)
-        verdict = ask(state, pod, table, rows)
+        verdict = check_verdict(ask(state, pod, table, rows), table.count(rows))
     except Exception as error:
-        raise failed(FILTERING, plugin, error) from error
+        raise failed(FILTERING, plugin, error, "filter_rows") from error
     if verdict.error is not None:
-        raise failed(FILTERING, plugin, verdict.error)
+        raise failed(FILTERING, plugin, verdict.error, "filter_rows")
     return verdict
 
 
@@ -95,10 +143,12 @@ def ask_filter(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeInfo
     """Run Filter of one plugin on one node, possibly a what-if; SUCCESS or a refusal."""
     try:
         status = plugin.filter_node(state, pod, node)
+        if status is not SUCCESS:
+            check_status(status)
     except Exception as error:
-        raise failed(FILTERING, plugin, error) from error
+        raise failed(FILTERING, plugin, error, "filter_node") from error
     if status.code is not Code.Success and not status.is_rejected:
-        raise failed(FILTERING, plugin, status)
+        raise failed(FILTERING, plugin, status, "filter_node")
     return status
 
 
@@ -110,11 +160,11 @@ def ask_pre_score(
         ask = plugin.pre_score
         if state.sampled_by is not None:
             ask = timed(state.sampled_by, "PreScore", plugin, ask)
-        status = ask(state, pod, table, rows)
+        status = check_status(ask(state, pod, table, rows))
     except Exception as error:
-        raise failed(PRE_SCORING, plugin, error) from error
+        raise failed(PRE_SCORING, plugin, error, "pre_score") from error
     if status.code is not Code.Success and status.code is not Code.Skip:
-        raise failed(PRE_SCORING, plugin, status)
+        raise failed(PRE_SCORING, plugin, status, "pre_score")
     return status
 
 
@@ -126,9 +176,9 @@ def score_rows(
         ask = plugin.score_rows
         if state.sampled_by is not None:
             ask = timed(state.sampled_by, "Score", plugin, ask)
-        return ask(state, pod, table, rows)
+        return check_scores(ask(state, pod, table, rows), table.count(rows))
     except Exception as error:
-        raise failed(SCORING, plugin, error) from error
+        raise failed(SCORING, plugin, error, "score_rows") from error
 
 
 def score_nodes(
@@ -136,10 +186,9 @@ def score_nodes(
 ) -> Ints:
     """Run Score of one plugin on one node after the other."""
     try:
-        scores = [plugin.score_node(state, pod, node) for node in nodes]
+        return check_each_score(plugin.score_node(state, pod, node) for node in nodes)
     except Exception as error:
-        raise failed(SCORING, plugin, error) from error
-    return np.array(scores, dtype=np.int64)
+        raise failed(SCORING, plugin, error, "score_node") from error
 
 
 def normalize(
@@ -150,9 +199,9 @@ def normalize(
         ask = plugin.normalize_rows
         if state.sampled_by is not None:
             ask = timed(state.sampled_by, "ScoreExtensionNormalize", plugin, ask)
-        scores = ask(state, pod, table, rows, raw)
+        scores = check_scores(ask(state, pod, table, rows, raw), len(raw))
     except Exception as error:
-        raise failed(NORMALIZING, plugin, error) from error
+        raise failed(NORMALIZING, plugin, error, "normalize_rows") from error
     check_range(plugin, scores)
     return scores
 
@@ -164,7 +213,9 @@ def check_range(plugin: ScorePlugin, scores: Ints) -> None:
         score = int(scores.min() if scores.min() < 0 else scores.max())
         text = f'plugin "{plugin.name}" returns an invalid score {score}, it should in the range of'
         doing = "applying score defaultWeights on Score plugins"
-        raise failed(doing, plugin, f"{text} [0, 100] after normalizing")
+        wrong_score = WrongAnswerError(f"{text} [0, 100] after normalizing")
+        method = "normalize_rows" if is_normalized(plugin) else "score_rows"
+        raise failed(doing, plugin, wrong_score, method)
 
 
 def has_own(plugin: Plugin, base: type[Plugin], method: str) -> bool:

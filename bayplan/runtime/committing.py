@@ -27,9 +27,17 @@ from ..framework import (
     Status,
     failure,
 )
+from ..framework.answer_checks import (
+    WrongAnswerError,
+    check_nothing,
+    check_pair,
+    check_status,
+)
 from ..framework.cancellation import CANCELLED, Cancellation
+from ..framework.faults import PluginFaults
 from ..framework.handle import RunBlocking, run_here
 from ..observe import ProfileMetrics, SchedulerMetrics, Tally
+from .asking import ask_hook
 from .failing import PluginRunError, failed
 from .timing import timed
 
@@ -37,6 +45,8 @@ MAX_PERMIT_WAIT_S = 15 * 60
 WAITING = "one or more plugins asked to wait and no plugin rejected pod"
 PRE_BINDING = "running PreBind plugin {}"
 BINDING = "running Bind plugin {}"
+METHODS = {PRE_BINDING: "pre_bind", BINDING: "bind"}
+PERMIT_ANSWER = "a tuple of a Status and a number of seconds"
 
 MAX_PLANS = 4096
 
@@ -56,7 +66,7 @@ class CommitPlan:
         spec: PodSpec,
     ) -> None:
         every: dict[Plugin, None] = dict.fromkeys((*reserves, *permits, *pre_binds))
-        commits = {plugin for plugin in every if plugin.settled(spec).commits}
+        commits = {p for p in every if ask_hook(p, p.settled, spec).commits}
         self.reserves = [plugin for plugin in reserves if plugin in commits]
         self.permits = [plugin for plugin in permits if plugin in commits]
         self.pre_binds = [plugin for plugin in pre_binds if plugin in commits]
@@ -78,6 +88,7 @@ class Committing:
         post_binds: Sequence[PostBindPlugin],
         metrics: ProfileMetrics | None = None,
         run_blocking: RunBlocking = run_here,
+        faults: PluginFaults | None = None,
     ) -> None:
         self.reserves = tuple(reserves)
         self.permits = tuple(permits)
@@ -89,6 +100,7 @@ class Committing:
         self._idle: CommitPlan | None = None
         self._tallies: dict[tuple[str, ...], Tally] = {}
         self._run_blocking = run_blocking
+        self._faults = faults or PluginFaults()
         self._blocking: set[Plugin] = set()
         if run_blocking is not run_here:
             self._blocking.update(p for p in pre_binds if _may_block(p, p.pre_bind))
@@ -133,11 +145,11 @@ class Committing:
                 ask = plugin.reserve
                 if state.sampled_by is not None:
                     ask = timed(state.sampled_by, "Reserve", plugin, ask)
-                status = ask(state, pod, node_name)
+                status = check_status(ask(state, pod, node_name))
             except Exception as error:
-                raise failed("running Reserve plugin {}", plugin, error) from error
+                raise failed("running Reserve plugin {}", plugin, error, "reserve") from error
             if not status.is_success:
-                return _rejection("running Reserve plugin {}", plugin, status)
+                return _rejection("running Reserve plugin {}", plugin, status, "reserve")
         return SUCCESS
 
     def run_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> list[PluginRunError]:
@@ -148,9 +160,9 @@ class Committing:
         failures = []
         for plugin in reversed(self.reserves):
             try:
-                plugin.unreserve(state, pod, node_name)
+                check_nothing(plugin.unreserve(state, pod, node_name))
             except Exception as error:
-                failures.append(failed("running Unreserve plugin {}", plugin, error))
+                failures.append(self._noted("running Unreserve plugin {}", plugin, error))
         return failures
 
     def run_permit(
@@ -164,14 +176,15 @@ class Committing:
                 ask = plugin.permit
                 if state.sampled_by is not None:
                     ask = timed(state.sampled_by, "Permit", plugin, ask)
-                status, timeout_s = ask(state, pod, node_name)
+                said = ask(state, pod, node_name)
+                status, timeout_s = check_pair(said, Status, (int, float), PERMIT_ANSWER)
             except Exception as error:
-                raise failed("running Permit plugin {}", plugin, error) from error
+                raise failed("running Permit plugin {}", plugin, error, "permit") from error
             if status.code is Code.Wait:
                 timeouts[plugin.name] = min(timeout_s, MAX_PERMIT_WAIT_S)
                 reasons.extend(status.reasons)
             elif not status.is_success:
-                return _rejection("running Permit plugin {}", plugin, status), {}
+                return _rejection("running Permit plugin {}", plugin, status, "permit"), {}
         if timeouts:
             return Status(Code.Wait, (*reasons, WAITING)), timeouts
         return SUCCESS, {}
@@ -185,9 +198,9 @@ class Committing:
         for plugin in pre_binds:
             doing = "running PreBindPreFlight {}"
             try:
-                status = plugin.pre_bind_pre_flight(state, pod, node_name)
+                status = check_status(plugin.pre_bind_pre_flight(state, pod, node_name))
             except Exception as error:
-                return failed(doing, plugin, error).status, skipped
+                return failed(doing, plugin, error, "pre_bind_pre_flight").status, skipped
             if status.code is Code.Skip:
                 skipped.add(plugin.name)
             elif status.code is Code.Error:
@@ -195,7 +208,9 @@ class Committing:
             elif not status.is_success:
                 text = f'PreBindPreFlight {plugin.name} returned "{status.code.name}", which is unsupported. '
                 text += "It is supposed to return Success, Skip, or Error status"
-                return Status(Code.Error, (text,), plugin.name), skipped
+                said = failed("{}", plugin, WrongAnswerError(text), "pre_bind_pre_flight").status
+                is_fault = said.error is not None
+                return said if is_fault else Status(Code.Error, (text,), plugin.name), skipped
         return (SKIP if len(skipped) == len(pre_binds) else SUCCESS), skipped
 
     def run_pre_bind(
@@ -249,6 +264,7 @@ class Committing:
     def _run_binds(
         self, binds: Sequence[BindPlugin], state: CycleState, pod: Pod, node_name: str
     ) -> Answer:
+        answer: Any
         for plugin in binds:
             try:
                 ask = plugin.bind
@@ -259,14 +275,14 @@ class Committing:
                 else:
                     answer = ask(state, pod, node_name)
             except Exception as error:
-                return failed(BINDING, plugin, error).status
+                return failed(BINDING, plugin, error, "bind").status
             if answer is SUCCESS:
                 return answer
-            if not isinstance(answer, Status):
+            if inspect.isawaitable(answer):
                 others = binds[binds.index(plugin) + 1 :]
                 awaited = Awaited(BINDING, plugin, answer)
                 return self._bind_later(awaited, others, state, pod, node_name)
-            if answer.code is not Code.Skip:
+            if not isinstance(answer, Status) or answer.code is not Code.Skip:
                 return _judged(BINDING, plugin, answer)
         return SKIP
 
@@ -289,10 +305,17 @@ class Committing:
         failures = []
         for plugin in self.post_binds:
             try:
-                plugin.post_bind(state, pod, node_name)
+                check_nothing(plugin.post_bind(state, pod, node_name))
             except Exception as error:
-                failures.append(failed("running PostBind plugin {}", plugin, error))
+                failures.append(self._noted("running PostBind plugin {}", plugin, error))
         return failures
+
+    def _noted(self, doing: str, plugin: Plugin, error: Exception) -> PluginRunError:
+        """The failure of a step that fails no pod."""
+        method = "unreserve" if "Unreserve" in doing else "post_bind"
+        failure = failed(doing, plugin, error, method)
+        self._faults.note(failure.status.error)
+        return failure
 
 
 def _may_block(plugin: PreBindPlugin | BindPlugin, method: Callable[..., Answer]) -> bool:
@@ -361,7 +384,7 @@ class Awaited:
                 raise
             status = failure(CANCELLED)
         except Exception as error:
-            return failed(self._doing, self._plugin, error).status
+            return failed(self._doing, self._plugin, error, METHODS[self._doing]).status
         return _judged(self._doing, self._plugin, status)
 
     def abandon(self) -> None:
@@ -380,18 +403,25 @@ def _ask(
     try:
         answer = call()
     except Exception as error:
-        return failed(doing, plugin, error).status
-    if isinstance(answer, Status):
-        return _judged(doing, plugin, answer)
-    return Awaited(doing, plugin, answer, cancellation)
+        return failed(doing, plugin, error, METHODS[doing]).status
+    if inspect.isawaitable(answer):
+        return Awaited(doing, plugin, answer, cancellation)
+    return _judged(doing, plugin, answer)
 
 
-def _judged(doing: str, plugin: Plugin, status: Status) -> Status:
+def _judged(doing: str, plugin: Plugin, answer: Any) -> Status:
+    """The status that PreBind or Bind returned."""
+    try:
+        status = check_status(answer)
+    except WrongAnswerError as error:
+        return failed(doing, plugin, error, METHODS[doing]).status
     if status.is_success or status.code is Code.Skip:
         return status
-    return _rejection(doing, plugin, status)
+    return _rejection(doing, plugin, status, METHODS[doing])
 
 
-def _rejection(doing: str, plugin: Plugin, status: Status) -> Status:
+def _rejection(doing: str, plugin: Plugin, status: Status, method: str) -> Status:
     """A rejection as it is; anything else is an error of the plugin."""
-    return status.by(plugin.name) if status.is_rejected else failed(doing, plugin, status).status
+    if status.is_rejected:
+        return status.by(plugin.name)
+    return failed(doing, plugin, status, method).status

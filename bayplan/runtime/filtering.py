@@ -28,6 +28,7 @@ from ..framework import (
     Verdict,
     unresolvable,
 )
+from ..framework.answer_checks import check_pair
 from ..framework.reserved import Reservations, Reserved
 from ..table import ALL, Bools, Ints, NodeTable, Rows
 from .asking import ask_filter, ask_hook, ask_pre_filter, judge_rows
@@ -35,6 +36,7 @@ from .failing import failed
 from .judging import NodeJudge
 from .timing import timed
 
+POST_FILTERING = "running PostFilter plugin {}"
 KEEP_NOMINATION = PostFilterResult()
 FEW_ROWS = 4
 """Up to here judging one node after the other is quicker than judging all at once."""
@@ -187,9 +189,11 @@ class Filtering(NodeJudge):
                 ask = plugin.post_filter
                 if state.sampled_by is not None:
                     ask = timed(state.sampled_by, "PostFilter", plugin, ask)
-                wish, status = ask(state, pod, diagnosis)
+                expected = "a tuple of a PostFilterResult and a Status"
+                said = ask(state, pod, diagnosis)
+                wish, status = check_pair(said, PostFilterResult, Status, expected)
             except Exception as error:
-                raise failed("running PostFilter plugin {}", plugin, error) from error
+                raise failed(POST_FILTERING, plugin, error, "post_filter") from error
             code = status.code
             if code is Code.Success or code is Code.UnschedulableAndUnresolvable:
                 return wish, status.by(plugin.name)

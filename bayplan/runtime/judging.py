@@ -24,6 +24,7 @@ from ..framework import (
     PreFilterPlugin,
     Status,
 )
+from ..framework.answer_checks import check_status
 from ..framework.fitting import fit_status
 from ..table import NodeInfo
 from ..table.what_if import WhatIf
@@ -197,11 +198,11 @@ class NodeJudge:
         state, pod, other, what_if = told
         doing = f"running {what} on PreFilter plugin {{}}"
         try:
-            status = method(state, pod, other, what_if.node)
+            status = check_status(method(state, pod, other, what_if.node))
         except Exception as error:
-            raise failed(doing, plugin, error) from error
+            raise failed(doing, plugin, error, method.__name__) from error
         if not status.is_success:
-            raise failed(doing, plugin, status)
+            raise failed(doing, plugin, status, method.__name__)
 
 
 def _rule_of(plugin: FilterPlugin, pod: Pod) -> FitRule | None:
@@ -216,4 +217,4 @@ def _look_at(
     filters: Sequence[FilterPlugin], state: CycleState, pod: Pod, others: Sequence[Pod]
 ) -> bool:
     """Whether an answer of one of the filters can depend on one of the other pods."""
-    return any(f.looks_at(state, pod, other) for other in others for f in filters)
+    return any(ask_hook(f, f.looks_at, state, pod, other) for other in others for f in filters)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,13 @@ from ..framework import (
     PodGroupInfo,
     Status,
     unschedulable,
+)
+from ..framework.answer_checks import (
+    WrongAnswerError,
+    check_each_score,
+    check_scores,
+    check_status,
+    wrong,
 )
 from ..table import Ints
 from .failing import failed
@@ -57,9 +65,9 @@ class Placing:
         if plugin is None:
             return (everything,)
         try:
-            found = plugin.generate_placements(state, group, everything)
+            found = _checked(plugin.generate_placements(state, group, everything), everything)
         except Exception as error:
-            raise failed(GENERATING, plugin, error) from error
+            raise failed(GENERATING, plugin, error, "generate_placements") from error
         if isinstance(found, Status):
             return found.by(plugin.name)
         return found or NO_PLACEMENTS.by(plugin.name)
@@ -71,15 +79,42 @@ class Placing:
         by_plugin: dict[str, Ints] = {}
         totals = np.zeros(len(assigned), dtype=np.int64)
         for plugin, weight in self._scores:
+            method = "score_placement"
             try:
-                raw = [plugin.score_placement(state, group, one) for one in assigned]
-                scores = plugin.normalize_placement_scores(np.array(raw, dtype=np.int64))
+                raw = check_each_score(
+                    plugin.score_placement(state, group, one) for one in assigned
+                )
+                method = "normalize_placement_scores"
+                scores = plugin.normalize_placement_scores(raw)
+                check_scores(scores, len(assigned), "placement")
             except Exception as error:
-                raise failed(SCORING, plugin, error) from error
+                raise failed(SCORING, plugin, error, method) from error
             outside = scores[(scores < MIN_SCORE) | (scores > MAX_SCORE)]
             if len(outside):
                 text = f"an invalid score {outside[0]}, it should be in the range of [{MIN_SCORE}, {MAX_SCORE}]"
-                raise failed(SCORING, plugin, text)
+                raise failed(SCORING, plugin, WrongAnswerError(text), "score_placement")
             by_plugin[plugin.name] = scores * weight
             totals += by_plugin[plugin.name]
         return PlacementScores(by_plugin, totals)
+
+
+def _checked(found: Any, everything: Placement) -> Sequence[Placement] | Status:
+    """The answer of PlacementGenerate: placements with names of their own, whose rows are nodes."""
+    if isinstance(found, Status):
+        return check_status(found)
+    if not isinstance(found, list | tuple):
+        raise wrong("a list of Placements, or a Status", found)
+    names: set[str] = set()
+    for placement in found:
+        if not isinstance(placement, Placement):
+            raise wrong("a list of Placements", placement)
+        name: Any = placement.name
+        if not isinstance(name, str) or name in names:
+            raise wrong("a name for each Placement that no other has", name)
+        names.add(name)
+        rows: Any = placement.rows
+        if not isinstance(rows, np.ndarray) or rows.dtype != np.int64 or rows.ndim != 1:
+            raise wrong(f'an array of int64 as rows of Placement "{name}"', rows)
+        if not np.isin(rows, everything.rows).all():
+            raise WrongAnswerError(f'expected rows of the parent in Placement "{name}"; got others')
+    return found

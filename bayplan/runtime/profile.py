@@ -32,8 +32,9 @@ from ..framework import (
     ScorePlugin,
     Status,
 )
+from ..framework.answer_checks import WrongAnswerError, check_status, check_type
 from .committing import Committing
-from .failing import failed
+from .failing import failed, fault_text
 from .filtering import Filtering
 from .placing import Placing
 from .registry import Registry
@@ -97,6 +98,7 @@ class ProfileRuntime:
             self._at("post_bind", PostBindPlugin),
             self.metrics,
             handle.run_blocking,
+            handle.faults,
         )
 
         weights = [ref.weight for ref in self.points["placement_score"]]
@@ -118,9 +120,11 @@ class ProfileRuntime:
     def _ask_pre_enqueues(self, pod: Pod) -> Status:
         for plugin in self.pre_enqueues:
             try:
-                status = plugin.pre_enqueue(pod)
+                status = check_status(plugin.pre_enqueue(pod))
             except Exception as error:
-                return failed("running PreEnqueue plugin {}", plugin, error).status
+                failure = failed("running PreEnqueue plugin {}", plugin, error, "pre_enqueue")
+                self.handle.faults.note(failure.status.error)
+                return failure.status
             if not status.is_success:
                 return status.by(plugin.name)
         return SUCCESS
@@ -132,11 +136,14 @@ class ProfileRuntime:
     def _make(self, plugin: type[Plugin], profile: Profile) -> Plugin:
         args: Any = profile.plugin_config.get(plugin.name)
         try:
-            return plugin.from_args(args, self.handle)
+            return check_type(plugin.from_args(args, self.handle), Plugin, "a Plugin")  # type: ignore[no-any-return]
+        except WrongAnswerError as error:
+            text = fault_text(plugin, "from_args", error)
+            raise ConfigError(f'initializing plugin "{plugin.name}": {text}') from error
         except BayplanError as error:
             raise ConfigError(f'initializing plugin "{plugin.name}": {error}') from error
         except Exception as error:
-            text = f"{type(error).__name__}: {error}"
+            text = fault_text(plugin, "from_args", error)
             raise ConfigError(f'initializing plugin "{plugin.name}": {text}') from error
 
     def _at(self, point: str, kind: type[P]) -> list[P]:

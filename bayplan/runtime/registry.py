@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from ..errors import PluginError
 from ..framework import (
@@ -19,8 +20,10 @@ from ..framework import (
     FilterPlugin,
     Plugin,
     PreFilterExtensions,
+    Scope,
     ScorePlugin,
 )
+from .failing import PACKAGE, exception_text, last_line_in, place_of_line
 
 ENTRY_POINT_GROUP = "bayplan.plugins"
 EITHER = (
@@ -74,8 +77,8 @@ class Registry:
             source = entry.dist.name if entry.dist else entry.value
             try:
                 plugin = entry.load()
-            except Exception as error:
-                reason = f"{type(error).__name__}: {error}"
+            except (Exception, SystemExit) as error:
+                reason = _import_reason(error)
                 raise PluginError(
                     f"{source}: plugin {entry.name} ({entry.value}) cannot be loaded: {reason}"
                 ) from error
@@ -104,10 +107,27 @@ class Registry:
         return [plugin.name for plugin in found]
 
 
+def _import_reason(error: BaseException) -> str:
+    """What failed, with the last line of the package's code that was reached."""
+    traceback, place = error.__traceback__, ""
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        is_own = not file.startswith((PACKAGE, "<")) and "importlib" not in file
+        place = place_of_line(file, traceback.tb_lineno) if is_own else place
+        traceback = traceback.tb_next
+    return f"{place}: {exception_text(error)}" if place else exception_text(error)
+
+
 def check_plugin(plugin: type[Plugin]) -> None:
     """Raise PluginError unless `plugin` has a name, an extension point and what that asks for."""
     if not plugin.name:
         raise PluginError(f"{plugin.__qualname__}: expected a class attribute `name`; got none")
+    name: Any = plugin.name
+    if not isinstance(name, str):
+        raise PluginError(f"{plugin.__qualname__}: name: expected a string; got {name!r}")
+    scope: Any = plugin.scope
+    if not isinstance(scope, Scope):
+        raise PluginError(f"{name}: scope: expected a Scope; got {scope!r}")
     points = [base for base in EXTENSION_POINTS.values() if issubclass(plugin, base)]
     if not points:
         raise PluginError(f"{plugin.name}: expected an extension point as base class; got none")
@@ -148,6 +168,16 @@ def _import_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise PluginError(f"{path}: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise PluginError(import_fault(str(path), str(spec.origin), error)) from error
     return module
+
+
+def import_fault(path: str, origin: str, error: BaseException) -> str:
+    """Where the import of the plugin file `path` failed, and why."""
+    if isinstance(error, SyntaxError) and error.filename == origin:
+        return f"{path}:{error.lineno}: {type(error).__name__}: {error.msg}"
+    line = last_line_in(origin, error.__traceback__)
+    where = path if line is None else f"{path}:{line}"
+    return f"{where}: {exception_text(error)}"

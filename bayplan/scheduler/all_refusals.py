@@ -47,6 +47,8 @@ class AllRefusals:
                 self._note_outside()
                 self._note_nominated()
         except PluginRunError as failed:
+            if failed.is_fault:
+                raise
             self.error = failed.status
 
     @property

@@ -17,14 +17,19 @@ from ..clock import SystemClock, Timers
 from ..config import gate_notes
 from ..config.extenders import with_ignored_resources
 from ..config.types import PluginRef, PluginSet, Profile, SchedulerConfiguration
-from ..framework import SUCCESS, FeatureGates, Handle, Status
-from ..framework.events import EXTENDER, default_events
+from ..errors import BayplanError, ConfigError
+from ..framework import SUCCESS, FeatureGates, Handle, Plugin, Status
+from ..framework.answer_checks import WrongAnswerError
+from ..framework.events import EXTENDER, EventWithHint, default_events
+from ..framework.faults import FAULT, PluginFaults
 from ..framework.registration import check_events, declared_resources, registered_events
 from ..observe import SchedulerMetrics
 from ..plugins.registry import IN_TREE
-from ..queue import PodNominator, QueuedPodInfo, QueueSettings, Registration, SchedulingQueue
+from ..queue import PodNominator, QueueSettings, Registration, SchedulingQueue
 from ..runtime import ProfileRuntime, Registry
 from ..runtime.executor import HoldingExecutor, InlineExecutor
+from ..runtime.failing import fault_text
+from ..runtime.guarding import AFTER_FAULTS, guarded_hint, guarded_sort_key
 from ..runtime.waiting import HeldPods
 from .binding import PreBindingPods
 from .catalog import expand_profiles, plugin_notes_of, used_plugins
@@ -80,6 +85,7 @@ def build_scheduler(
         extenders=extenders,
         node_order=lambda: cache.snapshot.order,
         metrics=metrics,
+        faults=PluginFaults(settings.faults_are_fatal),
     )
     profiles = _make_profiles(config, settings, shared)
     _note_whole_objects(profiles)
@@ -101,6 +107,7 @@ def build_scheduler(
         ended=settings.ended,
         extenders=extenders,
         metrics=metrics,
+        faults=shared.faults,
     )
     if read_pod is None:
         return Scheduler(parts, settings.explain)
@@ -200,10 +207,8 @@ def _make_queue(
         profile = profiles.get(pod.scheduler_name)
         return profile.run_pre_enqueue(pod) if profile else SUCCESS
 
-    def sort_key(queued: QueuedPodInfo) -> object:
-        return first.queue_sort.sort_key(queued)
-
     first, gates = next(iter(profiles.values())), shared.feature_gates
+    sort_key = guarded_sort_key(first.queue_sort, shared.faults)
     settings = QueueSettings(
         config.pod_initial_backoff_s,
         config.pod_max_backoff_s,
@@ -230,9 +235,22 @@ def _registrations(profile: ProfileRuntime) -> list[Registration]:
         events = default_events(profile.handle.feature_gates)
         registrations += [(wanted.event, EXTENDER, wanted.hint) for wanted in events]
     for plugin in profile.plugins.values():
-        check_events(plugin)
-        registrations += [(w.event, plugin.name, w.answer) for w in registered_events(plugin)]
+        for wanted in _events_of(plugin):
+            hint = guarded_hint(plugin, wanted.answer, profile.handle.faults)
+            registrations.append((wanted.event, plugin.name, hint))
+    registrations.append((AFTER_FAULTS.event, FAULT, AFTER_FAULTS.answer))
     return registrations
+
+
+def _events_of(plugin: Plugin) -> tuple[EventWithHint, ...]:
+    try:
+        check_events(plugin)
+        return registered_events(plugin)
+    except Exception as error:
+        if isinstance(error, BayplanError) and not isinstance(error, WrongAnswerError):
+            raise
+        text = fault_text(type(plugin), "events_to_register", error)
+        raise ConfigError(f'initializing plugin "{plugin.name}": {text}') from error
 
 
 def _with_plugins(profiles: Iterable[Profile], given: Iterable[str]) -> list[Profile]:

@@ -23,6 +23,7 @@ from ..framework import (
     no_node_available,
 )
 from ..framework.events import ASSIGNED_POD_DELETE
+from ..framework.faults import FAULT, PluginFaultError
 from ..observe import ERROR, UNSCHEDULABLE
 from ..observe.times import DECIDED, ENDED, STARTED
 from ..queue import QueuedPodInfo
@@ -58,6 +59,7 @@ class Scheduler(EventHandlers):
         self._explain = explain
         self._is_logged = False
         self._extenders = parts.extenders
+        self.faults = parts.faults
         self._decider = Decider(parts, explain)
         self._failure = FailureHandler(parts.queue, parts.cluster, parts.cluster)
         announces = parts.feature_gates.enabled("NominatedNodeNameForExpectation")
@@ -156,6 +158,7 @@ class Scheduler(EventHandlers):
             self.cache.snapshot.update()
             self._decider.find_node(profile, state, attempt)
         except PluginRunError as failed:
+            self.faults.note(failed.status.error)
             attempt.fail(failed.status)
         except ExtenderError as error:
             attempt.fail(failure(error))
@@ -196,12 +199,15 @@ class Scheduler(EventHandlers):
         """Assume, Reserve, Permit; any "no" undoes the steps in reverse, and gives None."""
         assumed = attempt.pod.with_node(attempt.node_name)
         try:
+            plan = profile.committing.plan(assumed.spec)
             self.cache.assume_pod(assumed)
+        except PluginRunError as failed:
+            attempt.fail(failed.status, nominated_node_name="")
+            return None
         except CacheError as error:
             attempt.fail(failure(error), nominated_node_name="")
             return None
         self.queue.nominator.delete(assumed)
-        plan = profile.committing.plan(assumed.spec)
         binding = Binding(self._binding, profile, state, queued, assumed, attempt, plan)
         attempt.outcome = Outcome.BINDING
         if plan.is_idle:
@@ -260,7 +266,11 @@ class Scheduler(EventHandlers):
         assumed: Pod,
     ) -> Status:
         """Reserve and Permit for a member on trial; a "no" is undone and noted."""
-        plan = profile.committing.plan(assumed.spec)
+        try:
+            plan = profile.committing.plan(assumed.spec)
+        except PluginRunError as failed:
+            attempt.fail(failed.status, nominated_node_name="")
+            return failed.status
         if plan.is_idle:
             return SUCCESS
         binding = Binding(self._binding, profile, state, queued, assumed, attempt, plan)
@@ -376,6 +386,10 @@ class Scheduler(EventHandlers):
         attempt.fail(status, nominated_node_name="")
 
     def _failed(self, queued: QueuedPodInfo, attempt: Attempt) -> None:
+        if attempt.status is not None and isinstance(attempt.status.error, PluginFaultError):
+            self.faults.note(attempt.status.error)
+            # The same code would fail again: the pod waits instead of being retried after its backoff.
+            attempt.unschedulable_plugins = frozenset({FAULT})
         what = "refused" if attempt.outcome is Outcome.UNSCHEDULABLE else "failed"
         self.observer(what, attempt.pod, attempt.message)
         steps.log_failure(attempt)

@@ -49,6 +49,7 @@ class Decider:
         }
         self._finder = NodeFinder(parts.cache.table, parts.cache.snapshot, parts.extenders)
         self._metrics = parts.metrics
+        self._faults = parts.faults
         self._ties = parts.ties
         self._observer = parts.observer
 
@@ -106,8 +107,8 @@ class Decider:
             return None
         try:
             return self._engines[profile.name].fillings(pods)
-        except PluginRunError:
-            self._metrics.engine_failures.count += 1
+        except PluginRunError as failed:
+            self._note_engine_failure(failed)
             return None
 
     def _decide(
@@ -119,12 +120,17 @@ class Decider:
             if within is not None:
                 return engine.decide_within(state, pod, within)
             return engine.decide(state, pod)
-        except PluginRunError:
+        except PluginRunError as failed:
             # Plugins with cached answers are called for all nodes, also those that another one refuses. The reference
             # calls them in kube-scheduler's order, and reports the error if it occurs there, too.
-            self._metrics.engine_failures.count += 1
+            self._note_engine_failure(failed)
             state.clear()
             return None
+
+    def _note_engine_failure(self, failed: PluginRunError) -> None:
+        self._metrics.engine_failures.count += 1
+        if failed.is_declaration:  # which the reference may not ask for
+            self._faults.note(failed.status.error)
 
     def _take(
         self,

@@ -24,7 +24,9 @@ from ..framework import (
     failure,
     unschedulable,
 )
+from ..framework.answer_checks import check_pair
 from ..queue import QueuedPodInfo
+from ..runtime.failing import failed as failed_plugin
 from .attempt import Attempt, Outcome
 from .binding import Binding
 from .group_algorithm import GroupAlgorithm, GroupTools
@@ -174,7 +176,14 @@ class GroupCycle:
             return WorkloadPreemption(failure(f"failed to get pod group object: {text}"))
         if found.topology_keys and self._tools.has_placements:
             return WorkloadPreemption(unschedulable(NOT_WITH_CONSTRAINTS))
-        victims, status = plugin.post_filter_group(found, run.group.pods, run.trial, run)
+        try:
+            said = plugin.post_filter_group(found, run.group.pods, run.trial, run)
+            expected = "a tuple of a list of Pods and a Status"
+            victims, status = check_pair(said, Sequence, Status, expected)
+        except Exception as error:
+            doing = "running PodGroupPostFilter plugin {}"
+            broken = failed_plugin(doing, plugin, error, "post_filter_group")
+            return WorkloadPreemption(broken.status)
         return WorkloadPreemption(status, victims)
 
     def _submit(self, account: GroupAttempt, queued: Sequence[QueuedPodInfo]) -> GroupAttempt:

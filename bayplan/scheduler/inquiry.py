@@ -120,6 +120,7 @@ class Inquiry:
         nominations.
         """
         attempt = self._scheduler.judge(self.pod)
+        self._scheduler.faults.check()
         told = attempt.explanation
         preemption = told.post_filter[0].preemption if told and told.post_filter else None
         if preemption is not None and preemption.chosen is not None:

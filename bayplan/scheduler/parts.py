@@ -10,6 +10,7 @@ from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import Clock, Timers
 from ..framework import Client, FeatureGates, Lister
+from ..framework.faults import PluginFaults
 from ..framework.handle import RunBlocking, run_here
 from ..observe import SchedulerMetrics
 from ..queue import SchedulingQueue
@@ -59,6 +60,8 @@ class Parts:
     extenders: Extenders | None = None
     """None when the configuration names none."""
     metrics: SchedulerMetrics = field(default_factory=SchedulerMetrics)
+    """Those of the profiles, too."""
+    faults: PluginFaults = field(default_factory=PluginFaults)
     """Those of the profiles, too."""
 
     @property

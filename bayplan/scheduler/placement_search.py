@@ -15,6 +15,7 @@ from ..api.pod import Pod
 from ..cache import Cache
 from ..framework import GroupRoom, Placement, PodGroupAssignments, PodGroupInfo
 from ..runtime import ProfileRuntime
+from ..runtime.asking import ask_hook
 from ..table import Ints
 from .deciding import Decider
 from .select_host import TieBreak
@@ -79,7 +80,7 @@ class PlacementSearch:
         placed = self._cache.pod_groups.placed_count(("PodGroup", group.namespace, group.name))
         needed = 1
         for plugin in profile.committing.plan(group.pods[0].spec).permits:
-            quorum = plugin.quorum(group)
+            quorum = ask_hook(plugin, plugin.quorum, group)
             if quorum is None:
                 return None
             needed = max(needed, quorum - placed)

@@ -31,6 +31,8 @@ class SchedulerSettings:
     """For breaking ties, and for the random numbers of plugins."""
     ties: TieBreak | None = None
     """Chooses between nodes with equal scores; None: at random, by `seed`."""
+    faults_are_fatal: bool = False
+    """Whether an error in the code of a plugin ends the run (`PluginFaults.check`), or is logged and fails the pod."""
     explain: bool = False
     """Whether each attempt has an `explanation`: what every plugin said about every node."""
     observer: Observer = unobserved

@@ -9,7 +9,7 @@ from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
 from .documents import node_entry, pod_entry, time_entry
-from .frames import make_frame
+from .frames import chosen, make_frame
 from .group_outcomes import GroupOutcome
 from .outcomes import NodeUse, PodResult
 
@@ -111,4 +111,4 @@ class SimulationReport:
 
     def to_frame(self, what: str = "pods") -> Any:
         """The `pods` or the `nodes` as a pandas DataFrame."""
-        return make_frame(self.node_rows() if what == "nodes" else self.pod_rows())
+        return make_frame(chosen(what, {"pods": self.pod_rows, "nodes": self.node_rows}))

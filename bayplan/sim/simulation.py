@@ -80,6 +80,7 @@ class Simulation:
                 feature_gates=feature_gates,
                 plugins=plugins,
                 explain=explain,
+                faults_are_fatal=True,
                 observer=self._tracer.observe if self._tracer is not None else unobserved,
                 ended=self._ended,
                 bound_by_extender=self.cluster.bind,
@@ -96,7 +97,8 @@ class Simulation:
     ) -> SimulationReport:
         """Schedule until nothing can change any more, or until this many seconds have passed on the clock.
 
-        A second call continues from there, with the changes made to the cluster since.
+        A second call continues from there, with the changes made to the cluster since. Raises PluginFaultError when the
+        code of a plugin fails.
         """
         started = SystemClock().monotonic()
         self.begin()
@@ -135,6 +137,7 @@ class Simulation:
         while True:
             attempt = self.scheduler.schedule_one()
             self._world.settle()
+            self.scheduler.faults.check()
             if attempt is None:
                 if not self._go_on(limit_s):
                     return

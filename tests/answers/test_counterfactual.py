@@ -13,7 +13,15 @@ from bayplan.api.decode import decode_object
 from bayplan.api.pod import Pod
 from bayplan.config import default_config, parse_config
 from bayplan.config.types import Extender, SchedulerConfiguration
-from bayplan.framework import SUCCESS, CycleState, FilterPlugin, NodeInfo, Status, unschedulable
+from bayplan.framework import (
+    SUCCESS,
+    CycleState,
+    FilterPlugin,
+    NodeInfo,
+    Status,
+    failure,
+    unschedulable,
+)
 from bayplan.testing.conformance.counterfactuals import fits
 from bayplan.testing.extenders import FakeExtender
 
@@ -326,7 +334,7 @@ class Failing(FilterPlugin):
 
     def filter_node(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         if node.name == "m":
-            raise ValueError("no idea")
+            return failure("no idea")
         return SUCCESS
 
 

@@ -26,6 +26,7 @@ from bayplan.framework import (
 from bayplan.runtime import PluginRunError
 from bayplan.runtime.committing import Committing
 from bayplan.testing.builders import make_pod
+from tests.runtime.in_tree import _plugins_are_in_tree  # noqa: F401
 
 POD = make_pod("p", node_name="a")
 BOOM = RuntimeError("boom")

@@ -34,6 +34,7 @@ from bayplan.framework import (
 from bayplan.runtime import Filtering, PluginRunError
 from bayplan.table import ALL
 from bayplan.testing.builders import Nominations, make_node, make_pod, make_table
+from tests.runtime.in_tree import _plugins_are_in_tree  # noqa: F401
 
 NODES = [make_node(name) for name in "abc"]
 BOOM = RuntimeError("boom")

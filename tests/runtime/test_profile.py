@@ -21,6 +21,7 @@ from bayplan.plugins.registry import IN_TREE
 from bayplan.runtime import ProfileRuntime, Registry
 from bayplan.table import ALL
 from bayplan.testing.builders import make_handle, make_node, make_pod, make_table
+from tests.runtime.in_tree import _plugins_are_in_tree  # noqa: F401
 
 
 class Flat(ScorePlugin):
@@ -131,7 +132,7 @@ def test_args_become_keyword_arguments() -> None:
         pytest.param(
             ["Flat"],
             {"Flat": {"height": 3}},
-            'initializing plugin "Flat": TypeError: ',
+            'initializing plugin "Flat": tests/runtime/test_profile.py:',
             id="an argument the class does not take",
         ),
         pytest.param(["Unknown"], {}, '"Unknown" does not exist', id="no such plugin"),

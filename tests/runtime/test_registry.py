@@ -176,8 +176,8 @@ def test_load_file_takes_the_named_classes_defined_there(tmp_path: Path) -> None
             "{}: expected at least one Plugin class with a name; got none",
             id="imported classes do not count",
         ),
-        pytest.param("1 / 0", "{}: ZeroDivisionError: division by zero", id="it raises"),
-        pytest.param("def", "{}: SyntaxError: ", id="it is no Python"),
+        pytest.param("1 / 0", "{}:1: ZeroDivisionError: division by zero", id="it raises"),
+        pytest.param("def", "{}:1: SyntaxError: ", id="it is no Python"),
         pytest.param(
             FILE.replace('"Second"', '"First"'),
             "{}: a plugin named First already exists",
@@ -249,7 +249,7 @@ def test_entry_points_of_the_group_are_taken(monkeypatch: pytest.MonkeyPatch) ->
         pytest.param(
             ImportError("no module named gpu"),
             "a-package: plugin mine (package.module:Class) cannot be loaded: "
-            "ImportError: no module named gpu",
+            "tests/runtime/test_registry.py:221: ImportError: no module named gpu",
             id="it cannot be imported",
         ),
         pytest.param(

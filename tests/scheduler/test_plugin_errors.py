@@ -26,6 +26,7 @@ from bayplan.framework import (
 )
 from bayplan.scheduler import Attempt, FirstByName, Outcome, build_scheduler
 from bayplan.testing.builders import make_node, make_pod
+from tests.runtime.in_tree import _plugins_are_in_tree  # noqa: F401
 
 
 def breaking(point: type[Plugin], method: str, otherwise: Any) -> type[Plugin]:

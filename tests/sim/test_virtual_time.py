@@ -364,21 +364,21 @@ def test_a_preempted_pod_has_the_condition_while_terminating() -> None:
 # Time
 
 
-class Raises:
+class Fails:
     """The source of a plugin that always fails."""
 
     TEXT = (
-        "from bayplan.framework import FilterPlugin\n"
+        "from bayplan.framework import FilterPlugin, failure\n"
         "class Broken(FilterPlugin):\n"
         "    name = 'Broken'\n"
         "    def filter_node(self, state, pod, node):\n"
-        "        raise RuntimeError('no')\n"
+        "        return failure('no')\n"
     )
 
 
 def test_backoff_grows_after_errors_and_retries_alone_end_the_run(tmp_path: Path) -> None:
     plugin = tmp_path / "broken.py"
-    plugin.write_text(Raises.TEXT)
+    plugin.write_text(Fails.TEXT)
 
     entries = trace(make_node("n"), make_pod("a"), plugins=[str(plugin)])
 

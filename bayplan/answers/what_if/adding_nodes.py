@@ -14,7 +14,7 @@ from ...cluster.objects import ClusterObject, ObjectIndex
 from ...errors import InputError
 from ..references import find_node
 from ..stage import Stage
-from .change import ClusterChange
+from .change import ClusterChange, check_field
 
 OF_THE_MOMENT = "node.kubernetes.io/"
 """Key prefixes of taints that state a node's condition, not its kind."""
@@ -27,6 +27,10 @@ class AddNodes(ClusterChange):
 
     number: int
     like: str
+
+    def __post_init__(self) -> None:
+        check_field(self, "number", int, "a whole number")
+        check_field(self, "like", str, "a name")
 
     @property
     def text(self) -> str:

@@ -22,7 +22,7 @@ from ...errors import InputError
 from ..owners import is_bare, is_daemon, is_static
 from ..references import find_node
 from ..stage import Stage
-from .change import ClusterChange
+from .change import ClusterChange, check_field, names_of
 
 CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 LOST = "no owner, so it is not recreated; kubectl drain refuses without --force"
@@ -37,6 +37,9 @@ class Drain(ClusterChange):
 
     nodes: tuple[str, ...]
     force: bool = False
+
+    def __post_init__(self) -> None:
+        names_of(self, "nodes")
 
     @property
     def text(self) -> str:
@@ -62,6 +65,9 @@ class Cordon(ClusterChange):
 
     nodes: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        names_of(self, "nodes")
+
     @property
     def text(self) -> str:
         return f"cordon {' '.join(self.nodes)}"
@@ -76,6 +82,9 @@ class Uncordon(ClusterChange):
     """Uncordon nodes."""
 
     nodes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        names_of(self, "nodes")
 
     @property
     def text(self) -> str:
@@ -92,6 +101,10 @@ class AddTaint(ClusterChange):
 
     node: str
     taints: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_field(self, "node", str, "a name")
+        names_of(self, "taints")
 
     @property
     def text(self) -> str:
@@ -123,6 +136,10 @@ class RemoveTaint(ClusterChange):
 
     node: str
     taints: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_field(self, "node", str, "a name")
+        names_of(self, "taints")
 
     @property
     def text(self) -> str:

@@ -11,7 +11,7 @@ from ...sim.timeline import ObjectPatch, TimelineTarget
 from ..owners import is_bare, is_daemon, is_static
 from ..references import find_node, find_ref, near
 from ..stage import Stage
-from .change import ClusterChange
+from .change import ClusterChange, check_field, names_of
 
 SCALABLE = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 
@@ -22,6 +22,10 @@ class Scale(ClusterChange):
 
     workload: str
     replicas: int
+
+    def __post_init__(self) -> None:
+        check_field(self, "workload", str, "a name")
+        check_field(self, "replicas", int, "a whole number")
 
     @property
     def text(self) -> str:
@@ -40,6 +44,9 @@ class Delete(ClusterChange):
     """Delete objects, written `kind/name`; deleting a node deletes its pods at once."""
 
     objects: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        names_of(self, "objects")
 
     @property
     def text(self) -> str:
