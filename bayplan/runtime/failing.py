@@ -1,7 +1,8 @@
 """Failing: how an error inside a plugin ends a pod's attempt, and never the scheduler.
 
-An error status that a plugin returns, and an error of the API server, say something about the cluster. Anything else
-that a plugin raises, and an answer of the wrong type, is a fault of its code: the message then has file and line.
+An error status that a plugin returns, and an error of the API server, the network or the file system, say something
+about the cluster. Anything else that a plugin raises, and an answer of the wrong type, is a fault of its code: the
+message then has file and line.
 """
 
 from __future__ import annotations
@@ -103,7 +104,8 @@ def last_line_in(file: str, traceback: TracebackType | None) -> int | None:
 
 
 def _is_fault(plugin: Plugin, error: BaseException) -> bool:
-    return not is_in_tree(plugin) and not isinstance(error, ApiError)
+    """An error of the API server, the network or the file system may be over when the pod is tried again."""
+    return not is_in_tree(plugin) and not isinstance(error, ApiError | OSError)
 
 
 def _place_in_traceback(plugin: type[Plugin], traceback: TracebackType | None) -> tuple[str, str]:

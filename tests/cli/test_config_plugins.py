@@ -122,7 +122,7 @@ def test_a_file_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
     file = tmp_path / "bad.py"
     file.write_text("import nowhere_to_be_found")
 
-    assert "bad.py: ModuleNotFoundError: " in run("--plugins", str(file), code=2)
+    assert "bad.py:1: ModuleNotFoundError: " in run("--plugins", str(file), code=2)
 
 
 def test_help_has_an_example() -> None:

@@ -109,7 +109,7 @@ def offer(folder: Path, module: str, source: str | None) -> None:
             id="no such module",
         ),
         pytest.param(
-            "broken_a", "1/0", "cannot be loaded: ZeroDivisionError: division by zero", id="fails"
+            "broken_a", "1/0", "broken_a.py:1: ZeroDivisionError: division by zero", id="fails"
         ),
         pytest.param("broken_b", "x = 1", "AttributeError", id="without the class"),
         pytest.param(

@@ -112,7 +112,7 @@ PLACES = {"active", "backoff", "unschedulable", "gated", "waiting", "assumed", "
 
 
 def boom(pod: Pod) -> Status:
-    raise RuntimeError("boom")
+    raise ConnectionError("boom")
 
 
 ANSWERS: dict[str, Any] = {
@@ -125,7 +125,7 @@ ANSWERS: dict[str, Any] = {
     "wait long": (wait("chaos"), 40),
     "late yes": DelayedResult(3),
     "late no": DelayedResult(2, unschedulable("chaos")),
-    "late raise": DelayedResult(1, RuntimeError("boom")),
+    "late raise": DelayedResult(1, ConnectionError("boom")),
     "leave it": SKIP,
     "late": "late",
 }
