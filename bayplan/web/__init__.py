@@ -10,7 +10,8 @@ of anything shown, or reading the scheduler's state from the server's thread: th
 awaitable callables, which the driver of the scheduler provides. Called by: `cli`.
 """
 
+from .groups import PageGroup
 from .history import History
-from .report import PageGroup, write_report
+from .report import write_report
 
 __all__ = ["History", "PageGroup", "write_report"]

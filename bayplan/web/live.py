@@ -24,6 +24,7 @@ from ..errors import BayplanError
 from ..scheduler import Inquiry, Scheduler
 from .accounts import account_of_inquiry
 from .assembly import assemble, policy_of
+from .groups import groups_tree, live_groups
 from .history import FORMAT, History
 from .numbering import Tree
 from .remedies import MakeView, remedies_of
@@ -204,13 +205,17 @@ class Feed:
             "started": history.started.isoformat(),
             **history.first_state(),
             **history.told({}),
+            "groups": groups_tree(live_groups(self._source.cluster), history),
         }
 
     def _since(self, known: dict[str, int]) -> Tree:
         history = self._up_to_date()
         if known["epoch"] != self._epoch:
             return {"epoch": self._epoch, "events": {"t": ()}}
-        return {"epoch": self._epoch, **history.told(known)}
+        told = history.told(known)
+        if told["events"]["t"]:
+            told["groups"] = groups_tree(live_groups(self._source.cluster), history)
+        return {"epoch": self._epoch, **told}
 
     def _judge(self, namespace: str, name: str) -> Tree:
         source, history = self._source, self._up_to_date()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from ..errors import BayplanError
 from ..scheduler import Inquiry
 from .accounts import account_of_attempt, account_of_inquiry
 from .assembly import assemble
+from .groups import PageGroup, groups_tree
 from .history import FORMAT, History, HistoryState
 from .numbering import Tree
 from .remedies import MakeView, remedies_of
@@ -25,19 +25,6 @@ JUDGED_STATES = (HistoryState.ACTIVE, HistoryState.BACKOFF, HistoryState.UNSCHED
 END = "end"
 MOST_REMEDIES = 200
 """Number of pod classes with counterfactuals."""
-
-
-@dataclass(frozen=True, slots=True)
-class PageGroup:
-    """A pod group at the end of a run: where its members are, and why some wait."""
-
-    namespace: str
-    name: str
-    has_started: bool
-    place: str
-    cause: str
-    uids: Sequence[str]
-    """Of its members."""
 
 
 def write_report(
@@ -85,17 +72,7 @@ def report_data(
         "accounts": accounts,
         "accountOf": {str(number): account for number, account in account_of.items()},
         "preemptedFor": victims,
-        "groups": [
-            {
-                "namespace": group.namespace,
-                "name": group.name,
-                "started": group.has_started,
-                "place": group.place,
-                "cause": group.cause,
-                "pods": [history.number_of(uid) for uid in group.uids],
-            }
-            for group in groups
-        ],
+        "groups": groups_tree(groups, history),
     }
 
 

@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 from bayplan.answers import ClusterView
 from bayplan.cluster.memory import MemoryCluster
 from bayplan.cluster.objects import WatchHandler
-from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.builders import make_node, make_object, make_pod
 from bayplan.testing.scenarios import Scenario
 from bayplan.web import live
 from bayplan.web.live import PageSource, page_routes, token_check
@@ -101,6 +101,37 @@ def test_changes_since_the_offsets() -> None:
         assert news["nodes"] == []
         assert news["events"]["which"] == [2, 2]
         assert news["events"]["what"] == [1, 6]
+
+    serve(scenario, ask)
+
+
+def test_pod_groups_are_told_with_their_members_and_why_they_wait() -> None:
+    gates = {"GenericWorkload": True, "GangScheduling": True}
+    enabled = {"plugins": {"multiPoint": {"enabled": [{"name": "GangScheduling"}]}}}
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    spec["schedulingConstraints"] = {"topology": [{"key": "rack"}]}
+    scenario = Scenario(
+        make_node("n", cpu="1", labels={"rack": "r1"}),
+        make_object("PodGroup", "g", namespace="default", spec=spec),
+        profile=enabled,
+        feature_gates=gates,
+    )
+    for name in ("p0", "p1"):
+        wish = {"schedulingGroup": {"podGroupName": "g"}}
+        scenario.cluster.add(make_pod(name, cpu="1", spec=wish))
+    scenario.run()
+
+    async def ask(client: Client) -> None:
+        state = await told(await client.get("/state", headers=TOKEN))
+        scenario.cluster.add(make_node("m", cpu="1", labels={"rack": "r1"}))
+        scenario.settle()
+        known = {"epoch": state["epoch"], "events": len(state["events"]["t"])}
+        news = await told(await client.get("/changes", params=known, headers=TOKEN))
+
+        (waiting,), (started,) = state["groups"], news["groups"]
+        assert (waiting["name"], waiting["started"], waiting["pods"]) == ("g", False, [0, 1])
+        assert waiting["cause"] == "pod group is unschedulable"
+        assert (started["started"], started["place"], started["cause"]) == (True, "rack r1", "")
 
     serve(scenario, ask)
 

@@ -35,6 +35,7 @@ class Data {
     for (const [name, column] of Object.entries(tale.pods)) appendAll(this.pods[name], column);
     for (const name of ["t", "what", "which", "value"]) appendAll(this.events[name], tale.events[name]);
     this.time = Math.max(tale.time, this.time);
+    if (tale.groups) this.groups = tale.groups;
     return tale.events.t.length;
   }
 

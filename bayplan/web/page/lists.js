@@ -13,19 +13,9 @@ class Lists {
   constructor(app) {
     this.app = app;
     this.tab = "waiting";
-    this.tabs = TABS.filter(([name]) => name !== "groups" || app.data.groups.length);
     this.only = NONE;
     this.key = "";
     this.list = new LongList($("list"), 54, (item) => this.makeRow(item), (item) => this.open(item));
-    this.makeTabs();
-    this.makeQueue();
-  }
-
-  makeTabs() {
-    const tabs = this.tabs.map(([name, words]) => h("button", {
-      type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "list", onclick: () => this.show(name),
-    }, words, h("span", { class: "number" })));
-    fill($("tabs"), tabs);
     $("tabs").addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (!step) return;
@@ -33,6 +23,17 @@ class Lists {
       this.show(this.tabs[(at + step + this.tabs.length) % this.tabs.length][0]);
       $(`tab-${this.tab}`).focus();
     });
+    this.makeTabs();
+    this.makeQueue();
+  }
+
+  /** The tabs; that of pod groups only where there are some. */
+  makeTabs() {
+    this.tabs = TABS.filter(([name]) => name !== "groups" || this.app.data.groups.length);
+    const tabs = this.tabs.map(([name, words]) => h("button", {
+      type: "button", role: "tab", id: `tab-${name}`, "aria-controls": "list", onclick: () => this.show(name),
+    }, words, h("span", { class: "number" })));
+    fill($("tabs"), tabs);
   }
 
   show(tab) {
@@ -79,6 +80,10 @@ class Lists {
 
   drawTabs() {
     const { model, data } = this.app;
+    if (this.tabs.some(([name]) => name === "groups") !== data.groups.length > 0) {
+      if (this.tab === "groups") this.tab = "waiting";
+      this.makeTabs();
+    }
     const numbers = { waiting: model.waitingCount, groups: data.groups.length, pods: model.state.length - model.counts[GONE], log: model.at };
     for (const [name] of this.tabs) {
       const tab = $(`tab-${name}`);
