@@ -104,17 +104,20 @@ def _checked(found: Any, everything: Placement) -> Sequence[Placement] | Status:
         return check_status(found)
     if not isinstance(found, list | tuple):
         raise wrong("a list of Placements, or a Status", found)
-    names: set[str] = set()
+    names: set[tuple[int, str]] = set()
+    is_row = np.zeros(int(everything.rows.max(initial=-1)) + 1, dtype=np.bool_)
+    is_row[everything.rows] = True
     for placement in found:
         if not isinstance(placement, Placement):
             raise wrong("a list of Placements", placement)
         name: Any = placement.name
-        if not isinstance(name, str) or name in names:
+        if not isinstance(name, str) or (placement.tier, name) in names:
             raise wrong("a name for each Placement that no other has", name)
-        names.add(name)
+        names.add((placement.tier, name))
         rows: Any = placement.rows
         if not isinstance(rows, np.ndarray) or rows.dtype != np.int64 or rows.ndim != 1:
             raise wrong(f'an array of int64 as rows of Placement "{name}"', rows)
-        if not np.isin(rows, everything.rows).all():
+        is_known = not len(rows) or (rows.min() >= 0 and rows.max() < len(is_row))
+        if not is_known or not is_row[rows].all():
             raise WrongAnswerError(f'expected rows of the parent in Placement "{name}"; got others')
     return found

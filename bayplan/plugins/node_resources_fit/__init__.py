@@ -45,10 +45,12 @@ from ...framework.fitting import fit_status, fit_verdict
 from ...table import Ints, NodeTable, Rows
 from .devices import DeviceTotals
 from .hints import FitHints
-from .placement_score import most_allocated_together
+from .placement_score import most_allocated_together, requests_together
 from .strategies import Strategy, least_allocated, make_strategy
 
 TOO_MANY_PODS = "Too many pods"
+PLACED_REQUESTS = "NodeResourcesFit/placed"
+"""In the state of a pod group: some of its pods, and what they ask for together."""
 SETTLED = Settled(pre_filter=SUCCESS, pre_score=SUCCESS)
 
 
@@ -188,8 +190,13 @@ class NodeResourcesFit(
         self, state: CycleState, group: PodGroupInfo, assigned: PodGroupAssignments
     ) -> int:
         """How full the nodes of the placement would be, taken together."""
+        weights = self._strategy.weights
+        known = state.get(PLACED_REQUESTS)
+        if known is None or known[0] is not assigned.pods:  # on most placements the same pods fit
+            known = (assigned.pods, requests_together(assigned.pods, weights))
+            state.write(PLACED_REQUESTS, known)
         return most_allocated_together(
-            self.handle.table, assigned.placement.rows, assigned.pods, self._strategy.weights
+            self.handle.table, assigned.placement.rows, known[1], weights
         )
 
     def _score_rule(self, pod: Pod) -> ShareRule:

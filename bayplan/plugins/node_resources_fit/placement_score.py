@@ -5,8 +5,7 @@ Mirrors scorePlacement of pkg/scheduler/framework/plugins/noderesources/resource
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...api.pod import Pod
 from ...api.resources import is_scalar
@@ -14,18 +13,24 @@ from ...framework import MAX_SCORE
 from ...table import Ints, NodeTable
 
 
-def most_allocated_together(
-    table: NodeTable, rows: Ints, pods: Sequence[Pod], weights: Mapping[str, int]
-) -> int:
-    """The weighted mean, over resources, of the share that would be in use, from 0 to 100.
+def requests_together(pods: Sequence[Pod], resources: Iterable[str]) -> dict[str, int]:
+    """What the pods together ask for of each resource."""
+    return {
+        resource: sum(pod.scoring_requests.get(resource, 0) for pod in pods)
+        for resource in resources
+    }
 
-    Resources that the nodes lack do not count, nor extended ones that none of the pods asks for.
+
+def most_allocated_together(
+    table: NodeTable, rows: Ints, requests: Mapping[str, int], weights: Mapping[str, int]
+) -> int:
+    """The weighted mean, over resources, of the share that would be in use with `requests`, from 0 to 100.
+
+    Resources that the nodes lack do not count, nor extended ones that are not requested.
     """
     points = total_weight = 0
-    alike = Counter([id(pod.spec) for pod in pods])
-    samples = {id(pod.spec): pod.scoring_requests for pod in pods}
     for resource, weight in weights.items():
-        wanted = sum(samples[spec].get(resource, 0) * count for spec, count in alike.items())
+        wanted = requests[resource]
         if not wanted and is_scalar(resource):
             continue
         capacity = int(table.allocatable[resource][rows].sum())
