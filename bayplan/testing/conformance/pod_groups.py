@@ -77,7 +77,7 @@ def differences(path: str, ours: Any, theirs: Any) -> Iterator[tuple[str, Any, A
         yield path, ours, theirs
 
 
-class GroupCluster(RecordedCluster):
+class RecordedGroups(RecordedCluster):
     """Notes the condition that a cycle writes; the recording determines what is stored."""
 
     written: PodGroupCondition | None = None
@@ -95,7 +95,7 @@ class GroupHistory:
     def __init__(self, case: Record, explain: bool) -> None:
         self._case = case["id"]
         self.explains = explain
-        self._cluster = GroupCluster()
+        self._cluster = RecordedGroups()
         gates = {**case["gates"], "OpportunisticBatching": False}
         self._scheduler = build_scheduler(
             case_config(case["config"], gates),
