@@ -244,9 +244,13 @@ def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path | None) 
     text = yaml.safe_dump(make_kubeconfig(server.url, certificate, server.token), sort_keys=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        beside = path.with_name(
+            f"{path.name}.{os.getpid()}.new"
+        )  # a client never reads half a file
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(text)
+        os.replace(beside, path)
     except OSError as error:
         raise InputError(f"{path}: expected a file to write; got {error.strerror}") from None
     return path.absolute()
