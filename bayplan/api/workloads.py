@@ -367,6 +367,9 @@ class PodGroupSpec(Wire, frozen=True):
     resource_claims: tuple[PodGroupResourceClaim, ...] | None = None
 
 
+POD_GROUP_SCHEDULED = "PodGroupScheduled"
+
+
 class PodGroupCondition(Wire, frozen=True):
     """One aspect of a group's state."""
 
@@ -425,6 +428,12 @@ class PodGroup(KubeObject, frozen=True):
         """The minimum number of pods to start together; 0 when the group is no gang."""
         gang = self.spec.scheduling_policy.gang
         return gang.min_count if gang else 0
+
+    @property
+    def scheduled(self) -> PodGroupCondition | None:
+        """The condition that says whether the group was scheduled."""
+        found = (c for c in self.status.conditions or () if c.type == POD_GROUP_SCHEDULED)
+        return next(found, None)
 
     @property
     def topology_keys(self) -> tuple[str, ...]:

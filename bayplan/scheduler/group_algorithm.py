@@ -137,9 +137,9 @@ class GroupAlgorithm:
         tiers = sorted({placement.tier for placement in found})
         for tier in tiers:
             placements = sorted((p for p in found if p.tier == tier), key=lambda p: p.name)
-            is_searched = makes_room and not tells_all
+            is_last = tier == tiers[-1]
             account = self._try_tier(
-                placements, makes_room, makes_room and tier == tiers[-1], is_searched
+                placements, makes_room, makes_room and is_last, makes_room and not tells_all
             )
             if account.status.code is Code.Error:
                 return account
@@ -243,7 +243,7 @@ class GroupAlgorithm:
                 break
             assumed.append((member, pod))
             needs_preemption = needs_preemption or member.needs_preemption
-            if member.permit is SUCCESS or (member.permit and member.permit.is_success):
+            if member.permit is not None and member.permit.is_success:
                 result.waits_for_preemption = needs_preemption
                 result.status = (
                     unschedulable(UNSCHEDULABLE_GROUP, WAITING) if needs_preemption else SUCCESS

@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 
 from msgspec.structs import replace
 
-from ..api.workloads import PodGroup, PodGroupCondition
+from ..api.workloads import POD_GROUP_SCHEDULED, PodGroup, PodGroupCondition
 from ..clock import Clock
 from ..errors import ApiError
 from ..framework import SUCCESS, Executor, Status, failure
@@ -19,7 +19,7 @@ from .parts import SchedulerCluster
 
 log = logging.getLogger(__name__)
 
-SCHEDULED = "PodGroupScheduled"
+SCHEDULED = POD_GROUP_SCHEDULED
 
 
 class GroupConditions:
@@ -37,7 +37,7 @@ class GroupConditions:
         if not isinstance(group, PodGroup):
             log.warning("pod group %s: it is gone, and its condition is not written", where.key)
             return
-        known = next((c for c in group.status.conditions or () if c.type == SCHEDULED), None)
+        known = group.scheduled
         wanted = self._condition(account.status, group, known)
         if wanted == known or (known and known.status == "True" and wanted.status != "True"):
             return

@@ -11,8 +11,6 @@ from ..api.workloads import PodGroup
 from .history import History
 from .numbering import NONE, Tree
 
-SCHEDULED = "PodGroupScheduled"
-
 
 @dataclass(frozen=True, slots=True)
 class PageGroup:
@@ -64,8 +62,7 @@ def live_groups(cluster: GroupCluster) -> Iterator[PageGroup]:
             members.setdefault((pod.namespace, reference.pod_group_name), []).append(pod)
     for group in groups:
         pods = members.get((group.namespace, group.name), [])
-        conditions = group.status.conditions or ()
-        said = next((c for c in conditions if c.type == SCHEDULED), None)
+        said = group.scheduled
         has_started = said is not None and said.status == "True"
         yield PageGroup(
             group.namespace,
