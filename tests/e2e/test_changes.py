@@ -34,8 +34,13 @@ def test_a_node_is_deleted_and_recreated(cluster: ClusterUnderTest) -> None:
 
     cluster.client.delete(cluster.path("Node", "b"))
     cluster.wait_gone(gone)
+    # Nodes and pods come by watches of their own. A pod on a node made after the deletion shows
+    # that the scheduler has seen it; before that, "late" could still go to "b".
+    cluster.node("c", room={"cpu": "1"})
+    cluster.pod("on-c", {"cpu": "1"}, nodeSelector={"kubernetes.io/hostname": "c"})
+    assert cluster.wait_bound("on-c") == "c"
     cluster.pod("late", {"cpu": "1"})
-    assert cluster.wait_refused("late").startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert cluster.wait_refused("late").startswith("0/2 nodes are available: 2 Insufficient cpu.")
     cluster.node("b", room={"cpu": "1"})
 
     assert cluster.wait_bound("late") == "b"
