@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_urlsafe
@@ -19,6 +20,7 @@ from .config_options import ConfigOption, FeatureGatesOption, PluginFilesOption,
 from .consoles import stderr_console
 from .failures import reports_failures
 from .option_groups import takes_options
+from .options import StrictOption, warn
 from .serving import need_web_server
 
 if TYPE_CHECKING:
@@ -77,6 +79,7 @@ class UpOptions:
             show_default=False,
         ),
     ] = None
+    strict: StrictOption = False
     config: ConfigOption = None
     feature_gates: FeatureGatesOption = ""
     plugins: PluginFilesOption = None
@@ -136,7 +139,7 @@ def up(options: UpOptions) -> None:
         shown: PageServer | None = None
         await server.start(options.port)
         try:
-            load(server, options.filename or [], options.nodes)
+            load(server, options.filename or [], options.nodes, options.strict)
             running = start_scheduler(server, settings)
             path = write_kubeconfig(server, options.kubeconfig, folder)
             if options.page:
@@ -200,9 +203,28 @@ def page_source(server: ApiServer, scheduler: Scheduler | None, settings: Settin
     return PageSource(cluster, server.clock, lambda: scheduler, make_view=view)
 
 
-def load(server: ApiServer, paths: list[Path], nodes: int | None) -> None:
-    """Put the manifests and the nodes into the cluster, unless they are there."""
+def load(server: ApiServer, paths: list[Path], nodes: int | None, strict: bool = False) -> None:
+    """Put the manifests and the nodes into the cluster, unless they are there.
+
+    Fields that do not exist are warnings on standard error; with `strict` they are an InputError.
+    """
     from ..cluster.apiserver import make_nodes
+
+    manifests = list(_objects_in(paths))
+    warn([f"{place}: {text}" for place, tree in manifests for text in unknown_texts(tree)], strict)
+    for place, tree in manifests:
+        try:
+            server.load(tree)
+        except InputError as error:
+            raise InputError(f"{place}: {error}") from None
+    if nodes is None:
+        nodes = 0 if paths or server.store.count("nodes") else DEFAULT_NODES
+    for node in make_nodes(nodes, server.registry.now()):
+        server.load(node)
+
+
+def _objects_in(paths: list[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of the files, each with its place."""
     from ..sim.sources import find_files, open_source
     from ..sim.yaml_tree import YamlError, iter_trees
 
@@ -213,20 +235,28 @@ def load(server: ApiServer, paths: list[Path], nodes: int | None) -> None:
         except YamlError as error:
             raise InputError(f"{source.name}: {error}") from None
         for number, tree in enumerate(trees, start=1):
+            place = f"{source.name}: document {number}"
             items = tree.get("items") if isinstance(tree, dict) else None
-            for item in items if isinstance(items, list) else [tree]:
+            for i, item in enumerate(items if isinstance(items, list) else [tree]):
                 if item is None:
                     continue
                 if not isinstance(item, dict):
-                    raise InputError(f"{source.name}: document {number}: expected an object")
-                try:
-                    server.load(item)
-                except InputError as error:
-                    raise InputError(f"{source.name}: document {number}: {error}") from None
-    if nodes is None:
-        nodes = 0 if paths or server.store.count("nodes") else DEFAULT_NODES
-    for node in make_nodes(nodes, server.registry.now()):
-        server.load(node)
+                    raise InputError(f"{place}: expected an object")
+                yield f"{place}: items[{i}]" if isinstance(items, list) else place, item
+
+
+def unknown_texts(tree: dict[str, Any]) -> list[str]:
+    """The fields of an object that do not exist, whatever its kind, each as a remark."""
+    from ..api.decode import label_of
+    from ..api.schema.unknown import schema_type, unknown_fields
+    from ..sim.field_check import unknown_text
+
+    api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
+    name = schema_type(api_version, kind)
+    if not name:
+        return []
+    label = label_of(tree, kind)
+    return [f"{label}: {path}: {unknown_text(e)}" for path, e in unknown_fields(tree, name)]
 
 
 def write_kubeconfig(server: ApiServer, path: Path | None, folder: Path | None) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ from ..errors import InputError
 from .answering import print_answer
 from .clusters import NamespaceOption, with_namespace
 from .commands import CommandApp
-from .options import PENDING, AllOption, AnswerForm, AnswerOption, Question, takes_question
+from .options import PENDING, AllOption, AnswerForm, AnswerOption, Question, takes_question, warn
 from .progress import progress_bar
 
 if TYPE_CHECKING:
@@ -283,8 +284,11 @@ def apply(
     from ..answers.settings import reading_for
     from ..answers.what_if import read_change_file
 
+    remarks: list[str] = []
     with reading_for(question.settings):
-        changes = read_change_file(file)
+        changes = read_change_file(file, remarks)
+    warn(remarks, question.is_strict)
+    question = replace(question, remarks=[*question.remarks, *remarks])
     _answer(question, changes, output, everything)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from ..cluster.live import read_live
 from ..errors import InputError
 from ..scheduler import PluginSource
 from ..sim import manifests_of, read_manifests
+from ..sim.field_check import unknown_in_part
 from ..sim.frames import chosen, make_frame
 from ..sim.manifests import kind_name
 from ..sim.world import InputObject
@@ -40,19 +42,30 @@ class Cluster:
     """The source of each object, for errors."""
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Number of objects per kind that does not affect scheduling."""
+    remarks: tuple[str, ...] = ()
+    """What is wrong with the input: fields that do not exist."""
 
     @classmethod
     def read(
-        cls, *paths: str | Path, whole: bool = False, plugins: Iterable[PluginLike] = ()
+        cls,
+        *paths: str | Path,
+        whole: bool = False,
+        plugins: Iterable[PluginLike] = (),
+        strict: bool = False,
     ) -> Cluster:
         """Read files and folders: manifests, dumps of `kubectl get -o yaml` or `bayplan snapshot`.
+
+        Fields that do not exist are Python warnings, and `remarks` of the cluster; with `strict` they are an
+        InputError.
 
         With `whole`, pods and nodes keep the fields that do not affect placement, for extenders and for plugins that
         call `handle.whole`. Objects of custom resources are kept for the `plugins` that read them.
         """
         with _reading(whole, plugins):
             manifests = read_manifests([Path(path) for path in paths])
-        return cls(tuple(manifests.objects), manifests.place_of, manifests.unused)
+        remarks = [str(remark) for remark in manifests.unknown.values()]
+        _warn(remarks, strict)
+        return cls(tuple(manifests.objects), manifests.place_of, manifests.unused, tuple(remarks))
 
     @classmethod
     def live(
@@ -78,18 +91,23 @@ class Cluster:
         *objects: Tree | InputObject,
         whole: bool = False,
         plugins: Iterable[PluginLike] = (),
+        strict: bool = False,
     ) -> Cluster:
         """Build a cluster from Kubernetes objects as dictionaries; lists are expanded.
 
-        `whole` and `plugins` are as in `read`.
+        `whole`, `plugins` and `strict` are as in `read`.
         """
         found: list[Any] = []
+        remarks: list[str] = []
         with _reading(whole, plugins):
-            for obj in objects:
+            for i, obj in enumerate(objects):
                 found += iter_objects(dict(obj)) if isinstance(obj, Mapping) else [obj]
+                if isinstance(obj, Mapping):
+                    remarks += unknown_in_part(obj, f"objects[{i}]")
+        _warn(remarks, strict)
         left_out = Counter(kind_name(obj) for obj in found if isinstance(obj, UnknownObject))
         kept = (obj for obj in found if not isinstance(obj, UnknownObject))
-        return cls(tuple(kept), left_out=left_out)
+        return cls(tuple(kept), left_out=left_out, remarks=tuple(remarks))
 
     def check_custom(self, resources: Iterable[CustomResource]) -> None:
         """Raise InputError when objects were left out that a plugin reads."""
@@ -111,7 +129,8 @@ class Cluster:
             return self.place_of(obj) or other.place_of(obj)
 
         left_out = Counter(self.left_out) + Counter(other.left_out)
-        return Cluster((*self.objects, *other.objects), place_of, left_out)
+        remarks = (*self.remarks, *other.remarks)
+        return Cluster((*self.objects, *other.objects), place_of, left_out, remarks)
 
     def __len__(self) -> int:
         return len(self.objects)
@@ -153,3 +172,11 @@ def _reading(whole: bool, plugins: Iterable[PluginLike]) -> Iterator[None]:
     sources = tuple(str(one) if isinstance(one, Path) else one for one in plugins)
     with reading_for(Settings(plugins=sources)), keeping_sources(whole or is_keeping_sources()):
         yield
+
+
+def _warn(remarks: Sequence[str], strict: bool) -> None:
+    """Give what is wrong with the input as Python warnings about the caller of `Cluster`, or raise it."""
+    if remarks and strict:
+        raise InputError("\n".join(remarks))
+    for remark in remarks:
+        warnings.warn(remark, stacklevel=3)

@@ -1,7 +1,7 @@
 """Field check: the fields in manifests that the API of Kubernetes does not have.
 
 Checked are objects of the built-in kinds that are read, in the versions that the table of fields has; custom resources
-and our own documents are not. The objects that a Timeline adds are checked like those of a manifest.
+and our own documents are not. What a Timeline adds and changes is checked like the objects of a manifest.
 """
 
 from __future__ import annotations
@@ -91,6 +91,19 @@ def _unknown_in_raw(
             number += 1
 
 
+def unknown_in_part(tree: Any, path: str) -> list[str]:
+    """The unknown fields of an object or a patch at `path` of a document of ours, each as the text of a remark."""
+    return [
+        f"{path}.{misfit.field.path}: {misfit.label}: {unknown_text(misfit.field.expected)}"
+        for misfit in _unknown_in(_objects(_Place(tree)))
+    ]
+
+
+def unknown_text(expected: str) -> str:
+    """What is said about an unknown field."""
+    return f"expected {expected}; got an unknown field"
+
+
 def checked_type(api_version: str, kind: str) -> str:
     """The name of a kind in the table of fields; empty if its objects are not read or not in the table."""
     known = KINDS.get(kind)
@@ -115,7 +128,7 @@ def _strict(list_kind: str, is_list: bool) -> msgspec.json.Decoder[Any]:
 def _unknown_in(objects: Iterable[_Place]) -> Iterator[MisfitField]:
     for i, place in enumerate(objects):
         is_timeline = place.kind == TIMELINE and place.kind in KINDS
-        for part in _added(place.tree) if is_timeline else (place,):
+        for part in _parts(place.tree) if is_timeline else (place,):
             name = checked_type(part.api_version, part.kind)
             if name:
                 for path, expected in unknown_fields(part.tree, name):
@@ -140,11 +153,12 @@ def _objects(place: _Place) -> Iterator[_Place]:
         yield _Place(tree, api_version, kind, path)
 
 
-def _added(timeline: Mapping[str, Any]) -> Iterator[_Place]:
-    """What the events of a timeline add, each with its path."""
+def _parts(timeline: Mapping[str, Any]) -> Iterator[_Place]:
+    """What the events of a timeline add and change, each with its path."""
     for i, event in enumerate(timeline.get("events") or ()):
-        for j, tree in enumerate(event.get("add") or ()):
-            yield from _objects(_Place(tree, path=f"events[{i}].add[{j}]"))
+        for word in ("add", "change"):
+            for j, tree in enumerate(event.get(word) or ()):
+                yield from _objects(_Place(tree, path=f"events[{i}].{word}[{j}]"))
 
 
 def _text(value: Any) -> str:

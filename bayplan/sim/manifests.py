@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeAlias, cast
 from ..api.decode import UnknownObject
 from ..api.kinds import KINDS, group_of
 from ..errors import InputError
+from .field_check import unknown_text
 from .reading import FoundItems, FoundMisfit, FoundObject, NotInPiecesError, iter_source
 from .sources import Source, find_files, open_source, total_size
 from .world import InputObject
@@ -54,7 +55,7 @@ class UnknownFieldRemark:
     others: int = 0
 
     def __str__(self) -> str:
-        fault = f"expected {self.expected}; got an unknown field"
+        fault = unknown_text(self.expected)
         more = ""
         if self.others:
             more = f" (and in {self.others:,} more place{'s' if self.others > 1 else ''})"

@@ -103,3 +103,23 @@ def test_invalid_input_is_reported(tmp_path: Path, text: str, problem: str) -> N
 
     assert problem in str(caught.value)
     assert str(caught.value).startswith(str(file))
+
+
+def test_unknown_fields_of_objects_and_patches_are_remarks(tmp_path: Path) -> None:
+    text = """
+    changes:
+      - cordon: a
+      - add: {apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeSelecter: {}, containers: []}}
+      - patch:
+          - {kind: Node, metadata: {name: a}, spec: {unschedulabel: true}}
+    """
+    file, remarks = write(tmp_path, HEAD + dedent(text)), list[str]()
+
+    read_change_file(file, remarks)
+
+    assert remarks == [
+        f"{file}: document 1: changes[1].add[0].spec.nodeSelecter: pod default/p: "
+        "expected nodeSelector; got an unknown field",
+        f"{file}: document 1: changes[2].patch[0].spec.unschedulabel: node a: "
+        "expected unschedulable; got an unknown field",
+    ]

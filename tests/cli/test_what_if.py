@@ -141,3 +141,21 @@ def test_an_object_that_a_plugin_reads_is_changed(
 
     assert result.exit_code == 0, result.output
     assert "pod/default/seven" in result.stdout
+
+
+def test_unknown_fields_in_a_change_file_are_warnings_remarks_or_errors(tmp_path: Path) -> None:
+    patch = {"kind": "Node", "metadata": {"name": "worker-a1"}, "spec": {"unschedulabel": True}}
+    document = {"apiVersion": "bayplan.dev/v1", "kind": "WhatIf", "changes": [{"patch": patch}]}
+    file = tmp_path / "changes.yaml"
+    file.write_text(yaml.safe_dump(document))
+    expected = (
+        f"{file}: document 1: changes[0].patch[0].spec.unschedulabel: node worker-a1: "
+        "expected unschedulable; got an unknown field"
+    )
+
+    out, err = what_if("apply", str(file), "-o", "json")
+    refused_out, refused = what_if("apply", str(file), "--strict", code=2)
+
+    assert json.loads(out)["remarks"] == [expected]
+    assert err == f"warning: {expected}\n"
+    assert (refused_out, refused) == ("", f"error: {expected}\n")

@@ -293,3 +293,29 @@ def test_public_names_are_imported_on_first_use() -> None:
 
     subprocess.run([sys.executable, "-c", program], check=True)
     assert set(bayplan.__all__) <= set(dir(bayplan))
+
+
+def test_unknown_fields_are_warnings_and_remarks_of_the_cluster(tmp_path: Path) -> None:
+    pod = make_tree("Pod", "a", spec={"containers": [], "nodeSelecter": {}})
+    file = tmp_path / "pod.json"
+    file.write_text(json.dumps(pod))
+    fault = "expected nodeSelector; got an unknown field"
+
+    with pytest.warns(UserWarning, match="nodeSelecter") as warned:
+        read, made = Cluster.read(file), Cluster.of(make_node("n"), pod)
+
+    assert read.remarks == (f"{file}: document 1: pod default/a: spec.nodeSelecter: {fault}",)
+    assert made.remarks == (f"objects[1].spec.nodeSelecter: pod default/a: {fault}",)
+    assert (read + made).remarks == (*read.remarks, *made.remarks)
+    assert {warning.filename for warning in warned} == {__file__}
+
+
+def test_strict_refuses_unknown_fields(tmp_path: Path) -> None:
+    pod = make_tree("Pod", "a", spec={"containers": [], "nodeSelecter": {}})
+    file = tmp_path / "pod.json"
+    file.write_text(json.dumps(pod))
+
+    with pytest.raises(InputError, match="expected nodeSelector"):
+        Cluster.read(file, strict=True)
+    with pytest.raises(InputError, match="expected nodeSelector"):
+        Cluster.of(pod, strict=True)

@@ -82,12 +82,19 @@ def test_other_kinds_are_not_checked(path: Path, tree: dict[str, Any]) -> None:
     assert remarks(path) == []
 
 
-def test_what_a_timeline_adds_is_checked(path: Path) -> None:
+def test_what_a_timeline_adds_and_changes_is_checked(path: Path) -> None:
     events = [
-        {"at": "5s", "add": [pod("a"), {"kind": "List", "items": [pod("b", nodeSelecter={})]}]}
+        {"at": "5s", "add": [pod("a"), {"kind": "List", "items": [pod("b", nodeSelecter={})]}]},
+        {
+            "at": "6s",
+            "change": [{"kind": "Node", "metadata": {"name": "n"}, "spec": {"taint": []}}],
+        },
     ]
     path.write_text(
         yaml.safe_dump({"apiVersion": "bayplan.dev/v1", "kind": "Timeline", "events": events})
     )
 
-    assert remarks(path) == [f"document 1: timeline: events[0].add[1].spec.nodeSelecter: {UNKNOWN}"]
+    assert remarks(path) == [
+        f"document 1: timeline: events[0].add[1].spec.nodeSelecter: {UNKNOWN}",
+        "document 1: timeline: events[1].change[0].spec.taint: expected taints; got an unknown field",
+    ]

@@ -13,6 +13,7 @@ from typing import Any
 from ...api.kinds import FieldError
 from ...api.own_documents import API_VERSION
 from ...errors import InputError
+from ...sim.field_check import unknown_in_part
 from ...sim.sources import open_source
 from ...sim.timeline import added_objects, found, read_change
 from ...sim.yaml_tree import YamlError, iter_trees
@@ -25,8 +26,11 @@ from .resizing import Resize, check_amount
 KIND = "WhatIf"
 
 
-def read_change_file(path: str | Path) -> list[ClusterChange]:
-    """Read the changes from a file or standard input (`-`); raises InputError with file and field."""
+def read_change_file(path: str | Path, remarks: list[str] | None = None) -> list[ClusterChange]:
+    """Read the changes from a file or standard input (`-`); raises InputError with file and field.
+
+    Fields of objects and patches that do not exist are added to `remarks`.
+    """
     source = open_source(str(path))
     changes: list[ClusterChange] = []
     try:
@@ -36,6 +40,9 @@ def read_change_file(path: str | Path) -> list[ClusterChange]:
                     changes += read_changes(tree)
                 except InputError as error:
                     raise InputError(f"{source.name}: document {number}: {error}") from None
+                if remarks is not None:
+                    where = f"{source.name}: document {number}"
+                    remarks += (f"{where}: {text}" for text in unknown_in_changes(tree))
     except YamlError as error:
         raise InputError(f"{source.name}: {error}") from None
     if not changes:
@@ -63,6 +70,15 @@ def read_changes(tree: Any) -> list[ClusterChange]:
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
     return changes
+
+
+def unknown_in_changes(tree: Mapping[str, Any]) -> Iterator[str]:
+    """The fields that do not exist, in what the changes of a document add and patch."""
+    for i, entry in enumerate(tree["changes"]):
+        for word in ("add", "patch"):
+            value = entry.get(word)
+            for j, part in enumerate(value if isinstance(value, list) else [value]):
+                yield from unknown_in_part(part, f"changes[{i}].{word}[{j}]")
 
 
 def _read_entry(entry: Any, path: str) -> Iterator[ClusterChange]:
