@@ -29,6 +29,9 @@ class ConfigError(InputError):
 class PluginError(BayplanError):
     """A plugin cannot be used, or failed."""
 
+    is_fault = False
+    """Whether the code of a plugin is at fault: trying another node or another time does not help."""
+
 
 class EngineDisagreementError(BayplanError):
     """The engine and the reference decide differently: a bug, found where both are computed."""

@@ -112,13 +112,6 @@ class Nominator(Protocol):
         """End the nomination of `pod`."""
 
 
-class PodFilter(Protocol):
-    """A filter that declares which pods of a node its answer depends on; see `FilterPlugin.looks_at`."""
-
-    def looks_at(self, state: CycleState, pod: Pod, other: Pod) -> bool:
-        """Whether the answer about a node for `pod` can depend on `other` being there."""
-
-
 class FilterRunner(Protocol):
     """The profile's filters, for plugins that ask what would happen if."""
 

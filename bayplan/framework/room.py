@@ -30,6 +30,15 @@ class RoomFilters(FilterRunner, Protocol):
     ) -> tuple[FitRule, Sequence[FilterPlugin]] | None:
         """What `pod` needs free on a node, and the filters that use pods in another way, if they declare which."""
 
+    def reads_any(
+        self,
+        filters: Sequence[FilterPlugin],
+        state: CycleState,
+        pod: Pod,
+        others: Sequence[Pod],
+    ) -> bool:
+        """Whether an answer of one of `filters` can depend on one of the `others`."""
+
     def reserved(self, pod: Pod, table: NodeTable) -> Reserved:
         """What is nominated with at least the priority of `pod`, up to date."""
 

@@ -104,6 +104,16 @@ class NodeJudge:
         rule = _rule_of(adding[0], pod)
         return None if rule is None else (rule, others)
 
+    def reads_any(
+        self,
+        filters: Sequence[FilterPlugin],
+        state: CycleState,
+        pod: Pod,
+        others: Sequence[Pod],
+    ) -> bool:
+        """Whether an answer of one of `filters` can depend on one of the `others`."""
+        return any(ask_hook(f, f.looks_at, state, pod, other) for other in others for f in filters)
+
     def filter_with_room(self, state: CycleState, pod: Pod, node: NodeInfo, room: Status) -> Status:
         """Judge one node, where `room` is what the filter says that adds up."""
         for plugin in self.filters:
@@ -149,7 +159,7 @@ class NodeJudge:
         if demands is not None:
             return self._crowded(node, demands, rivals)
         beside = self.beside_room(state, pod)
-        if beside is not None and not _look_at(beside[1], state, pod, rivals):
+        if beside is not None and not self.reads_any(beside[1], state, pod, rivals):
             room = self._crowded(node, beside[0], rivals)
             return self.filter_with_room(state, pod, node, room)
         state, what_if = state.clone(), WhatIf(node.table, node.row)
@@ -211,10 +221,3 @@ def _rule_of(plugin: FilterPlugin, pod: Pod) -> FitRule | None:
     if rule is None or rule.plugin == plugin.name:
         return rule
     return rule._replace(plugin=plugin.name)
-
-
-def _look_at(
-    filters: Sequence[FilterPlugin], state: CycleState, pod: Pod, others: Sequence[Pod]
-) -> bool:
-    """Whether an answer of one of the filters can depend on one of the other pods."""
-    return any(ask_hook(f, f.looks_at, state, pod, other) for other in others for f in filters)

@@ -193,6 +193,25 @@ def test_plugins_of_ones_own_run_too(file: Path, tmp_path: Path) -> None:
     assert json.loads(written.read_text())["runs"][0]["placed"] == 0
 
 
+def test_a_fault_of_a_plugin_ends_it_with_one_line(file: Path, tmp_path: Path) -> None:
+    plugin = tmp_path / "zones.py"
+    plugin.write_text(
+        "from bayplan.framework import FilterPlugin\n"
+        "class Zones(FilterPlugin):\n"
+        "    name = 'Zones'\n"
+        "    def filter_node(self, state, pod, node):\n"
+        "        return node.labels['zone']\n"
+    )
+
+    result = bench("--file", file, "--plugins", plugin)
+
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1] == (
+        f"error: running \"Zones\" filter plugin: {plugin}:5: filter_node: KeyError: 'zone'"
+    )
+    assert "Traceback" not in result.stderr
+
+
 def test_the_time_to_load_a_dump_is_measured_without_plugins(tmp_path: Path) -> None:
     result = bench("--workload", "load", "--plugins", tmp_path / "any.py")
 

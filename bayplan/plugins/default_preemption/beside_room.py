@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...api.pod import Pod, PodClass
-from ...framework import SUCCESS, CycleState, Status, Victims
-from ...framework.handle import PodFilter
+from ...framework import SUCCESS, CycleState, FilterPlugin, Status, Victims
 from ...framework.reserved import Reserved
 from ...framework.room import RoomFilters
 from ...table import NodeTable
@@ -29,7 +28,7 @@ class BesideRoom:
         table: NodeTable,
         reserved: Reserved,
         by_amounts: ByAmounts,
-        others: Sequence[PodFilter],
+        others: Sequence[FilterPlugin],
     ) -> None:
         self._filters = filters
         self._state = state
@@ -58,7 +57,7 @@ class BesideRoom:
             key = (other.pod_class, other.spec.claims, other.is_terminating)
             known = self._read.get(key)
             if known is None:
-                known = any(f.looks_at(self._state, self._pod, other) for f in self._others)
+                known = self._filters.reads_any(self._others, self._state, self._pod, (other,))
                 self._read[key] = known
             if known:
                 return True

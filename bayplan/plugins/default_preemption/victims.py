@@ -57,6 +57,8 @@ class OneByOne:
                 self._filters, self._state.clone(), self._pod, self._table, row, self.budgets
             )
         except PluginError as error:  # counts only when no other node is a candidate
+            if error.is_fault:
+                raise
             return failure(error)
 
     def search(self, rows: Ints, account: Preemption) -> Victims | Status | None:

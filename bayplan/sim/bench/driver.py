@@ -59,6 +59,7 @@ class Driver:
                 feature_gates=feature_gates,
                 plugins=plugins,
                 ended=self._ended,
+                faults_are_fatal=True,
             ),
         )
         self.cluster.watch(self.scheduler)
@@ -104,10 +105,11 @@ class Driver:
     def run(self, is_done: Callable[[], bool], rounds: array[int] | None = None) -> None:
         """Run rounds until no pod is ready; advance the clock while it is not done and a timer is set.
 
-        The nanoseconds of each round are appended to `rounds`.
+        The nanoseconds of each round are appended to `rounds`. Raises PluginFaultError when the code of a plugin fails.
         """
         with rare_collections():
             self._run(is_done, rounds)
+        self.scheduler.faults.check()
 
     def _run(self, is_done: Callable[[], bool], rounds: array[int] | None) -> None:
         now, schedule_one, between = self.now, self.scheduler.schedule_one, self.between_rounds
@@ -117,6 +119,7 @@ class Driver:
             attempt = schedule_one()
             took = now() - start
             if attempt is None:
+                self.scheduler.faults.check()
                 if is_done() or not (any(action() for action in self.when_idle) or self._go_on()):
                     return
                 progress = self._progress_since(*progress)
