@@ -18,13 +18,14 @@ from ..api.pod import Pod
 from ..sim.frames import make_frame
 from .changes import ObjectChange
 from .data import Data
+from .settlement import AS_READ, Settlement
 
 
 class PodVerdict(StrEnum):
     """Scheduling state of a pod."""
 
     FITS = "fits"
-    """Pending; a node would accept it if it were tried now."""
+    """It waited, and gets a node."""
     UNSCHEDULABLE = "unschedulable"
     """Pending; no node can run it."""
     GATED = "gated"
@@ -184,6 +185,8 @@ class PodExplanation(Data, kw_only=True):
     """Node of the pod; for a pending pod, the node it would get."""
     message: str = ""
     """What kube-scheduler would write into the event and the PodScheduled condition."""
+    settled: Settlement = AS_READ
+    """What became of the waiting pods before the question."""
     remarks: list[str] = field(default_factory=list)
     group: GroupRef | None = None
     """For a pending member of a pod group that is scheduled as a whole."""

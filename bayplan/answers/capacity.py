@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from ..api.meta import ObjectMeta
@@ -27,6 +28,7 @@ from .pod_kinds import PodKind, on_nodes
 from .references import find_node
 from .room import ResourceRoom, known_resources, totals
 from .settings import DEFAULT_SETTINGS, OnProgress, Settings
+from .settlement import NONE_WAITED, Settlement
 from .stage import PlaceOf, Stage
 
 DEFAULT_LIMIT = 100_000
@@ -81,6 +83,8 @@ class Capacity:
     node_count: int
     first_refused: str = ""
     """The kind that no longer fitted."""
+    settled: Settlement = NONE_WAITED
+    """What became of the waiting pods before the question."""
 
     @property
     def fits(self) -> int:
@@ -116,6 +120,7 @@ class Capacity:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as docs/output.md describes it."""
         return {
+            "settled": to_builtins(self.settled),
             "fits": self.fits,
             "rounds": self.rounds,
             "limited": self.is_limited,
@@ -134,19 +139,22 @@ def find_capacity(
     *,
     nodes: Sequence[str] = (),
     limit: int = DEFAULT_LIMIT,
+    as_is: bool = False,
     place_of: PlaceOf | None = None,
     on_progress: OnProgress | None = None,
 ) -> Capacity:
     """Return how many times the mix of `kinds` fits into the cluster of `objects`, up to `limit` pods.
 
-    Pending pods of the cluster are tried first. `nodes` restricts the copies to nodes with these
-    names or labels (`key=value`), as a node affinity would. Raises InputError when an API server
-    would reject a kind.
+    Pending pods of the cluster are tried first; with `as_is` they take no room. `nodes` restricts the
+    copies to nodes with these names or labels (`key=value`), as a node affinity would. Raises
+    InputError when an API server would reject a kind.
     """
     if not kinds:
         raise InputError("expected at least one kind of pods; got none")
-    stage = Stage(objects, settings, place_of)
-    stage.settle()
+    stage = Stage(objects, settings, place_of, as_is=as_is)
+    stage.begin()
+    if as_is:
+        stage.leave_waiting_alone()
     for name in nodes:
         if "=" not in name:
             find_node(stage.cluster, name)
@@ -190,7 +198,8 @@ class _Filling:
         resources = [
             ResourceRoom(name, after[name][0], before[name][1], after[name][1]) for name in names
         ]
-        return Capacity(self._found, rounds, not first, resources, table.node_count, first)
+        settled = self._stage.settlement
+        return Capacity(self._found, rounds, not first, resources, table.node_count, first, settled)
 
     def _admit(self, kind: PodKind) -> PodKind:
         """The pods as the API server would store them, with preemption disabled."""

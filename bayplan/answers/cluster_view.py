@@ -13,7 +13,7 @@ from ..api.pod import EMPTY_STATUS, Pod
 from ..clock import Clock, ManualClock
 from ..cluster.objects import ClusterObject
 from ..config import SchedulerConfiguration, default_config
-from ..framework import FeatureGates, Status
+from ..framework import Status
 from ..runtime import ProfileRuntime
 from ..scheduler import (
     FirstByName,
@@ -26,8 +26,8 @@ from ..scheduler import (
 )
 from ..scheduler.extender import MakeTransport, make_http_transport
 from ..scheduler.inquiry import profile_of
-from ..sim.world import InputObject, PlaceOf, World
 from ..table import NodeTable
+from .settlement import AS_READ, SettledPods
 from .still_cluster import StillCluster
 
 Step: TypeAlias = tuple[ClusterObject | None, ClusterObject | None]
@@ -72,28 +72,9 @@ class ClusterView:
         self.cluster.watch(self.scheduler)
         self.scheduler.faults.check()
         self._versions = count(1)
-
-    @classmethod
-    def from_manifests(
-        cls,
-        objects: Sequence[InputObject],
-        config: SchedulerConfiguration | None = None,
-        *,
-        place_of: PlaceOf | None = None,
-        **settings: Any,
-    ) -> ClusterView:
-        """The cluster at the start of a simulation of `objects`: admitted, workloads expanded, volumes
-        bound.
-
-        Later events of a timeline are not applied. Raises InputError as the simulation does.
-        """
-        gates = FeatureGates.of(settings.get("feature_gates"))
-        world = World(objects, place_of or (lambda obj: ""), gates=gates)
-        world.begin()
-        world.settle()
-        cluster = world.cluster
-        every = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
-        return cls(every, config, clock=world.clock, **settings)
+        self.settlement = AS_READ
+        """What became of the waiting pods before the question."""
+        self.settled = SettledPods()
 
     @property
     def table(self) -> NodeTable:

@@ -1,7 +1,8 @@
 """Explain: why a pod is pending, or why it is on its node.
 
 A pending pod is judged as the scheduler would judge it now. A placed pod is judged as if it were
-pending: removed from its node, with everything else unchanged.
+pending: removed from its node, with everything else unchanged. So is a pod that got its node just
+before the question, with the other pods that waited; whether and where it was placed then is the answer.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def explain(
     Counterfactuals are computed for `nodes`, or for the `nearest` ones.
     """
     account = PodExplanation(pod=PodRef.of(pod), verdict=PodVerdict.FITS)
-    account.node_count = view.table.node_count
+    account.node_count, account.settled = view.table.node_count, view.settlement
     if pod.is_finished:
         account.verdict = PodVerdict.FINISHED
         account.message = f"the pod has ended ({pod.status.phase}) and is no longer scheduled"
@@ -55,10 +56,16 @@ def explain(
     if not pod.node_name:
         _explain_waiting(view, pod, account)
         fits_alone = _explain_group(view, pod, account)
+        if account.verdict is PodVerdict.FITS and pod.uid in view.settled.pending:
+            # Something that is not written to the cluster holds it, such as a plugin at Permit.
+            account.verdict, account.node = PodVerdict.GATED, None
+            account.message = view.settled.pending[pod.uid]
         if nearest and not fits_alone:
             _note_changes(view, pod, account, nodes, nearest)
         return account
-    account.verdict, account.node = PodVerdict.PLACED, pod.node_name
+    victims = view.settled.placed.get(pod.uid)
+    account.verdict = PodVerdict.PLACED if victims is None else PodVerdict.FITS
+    account.node = pod.node_name
     if pod.scheduler_name not in view.scheduler.profiles:
         account.remarks.append(f'scheduler "{pod.scheduler_name}" is not configured here')
         return account
@@ -67,7 +74,22 @@ def explain(
         _remark_on_place(account, pod.node_name)
         if nearest:
             _note_changes(view, waiting, account, [*nodes, pod.node_name], nearest)
+    if victims is not None:
+        _note_settled(view, pod, account, victims)
     return account
+
+
+def _note_settled(
+    view: ClusterView, pod: Pod, account: PodExplanation, victims: Sequence[Pod]
+) -> None:
+    """Correct the account of a pod that was placed before the question: that is what happened to it."""
+    account.verdict, account.message, account.preemption = PodVerdict.FITS, "", None
+    if victims:
+        node, refs = pod.node_name, [PodRef.of(victim) for victim in victims]
+        account.preemption = PreemptionVictims(node=node, victims=refs)
+    name = pod_group_of(pod)
+    if name is not None and view.scheduler.has_groups:
+        account.group = GroupRef(name=name, starts=True)
 
 
 def _note_changes(
@@ -249,19 +271,20 @@ def _preemption(told: Explanation) -> PreemptionVictims | None:
 
 
 def _remark_on_place(account: PodExplanation, node_name: str) -> None:
-    """Compare the pod's node with the one it would get today."""
+    """Compare the pod's node with the one it would get today, with all other pods in their places."""
+    today = "today" if account.verdict is PodVerdict.PLACED else "with all other pods placed"
     totals = {node.name: node.total for node in account.scores}
     best = account.choice
     if node_name not in totals:
         for group in account.refused:
             if node_name in group.nodes:
                 said = "; ".join(f"{r.plugin}: {', '.join(r.reasons)}" for r in group.refusals)
-                account.remarks.append(f"today {node_name} would refuse the pod ({said})")
+                account.remarks.append(f"{today} {node_name} would refuse the pod ({said})")
                 break
         else:
             account.remarks.append(f"node {node_name} is not in the cluster")
         if best is not None:
-            account.remarks.append(f"today it would go to {best.node}")
+            account.remarks.append(f"{today} it would go to {best.node}")
         return
     if best is not None and totals[node_name] == best.total:
         account.choice = choose(account.scores, node_name)
@@ -269,5 +292,5 @@ def _remark_on_place(account: PodExplanation, node_name: str) -> None:
     elif best is not None:
         gap = best.total - totals[node_name]
         account.remarks.append(
-            f"today it would go to {best.node}, which is {gap} points ahead of {node_name}"
+            f"{today} it would go to {best.node}, which is {gap} points ahead of {node_name}"
         )

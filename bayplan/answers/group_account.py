@@ -17,6 +17,7 @@ from ..sim.frames import make_frame
 from .account import PodRef, Refusal
 from .changes import ObjectChange
 from .data import Data
+from .settlement import AS_READ, Settlement
 
 
 class GroupVerdict(StrEnum):
@@ -110,6 +111,8 @@ class PodGroupExplanation(Data, kw_only=True):
     """Why the group does not start, in a sentence; empty when it does."""
     message: str = ""
     """What kube-scheduler would write into the condition PodGroupScheduled."""
+    settled: Settlement = AS_READ
+    """What became of the waiting pods before the question."""
     min_count: int = 0
     """The number of members that start together; 0 for a group that is no gang."""
     topology_key: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..api.node import Node
-from ..api.pod import Pod
+from ..api.pod import EMPTY_STATUS, Pod
 from ..api.pod_groups import pod_group_of
 from ..api.workloads import PodGroup
 from ..errors import InputError
@@ -56,13 +56,40 @@ def judge_group(view: ClusterView, namespace: str, name: str) -> PodGroupExplana
 def _judge(
     view: ClusterView, namespace: str, name: str, tells_all: bool
 ) -> tuple[PodGroupExplanation, GroupAttempt | None]:
+    pods = members_of(view, namespace, name)
+    arrived = [pod for pod in pods if pod.uid in view.settled.placed]
+    if not arrived or any(not pod.node_name for pod in pods):
+        return _judge_members(view, namespace, name, pods, tells_all)
+    # The whole group was placed before the question: it is judged as if it waited.
+    waits = [pod.replace(node_name="", status=EMPTY_STATUS) for pod in arrived]
+    stays = [pod for pod in pods if pod.uid not in view.settled.placed]
+    gone = [(pod, None) for pod in arrived]
+    with view.changed([*gone, *((None, pod) for pod in waits)]):
+        told = _judge_members(view, namespace, name, [*stays, *waits], tells_all)
+    _note_arrived(view, told[0], arrived)
+    return told
+
+
+def _note_arrived(view: ClusterView, account: PodGroupExplanation, arrived: list[Pod]) -> None:
+    """Give the members the nodes that they got, where the account has those that they would get now."""
+    nodes = {pod.uid: pod.node_name for pod in arrived}
+    account.verdict, account.cause, account.message = GroupVerdict.FITS, "", ""
+    for member in account.members:
+        if member.pod.uid in nodes:
+            member.state, member.node = MemberState.FITS, nodes[member.pod.uid]
+            member.message, member.refusals = "", []
+    account.domains = dict(_domains(view, account))
+
+
+def _judge_members(
+    view: ClusterView, namespace: str, name: str, pods: list[Pod], tells_all: bool
+) -> tuple[PodGroupExplanation, GroupAttempt | None]:
     found = view.cluster.get("PodGroup", namespace, name)
     group = found if isinstance(found, PodGroup) else None
-    pods = members_of(view, namespace, name)
     placed = [pod for pod in pods if pod.node_name]
     waiting = [pod for pod in pods if not pod.node_name and not pod.is_terminating]
     account = PodGroupExplanation(namespace=namespace, name=name, verdict=GroupVerdict.PLACED)
-    account.node_count = view.table.node_count
+    account.node_count, account.settled = view.table.node_count, view.settlement
     if group is not None:
         account.min_count = group.min_count
         account.topology_key = group.topology_keys[0] if group.topology_keys else None

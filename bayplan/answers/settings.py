@@ -77,20 +77,6 @@ class Settings:
             clock=clock,
         )
 
-    def view_of_manifests(
-        self,
-        objects: Sequence[InputObject],
-        place_of: Callable[[InputObject], str] | None = None,
-    ) -> ClusterView:
-        """The same for the cluster at the start of a simulation of `objects`."""
-        return ClusterView.from_manifests(
-            objects,
-            self.config,
-            place_of=place_of,
-            plugins=self.plugins,
-            feature_gates=self.feature_gates,
-        )
-
 
 @contextmanager
 def reading_for(*settings: Settings) -> Iterator[None]:

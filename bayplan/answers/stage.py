@@ -1,7 +1,8 @@
 """Stage: a cluster at one moment that can be changed to see the consequences.
 
-Running pods stay where they are unless a change moves them; pending pods are tried. Time advances
-only as far as the scheduler needs it: no pod finishes.
+Every question begins here: `begin` has the scheduler try the pods that wait, as `bayplan simulate`
+does, so all questions are about the same cluster. Running pods stay where they are unless a change
+moves them. Time advances only as far as the scheduler needs it: no pod finishes.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from ..cluster.memory import MemoryCluster
 from ..cluster.objects import ClusterObject
 from ..errors import InputError
 from ..sim import GroupOutcome, Timeline, TimelineEvent
+from ..sim.group_outcomes import group_outcomes
 from ..sim.timeline import ObjectPatch, TimelineTarget, created_at
-from ..sim.world import InputObject
-from .owners import AbsentOwners, is_there, successor_of
+from ..sim.world import InputObject, is_waiting
+from .cluster_view import ClusterView
+from .owners import is_there, successor_of
 from .settings import DEFAULT_SETTINGS, OnProgress, Settings
+from .settlement import SettledPods, Settlement
 
 PlaceOf = Callable[[InputObject], str]
 
@@ -39,7 +43,8 @@ class PodPlace:
 class Stage:
     """A cluster of `objects` and the scheduler of `settings`. The given objects are never modified.
 
-    Raises InputError for a Timeline: the question is about one moment, before later events.
+    With `as_is`, questions are about the cluster as it was read: no waiting pod is placed before them. Raises
+    InputError for a Timeline: the question is about one moment, before later events.
     """
 
     def __init__(
@@ -47,8 +52,12 @@ class Stage:
         objects: Iterable[InputObject],
         settings: Settings = DEFAULT_SETTINGS,
         place_of: PlaceOf | None = None,
+        *,
+        as_is: bool = False,
     ) -> None:
         self.settings = settings
+        self.settlement = Settlement(as_is=as_is)
+        """What became of the waiting pods in `begin`."""
         present = _at_once(objects, place_of or (lambda obj: ""))
         self.simulation = settings.simulation(present, place_of, pods_end=False)
         self.reasons: dict[str, str] = {}
@@ -59,19 +68,52 @@ class Stage:
         """Removed pods that no controller recreates."""
         self.groups: list[GroupOutcome] = []
         """The pod groups when it settled last."""
-        self._replaced: set[str] = set()
+        self._settled = SettledPods()
         self.simulation.begin()
-        self.cluster.watch(AbsentOwners(self.cluster, self._recreate), replay=False)
 
     @property
     def cluster(self) -> MemoryCluster:
         return self.simulation.cluster
 
+    def begin(self, on_progress: OnProgress | None = None) -> dict[str, PodPlace]:
+        """Place the waiting pods, unless the question is about the cluster as it was read; return the placements."""
+        if self.settlement.as_is:
+            waiting = sum(map(is_waiting, self.cluster.list("Pod")))
+            self.settlement = Settlement(waiting=waiting, as_is=True)
+            if self.simulation.scheduler.has_groups:
+                nodes = {node.name: node for node in self.cluster.list("Node")}
+                self.groups = group_outcomes((), self.cluster, nodes)
+            return self._places({})
+        report = self.simulation.run(on_progress)
+        self.groups = report.groups
+        self.settlement = Settlement(
+            waiting=len(report.pods), placed=len(report.placed), preempted=len(report.preempted)
+        )
+        self._settled = SettledPods.of(report)
+        # Ties that a change leads to do not depend on how many there were before it.
+        self.simulation.scheduler.ties.restart()
+        return self._places(self._settled.pending)
+
+    def leave_waiting_alone(self) -> None:
+        """Keep the scheduler from trying the pods that wait."""
+        for pod in [pod for pod in self.cluster.list("Pod") if is_waiting(pod)]:
+            self.simulation.scheduler.on_delete(pod)
+
     def settle(self, on_progress: OnProgress | None = None) -> dict[str, PodPlace]:
         """Run the scheduler until nothing changes; return the placements by key."""
         report = self.simulation.run(on_progress)
         self.groups = report.groups
-        messages = {result.pod.uid: result.attempt.message for result in report.pending}
+        return self._places({result.pod.uid: result.attempt.message for result in report.pending})
+
+    def view(self) -> ClusterView:
+        """A read-only view of the cluster as it is now."""
+        objects = [obj for kind in self.cluster.kinds() for obj in self.cluster.list(kind)]
+        view = self.settings.view(objects, self.simulation.clock)
+        view.settlement, view.settled = self.settlement, self._settled
+        return view
+
+    def _places(self, messages: Mapping[str, str]) -> dict[str, PodPlace]:
+        """The placements by key; `messages` by uid say why a pod is pending."""
         return {
             pod.key: PodPlace(pod, messages.get(pod.uid, ""))
             for pod in self.cluster.list("Pod")
@@ -103,9 +145,7 @@ class Stage:
 
     def exchange(self, pod: Pod, successor: Pod, why: str) -> Pod:
         """Delete the pod and add another of its name."""
-        self._replaced.add(pod.key)
         self._take_off(pod, why)
-        self._replaced.discard(pod.key)
         return self._add(successor)
 
     def lose(self, pod: Pod, why: str) -> None:
@@ -130,10 +170,6 @@ class Stage:
     def _take_off(self, pod: Pod, why: str) -> None:
         self.reasons[pod.key] = why
         self.cluster.delete(pod)
-
-    def _recreate(self, pod: Pod) -> None:
-        if pod.key not in self._replaced:
-            self._add(pod)
 
     def _add(self, pod: Pod) -> Pod:
         if self.cluster.get("Pod", pod.namespace, pod.name) is None:

@@ -13,6 +13,8 @@ from .options import AnswerForm
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..answers.settlement import Settlement
+
 
 class PrintableAnswer(Protocol):
     """What the library gives back."""
@@ -45,4 +47,11 @@ def print_answer(
         case AnswerForm.TABLE:
             console = stdout_console()
             with written_to_stdout(console):
+                print_settlement(console, getattr(answer, "settled", None))
                 render(console)
+
+
+def print_settlement(console: Console, settled: Settlement | None) -> None:
+    """Say what became of the waiting pods before the question, if there were any."""
+    if settled is not None and settled.text:
+        console.print(settled.text, style="dim", markup=False, soft_wrap=True)

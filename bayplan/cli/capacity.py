@@ -64,6 +64,7 @@ def capacity(
             question.settings,
             nodes=nodes or (),
             limit=limit,
+            as_is=question.as_is,
             place_of=question.manifests.place_of,
             on_progress=on_pods,
         )

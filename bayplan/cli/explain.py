@@ -11,19 +11,22 @@ import typer
 
 from ..api.own_documents import API_VERSION
 from ..errors import InputError
+from .answering import print_settlement
 from .clusters import LiveContextOption, LiveKubeconfigOption, NamespaceOption, with_namespace
 from .config_options import (
     ConfigOption,
     FeatureGatesOption,
     PluginFilesOption,
     ProviderOption,
+    SeedOption,
     read_settings,
 )
 from .consoles import stdout_console, written_to_stdout
 from .documents import print_json_document, print_yaml_document, with_remarks
 from .failures import reports_failures
 from .option_groups import takes_options
-from .options import FilenameOption, StrictOption, note_groups, read_cluster
+from .options import AsIsOption, FilenameOption, StrictOption, note_groups, read_cluster
+from .progress import progress_bar
 
 if TYPE_CHECKING:
     from ..answers import ClusterView, PodExplanation, PodGroupExplanation, PodRef
@@ -61,6 +64,7 @@ class ExplainOptions:
     kubeconfig: LiveKubeconfigOption = None
     context: LiveContextOption = None
     strict: StrictOption = False
+    as_is: AsIsOption = False
     namespace: NamespaceOption = None
     node: Annotated[
         list[str] | None,
@@ -88,6 +92,7 @@ class ExplainOptions:
     algorithm_provider: ProviderOption = None
     feature_gates: FeatureGatesOption = ""
     plugins: PluginFilesOption = None
+    seed: SeedOption = None
 
 
 @reports_failures
@@ -112,13 +117,14 @@ def explain_command(options: ExplainOptions) -> None:
     """
     from ..answers import PodVerdict, explain, explain_group, find_group, find_pods
     from ..answers.settings import reading_for
+    from ..answers.stage import Stage
 
     settings = read_settings(
         options.config,
         options.algorithm_provider,
         options.feature_gates,
         options.plugins,
-        seed=None,
+        options.seed,
     )
     with reading_for(settings):
         reading = read_cluster(
@@ -126,7 +132,10 @@ def explain_command(options: ExplainOptions) -> None:
         )
     manifests = reading.manifests
     note_groups(manifests, settings)
-    view = settings.view_of_manifests(manifests.objects, manifests.place_of)
+    with progress_bar("scheduling") as on_pods:
+        stage = Stage(manifests.objects, settings, manifests.place_of, as_is=options.as_is)
+        stage.begin(on_pods)
+    view = stage.view()
     nodes = _known_nodes(view, options.node or [])
     kind_and_name = options.pod if "/" in options.pod else f"pod/{options.pod}"
     target = options.pod if options.namespace else with_namespace(kind_and_name, reading.namespace)
@@ -172,6 +181,7 @@ def _print_group(
         console = stdout_console()
         everything = options.everything or options.output is ExplainOutput.WIDE
         with written_to_stdout(console):
+            print_settlement(console, account.settled)
             render_group_account(console, account, everything=everything)
     if not account.has_node:
         raise typer.Exit(NO_NODE)
@@ -199,6 +209,7 @@ def _print(
     console = stdout_console()
     wide = output is ExplainOutput.WIDE
     with written_to_stdout(console):
+        print_settlement(console, accounts[0].settled)
         for i, (account, others) in enumerate(_alike(accounts)):
             if i:
                 console.print()

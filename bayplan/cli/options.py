@@ -57,6 +57,13 @@ StrictOption = Annotated[
         help="Refuse files with fields that do not exist, instead of warning about them.",
     ),
 ]
+AsIsOption = Annotated[
+    bool,
+    typer.Option(
+        "--as-is",
+        help="Ask about the cluster as it was read. Default: after the waiting pods were placed, as simulate does.",
+    ),
+]
 AllOption = Annotated[bool, typer.Option("--all", help="Show all pods and nodes, however many.")]
 
 
@@ -91,6 +98,8 @@ class Question:
     """What is wrong with the files."""
     is_strict: bool = False
     """Whether that is an error."""
+    as_is: bool = False
+    """Whether it is about the cluster as it was read, before the waiting pods are placed."""
 
 
 Own = ParamSpec("Own")
@@ -98,14 +107,24 @@ Own = ParamSpec("Own")
 
 def takes_question(command: Callable[Concatenate[Question, Own], None]) -> Callable[..., None]:
     """The command with the options of a question in front of its own; its errors become a line and a status."""
+    return _taking(command, SHARED)
 
+
+def takes_cluster(command: Callable[Concatenate[Question, Own], None]) -> Callable[..., None]:
+    """The same for a command that places the waiting pods itself, and so is not asked about an earlier moment."""
+    return _taking(command, {name: one for name, one in SHARED.items() if name != "as_is"})
+
+
+def _taking(
+    command: Callable[Concatenate[Question, Own], None], shared: Mapping[str, Any]
+) -> Callable[..., None]:
     @functools.wraps(command)
     @reports_failures
     def run(**options: Any) -> None:
-        shared = {name: options.pop(name) for name in SHARED}
-        command(read_question(**shared), **options)  # type: ignore[call-arg]
+        given = {name: options.pop(name) for name in shared}
+        command(read_question(**given), **options)  # type: ignore[call-arg]
 
-    show_options(run, [*SHARED.values(), *parameters_of(command)[1:]])
+    show_options(run, [*shared.values(), *parameters_of(command)[1:]])
     return run
 
 
@@ -114,6 +133,7 @@ def read_question(
     kubeconfig: LiveKubeconfigOption = None,
     context: LiveContextOption = None,
     strict: StrictOption = False,
+    as_is: AsIsOption = False,
     config: ConfigOption = None,
     algorithm_provider: ProviderOption = None,
     feature_gates: FeatureGatesOption = "",
@@ -128,7 +148,13 @@ def read_question(
         reading = read_cluster(filename, kubeconfig, context, strict)
     note_groups(reading.manifests, settings)
     return Question(
-        reading.manifests, settings, reading.sources, reading.namespace, reading.remarks, strict
+        reading.manifests,
+        settings,
+        reading.sources,
+        reading.namespace,
+        reading.remarks,
+        strict,
+        as_is,
     )
 
 

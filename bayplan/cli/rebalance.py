@@ -68,6 +68,7 @@ def rebalance(
             question.settings,
             max_moves=max_moves,
             by_eviction=by_eviction,
+            as_is=question.as_is,
             place_of=question.manifests.place_of,
             on_progress=on_moves,
         )

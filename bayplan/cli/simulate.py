@@ -17,7 +17,7 @@ from .consoles import stdout_console, written_to_stdout
 from .html import html_to
 from .metrics import metrics_to
 from .option_groups import takes_options
-from .options import PENDING, AllOption, Question, takes_question
+from .options import PENDING, AllOption, Question, takes_cluster
 from .output import print_json, print_names, print_yaml
 from .progress import progress_bar
 from .targets import STDOUT
@@ -111,7 +111,7 @@ class SimulateOptions:
 
 
 @app.command(cls=SimulateCommand)
-@takes_question
+@takes_cluster
 @takes_options(SimulateOptions)
 def simulate(question: Question, options: SimulateOptions) -> None:
     """Place pods on a cluster that manifests describe, and show where they go.

@@ -97,7 +97,12 @@ def add_nodes(
     objects, place_of = question.manifests.objects, question.manifests.place_of
     with progress_bar("scheduling") as on_pods:
         answer = fit_with_nodes(
-            objects, like, question.settings, place_of=place_of, on_progress=on_pods
+            objects,
+            like,
+            question.settings,
+            as_is=question.as_is,
+            place_of=place_of,
+            on_progress=on_pods,
         )
     _print(question, answer, output, everything)
     assert answer.search is not None
@@ -304,6 +309,7 @@ def _answer(
             manifests.objects,
             changes,
             question.settings,
+            as_is=question.as_is,
             place_of=manifests.place_of,
             on_progress=on_pods,
         )

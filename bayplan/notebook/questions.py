@@ -14,6 +14,7 @@ from ..answers.compare import compare as compare_schedulers
 from ..answers.pod_kinds import PodKind, pod_of, read_pod_kinds
 from ..answers.rebalance import DEFAULT_MOVES, Objective, RebalancePlan, plan_rebalance
 from ..answers.settings import Settings
+from ..answers.stage import Stage
 from ..answers.what_if import ClusterChange, WhatIfAnswer, ask_what_if
 from ..api.durations import EXPECTED, parse_duration
 from ..config import (
@@ -57,16 +58,21 @@ def explain(
     pod: str,
     *,
     namespace: str | None = None,
+    as_is: bool = False,
     config: ConfigSource = None,
     plugins: Iterable[PluginLike] = (),
     feature_gates: Gates = "",
+    seed: int | None = None,
 ) -> PodExplanation:
     """Why `pod` is pending, or why it is on its node; `pod` is written as for `bayplan explain`.
 
-    Raises InputError when the name matches no pod, or several.
+    The waiting pods are placed first, as `simulate` does; with `as_is` the cluster is as it was read. Raises InputError
+    when the name matches no pod, or several.
     """
-    settings = _settings(cluster, config, plugins, feature_gates, None)
-    view = settings.view_of_manifests(cluster.objects, cluster.place_of)
+    settings = _settings(cluster, config, plugins, feature_gates, seed)
+    stage = Stage(cluster.objects, settings, cluster.place_of, as_is=as_is)
+    stage.begin()
+    view = stage.view()
     found = find_pods(view, pod, namespace)
     if len(found) != 1:
         names = ", ".join(one.key for one in found)
@@ -98,17 +104,21 @@ def compare(
 def what_if(
     cluster: Cluster,
     *changes: ClusterChange,
+    as_is: bool = False,
     config: ConfigSource = None,
     plugins: Iterable[PluginLike] = (),
     feature_gates: Gates = "",
     seed: int | None = None,
 ) -> WhatIfAnswer:
-    """The consequences of changes such as `Drain("node-3")`; the changes are names of `bayplan`, too."""
+    """The consequences of changes such as `Drain("node-3")`; the changes are names of `bayplan`, too.
+
+    The waiting pods are placed before the changes; with `as_is` after them.
+    """
     for change in changes:
         if not isinstance(change, ClusterChange):
             raise TypeError(f'what_if: expected changes such as Drain("node-3"); got {change!r}')
     settings = _settings(cluster, config, plugins, feature_gates, seed)
-    return ask_what_if(cluster.objects, changes, settings, place_of=cluster.place_of)
+    return ask_what_if(cluster.objects, changes, settings, as_is=as_is, place_of=cluster.place_of)
 
 
 def capacity(
@@ -116,6 +126,7 @@ def capacity(
     *pods: Mapping[str, Any] | str | Path,
     nodes: Iterable[str] = (),
     limit: int = DEFAULT_LIMIT,
+    as_is: bool = False,
     config: ConfigSource = None,
     plugins: Iterable[PluginLike] = (),
     feature_gates: Gates = "",
@@ -124,7 +135,7 @@ def capacity(
     """How many more pods fit: of one kind, or of a mix.
 
     A pod is a file (`web.yaml`, or `web.yaml:3` for three in the mix) or plain data in Kubernetes'
-    form.
+    form. The waiting pods are placed first; with `as_is` they take no room.
     """
     settings = _settings(cluster, config, plugins, feature_gates, seed)
     kinds = [kind for pod in pods for kind in _kinds(pod)]
@@ -134,6 +145,7 @@ def capacity(
         settings,
         nodes=tuple(nodes),
         limit=limit,
+        as_is=as_is,
         place_of=cluster.place_of,
     )
 
@@ -144,6 +156,7 @@ def rebalance(
     *,
     max_moves: int = DEFAULT_MOVES,
     by_eviction: bool = False,
+    as_is: bool = False,
     config: ConfigSource = None,
     plugins: Iterable[PluginLike] = (),
     feature_gates: Gates = "",
@@ -151,7 +164,8 @@ def rebalance(
 ) -> RebalancePlan:
     """Plan moves that improve the cluster for `spread`, `pack`, `cost` or `constraints`; nothing is moved.
 
-    With `by_eviction`, only moves that the scheduler makes by itself after an eviction.
+    With `by_eviction`, only moves that the scheduler makes by itself after an eviction. The waiting pods are placed
+    first; with `as_is` they are left aside.
     """
     if objective not in tuple(Objective):
         raise InputError(f'objective: expected one of {", ".join(Objective)}; got "{objective}"')
@@ -162,6 +176,7 @@ def rebalance(
         settings,
         max_moves=max_moves,
         by_eviction=by_eviction,
+        as_is=as_is,
         place_of=cluster.place_of,
     )
 

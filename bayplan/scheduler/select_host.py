@@ -32,6 +32,9 @@ class TieBreak(ABC):
         `search.order` has the rows in the order in which the cycle looked at them.
         """
 
+    def restart(self) -> None:  # noqa: B027  # most have no state
+        """Begin again with the seed, if there is one."""
+
     def choose_scored(self, tied: Ints, rows: Ints, table: NodeTable, search: Ordered) -> int:
         """The same for nodes that an extender scored."""
         return self.choose(tied, rows, table, search)
@@ -63,7 +66,11 @@ class RandomTies(TieBreak):
     """
 
     def __init__(self, seed: int = 0) -> None:
-        self._draw = random.Random(seed).random
+        self._seed = seed
+        self.restart()
+
+    def restart(self) -> None:
+        self._draw = random.Random(self._seed).random
 
     def ranks(self, table: NodeTable) -> Ints:
         seed = int(self._draw() * 2**32)

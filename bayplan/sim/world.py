@@ -22,6 +22,7 @@ from ..clock import EPOCH, ManualClock, Timers
 from ..cluster.memory import (
     DURATION,
     WORKLOAD_KINDS,
+    AbsentOwners,
     Admission,
     AdmissionError,
     ClaimController,
@@ -84,6 +85,7 @@ class World:
         self._admission = Admission(self.cluster)
         self._volumes = VolumeController(self.cluster, provisioning, self.agenda)
         self._claims = ClaimController(self.cluster)
+        self._absent_owners = AbsentOwners(self.cluster)
         self._groups: Protection | None = None
         """Deletes groups when they have no members; None until one is deleted."""
         self._namespaces: set[str] = set()
@@ -106,6 +108,7 @@ class World:
             self.cluster.watch(Kubelets(self.cluster, self.clock, self.agenda))
         if not self._is_recorded:
             self.cluster.watch(self._controllers, replay=False)
+            self.cluster.watch(self._absent_owners, replay=False)
         self.cluster.watch(self._volumes)
         self.cluster.watch(self._claims)
         self._volumes.run()
@@ -116,6 +119,9 @@ class World:
 
     def settle(self) -> None:
         """Run the controllers' pending work."""
+        if self._absent_owners.has_work:
+            for pod in self._absent_owners.take_missing():
+                self._add(pod)
         if self._controllers.has_work:
             with self._faults_placed(None, ""):
                 self._controllers.run()
@@ -229,9 +235,7 @@ class World:
             with self._faults_placed(source, path and f"{path}.remove[{i}]"):
                 self._remove(ref)
         with self._faults_placed(source, path):
-            self._controllers.run()
-        self._volumes.run()
-        self._claims.run()
+            self.settle()
 
     def _add(self, obj: ClusterObject) -> None:
         self._need_namespace(obj.namespace)

@@ -15,6 +15,8 @@ from bayplan.answers import (
     explain_group,
     find_group,
 )
+from bayplan.answers.settings import Settings
+from bayplan.answers.stage import Stage
 from bayplan.api.decode import decode_object
 from bayplan.api.encode import to_dict
 from bayplan.errors import InputError
@@ -35,7 +37,7 @@ ZONES = [make_node("a", zone="one", cpu="4"), make_node("b", zone="two", cpu="4"
 
 
 def view_of(*objects: Any, gates: dict[str, bool] = GATES) -> ClusterView:
-    return ClusterView.from_manifests(list(objects), feature_gates=gates)
+    return Stage(objects, Settings(feature_gates=gates), as_is=True).view()
 
 
 def ask(*objects: Any) -> PodGroupExplanation:

@@ -37,9 +37,17 @@ def test_the_tables(pod: str) -> None:
     out, err = capacity("--pod", pod)
 
     assert err == ""
-    assert out.splitlines()[1].split()[:4] == ["web.yaml", "1", "20", "5"]
+    assert out.splitlines()[0] == "after placing 19 of 21 waiting pods"
+    assert out.splitlines()[2].split()[:4] == ["web.yaml", "1", "20", "5"]
     assert "    5  Insufficient cpu\n" in out
     assert out.endswith("20 more pods fit; cpu runs out first\n")
+
+
+def test_pods_that_wait_take_no_room_in_the_cluster_as_it_was_read(pod: str) -> None:
+    out, _ = capacity("--pod", pod, "--as-is")
+
+    assert out.startswith("about the cluster as it was read, in which 21 pods wait\n")
+    assert int(out.splitlines()[2].split()[2]) > 20
 
 
 def test_the_document_for_machines(pod: str) -> None:

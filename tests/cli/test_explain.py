@@ -67,8 +67,9 @@ def test_a_pending_pod_that_fits_names_the_node_the_margin_and_the_points(folder
 
     assert err == ""
     lines = out.splitlines()
-    assert lines[0] == "default/p would go to b  (2 of 2 nodes fit)"
-    assert "ahead of a: NodeResourcesFit" in lines[1]
+    assert lines[0] == "after placing 1 waiting pod"
+    assert lines[1] == "default/p would go to b  (2 of 2 nodes fit)"
+    assert "ahead of a: NodeResourcesFit" in lines[2]
     assert any(line.split()[:2] == ["★", "b"] for line in lines)
 
 
@@ -141,15 +142,19 @@ def test_victims_of_preemption_are_named(folder: Path) -> None:
         make_pod("high", "3", priority=100),
     )
 
-    told = explain_json("high", "-f", file, code=1)
+    before = explain_json("high", "-f", file, "--as-is", code=1)
+    after = explain_json("high", "-f", file)
 
-    assert told["preemption"]["node"] == "a"
-    assert [victim["name"] for victim in told["preemption"]["victims"]] == ["low"]
+    assert (before["verdict"], after["verdict"]) == ("unschedulable", "fits")
+    for told in (before, after):
+        assert told["preemption"]["node"] == "a"
+        assert [victim["name"] for victim in told["preemption"]["victims"]] == ["low"]
 
 
 def test_pods_of_a_workload_of_which_the_same_holds_are_told_once() -> None:
-    out, _ = explain("deployment/web", *FILES)
+    out, _ = explain("deployment/web", *FILES, "--as-is")
 
+    assert out.startswith("about the cluster as it was read, in which 21 pods wait\n")
     assert out.count("would go to") == 1
     assert "the same holds of shop/web-" in out
 

@@ -25,8 +25,9 @@ def test_a_drain_of_the_example_as_a_table() -> None:
 
     assert err == ""
     lines = out.splitlines()
-    assert lines[0].split() == ["POD", "WAS", "NOW", "WHY"]
-    assert lines[1].startswith("infra/registry-0  worker-a1  lost ")
+    assert lines[0] == "after placing 19 of 21 waiting pods"
+    assert lines[1].split() == ["POD", "WAS", "NOW", "WHY"]
+    assert lines[2].startswith("infra/registry-0  worker-a1  lost ")
     assert lines[-1].endswith("; pending 2 → 2")
 
 
@@ -57,15 +58,23 @@ def test_the_document_for_machines(form: str) -> None:
 def test_until_fits_names_those_whom_nothing_helps() -> None:
     out, _ = what_if("add-nodes", "--like", "worker-a1", "--until-fits", code=1)
 
-    assert out.startswith(
-        "no number of nodes like worker-a1 helps\nresearch/in-memory-index fits on"
-    )
+    lines = out.splitlines()
+    assert lines[1] == "no number of nodes like worker-a1 helps"
+    assert lines[2].startswith("research/in-memory-index fits on")
 
 
 def test_nothing_changes() -> None:
     out, _ = what_if("cordon", "worker-a1")
 
-    assert out == "nothing changes; pending 2 → 2\n"
+    assert out == "after placing 19 of 21 waiting pods\nnothing changes; pending 2 → 2\n"
+
+
+def test_a_change_to_the_cluster_as_it_was_read_meets_its_waiting_pods() -> None:
+    out, _ = what_if("cordon", "worker-a1", "--as-is")
+
+    lines = out.splitlines()
+    assert lines[0] == "about the cluster as it was read, in which 21 pods wait"
+    assert lines[-1].endswith("; pending 21 → 2")
 
 
 @pytest.mark.parametrize(

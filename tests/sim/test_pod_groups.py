@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers import ClusterView
+from bayplan.answers.settings import Settings
+from bayplan.answers.stage import Stage
 from bayplan.api.decode import decode_object
 from bayplan.api.pod_groups import pod_group_of
 from bayplan.errors import InputError
@@ -75,7 +76,7 @@ def test_a_job_gets_its_group() -> None:
 def test_a_question_about_a_job_sees_its_group() -> None:
     objects: list[Any] = [decode_object(tree) for tree in (NODE, job(2))]
 
-    view = ClusterView.from_manifests(objects, feature_gates=WITH_JOBS)
+    view = Stage(objects, Settings(feature_gates=WITH_JOBS), as_is=True).view()
 
     (found,) = view.cluster.list("PodGroup")
     assert {pod_group_of(pod) for pod in view.pods()} == {found.name}

@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from msgspec import to_builtins
+
 from ...sim.frames import make_frame
 from ..budgets import BudgetUse
+from ..settlement import NONE_WAITED, Settlement
 
 
 class Objective(StrEnum):
@@ -66,6 +69,8 @@ class RebalancePlan:
     movable: int = 0
     """Number of movable pods."""
     budgets: list[BudgetUse] = field(default_factory=list)
+    settled: Settlement = NONE_WAITED
+    """What became of the waiting pods before the question."""
 
     @property
     def after(self) -> float:
@@ -78,6 +83,7 @@ class RebalancePlan:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as docs/output.md describes it."""
         return {
+            "settled": to_builtins(self.settled),
             "objective": self.objective.value,
             "before": round(self.before, 6),
             "after": round(self.after, 6),

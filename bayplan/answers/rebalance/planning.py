@@ -23,20 +23,24 @@ def plan_rebalance(
     *,
     max_moves: int = DEFAULT_MOVES,
     by_eviction: bool = False,
+    as_is: bool = False,
     place_of: PlaceOf | None = None,
     on_progress: OnProgress | None = None,
 ) -> RebalancePlan:
     """Plan at most `max_moves` moves that improve the objective, in order; each assumes those before
     it.
 
-    Pending pods are tried first. A move deletes the pod and recreates it: the filters must accept
-    its target then; with `by_eviction` the target is the node the scheduler is certain to choose.
-    The whole plan stays within every disruption budget.
+    Pending pods are tried first; with `as_is` they are left aside. A move deletes the pod and
+    recreates it: the filters must accept its target then; with `by_eviction` the target is the node
+    the scheduler is certain to choose. The whole plan stays within every disruption budget.
     """
-    stage = Stage(objects, settings, place_of)
-    stage.settle()
+    stage = Stage(objects, settings, place_of, as_is=as_is)
+    stage.begin()
+    if as_is:
+        stage.leave_waiting_alone()
     mover = Mover(stage, by_eviction)
     plan = RebalancePlan(objective, _value(mover, objective), movable=len(mover.movable_pods()))
+    plan.settled = stage.settlement
     for move in _moves(mover, objective, max_moves):
         plan.moves.append(move)
         if on_progress is not None:

@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from msgspec import to_builtins
+
 from ...sim.frames import make_frame
 from ..budgets import BudgetUse
+from ..settlement import NONE_WAITED, Settlement
 
 
 class WhatIfState(StrEnum):
@@ -189,6 +192,8 @@ class WhatIfAnswer:
     groups: list[GroupChange] = field(default_factory=list)
     groups_started: tuple[int, int] = (0, 0)
     """Number of pod groups with enough members on nodes, before and after."""
+    settled: Settlement = NONE_WAITED
+    """What became of the waiting pods before the changes."""
     search: NodeSearch | None = None
     """Only for the question how many nodes are needed."""
 
@@ -243,6 +248,7 @@ class WhatIfAnswer:
         """Plain data, as docs/output.md describes it."""
         document: dict[str, Any] = {
             "changes": list(self.changes),
+            "settled": to_builtins(self.settled),
             "summary": self.summary(),
             "pods": [change.to_dict() for change in self.pods],
             "pending": {

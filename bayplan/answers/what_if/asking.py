@@ -40,16 +40,17 @@ def ask_what_if(
     changes: Sequence[ClusterChange],
     settings: Settings = DEFAULT_SETTINGS,
     *,
+    as_is: bool = False,
     place_of: PlaceOf | None = None,
     on_progress: OnProgress | None = None,
 ) -> WhatIfAnswer:
     """The consequences of `changes`, made one after the other to the cluster of `objects`.
 
-    Pending pods are tried first; the changes apply to the cluster after that. Raises InputError
-    when a change names a missing object.
+    Pending pods are tried first; the changes apply to the cluster after that. With `as_is` the
+    changes come first. Raises InputError when a change names a missing object.
     """
-    stage = Stage(objects, settings, place_of)
-    return _follow(stage, stage.settle(on_progress), changes, on_progress)
+    stage = Stage(objects, settings, place_of, as_is=as_is)
+    return _follow(stage, stage.begin(on_progress), changes, on_progress)
 
 
 def fit_with_nodes(
@@ -57,6 +58,7 @@ def fit_with_nodes(
     like: str,
     settings: Settings = DEFAULT_SETTINGS,
     *,
+    as_is: bool = False,
     place_of: PlaceOf | None = None,
     on_progress: OnProgress | None = None,
 ) -> WhatIfAnswer:
@@ -75,6 +77,7 @@ def fit_with_nodes(
                 objects,
                 [AddNodes(number, like)],
                 settings,
+                as_is=as_is,
                 place_of=place_of,
                 on_progress=on_progress,
             )
@@ -156,6 +159,7 @@ def _follow(
         [name for name in nodes_before if name not in nodes_after],
         _group_changes(groups_before, stage.groups),
         (_count_started(groups_before), _count_started(stage.groups)),
+        stage.settlement,
     )
 
 

@@ -7,6 +7,7 @@ not happen: I/O, or waiting: every effect is complete when the call returns, or 
 fires. Who calls it: sim, cli, testing; the scheduler uses it as its lister and client.
 """
 
+from .absent_owners import AbsentOwners, is_daemon, is_static, successor_of
 from .admission import Admission, AdmissionError, admit_namespace, admit_storage
 from .admission_dra import admit_devices
 from .admission_groups import admit_groups
@@ -19,6 +20,7 @@ from .store import MemoryCluster
 from .volumes import VolumeController
 
 __all__ = [
+    "AbsentOwners",
     "Admission",
     "AdmissionError",
     "ClaimController",
@@ -35,6 +37,9 @@ __all__ = [
     "admit_namespace",
     "admit_storage",
     "duration_problem",
+    "is_daemon",
+    "is_static",
+    "successor_of",
     "provisioning_problems",
     "run_controllers",
 ]

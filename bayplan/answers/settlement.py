@@ -1,0 +1,67 @@
+"""Settlement: what became of the waiting pods of a cluster before a question was asked about it.
+
+Every question is about one moment, `now`: the cluster after the scheduler has tried all pods that
+wait, as `bayplan simulate` does. `Stage.begin` is where that happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from msgspec import Struct
+
+from ..api.pod import Pod
+from ..sim import SimulationReport
+
+
+class Settlement(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The pods that waited when the cluster was read, and those that were placed before the question."""
+
+    waiting: int = 0
+    placed: int = 0
+    preempted: int = 0
+    as_is: bool = False
+    """The question is about the cluster as it was read: no pod was placed."""
+
+    @property
+    def text(self) -> str:
+        """`after placing 21 of 25 waiting pods`; empty when no pod waited."""
+        if not self.waiting:
+            return ""
+        if self.as_is:
+            return f"about the cluster as it was read, in which {_pods(self.waiting)} wait"
+        if not self.placed:
+            text = f"after trying {_pods(self.waiting, 'waiting')}: none fits"
+        elif self.placed == self.waiting:
+            text = f"after placing {_pods(self.placed, 'waiting')}"
+        else:
+            text = f"after placing {self.placed:,} of {_pods(self.waiting, 'waiting')}"
+        return f"{text}, preempting {self.preempted:,}" if self.preempted else text
+
+
+NONE_WAITED = Settlement()
+AS_READ = Settlement(as_is=True)
+
+
+def _pods(number: int, which: str = "") -> str:
+    return f"{number:,} {which} pod{'' if number == 1 else 's'}".replace("  ", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class SettledPods:
+    """The pods that waited when the cluster was read, by uid."""
+
+    placed: Mapping[str, list[Pod]] = field(default_factory=dict)
+    """The pods that got a node, each with those that were preempted for it."""
+    pending: Mapping[str, str] = field(default_factory=dict)
+    """The pods that did not, each with the reason."""
+
+    @classmethod
+    def of(cls, report: SimulationReport) -> SettledPods:
+        """From the result of placing them."""
+        placed: dict[str, list[Pod]] = {result.pod.uid: [] for result in report.placed}
+        for victim, preemptor in report.preempted:
+            if preemptor.uid in placed:
+                placed[preemptor.uid].append(victim)
+        return cls(placed, {result.pod.uid: result.attempt.message for result in report.pending})

@@ -1,0 +1,83 @@
+"""Absent owners: recreate deleted pods whose controller is not among the cluster's objects.
+
+A dump of a cluster often has pods without their workloads; a pod that names a controller is
+recreated even so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...api.pod import EMPTY_STATUS, Pod
+from .store import MemoryCluster
+
+MIRROR = "kubernetes.io/config.mirror"
+DAEMON_SET, NODE = "DaemonSet", "Node"
+
+
+def is_daemon(pod: Pod) -> bool:
+    """Whether the pod is bound to its node by a DaemonSet."""
+    owner = pod.controller
+    return owner is not None and owner.kind == DAEMON_SET
+
+
+def is_static(pod: Pod) -> bool:
+    """Whether the kubelet runs the pod from a static manifest; the API server's object is a mirror."""
+    owner = pod.controller
+    return MIRROR in pod.annotations or (owner is not None and owner.kind == NODE)
+
+
+def successor_of(pod: Pod) -> Pod:
+    """The replacement of a deleted pod: the same spec, without a node."""
+    return pod.replace(
+        uid="",
+        resource_version="",
+        creation_timestamp=None,
+        deletion_timestamp=None,
+        node_name="",
+        status=EMPTY_STATUS,
+    )
+
+
+class AbsentOwners:
+    """Stands in for controllers that are not among the cluster's objects. Watches the cluster.
+
+    Daemons and static pods are deleted with their node.
+    """
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+        self._missed: list[Pod] = []
+
+    def on_add(self, obj: Any) -> None:
+        """Nothing to do."""
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """Nothing to do."""
+
+    def on_delete(self, obj: Any) -> None:
+        """Record a deleted pod."""
+        if isinstance(obj, Pod) and obj.controller is not None and not obj.is_finished:
+            self._missed.append(obj)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether pods were deleted."""
+        return bool(self._missed)
+
+    def take_missing(self) -> list[Pod]:
+        """The replacements of the deleted pods that no controller recreates; each is returned once."""
+        missed, self._missed = self._missed, []
+        return [successor_of(pod) for pod in missed if self._is_missing(pod)]
+
+    def _is_missing(self, pod: Pod) -> bool:
+        owner = pod.controller
+        if owner is None or is_daemon(pod) or is_static(pod):
+            return False
+        key = owner.kind, pod.namespace, owner.name
+        return (
+            self._cluster.get(*key) is None
+            and not self._cluster.was_deleted(*key)
+            and self._cluster.get("Pod", pod.namespace, pod.name) is None
+            and self._cluster.get("Namespace", "", pod.namespace) is not None
+        )
