@@ -23,11 +23,11 @@ from ..errors import InputError
 from ..scheduler import Attempt, Inquiry, Outcome, cause_of, run_to_tell
 from ..scheduler.collector import rare_collections
 from ..sim.frames import make_frame
+from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..sim.world import InputObject
 from .pod_kinds import PodKind, on_nodes
 from .references import find_node
 from .room import ResourceRoom, known_resources, totals
-from .settings import DEFAULT_SETTINGS, OnProgress, Settings
 from .settlement import NONE_WAITED, Settlement
 from .stage import PlaceOf, Stage
 

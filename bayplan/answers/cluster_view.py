@@ -26,6 +26,7 @@ from ..scheduler import (
 )
 from ..scheduler.extender import MakeTransport, make_http_transport
 from ..scheduler.inquiry import profile_of
+from ..sim.settings import Settings
 from ..table import NodeTable
 from .settlement import AS_READ, SettledPods
 from .still_cluster import StillCluster
@@ -75,6 +76,19 @@ class ClusterView:
         self.settlement = AS_READ
         """What became of the waiting pods before the question."""
         self.settled = SettledPods()
+
+    @classmethod
+    def with_settings(
+        cls, objects: Iterable[ClusterObject], settings: Settings, clock: Clock | None = None
+    ) -> ClusterView:
+        """The cluster of `objects`, for the scheduler of these settings."""
+        return cls(
+            objects,
+            settings.config,
+            plugins=settings.plugins,
+            feature_gates=settings.feature_gates,
+            clock=clock,
+        )
 
     @property
     def table(self) -> NodeTable:

@@ -15,11 +15,11 @@ from ..api.pod_groups import pod_group_of
 from ..errors import InputError
 from ..sim import GroupOutcome, Simulation, SimulationReport
 from ..sim.frames import make_frame
+from ..sim.settings import OnProgress, Settings
 from ..sim.world import InputObject
 from ..table import ABSENT, Bools, Ints, NodeTable
 from .owners import is_daemon, is_static
 from .room import MAIN_RESOURCES, offered, used, utilisation
-from .settings import OnProgress, Settings
 from .stage import PlaceOf
 
 COUNTS = (

@@ -18,11 +18,11 @@ from ..cluster.objects import ClusterObject
 from ..errors import InputError
 from ..sim import GroupOutcome, Timeline, TimelineEvent
 from ..sim.group_outcomes import group_outcomes
+from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..sim.timeline import ObjectPatch, TimelineTarget, created_at
 from ..sim.world import InputObject, is_waiting
 from .cluster_view import ClusterView
 from .owners import is_there, successor_of
-from .settings import DEFAULT_SETTINGS, OnProgress, Settings
 from .settlement import SettledPods, Settlement
 
 PlaceOf = Callable[[InputObject], str]
@@ -108,7 +108,7 @@ class Stage:
     def view(self) -> ClusterView:
         """A read-only view of the cluster as it is now."""
         objects = [obj for kind in self.cluster.kinds() for obj in self.cluster.list(kind)]
-        view = self.settings.view(objects, self.simulation.clock)
+        view = ClusterView.with_settings(objects, self.settings, self.simulation.clock)
         view.settlement, view.settled = self.settlement, self._settled
         return view
 

@@ -13,6 +13,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from .plain_values import take_plain_values
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
@@ -56,6 +58,11 @@ COMMANDS: Mapping[str, CommandEntry] = {
 
 class PlainCommand(TyperCommand):
     """A command whose help names arguments as kubectl does: `NODE...`, and `[FILE]` for one that may be left out."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        take_plain_values(self.get_params(ctx))
+        return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The words after the name of the command."""
@@ -129,6 +136,11 @@ class LazyGroup(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = {name: LazyCommand(name, entry) for name, entry in COMMANDS.items()}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options in front of the command."""
+        take_plain_values(self.get_params(ctx))
+        return super().parse_args(ctx, args)
 
 
 def walk_commands(

@@ -27,7 +27,7 @@ from .progress import progress_bar
 
 if TYPE_CHECKING:
     from ..answers.compare import Comparison
-    from ..answers.settings import Settings
+    from ..sim.settings import Settings
 
 DEFAULT = "default"
 
@@ -72,7 +72,7 @@ def compare(
     Example: bayplan compare -f cluster.yaml --config a.yaml --config b.yaml
     """
     from ..answers.compare import compare as compare_schedulers
-    from ..answers.settings import reading_for
+    from ..sim.settings import reading_for
     from .render.compare import render_comparison
 
     schedulers = _schedulers(config or [], feature_gates, plugins, seed)

@@ -12,8 +12,8 @@ import typer
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
-    from ..answers.settings import Settings
     from ..config import Check, FeatureGates, Reading
+    from ..sim.settings import Settings
 
 STDIN = Path("-")
 PROVIDER_NAMES = ("DefaultProvider", "ClusterAutoscalerProvider")
@@ -79,8 +79,8 @@ def read_settings(
     seed: int | None,
 ) -> Settings:
     """The scheduler that the options describe."""
-    from ..answers.settings import Settings
     from ..config import parse_feature_gates
+    from ..sim.settings import Settings
 
     gates = parse_feature_gates(feature_gates)
     reading = read_configuration(config, algorithm_provider, gates)

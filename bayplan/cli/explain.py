@@ -116,8 +116,8 @@ def explain_command(options: ExplainOptions) -> None:
     Example: bayplan explain pod/web-7 -f cluster.yaml
     """
     from ..answers import PodVerdict, explain, explain_group, find_group, find_pods
-    from ..answers.settings import reading_for
     from ..answers.stage import Stage
+    from ..sim.settings import reading_for
 
     settings = read_settings(
         options.config,

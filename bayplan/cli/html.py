@@ -11,8 +11,8 @@ from .targets import WholeFile, whole_target
 
 if TYPE_CHECKING:
     from ..answers import ClusterView
-    from ..answers.settings import Settings
     from ..sim import Simulation, SimulationReport
+    from ..sim.settings import Settings
 
 
 class NoPage:
@@ -66,9 +66,11 @@ class PageWriter(NoPage):
 
     def _view(self) -> ClusterView:
         """The cluster as it is at the end of the run, for questions."""
+        from ..answers import ClusterView
+
         cluster = self._simulation.cluster
         objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
-        return self._settings.view(objects, self._simulation.clock)
+        return ClusterView.with_settings(objects, self._settings, self._simulation.clock)
 
 
 @contextmanager

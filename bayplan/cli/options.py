@@ -30,10 +30,10 @@ from .option_groups import parameters_of, show_options
 from .progress import progress_bar
 
 if TYPE_CHECKING:
-    from ..answers.settings import Settings
     from ..api.pod import Pod
     from ..cluster.live import LiveObjects
     from ..sim import Manifests
+    from ..sim.settings import Settings
 
 PENDING = 1
 """The exit status when pods wait."""
@@ -141,7 +141,7 @@ def read_question(
     seed: SeedOption = None,
 ) -> Question:
     """Read everything that the options name."""
-    from ..answers.settings import reading_for
+    from ..sim.settings import reading_for
 
     settings = read_settings(config, algorithm_provider, feature_gates, plugins, seed)
     with reading_for(settings):
@@ -249,7 +249,7 @@ def _note_unused(unused: Mapping[str, int]) -> None:
 
 def note_groups(manifests: Manifests, settings: Settings) -> None:
     """Say on standard error which PodGroups, or which of their fields, have no effect with these feature gates."""
-    from ..answers.settings import ignored_groups
+    from ..sim.settings import ignored_groups
 
     note = ignored_groups(manifests.objects, settings)
     if note:

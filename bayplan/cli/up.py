@@ -24,9 +24,9 @@ from .options import StrictOption, warn
 from .serving import need_web_server
 
 if TYPE_CHECKING:
-    from ..answers.settings import Settings
     from ..cluster.apiserver import ApiServer
     from ..scheduler import Scheduler
+    from ..sim.settings import Settings
     from ..web.live import PageSource
 
 DEFAULT_NODES = 3
@@ -115,10 +115,10 @@ def up(options: UpOptions) -> None:
     Example: bayplan up --nodes 5 --plugins my_policy.py
     """
     need_web_server()
-    from ..answers.settings import DEFAULT_SETTINGS
     from ..cluster.apiserver import ApiServer
     from ..cluster.certificates import make_certificate
     from ..config import parse_feature_gates
+    from ..sim.settings import DEFAULT_SETTINGS
     from ..web.page_server import PageServer
 
     gates = parse_feature_gates(options.feature_gates)
@@ -198,7 +198,7 @@ def page_source(server: ApiServer, scheduler: Scheduler | None, settings: Settin
 
     def view() -> ClusterView:
         objects = [obj for kind in cluster.kinds() for obj in cluster.list(kind)]
-        return settings.view(objects, server.clock)
+        return ClusterView.with_settings(objects, settings, server.clock)
 
     return PageSource(cluster, server.clock, lambda: scheduler, make_view=view)
 

@@ -286,8 +286,8 @@ def apply(
 
     Example: bayplan what-if apply changes.yaml -f cluster.yaml
     """
-    from ..answers.settings import reading_for
     from ..answers.what_if import read_change_file
+    from ..sim.settings import reading_for
 
     remarks: list[str] = []
     with reading_for(question.settings):

@@ -19,7 +19,6 @@ from .policy_files import CONFIG_MAP_KIND
 from .policy_files import KIND as POLICY_KIND
 from .problems import ProblemKind, Problems, one_of
 from .reading import Reading, read_component
-from .text import parse_text
 from .types import SchedulerConfiguration
 
 T = TypeVar("T")
@@ -89,7 +88,7 @@ def parse_reading(
     """Return the configuration in `data` with notes on settings without effect; see parse_config."""
     gates = FeatureGates.of(feature_gates)
     problems = Problems()
-    tree = parse_text(data, problems) if isinstance(data, bytes | str) else data
+    tree = _parsed(data, problems) if isinstance(data, bytes | str) else data
     reading = None if tree is None and problems else _read(tree, problems, gates)
     faults = [str(problem) for problem in problems]
     if reading is not None:
@@ -97,6 +96,12 @@ def parse_reading(
     if faults or reading is None:
         raise ConfigError("\n".join(f"{source}: {fault}" for fault in faults))
     return reading
+
+
+def _parsed(text: bytes | str, problems: Problems) -> Any:
+    from .text import parse_text  # the default configuration needs no YAML
+
+    return parse_text(text, problems)
 
 
 def _read(tree: Any, problems: Problems, gates: FeatureGates) -> Reading | None:

@@ -49,7 +49,6 @@ from .policy_plugins import (
 )
 from .problems import Problem, ProblemKind, Problems, one_of
 from .reading import Reading, gate_notes
-from .text import parse_text
 from .types import PluginRef, Plugins, PluginSet, Profile, SchedulerConfiguration
 from .validation import validate_config
 
@@ -88,6 +87,8 @@ def read_config_map(data: dict[str, Any], problems: Problems, gates: FeatureGate
     if not isinstance(text, str):
         problems.add(path, "a policy in JSON or YAML", text, ProblemKind.TYPE)
         return Reading(SchedulerConfiguration(), API_VERSION)
+    from .text import parse_text  # other configurations are read without YAML
+
     tree = parse_text(text, found)
     if not isinstance(tree, dict):
         if not found:

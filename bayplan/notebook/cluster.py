@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ..answers.settings import Settings, reading_for
 from ..api.custom import CustomResource
 from ..api.decode import UnknownObject, iter_objects
 from ..api.node import Node
@@ -23,6 +22,7 @@ from ..sim import manifests_of, read_manifests
 from ..sim.field_check import unknown_in_part
 from ..sim.frames import chosen, make_frame
 from ..sim.manifests import kind_name
+from ..sim.settings import Settings, reading_for
 from ..sim.world import InputObject
 
 Tree: TypeAlias = Mapping[str, Any]

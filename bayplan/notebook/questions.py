@@ -13,7 +13,6 @@ from ..answers.compare import Comparison
 from ..answers.compare import compare as compare_schedulers
 from ..answers.pod_kinds import PodKind, pod_of, read_pod_kinds
 from ..answers.rebalance import DEFAULT_MOVES, Objective, RebalancePlan, plan_rebalance
-from ..answers.settings import Settings
 from ..answers.stage import Stage
 from ..answers.what_if import ClusterChange, WhatIfAnswer, ask_what_if
 from ..api.durations import EXPECTED, parse_duration
@@ -26,6 +25,7 @@ from ..config import (
 )
 from ..errors import InputError
 from ..sim import SimulationReport
+from ..sim.settings import Settings
 from .cluster import Cluster, PluginLike
 
 ConfigSource: TypeAlias = SchedulerConfiguration | Mapping[str, Any] | str | Path | None

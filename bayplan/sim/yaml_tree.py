@@ -2,7 +2,7 @@
 
 Works on the parser's events, which is several times faster than the usual loader. Reads as
 Kubernetes does: keys are text, dates and base-60 numbers are text. Duplicate keys, aliases that
-expand too much, and too deep nesting are rejected.
+expand too much, and too deep nesting are rejected. PyYAML is imported with the first text.
 """
 
 from __future__ import annotations
@@ -11,14 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import yaml
-
 from ..errors import InputError
-
-try:
-    from yaml import CSafeLoader as Loader
-except ImportError:  # PyYAML without libyaml
-    from yaml import SafeLoader as Loader  # type: ignore[assignment]
 
 MAX_ALIASED = 100_000
 MAX_DEPTH = 200
@@ -50,9 +43,12 @@ class UndefinedAliasError(YamlError):
 
 def iter_trees(text: bytes | str) -> Iterator[Any]:
     """Yield the documents in `text` as plain data; an empty document is None."""
-    loader = Loader(text)
+    import yaml
+
+    make_loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML may lack libyaml
+    loader = make_loader(text)
     try:
-        builder = _Builder(loader)
+        builder = _Builder(yaml, loader)
         while (tree := builder.next_document()) is not _END:
             yield tree
     except yaml.MarkedYAMLError as error:
@@ -71,12 +67,14 @@ _NO_KEY = object()
 class _Builder:
     """Builds documents from the parser's events."""
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, yaml: Any, loader: Any) -> None:
+        self._yaml = yaml
         self._next_event = loader.get_event
         self._plain: dict[str, Any] = dict(_CONSTANTS)
 
     def next_document(self) -> Any:
         """The next document, or _END."""
+        yaml = self._yaml
         while True:
             event = self._next_event()
             if event is None or type(event) is yaml.StreamEndEvent:
@@ -86,8 +84,8 @@ class _Builder:
 
     def _build(self) -> Any:
         """Build one document. One flat loop: this runs once per event, millions of times."""
-        next_event, plain, scalar = self._next_event, self._plain, yaml.ScalarEvent
-        mapping, sequence = yaml.MappingStartEvent, yaml.SequenceStartEvent
+        next_event, plain, scalar = self._next_event, self._plain, self._yaml.ScalarEvent
+        mapping, sequence = self._yaml.MappingStartEvent, self._yaml.SequenceStartEvent
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._aliased = 0
         stack: list[tuple[Any, Any, str | None, int]] = []
@@ -118,7 +116,7 @@ class _Builder:
                 holder = {} if kind is mapping else []
                 key = _NO_KEY
                 continue
-            elif kind is yaml.AliasEvent:
+            elif kind is self._yaml.AliasEvent:
                 value, size = self._find_alias(event)
                 count += size
             else:  # the end of a collection

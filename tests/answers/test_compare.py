@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.answers.compare import Comparison, compare, fragmentation, typical_request
-from bayplan.answers.settings import Settings
 from bayplan.config import parse_config
 from bayplan.errors import InputError
+from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node, make_pod, make_table
 
 PACK = parse_config(

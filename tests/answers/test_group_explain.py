@@ -15,12 +15,12 @@ from bayplan.answers import (
     explain_group,
     find_group,
 )
-from bayplan.answers.settings import Settings
 from bayplan.answers.stage import Stage
 from bayplan.api.decode import decode_object
 from bayplan.api.encode import to_dict
 from bayplan.errors import InputError
 from bayplan.sim import Simulation
+from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_gang, make_node, make_object, make_pod
 
 GATES = dict.fromkeys(

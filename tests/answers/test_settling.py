@@ -8,13 +8,13 @@ from bayplan.answers import ClusterView, PodVerdict, explain
 from bayplan.answers.capacity import find_capacity
 from bayplan.answers.pod_kinds import PodKind
 from bayplan.answers.rebalance import plan_rebalance
-from bayplan.answers.settings import Settings
 from bayplan.answers.settlement import Settlement
 from bayplan.answers.stage import Stage
 from bayplan.answers.what_if import Cordon, ask_what_if
 from bayplan.api.meta import OwnerReference
 from bayplan.errors import InputError
 from bayplan.sim import Simulation, SimulationReport
+from bayplan.sim.settings import Settings
 from bayplan.testing.builders import make_node, make_object, make_pod
 
 ZONES = ("a", "b", "c")

@@ -111,6 +111,24 @@ def test_the_help_of_a_command_imports_nothing_heavy(name: str) -> None:
     assert modules & others <= {"bayplan.cli.snapshot"}  # record shares an option with it
 
 
+CLUSTER = """{"apiVersion": "v1", "kind": "List", "items": [
+  {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}, "status": {"allocatable": {"cpu": "1", "pods": "9"}}},
+  {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}
+]}"""
+
+
+def test_a_simulation_of_json_imports_neither_yaml_nor_questions_nor_what_only_typer_needs(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "cluster.json"
+    file.write_text(CLUSTER)
+
+    modules, printed = imported("simulate", "-f", str(file), "-o", "wide")
+
+    assert "1 of 1 pod placed" in printed
+    assert modules & {"aiohttp", "bayplan.answers", "pydantic", "yaml"} == set()
+
+
 @pytest.mark.parametrize(
     ("words", "count", "expected"),
     [

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers.settings import Settings, reading_for
 from bayplan.api.pod import Pod
 from bayplan.config import default_config, load_config
 from bayplan.framework import SUCCESS, CycleState, FilterPlugin, Status, unschedulable
 from bayplan.scheduler.catalog import input_needs
 from bayplan.sim import read_manifests
+from bayplan.sim.settings import Settings, reading_for
 from bayplan.table import NodeInfo
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.scenarios import Scenario

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from bayplan import Cluster, explain, simulate
-from bayplan.answers.settings import Settings, reading_for
 from bayplan.api.pod import Pod
 from bayplan.errors import InputError
 from bayplan.framework import (
@@ -18,6 +17,7 @@ from bayplan.framework import (
     unschedulable,
 )
 from bayplan.sim import Manifests, SimulationReport, lay_over, read_manifests
+from bayplan.sim.settings import Settings, reading_for
 
 PERMITS = CustomResource("permits.v1.example.com", "Permit", is_namespaced=False)
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from bayplan.answers.settings import Settings
 from bayplan.answers.stage import Stage
 from bayplan.api.decode import decode_object
 from bayplan.api.pod_groups import pod_group_of
 from bayplan.errors import InputError
 from bayplan.sim import Simulation
+from bayplan.sim.settings import Settings
 
 GATES = {"GenericWorkload": True, "GangScheduling": True}
 WITH_JOBS = {**GATES, "WorkloadWithJob": True}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ...sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ...sim.world import InputObject
-from ..settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..stage import PlaceOf, Stage
 from .emptying import cost_of, emptying_moves, one_each, total_price
 from .moving import Mover

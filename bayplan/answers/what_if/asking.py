@@ -10,10 +10,10 @@ from ...api.pod import Pod
 from ...api.pod_groups import GroupPreemptor
 from ...errors import InputError
 from ...sim import GroupOutcome
+from ...sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ...sim.world import InputObject
 from ..budgets import BudgetCounts
 from ..owners import is_bare
-from ..settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..stage import PlaceOf, PodPlace, Stage
 from .adding_nodes import AddNodes
 from .answer import (

@@ -12,15 +12,11 @@ import msgspec
 from ..api.custom import reading_custom
 from ..api.sourced import keeping_sources
 from ..api.workloads import PodGroup
-from ..clock import Clock
-from ..cluster.objects import ClusterObject
-from ..config import SchedulerConfiguration, default_config
-from ..framework import FeatureGates
+from ..config import FeatureGates, SchedulerConfiguration, default_config
 from ..scheduler import PluginSource
 from ..scheduler.catalog import InputNeeds, input_needs
-from ..sim import Simulation
-from ..sim.world import InputObject
-from .cluster_view import ClusterView
+from .simulation import Simulation
+from .world import InputObject
 
 GANG_SCHEDULING = "GangScheduling"
 
@@ -65,16 +61,6 @@ class Settings:
             plugins=self.plugins,
             place_of=place_of,
             **more,
-        )
-
-    def view(self, objects: Iterable[ClusterObject], clock: Clock | None = None) -> ClusterView:
-        """A read-only view of the cluster of `objects` for this scheduler."""
-        return ClusterView(
-            objects,
-            self.config,
-            plugins=self.plugins,
-            feature_gates=self.feature_gates,
-            clock=clock,
         )
 
 
