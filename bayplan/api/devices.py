@@ -1,18 +1,20 @@
-"""Devices: what drivers publish, slice by slice.
+"""Devices: what drivers publish, slice by slice, and the taints that administrators add.
 
-Mirrors ResourceSlice and its parts in k8s.io/api/resource/v1/types.go.
+Mirrors ResourceSlice and its parts in k8s.io/api/resource/v1/types.go, DeviceTaintRule in v1beta2/types.go.
 """
 
 from functools import cached_property
 from typing import ClassVar
 
 import msgspec
+from msgspec.structs import replace
 
 from .meta import KubeObject, Wire
 from .quantity import Quantity
 from .selectors import NodeSelector
 
 RESOURCE_V1 = "resource.k8s.io/v1"
+RESOURCE_V1BETA2 = "resource.k8s.io/v1beta2"
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 """The taint effects that prevent allocation of a device."""
 
@@ -132,3 +134,52 @@ class ResourceSlice(KubeObject, frozen=True, gc=True):
     is_namespaced: ClassVar[bool] = False
 
     spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
+class DeviceTaintSelector(Wire, frozen=True):
+    """The devices of a rule: what is not set matches any."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(Wire, frozen=True):
+    """A taint, and the devices that get it; without a selector all of them."""
+
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(KubeObject, frozen=True):
+    """A taint for devices that their driver did not taint."""
+
+    kind: ClassVar[str] = "DeviceTaintRule"
+    api_version: ClassVar[str] = RESOURCE_V1BETA2
+    is_namespaced: ClassVar[bool] = False
+
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
+
+    def selects(self, made: ResourceSlice) -> bool:
+        """Whether the rule may be about devices of the slice."""
+        selector = self.spec.device_selector or ANY_DEVICE
+        return selector.driver in (None, made.spec.driver) and selector.pool in (
+            None,
+            made.spec.pool.name,
+        )
+
+    def applied(self, made: ResourceSlice) -> ResourceSlice:
+        """The slice with the taint added to the devices that the rule selects."""
+        if not self.selects(made):
+            return made
+        name = (self.spec.device_selector or ANY_DEVICE).device
+        devices = tuple(
+            replace(device, taints=(*(device.taints or ()), self.spec.taint))
+            if name in (None, device.name)
+            else device
+            for device in made.spec.devices or ()
+        )
+        return replace(made, spec=replace(made.spec, devices=devices))
+
+
+ANY_DEVICE = DeviceTaintSelector()

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr as _set
 
-from .devices import ResourceSlice
+from .devices import DeviceTaintRule, ResourceSlice
 from .dra import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from .meta import EMPTY_META, KubeObject, ObjectMeta, Wire
 from .node import ContainerImage, Node, NodeCondition
@@ -303,6 +303,7 @@ OTHER_KINDS: tuple[type[KubeObject], ...] = (
     DaemonSet,
     Deployment,
     DeviceClass,
+    DeviceTaintRule,
     Job,
     Namespace,
     PersistentVolume,

@@ -27,7 +27,7 @@ from ..cluster.kube.sender import Order, PostOrder, Sender
 from ..cluster.kube.throttle import TokenBucket
 from ..config import SchedulerConfiguration
 from ..errors import ApiError
-from ..framework import PodEvent
+from ..framework import FeatureGates, PodEvent
 from ..observe import SchedulerMetrics
 from ..scheduler.attempt import Attempt, Outcome
 from ..scheduler.build import build_scheduler
@@ -242,7 +242,7 @@ class KubeDriver:
         for declared in custom.values():
             self._follow_custom(declared)
         self._begin(self._events.run())
-        missing = [resource for resource in RESOURCES.values() if resource not in served]
+        missing = [resource for resource in self._resources() if resource not in served]
         if missing:
             log.info("not served: %s", ", ".join(resource.plural for resource in missing))
             self._begin(self._look_for(missing))
@@ -283,10 +283,15 @@ class KubeDriver:
             if one.unreadable
         }
 
+    def _resources(self) -> list[Resource]:
+        """The kinds to follow: all but those whose feature gate is off."""
+        gates = FeatureGates.of(self.options.feature_gates)
+        return [one for one in RESOURCES.values() if not one.gate or gates.enabled(one.gate)]
+
     async def _discover(self) -> list[Resource]:
         """The kinds that are served, as soon as the server says it for all API groups."""
         groups: dict[str, list[Resource]] = {}
-        for resource in RESOURCES.values():
+        for resource in self._resources():
             groups.setdefault(resource.group_path, []).append(resource)
         found = await asyncio.gather(*map(self._discover_group, groups.values()))
         self._problem = ""

@@ -44,9 +44,8 @@ EFFECTS: dict[str, Effect] = {
         "devices with binding conditions are not used; bindingTimeout is an error",
     ),
     "DRADeviceTaintRules": Effect(
-        "DeviceTaintRule objects are not read",
+        "DeviceTaintRule objects add taints to devices",
         "only taints in ResourceSlices count",
-        missing=True,
     ),
     "DRADeviceTaints": Effect(
         "a tainted device is given to requests that tolerate it", "taints of devices are ignored"

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..api.custom import CustomObject
+from ..api.devices import DeviceTaintRule, ResourceSlice
 from ..api.node import Node
 from ..api.pod import FINISHED_PHASES, Pod
 from ..api.workloads import Namespace
@@ -73,6 +74,7 @@ class EventHandlers:
         self.is_observed = parts.observer is not unobserved
         self.ended = parts.ended
         self.metrics = parts.metrics
+        self._reads_taint_rules = parts.feature_gates.enabled("DRADeviceTaintRules")
         self._new_pods_matter = any(map(_waits_for_new_pods, parts.profiles.values()))
 
     def as_read(self, obj: Any) -> Any:
@@ -129,10 +131,24 @@ class EventHandlers:
     def _on_other(self, action: ActionType, old: Any, new: Any) -> None:
         """Objects that are only read through the lister may still be what a pod waits for."""
         obj = new or old
+        if isinstance(obj, DeviceTaintRule):
+            self._on_taint_rule(old, new)
+            return
         is_custom = isinstance(obj, CustomObject)
         resource = obj.kind if is_custom else RESOURCE_OF_KIND.get(obj.kind)
         if resource is not None:
             self._move(ClusterEvent(resource, action), old, new)
+
+    def _on_taint_rule(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
+        """A rule that changes the taints of a slice is an update of the slice."""
+        rules = [rule for rule in (old, new) if rule is not None]
+        is_changed = old is None or new is None or old.spec != new.spec
+        if not self._reads_taint_rules or not is_changed:
+            return
+        for made in self.cluster.list(ResourceSlice.kind):
+            if any(rule.selects(made) for rule in rules):
+                self._move(ClusterEvent(RESOURCE_SLICE, ActionType.Update), made, made)
+                return  # more slices would move no other pods
 
     def _move(
         self,

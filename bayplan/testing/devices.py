@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..api.devices import ResourceSlice
+from ..api.devices import DeviceTaintRule, ResourceSlice
 from ..api.dra import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from ..api.pod import Pod
 from .builders import Tree, make_object, make_pod
@@ -81,6 +81,15 @@ def make_slice(
         tree["sharedCounters"] = [_counters("name", *item) for item in counters.items()]
     made = make_object("ResourceSlice", name, spec=tree)
     assert isinstance(made, ResourceSlice)
+    return made
+
+
+def make_taint_rule(name: str, taint: str, **selector: str) -> DeviceTaintRule:
+    """A rule that adds a taint `key=value:Effect` to the devices with this `driver`, `pool`, `device`."""
+    made = make_object(
+        "DeviceTaintRule", name, spec={"deviceSelector": selector, "taint": _taint(taint)}
+    )
+    assert isinstance(made, DeviceTaintRule)
     return made
 
 

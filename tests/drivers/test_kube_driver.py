@@ -473,3 +473,23 @@ def test_objects_of_a_resource_of_a_plugin_are_followed(server: ServerInThread, 
     drive(work, options=DriverOptions(plugins=[SwitchedOn]))
 
     assert node_of(server, "p") == "a"
+
+
+@pytest.mark.parametrize(
+    "is_on",
+    [
+        pytest.param(True, id="on: it is asked for"),
+        pytest.param(False, id="off: it is not"),
+    ],
+)
+def test_a_kind_behind_a_feature_gate_is_read_with_the_gate(
+    drive: Any, caplog: pytest.LogCaptureFixture, is_on: bool
+) -> None:
+    caplog.set_level("INFO")
+
+    async def work(driver: KubeDriver) -> None:
+        pass  # the start is enough
+
+    drive(work, options=DriverOptions(feature_gates={"DRADeviceTaintRules": is_on}))
+
+    assert ("devicetaintrules" in caplog.text) is is_on

@@ -19,6 +19,8 @@ class Resource:
     kind: Kind
     plural: str
     field_selector: str = ""
+    gate: str = ""
+    """The feature gate without which it is not read."""
 
     @property
     def group_path(self) -> str:
@@ -38,8 +40,8 @@ class Resource:
         return f"{folder}/{self.plural}/{name}" if name else f"{folder}/{self.plural}"
 
 
-def _resource(kind: str, plural: str, field_selector: str = "") -> Resource:
-    return Resource(KINDS[kind], plural, field_selector)
+def _resource(kind: str, plural: str, field_selector: str = "", gate: str = "") -> Resource:
+    return Resource(KINDS[kind], plural, field_selector, gate)
 
 
 RESOURCES: dict[str, Resource] = {
@@ -61,6 +63,7 @@ RESOURCES: dict[str, Resource] = {
         _resource("ResourceClaim", "resourceclaims"),
         _resource("ResourceSlice", "resourceslices"),
         _resource("DeviceClass", "deviceclasses"),
+        _resource("DeviceTaintRule", "devicetaintrules", gate="DRADeviceTaintRules"),
         _resource("PodGroup", "podgroups"),
         _resource("Node", "nodes"),
         _resource("Pod", "pods", NOT_FINISHED),

@@ -78,7 +78,7 @@ def within(resources: Sequence[Resource], namespace: str) -> list[Resource]:
     if not namespace:
         return list(resources)
     return [
-        InNamespace(resource.kind, resource.plural, resource.field_selector, namespace)
+        InNamespace(resource.kind, resource.plural, resource.field_selector, namespace=namespace)
         if resource.kind.is_namespaced
         else resource
         for resource in resources

@@ -6,7 +6,9 @@ scheduler's SharedDRAManager). May enter: `api`, `table`. Must not happen: a dec
 
 from __future__ import annotations
 
-from ...api.devices import ResourceSlice
+from collections.abc import Iterable
+
+from ...api.devices import DeviceTaintRule, ResourceSlice
 from ...api.dra import DeviceClass, ResourceClaim
 from ...table import NodeTable
 from ..following import Follower
@@ -41,6 +43,7 @@ class Devices:
         self._follower = Follower(lister)
         self._version = -1
         self._slices: set[str] = set()
+        self._taint_rules: dict[str, DeviceTaintRule] = {}
 
     @classmethod
     def of(cls, handle: Handle) -> Devices:
@@ -74,6 +77,8 @@ class Devices:
                 self._read_slice(name)
             elif kind == DeviceClass.kind:
                 has_new_class = True
+            elif kind == DeviceTaintRule.kind:
+                self._read_taint_rule(name)
         if has_new_class:
             self._read_classes()
 
@@ -83,16 +88,35 @@ class Devices:
 
     def _read_all(self) -> None:
         self._read_classes()
+        self._taint_rules = {rule.name: rule for rule in self._listed_taint_rules()}
         listed = {made.name for made in self.lister.list(ResourceSlice.kind)}
         for name in listed | self._slices:
             self._read_slice(name)
         self.claims.refresh_all()
+
+    def _listed_taint_rules(self) -> Iterable[DeviceTaintRule]:
+        return self.lister.list(DeviceTaintRule.kind) if self.features.taint_rules else ()
+
+    def _read_taint_rule(self, name: str) -> None:
+        """Take in a rule that came, changed or went, and the slices it is or was about."""
+        if not self.features.taint_rules:
+            return
+        before = self._taint_rules.pop(name, None)
+        after: DeviceTaintRule | None = self.lister.get(DeviceTaintRule.kind, "", name)
+        if after is not None:
+            self._taint_rules[name] = after
+        rules = [rule for rule in (before, after) if rule is not None]
+        for made in self.lister.list(ResourceSlice.kind):
+            if any(rule.selects(made) for rule in rules):
+                self._read_slice(made.name)
 
     def _read_slice(self, name: str) -> None:
         made: ResourceSlice | None = self.lister.get(ResourceSlice.kind, "", name)
         self._slices.discard(name)
         if made is not None:
             self._slices.add(name)
+            for rule in self._taint_rules.values():
+                made = rule.applied(made)
         self.inventory.set_slice(name, made)
 
 

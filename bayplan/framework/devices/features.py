@@ -22,6 +22,7 @@ class DeviceFeatures:
     extended_resources: bool = True
     partitionable_devices: bool = True
     prioritized_list: bool = True
+    taint_rules: bool = True
     taints: bool = True
 
     @classmethod
@@ -34,6 +35,7 @@ class DeviceFeatures:
             extended_resources=gates.enabled("DRAExtendedResource"),
             partitionable_devices=gates.enabled("DRAPartitionableDevices"),
             prioritized_list=gates.enabled("DRAPrioritizedList"),
+            taint_rules=gates.enabled("DRADeviceTaintRules"),
             taints=gates.enabled("DRADeviceTaints"),
         )
 
