@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
+from ..api.pod import Pod
 from ..clock import SystemClock
 from ..cluster.memory import Provisioning
 from ..cluster.objects import WatchHandler
@@ -104,7 +105,12 @@ class Simulation:
         self.begin()
         with rare_collections():
             self._run(on_progress, until_s)
+        self._world.budgets.run()
         return self._results.report(self.scheduler, SystemClock().monotonic() - started)
+
+    def eviction_refusal(self, pod: Pod) -> str:
+        """Why the API server would refuse to evict the pod now; empty when its disruption budget allows it."""
+        return self._world.budgets.eviction_refusal(pod)
 
     def happen(self, event: TimelineEvent) -> None:
         """Run an event now rather than at its time; raises InputError when it is invalid."""
@@ -172,6 +178,7 @@ class Simulation:
         if missing > 0:
             if self._watcher is not None:
                 self._watcher.moment_ends()
+            self._world.budgets.run()
             micros = max(math.ceil(round(missing * 1e6, 3)), 1)
             self.clock.advance(micros / 1e6)
 

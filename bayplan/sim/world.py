@@ -25,6 +25,7 @@ from ..cluster.memory import (
     AbsentOwners,
     Admission,
     AdmissionError,
+    BudgetController,
     ClaimController,
     Controllers,
     Kubelets,
@@ -86,6 +87,7 @@ class World:
         self._volumes = VolumeController(self.cluster, provisioning, self.agenda)
         self._claims = ClaimController(self.cluster)
         self._absent_owners = AbsentOwners(self.cluster)
+        self.budgets = BudgetController(self.cluster, self.clock)
         self._groups: Protection | None = None
         """Deletes groups when they have no members; None until one is deleted."""
         self._namespaces: set[str] = set()
@@ -109,6 +111,7 @@ class World:
         if not self._is_recorded:
             self.cluster.watch(self._controllers, replay=False)
             self.cluster.watch(self._absent_owners, replay=False)
+            self.budgets.begin()
         self.cluster.watch(self._volumes)
         self.cluster.watch(self._claims)
         self._volumes.run()
@@ -119,6 +122,8 @@ class World:
 
     def settle(self) -> None:
         """Run the controllers' pending work."""
+        if self.budgets.is_urgent:
+            self.budgets.run()
         if self._absent_owners.has_work:
             for pod in self._absent_owners.take_missing():
                 self._add(pod)

@@ -120,9 +120,9 @@ def test_pods_of_a_known_workload_are_not_created_twice() -> None:
                 "spec": {"minAvailable": 1},
                 "status": {"disruptionsAllowed": 2, "expectedPods": 3, "currentHealthy": 3},
             },
-            2,
-            False,
-            id="what the status says",
+            1,
+            True,
+            id="a status that is out of date is computed again",
         ),
     ],
 )

@@ -5,12 +5,13 @@ Mirrors pkg/controller/disruption.
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from typing import Any
 
 from ....api.pod import Pod
 from ....api.workloads import PodDisruptionBudget
-from ..registry.evicting import BUDGETS
+from ...memory.budgets import BudgetSyncError, ProtectedPods, budget_status, owner_of
+from ..registry.evicting import BUDGETS, SYNC_FAILED
 from ..registry.registry import ObjectRegistry
 from .cluster import LiveCluster
 
@@ -57,7 +58,7 @@ class BudgetController:
             pods = [
                 pod
                 for pod in self._cluster.list("Pod", budget.namespace)
-                if selector.matches(pod.labels) and not pod.is_finished
+                if selector.matches(pod.labels)
             ]
         # A granted eviction is complete once the pod is terminating.
         waiting = {
@@ -66,46 +67,32 @@ class BudgetController:
             if any(pod.name == name and not pod.is_terminating for pod in pods)
         }
         healthy = sum(1 for pod in pods if is_healthy(pod) and pod.name not in waiting)
-        expected, desired = self._wanted(budget, pods)
-        allowed = max(healthy - desired, 0) if expected > 0 else 0
-        now = self._registry.now()
+        owners = Counter(owner for pod in pods if (owner := owner_of(pod)) is not None)
+        protected = ProtectedPods(len(pods), healthy, owners, pods[0].name if pods else "")
+        find, now = self._cluster.get, self._registry.now()
+        try:
+            found, problem = budget_status(budget, protected, find, owners_may_be_absent=False), ""
+        except BudgetSyncError as error:
+            found, problem = None, str(error)
 
         def edit(tree: Tree) -> Tree:
-            status: Tree = {
-                "disruptionsAllowed": allowed,
-                "currentHealthy": healthy,
-                "desiredHealthy": desired,
-                "expectedPods": expected,
-                "observedGeneration": tree["metadata"].get("generation", 1),
-                "conditions": [_condition(tree, allowed, now)],
-            }
-            if waiting:
+            before = tree.get("status") or {}
+            status: Tree = {**before, "disruptionsAllowed": 0}
+            if found is not None:
+                status = {
+                    "disruptionsAllowed": found.disruptions_allowed,
+                    "currentHealthy": found.current_healthy,
+                    "desiredHealthy": found.desired_healthy,
+                    "expectedPods": found.expected_pods,
+                    "observedGeneration": tree["metadata"].get("generation", 1),
+                }
+            if waiting and found is not None:
                 status["disruptedPods"] = waiting
+            allowed = status["disruptionsAllowed"]
+            status["conditions"] = [_condition(tree, allowed, problem, now)]
             return {**tree, "status": status}
 
         self._registry.update(BUDGETS, budget.namespace, budget.name, edit, "status")
-
-    def _wanted(self, budget: PodDisruptionBudget, pods: list[Pod]) -> tuple[int, int]:
-        """The expected number of pods, and the desired number of healthy ones."""
-        at_least, at_most = budget.spec.min_available, budget.spec.max_unavailable
-        if isinstance(at_least, int):
-            return len(pods), at_least
-        expected = self._scale(pods)
-        if at_most is not None:
-            return expected, max(expected - _share(at_most, expected), 0)
-        return expected, _share(1 if at_least is None else at_least, expected)
-
-    def _scale(self, pods: list[Pod]) -> int:
-        """Sum of the controllers' replicas; a pod without a controller counts as one."""
-        wanted: dict[tuple[str, str], int] = {}
-        for pod in pods:
-            owner = pod.controller
-            workload = owner and self._cluster.get(owner.kind, pod.namespace, owner.name)
-            if owner is None or workload is None or not hasattr(workload, "replicas"):
-                wanted["", pod.name] = 1
-            else:
-                wanted[owner.kind, owner.name] = workload.replicas
-        return sum(wanted.values())
 
 
 def is_healthy(pod: Pod) -> bool:
@@ -114,23 +101,16 @@ def is_healthy(pod: Pod) -> bool:
     return not pod.is_terminating and ready is not None and ready.status == "True"
 
 
-def _share(amount: int | str, whole: int) -> int:
-    """A number, or a percentage of the whole such as 30%, rounded up."""
-    if isinstance(amount, int):
-        return amount
-    number = amount.removesuffix("%")
-    return math.ceil(int(number) * whole / 100) if number.isdecimal() else 0
-
-
-def _condition(tree: Tree, allowed: int, now: str) -> Tree:
+def _condition(tree: Tree, allowed: int, problem: str, now: str) -> Tree:
+    reason = "SufficientPods" if allowed > 0 else "InsufficientPods"
     state = "True" if allowed > 0 else "False"
     old = ((tree.get("status") or {}).get("conditions") or [{}])[0]
     since = old.get("lastTransitionTime") if old.get("status") == state else now
     return {
         "type": "DisruptionAllowed",
         "status": state,
-        "reason": "SufficientPods" if allowed > 0 else "InsufficientPods",
-        "message": "",
+        "reason": SYNC_FAILED if problem else reason,
+        "message": problem,
         "observedGeneration": tree["metadata"].get("generation", 1),
         "lastTransitionTime": since,
     }

@@ -137,7 +137,9 @@ def method_not_allowed() -> StatusError:
     return StatusError(405, "MethodNotAllowed", message)
 
 
-def too_many_requests(message: str, causes: Sequence[Cause], retry_after_s: int) -> StatusError:
+def too_many_requests(
+    message: str, causes: Sequence[Cause], retry_after_s: int | None
+) -> StatusError:
     """The request may be retried later."""
     found = [cause.as_dict() for cause in causes]
     return StatusError(429, "TooManyRequests", message, {"causes": found}, retry_after_s)

@@ -11,6 +11,8 @@ from typing import Any
 
 from ....api.causes import Cause
 from ....api.workloads import PodDisruptionBudget
+from ...memory.budget_controller import TOO_MANY
+from ...memory.budgets import ask_budget
 from . import pods
 from .errors import StatusError, bad_request, forbidden, too_many_requests
 from .registry import DeleteOptions, ObjectRegistry
@@ -20,6 +22,8 @@ Tree = dict[str, Any]
 BUDGETS = BY_STORAGE["poddisruptionbudgets.policy"]
 UNGUARDED = ("Succeeded", "Failed", "Pending")
 MAX_DISRUPTED = 2000
+RETRY_S = 10
+SYNC_FAILED = "SyncFailed"
 CONDITION = {
     "type": "DisruptionTarget",
     "status": "True",
@@ -64,48 +68,41 @@ def _ask_budget(registry: ObjectRegistry, namespace: str, pod: Tree, dry_run: bo
     if not found:
         return
     if len(found) > 1:
-        message = (
-            "This pod has more than one PodDisruptionBudget, of which an eviction can ask but one."
-        )
-        raise StatusError(500, "InternalError", message)
-    budget, status = found[0], found[0].status
-    if not _is_ready(pod):
-        if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
-            return
-        if status.current_healthy >= status.desired_healthy > 0:
-            return
-    _take(registry, budget, pod["metadata"]["name"], dry_run)
+        raise StatusError(500, "InternalError", TOO_MANY)
+    budget = found[0]
+    if len(budget.disrupted_pods) > MAX_DISRUPTED:
+        problem = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        raise forbidden(BUDGETS, budget.name, problem)
+    verdict = ask_budget(budget, _is_ready(pod), _sync_problem(registry, budget))
+    if verdict.refusal:
+        text = "Cannot evict pod as it would violate the pod's disruption budget."
+        cause = Cause("DisruptionBudget", verdict.refusal)
+        raise too_many_requests(text, [cause], RETRY_S if verdict.is_early else None)
+    if verdict.takes_one:
+        _take(registry, budget, pod["metadata"]["name"], dry_run)
 
 
 def _take(
     registry: ObjectRegistry, budget: PodDisruptionBudget, pod_name: str, dry_run: bool
 ) -> None:
-    status = budget.status
-    if status.observed_generation < budget.metadata.generation:
-        message = f"The disruption budget {budget.name} is still being processed by the server."
-        raise _refusal(message)
-    if len(budget.disrupted_pods) > MAX_DISRUPTED:
-        problem = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-        raise forbidden(BUDGETS, budget.name, problem)
-    if status.disruptions_allowed <= 0:
-        message = (
-            f"The disruption budget {budget.name} needs {status.desired_healthy} healthy pods"
-            f" and has {status.current_healthy} currently"
-        )
-        raise _refusal(message)
+    """Count the pod as evicted."""
 
     def taken(tree: Tree) -> Tree:
         said = tree.setdefault("status", {})
-        said["disruptionsAllowed"] = status.disruptions_allowed - 1
+        said["disruptionsAllowed"] = budget.status.disruptions_allowed - 1
         said["disruptedPods"] = {**(said.get("disruptedPods") or {}), pod_name: registry.now()}
         return tree
 
     registry.update(BUDGETS, budget.namespace, budget.name, taken, "status", dry_run)
 
 
-def _refusal(message: str) -> StatusError:
-    text = "Cannot evict pod as it would violate the pod's disruption budget."
-    return too_many_requests(text, [Cause("DisruptionBudget", message)], 10)
+def _sync_problem(registry: ObjectRegistry, budget: PodDisruptionBudget) -> str:
+    """Why the budget's controller failed; empty when it did not."""
+    tree = registry.get(BUDGETS, budget.namespace, budget.name).decode()
+    for condition in (tree.get("status") or {}).get("conditions") or ():
+        if condition.get("reason") == SYNC_FAILED and condition.get("status") == "False":
+            return str(condition.get("message") or "")
+    return ""
 
 
 def _is_ready(pod: Tree) -> bool:

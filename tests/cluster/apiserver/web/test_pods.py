@@ -6,6 +6,7 @@ import pytest
 
 from bayplan.testing.api_server import PODS, ServerInThread, bind_tree, node_tree, pod_tree
 
+REPLICA_SETS = "/apis/apps/v1/namespaces/default/replicasets"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
@@ -250,12 +251,15 @@ def test_a_budget_limits_evictions(api: ServerInThread) -> None:
     api.settle()
 
     first = api.post(f"{PODS}/a1/eviction", eviction("a1"))
+    api.settle()
     second = api.post(f"{PODS}/a2/eviction", eviction("a2"))
 
     assert first.status == 201
     assert (second.status, second.tree["reason"]) == (429, "TooManyRequests")
-    assert second.headers["Retry-After"] == "10"
-    assert second.tree["details"]["causes"][0]["reason"] == "DisruptionBudget"
+    assert "Retry-After" not in second.headers
+    (cause,) = second.tree["details"]["causes"]
+    assert cause["reason"] == "DisruptionBudget"
+    assert cause["message"] == "The disruption budget b needs 2 healthy pods and has 2 currently"
     status = api.get(f"{BUDGETS}/b").tree["status"]
     assert (status["expectedPods"], status["desiredHealthy"]) == (3, 2)
 
@@ -271,11 +275,76 @@ def test_a_budget_limits_evictions(api: ServerInThread) -> None:
     ],
 )
 def test_disruptions_allowed(api: ServerInThread, spec: Any, allowed: int) -> None:
-    labelled(api, "a1", "a2", "a3")
+    replicas(api, 3)
     api.make(BUDGETS, budget(**spec))
     api.settle()
 
-    assert api.get(f"{BUDGETS}/b").tree["status"]["disruptionsAllowed"] == allowed
+    status = api.get(f"{BUDGETS}/b").tree["status"]
+    assert (status["disruptionsAllowed"], status["expectedPods"]) == (allowed, 3)
+
+
+def replicas(api: ServerInThread, number: int) -> list[str]:
+    """The running pods of a replica set."""
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": pod_tree("x")["spec"]}
+    spec = {"replicas": number, "selector": {"matchLabels": {"app": "x"}}, "template": template}
+    api.make(REPLICA_SETS, {"metadata": {"name": "x"}, "spec": spec})
+    return run_all(api)
+
+
+def run_all(api: ServerInThread) -> list[str]:
+    """Bind all pods, and return their names."""
+    api.make("/api/v1/nodes", node_tree("n"))
+    api.settle()
+    names = [pod["metadata"]["name"] for pod in api.get(PODS).tree["items"]]
+    for name in names:
+        assert api.post(f"{PODS}/{name}/binding", bind_tree(name, "n")).status == 201
+    api.settle()
+    return names
+
+
+def test_pods_without_a_controller_do_not_count_as_expected(api: ServerInThread) -> None:
+    labelled(api, "a1", "a2")
+    api.make(BUDGETS, budget(maxUnavailable=1))
+    api.settle()
+
+    status = api.get(f"{BUDGETS}/b").tree["status"]
+    assert (status["expectedPods"], status["disruptionsAllowed"]) == (0, 0)
+
+
+def test_a_budget_whose_pods_have_no_scale_allows_none(api: ServerInThread) -> None:
+    api.make(BUDGETS, budget(maxUnavailable=1))
+    api.settle()
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": pod_tree("x")["spec"]}
+    template["spec"]["restartPolicy"] = "Never"
+    job = {"metadata": {"name": "job"}, "spec": {"template": template}}
+    api.make("/apis/batch/v1/namespaces/default/jobs", job)
+    (name,) = run_all(api)
+
+    answer = api.post(f"{PODS}/{name}/eviction", eviction(name))
+
+    (condition,) = api.get(f"{BUDGETS}/b").tree["status"]["conditions"]
+    problem = "jobs.batch does not implement the scale subresource"
+    assert (condition["reason"], condition["message"]) == ("SyncFailed", problem)
+    assert answer.status == 429
+    assert answer.tree["details"]["causes"][0]["message"].endswith(f"it failed sync: {problem}")
+
+
+@pytest.mark.parametrize(
+    ("policy", "status"),
+    [
+        pytest.param({}, 429, id="by default an unready pod stays while the budget is not met"),
+        pytest.param({"unhealthyPodEvictionPolicy": "IfHealthyBudget"}, 429, id="the same by name"),
+        pytest.param({"unhealthyPodEvictionPolicy": "AlwaysAllow"}, 201, id="it may always go"),
+    ],
+)
+def test_unready_pods(api: ServerInThread, policy: Any, status: int) -> None:
+    first, *_ = replicas(api, 2)
+    api.make(BUDGETS, budget(minAvailable=2, **policy))
+    unready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+    api.patch(f"{PODS}/{first}/status", unready)
+    api.settle()
+
+    assert api.post(f"{PODS}/{first}/eviction", eviction(first)).status == status
 
 
 def test_pending_pods_may_be_evicted_regardless_of_the_budget(api: ServerInThread) -> None:

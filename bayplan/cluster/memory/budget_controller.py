@@ -1,0 +1,218 @@
+"""Budget controller: keeps the statuses of PodDisruptionBudgets up to date.
+
+Mirrors pkg/controller/disruption. The pods of each budget are counted as they change, so that a
+status costs as much as the budget has controllers, not pods.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...api.pod import Pod
+from ...api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
+from ...clock import Clock
+from .budgets import BudgetSyncError, PodOwner, ProtectedPods, ask_budget, budget_status, owner_of
+from .store import MemoryCluster
+
+SCALED_KINDS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
+EVICTION_TIMEOUT = timedelta(minutes=2)
+"""How long a granted eviction counts whose pod is not deleted."""
+TOO_MANY = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+
+
+def is_healthy(pod: Pod) -> bool:
+    """Whether the pod runs and is ready; without a Ready condition it counts as ready."""
+    if not pod.node_name or pod.is_finished or pod.is_terminating:
+        return False
+    ready = pod.status.condition("Ready")
+    return ready is None or ready.status == "True"
+
+
+@dataclass(slots=True, eq=False)
+class _Followed:
+    """A budget and its pods by name."""
+
+    budget: PodDisruptionBudget
+    pods: dict[str, Pod] = field(default_factory=dict)
+    healthy: int = 0
+    owners: Counter[PodOwner] = field(default_factory=Counter)
+
+    def selects(self, pod: Pod) -> bool:
+        selector = self.budget.spec.selector
+        return selector is not None and selector.matches(pod.labels)
+
+    def put(self, pod: Pod) -> None:
+        self.drop(pod)
+        self.pods[pod.name] = pod
+        self.healthy += is_healthy(pod)
+        owner = owner_of(pod)
+        if owner is not None:
+            self.owners[owner] += 1
+
+    def drop(self, pod: Pod) -> None:
+        old = self.pods.pop(pod.name, None)
+        if old is None:
+            return
+        self.healthy -= is_healthy(old)
+        owner = owner_of(old)
+        if owner is not None:
+            self.owners[owner] -= 1
+            if not self.owners[owner]:
+                del self.owners[owner]
+
+
+class BudgetController:
+    """Watches the cluster; `run` writes the statuses that changed."""
+
+    def __init__(self, cluster: MemoryCluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._in: dict[str, dict[str, _Followed]] = {}
+        self._selecting: dict[tuple[str, frozenset[tuple[str, str]]], list[_Followed]] = {}
+        """The budgets of pods by namespace and labels; cleared when a budget comes, goes or changes."""
+        self._stale: dict[_Followed, None] = {}
+        self.is_urgent = False
+        """Whether pods of a budget became unavailable: the next eviction must be counted against that.
+
+        That more pods are available may be written later, which is cheaper while many are placed.
+        """
+
+    def begin(self) -> None:
+        """Count what is in the cluster, and watch it from now on."""
+        for budget in self._cluster.list("PodDisruptionBudget"):
+            self._put(_Followed(budget))
+        for pod in self._cluster.list("Pod") if self._in else ():
+            for one in self._of(pod):
+                one.put(pod)
+        self._cluster.watch(self, replay=False)
+        self.run()
+
+    def eviction_refusal(self, pod: Pod) -> str:
+        """Why the eviction of the pod is refused; empty when its budget allows it."""
+        if pod.is_finished or pod.is_terminating or not pod.node_name:
+            return ""
+        found = self._of(pod)
+        if len(found) > 1:
+            return TOO_MANY
+        self.run()
+        return ask_budget(found[0].budget, is_healthy(pod)).refusal if found else ""
+
+    # Changes
+
+    def on_add(self, obj: Any) -> None:
+        """Count a pod, or follow a budget."""
+        match obj:
+            case Pod():
+                for one in self._of(obj):
+                    one.put(obj)
+                    self._stale[one] = None
+            case PodDisruptionBudget():
+                self._follow(obj)
+            case _ if obj.kind in SCALED_KINDS:
+                self._note(obj.namespace)
+
+    def on_update(self, old: Any, new: Any) -> None:
+        """Count a pod that changed."""
+        match new:
+            case Pod():
+                if old.labels is not new.labels and old.labels != new.labels:
+                    self.on_delete(old)
+                    self.on_add(new)
+                    return
+                for one in self._of(new):
+                    was = one.healthy
+                    one.put(new)
+                    if one.healthy != was:
+                        self._stale[one] = None
+                        self.is_urgent |= one.healthy < was
+            case PodDisruptionBudget():
+                known = self._in[new.namespace][new.name]
+                if known.budget.spec != new.spec:
+                    self._follow(new)
+                else:
+                    known.budget = new
+            case _ if new.kind in SCALED_KINDS and old.spec.replicas != new.spec.replicas:
+                self._note(new.namespace)
+
+    def on_delete(self, obj: Any) -> None:
+        """Count a deleted pod no longer."""
+        match obj:
+            case Pod():
+                for one in self._of(obj):
+                    was = one.healthy
+                    one.drop(obj)
+                    self._stale[one] = None
+                    self.is_urgent |= one.healthy < was
+            case PodDisruptionBudget():
+                self._stale.pop(self._in[obj.namespace].pop(obj.name), None)
+                self._selecting.clear()
+            case _ if obj.kind in SCALED_KINDS:
+                self._note(obj.namespace)
+
+    def run(self) -> None:
+        """Write the statuses that changed."""
+        self.is_urgent = False
+        stale, self._stale = self._stale, {}
+        for one in stale:
+            status = self._status(one)
+            if status != one.budget.status:
+                self._cluster.update(replace(one.budget, status=status))
+
+    def _status(self, one: _Followed) -> PodDisruptionBudgetStatus:
+        under_way = self._under_way(one)
+        healthy = one.healthy - sum(is_healthy(one.pods[name]) for name in under_way)
+        pods = ProtectedPods(len(one.pods), healthy, one.owners)
+        try:
+            status = budget_status(one.budget, pods, self._cluster.get, owners_may_be_absent=True)
+        except BudgetSyncError:
+            return replace(one.budget.status, disruptions_allowed=0)
+        return replace(status, disrupted_pods=under_way or None)
+
+    def _under_way(self, one: _Followed) -> dict[str, str | None]:
+        """The granted evictions whose pods are not terminating yet."""
+        found: dict[str, str | None] = {}
+        for name, since in one.budget.disrupted_pods.items():
+            pod = one.pods.get(name)
+            if pod is None or pod.is_terminating or not since:
+                continue
+            if datetime.fromisoformat(since) + EVICTION_TIMEOUT > self._clock.now():
+                found[name] = since
+        return found
+
+    def _follow(self, budget: PodDisruptionBudget) -> None:
+        one = _Followed(budget)
+        here: Iterable[Pod] = self._cluster.list("Pod", budget.namespace)
+        for pod in here:
+            if one.selects(pod):
+                one.put(pod)
+        self._put(one)
+
+    def _put(self, one: _Followed) -> None:
+        here = self._in.setdefault(one.budget.namespace, {})
+        before = here.get(one.budget.name)
+        if before is not None:
+            self._stale.pop(before, None)
+        here[one.budget.name] = one
+        self._stale[one] = None
+        self._selecting.clear()
+
+    def _of(self, pod: Pod) -> list[_Followed]:
+        """The budgets that select the pod."""
+        followed = self._in.get(pod.namespace)
+        if not followed:
+            return []
+        key = pod.namespace, frozenset(pod.labels.items())
+        found = self._selecting.get(key)
+        if found is None:
+            found = self._selecting[key] = [one for one in followed.values() if one.selects(pod)]
+        return found
+
+    def _note(self, namespace: str) -> None:
+        for one in self._in.get(namespace, {}).values():
+            self._stale[one] = None
