@@ -25,9 +25,9 @@ from ..cluster.memory import (
     AbsentOwners,
     Admission,
     AdmissionError,
-    BudgetController,
     ClaimController,
     Controllers,
+    DisruptionController,
     Kubelets,
     MemoryCluster,
     Protection,
@@ -87,7 +87,7 @@ class World:
         self._volumes = VolumeController(self.cluster, provisioning, self.agenda)
         self._claims = ClaimController(self.cluster)
         self._absent_owners = AbsentOwners(self.cluster)
-        self.budgets = BudgetController(self.cluster, self.clock)
+        self.budgets = DisruptionController(self.cluster, self.clock)
         self._groups: Protection | None = None
         """Deletes groups when they have no members; None until one is deleted."""
         self._namespaces: set[str] = set()

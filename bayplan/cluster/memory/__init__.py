@@ -11,7 +11,7 @@ from .absent_owners import AbsentOwners, is_daemon, is_static, successor_of
 from .admission import Admission, AdmissionError, admit_namespace, admit_storage
 from .admission_dra import admit_devices
 from .admission_groups import admit_groups
-from .budget_controller import BudgetController
+from .budget_controller import DisruptionController
 from .controllers import WORKLOAD_KINDS, Controllers, run_controllers
 from .kubelets import DURATION, Kubelets, duration_problem
 from .protection import Protection
@@ -24,7 +24,7 @@ __all__ = [
     "AbsentOwners",
     "Admission",
     "AdmissionError",
-    "BudgetController",
+    "DisruptionController",
     "ClaimController",
     "Controllers",
     "DURATION",

@@ -67,7 +67,7 @@ class _Followed:
                 del self.owners[owner]
 
 
-class BudgetController:
+class DisruptionController:
     """Watches the cluster; `run` writes the statuses that changed."""
 
     def __init__(self, cluster: MemoryCluster, clock: Clock) -> None:

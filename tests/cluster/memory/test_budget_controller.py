@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.api.meta import OwnerReference
 from bayplan.clock import ManualClock
-from bayplan.cluster.memory import BudgetController, MemoryCluster
+from bayplan.cluster.memory import DisruptionController, MemoryCluster
 from bayplan.sim import Simulation
 from bayplan.testing.builders import make_node, make_object, make_pod
 
@@ -36,7 +36,7 @@ class BudgetRig:
         self.cluster = MemoryCluster()
         for obj in objects:
             self.cluster.add(obj)
-        self.controller = BudgetController(self.cluster, ManualClock())
+        self.controller = DisruptionController(self.cluster, ManualClock())
         self.controller.begin()
 
     def status(self, name: str = "web") -> tuple[int, int, int, int]:
