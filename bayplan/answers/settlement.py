@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from ..api.pod import Pod
+from ..cluster.memory import AdmissionRefusal
 from ..sim import SimulationReport
 
 
@@ -23,6 +24,15 @@ class Settlement(Struct, frozen=True, kw_only=True, rename="camel"):
     preempted: int = 0
     as_is: bool = False
     """The question is about the cluster as it was read: no pod was placed."""
+    refused: list[AdmissionRefusal] = []
+    """Pods and claims that a LimitRange or a ResourceQuota keeps out of the cluster."""
+    remarks: list[str] = []
+    """How objects of the input were understood that are not simulated as they are."""
+
+    @property
+    def notices(self) -> list[str]:
+        """What is to be said beside the answer."""
+        return [*(f"refused: {refusal}" for refusal in self.refused), *self.remarks]
 
     @property
     def text(self) -> str:

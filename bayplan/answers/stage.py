@@ -13,7 +13,7 @@ from typing import Any
 
 from ..api.node import Node
 from ..api.pod import Pod
-from ..cluster.memory import MemoryCluster
+from ..cluster.memory import AdmissionRefusal, MemoryCluster
 from ..cluster.objects import ClusterObject
 from ..errors import InputError
 from ..sim import GroupOutcome, Timeline, TimelineEvent
@@ -79,7 +79,7 @@ class Stage:
         """Place the waiting pods, unless the question is about the cluster as it was read; return the placements."""
         if self.settlement.as_is:
             waiting = sum(map(is_waiting, self.cluster.list("Pod")))
-            self.settlement = Settlement(waiting=waiting, as_is=True)
+            self.settlement = Settlement(waiting=waiting, as_is=True, **self._beside())
             if self.simulation.scheduler.has_groups:
                 nodes = {node.name: node for node in self.cluster.list("Node")}
                 self.groups = group_outcomes((), self.cluster, nodes)
@@ -87,12 +87,24 @@ class Stage:
         report = self.simulation.run(on_progress)
         self.groups = report.groups
         self.settlement = Settlement(
-            waiting=len(report.pods), placed=len(report.placed), preempted=len(report.preempted)
+            waiting=len(report.pods),
+            placed=len(report.placed),
+            preempted=len(report.preempted),
+            **self._beside(),
         )
         self._settled = SettledPods.of(report)
         # Ties that a change leads to do not depend on how many there were before it.
         self.simulation.scheduler.ties.restart()
         return self._places(self._settled.pending)
+
+    def _beside(self) -> dict[str, Any]:
+        """What a settlement says besides numbers of pods."""
+        return {"refused": self.refused, "remarks": list(self.simulation.remarks)}
+
+    @property
+    def refused(self) -> list[AdmissionRefusal]:
+        """Pods and claims that a LimitRange or a ResourceQuota keeps out of the cluster."""
+        return self.simulation.refusals
 
     def leave_waiting_alone(self) -> None:
         """Keep the scheduler from trying the pods that wait."""
@@ -173,7 +185,7 @@ class Stage:
 
     def _add(self, pod: Pod) -> Pod:
         if self.cluster.get("Pod", pod.namespace, pod.name) is None:
-            self.add((pod,))
+            self.simulation.happen(TimelineEvent(0, add=(pod,)), is_replacement=True)
         stored = self.cluster.get("Pod", pod.namespace, pod.name)
         assert isinstance(stored, Pod), "it was just added"
         return stored

@@ -10,6 +10,7 @@ from msgspec.structs import force_setattr as _set
 
 from .devices import DeviceTaintRule, ResourceSlice
 from .dra import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from .limits import LimitRange, ResourceQuota
 from .meta import EMPTY_META, KubeObject, ObjectMeta, Wire
 from .node import ContainerImage, Node, NodeCondition
 from .pod import Pod
@@ -258,6 +259,10 @@ def _object_problems(wire: KubeObject) -> Iterator[Problem]:
             yield from _claim_problems(wire, "spec")
         case CSIStorageCapacity():
             yield from _capacity_problems(wire)
+        case LimitRange():
+            yield from _limit_problems(wire)
+        case ResourceQuota():
+            yield from quantity_problems(wire.hard, "spec.hard")
         case ResourceClaim() | ResourceClaimTemplate() | DeviceClass() | ResourceSlice():
             yield from device_problems(wire)
 
@@ -277,6 +282,18 @@ def _claim_problems(claim: PersistentVolumeClaim, path: str) -> Iterator[Problem
     yield from quantity_problems(requests, f"{path}.resources.requests")
     selector: LabelSelector | None = claim.spec.selector
     yield from label_selector_problems(selector, f"{path}.selector")
+
+
+def _limit_problems(wire: LimitRange) -> Iterator[Problem]:
+    for i, item in enumerate(wire.spec.limits or ()):
+        for name, quantities in (
+            ("max", item.max),
+            ("min", item.min),
+            ("default", item.default),
+            ("defaultRequest", item.default_request),
+            ("maxLimitRequestRatio", item.max_limit_request_ratio),
+        ):
+            yield from quantity_problems(quantities, f"spec.limits[{i}].{name}")
 
 
 def _capacity_problems(wire: CSIStorageCapacity) -> Iterator[Problem]:
@@ -305,6 +322,7 @@ OTHER_KINDS: tuple[type[KubeObject], ...] = (
     DeviceClass,
     DeviceTaintRule,
     Job,
+    LimitRange,
     Namespace,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -315,6 +333,7 @@ OTHER_KINDS: tuple[type[KubeObject], ...] = (
     ReplicationController,
     ResourceClaim,
     ResourceClaimTemplate,
+    ResourceQuota,
     ResourceSlice,
     Service,
     StatefulSet,

@@ -83,6 +83,7 @@ class PodSpec(Wire, frozen=True, eq=False, dict=True, gc=True, weakref=True):
     scheduling_group: PodSchedulingGroup | None = None
     runtime_class_name: str | None = None
     termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
 
     @property
     def grace_s(self) -> int:

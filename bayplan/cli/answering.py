@@ -49,9 +49,17 @@ def print_answer(
             with written_to_stdout(console):
                 print_settlement(console, getattr(answer, "settled", None))
                 render(console)
+                print_notices(console, getattr(answer, "notices", ()))
 
 
 def print_settlement(console: Console, settled: Settlement | None) -> None:
     """Say what became of the waiting pods before the question, if there were any."""
     if settled is not None and settled.text:
         console.print(settled.text, style="dim", markup=False, soft_wrap=True)
+    print_notices(console, settled.notices if settled is not None else ())
+
+
+def print_notices(console: Console, notices: Iterable[str]) -> None:
+    """Say what else is to be known beside an answer, a line for each."""
+    for line in notices:
+        console.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)

@@ -12,6 +12,7 @@ import typer
 
 from ..api.durations import EXPECTED, parse_duration
 from ..errors import InputError
+from .answering import print_notices
 from .commands import CommandApp, PlainCommand
 from .consoles import stdout_console, written_to_stdout
 from .html import html_to
@@ -193,3 +194,4 @@ def print_report(
                 if options.explain:
                     render_explanations(console, report, everything)
                 render_report(console, report, wide=wide, everything=everything)
+                print_notices(console, report.notices)

@@ -8,6 +8,7 @@ from typing import Any
 from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
+from ..cluster.memory import AdmissionRefusal
 from .documents import node_entry, pod_entry, time_entry
 from .frames import chosen, make_frame
 from .group_outcomes import GroupOutcome
@@ -29,6 +30,10 @@ class SimulationReport:
     """Preempted pods, with their preemptors."""
     groups: list[GroupOutcome] = field(default_factory=list)
     """The pod groups; empty unless they are scheduled as a whole (feature gate GenericWorkload)."""
+    refused: list[AdmissionRefusal] = field(default_factory=list)
+    """Pods and claims that a LimitRange or a ResourceQuota keeps out of the cluster."""
+    remarks: list[str] = field(default_factory=list)
+    """How objects of the input were understood that are not simulated as they are."""
     time_s: float = 0.0
     """When the simulation ended, on its own clock."""
     seconds: float = 0.0
@@ -44,8 +49,13 @@ class SimulationReport:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every pod was placed."""
-        return all(result.is_placed for result in self.pods)
+        """Whether every pod was placed, and none refused."""
+        return not self.refused and all(result.is_placed for result in self.pods)
+
+    @property
+    def notices(self) -> list[str]:
+        """What is to be said beside the result."""
+        return [*(f"refused: {refusal}" for refusal in self.refused), *self.remarks]
 
     def to_dict(self) -> dict[str, Any]:
         """The whole report as plain data, as `bayplan simulate -o json` prints it."""
@@ -57,6 +67,7 @@ class SimulationReport:
                 "placed": len(self.placed),
                 "pending": len(self.pending),
                 "preempted": len(self.preempted),
+                "refused": sum(refusal.count for refusal in self.refused),
                 "running": self.running,
                 "nodes": len(self.nodes),
                 "finished": sum(result.finished_s is not None for result in self.pods),
@@ -76,6 +87,8 @@ class SimulationReport:
                 }
                 for victim, preemptor in self.preempted
             ],
+            "refused": [refusal.to_dict() for refusal in self.refused],
+            **({"remarks": self.remarks} if self.remarks else {}),
         }
 
     def pod_rows(self) -> list[dict[str, Any]]:

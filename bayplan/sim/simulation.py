@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 
 from ..api.pod import Pod
 from ..clock import SystemClock
-from ..cluster.memory import Provisioning
+from ..cluster.memory import AdmissionRefusal, Provisioning
 from ..cluster.objects import WatchHandler
 from ..config import FeatureGates, SchedulerConfiguration, default_config
 from ..scheduler import Attempt, Outcome, PluginSource, SchedulerSettings, build_scheduler
@@ -106,15 +106,30 @@ class Simulation:
         with rare_collections():
             self._run(on_progress, until_s)
         self._world.budgets.run()
-        return self._results.report(self.scheduler, SystemClock().monotonic() - started)
+        report = self._results.report(self.scheduler, SystemClock().monotonic() - started)
+        report.refused, report.remarks = self.refusals, self.remarks
+        return report
 
     def eviction_refusal(self, pod: Pod) -> str:
         """Why the API server would refuse to evict the pod now; empty when its disruption budget allows it."""
         return self._world.budgets.eviction_refusal(pod)
 
-    def happen(self, event: TimelineEvent) -> None:
-        """Run an event now rather than at its time; raises InputError when it is invalid."""
-        self._world.happen(event)
+    def happen(self, event: TimelineEvent, is_replacement: bool = False) -> None:
+        """Run an event now rather than at its time; raises InputError when it is invalid.
+
+        A replacement of pods that were taken off is not refused by limit ranges and quotas.
+        """
+        self._world.happen(event, is_replacement=is_replacement)
+
+    @property
+    def refusals(self) -> list[AdmissionRefusal]:
+        """Pods and claims that a LimitRange or a ResourceQuota keeps out of the cluster."""
+        return self._world.refusals()
+
+    @property
+    def remarks(self) -> list[str]:
+        """How objects of the input were understood that are not simulated as they are."""
+        return self._world.remarks
 
     def expect(self, at_s: float, action: Callable[[], None]) -> None:
         """Run `action` when the clock shows `at_s`."""

@@ -12,6 +12,10 @@ from datetime import UTC, datetime
 from typing import TypeAlias
 
 from ..api.dra import ResourceClaim
+from ..api.encode import to_dict
+from ..api.immutable import immutable_causes
+from ..api.kinds import group_of
+from ..api.limits import LimitRange, ResourceQuota
 from ..api.meta import ObjectMeta
 from ..api.node import Node
 from ..api.pod import Pod
@@ -25,6 +29,8 @@ from ..cluster.memory import (
     AbsentOwners,
     Admission,
     AdmissionError,
+    AdmissionRefusal,
+    AdmissionRefusedError,
     ClaimController,
     Controllers,
     DisruptionController,
@@ -32,6 +38,7 @@ from ..cluster.memory import (
     MemoryCluster,
     Protection,
     Provisioning,
+    QuotaLedger,
     VolumeController,
     admit_devices,
     admit_groups,
@@ -83,7 +90,13 @@ class World:
         self.timers = Timers(self.clock)
         self.agenda = Agenda(self.clock, self.timers)
         self.cluster = MemoryCluster(self.clock, self.agenda)
-        self._admission = Admission(self.cluster)
+        self._ledger = QuotaLedger(self.cluster)
+        self._has_quotas = False
+        self._admission = Admission(self.cluster, self._ledger)
+        self._refused: list[AdmissionRefusal] = []
+        """Pods and claims by themselves that a limit range or a quota refused."""
+        self.remarks: list[str] = []
+        """How objects of the input are understood that are not simulated as they are."""
         self._volumes = VolumeController(self.cluster, provisioning, self.agenda)
         self._claims = ClaimController(self.cluster)
         self._absent_owners = AbsentOwners(self.cluster)
@@ -126,7 +139,7 @@ class World:
             self.budgets.run()
         if self._absent_owners.has_work:
             for pod in self._absent_owners.take_missing():
-                self._add(pod)
+                self._add(pod, is_replacement=True)
         if self._controllers.has_work:
             with self._faults_placed(None, ""):
                 self._controllers.run()
@@ -134,6 +147,13 @@ class World:
         self._claims.run()
         if self._groups is not None and self._groups.is_due:
             self._groups.run()
+
+    def refusals(self) -> list[AdmissionRefusal]:
+        """What limit ranges and quotas refuse: pods and claims by themselves, then pods of workloads."""
+        return [
+            *self._refused,
+            *self._controllers.refused.listed(self.cluster, self._controllers.owned),
+        ]
 
     # Filling the cluster
 
@@ -183,8 +203,12 @@ class World:
         """Everything but pods first, then running pods, then pending ones, with those of workloads between."""
         with self._faults_placed(None, ""):
             for obj in objects:
-                if not isinstance(obj, Pod):
+                if isinstance(obj, LimitRange | ResourceQuota):
+                    self.cluster.add(obj)
+            for obj in objects:
+                if not isinstance(obj, Pod | LimitRange | ResourceQuota) and self._is_allowed(obj):
                     self.cluster.add(self._admitted(obj))
+            self._follow_quotas()
             self._load_pods(objects)
         for pod in list(self.cluster.list("Pod")):
             self._need_namespace(pod.namespace)
@@ -198,10 +222,28 @@ class World:
         self._controllers = Controllers(self.cluster, self._admission, present, gates=self._gates)
         for obj in objects:
             if isinstance(obj, Pod):
-                if is_waiting(obj):
+                if is_waiting(obj) and self._is_allowed(admitted[id(obj)]):
                     self.cluster.add(admitted[id(obj)])
             elif obj.kind in WORKLOAD_KINDS and not isinstance(obj, Node) and not self._is_recorded:
                 self._controllers.sync(obj)
+
+    def _is_allowed(self, obj: ClusterObject) -> bool:
+        """Whether limit ranges and quotas allow the object; one that they refuse is recorded."""
+        if self._is_recorded or not isinstance(obj, Pod | PersistentVolumeClaim):
+            return True
+        self._follow_quotas()
+        try:
+            self._admission.check(obj)
+        except AdmissionRefusedError as error:
+            self._refused.append(AdmissionRefusal(obj.kind, obj.namespace, obj.name, 1, str(error)))
+            return False
+        return True
+
+    def _follow_quotas(self) -> None:
+        """Count what is used, from the first quota on."""
+        if not self._has_quotas and self.cluster.count("ResourceQuota") and not self._is_recorded:
+            self._has_quotas = True
+            self.cluster.watch(self._ledger)
 
     def _need_namespace(self, name: str) -> None:
         """Create an undeclared namespace, so that selectors find it."""
@@ -227,12 +269,19 @@ class World:
         self.agenda.after(event.at_s, lambda: self.happen(event, source, path))
 
     def happen(
-        self, event: TimelineEvent, source: InputObject | None = None, path: str = ""
+        self,
+        event: TimelineEvent,
+        source: InputObject | None = None,
+        path: str = "",
+        is_replacement: bool = False,
     ) -> None:
-        """Run an event now; raises InputError, about `path` of `source`, when it is invalid."""
+        """Run an event now; raises InputError, about `path` of `source`, when it is invalid.
+
+        What replaces a pod that was taken off is not refused by limit ranges and quotas.
+        """
         for i, obj in enumerate(event.add):
             with self._faults_placed(source, path and f"{path}.add[{i}]"):
-                self._add(obj)
+                self._add(obj, is_replacement)
         for i, change in enumerate(event.change):
             with self._faults_placed(source, path and f"{path}.change[{i}]"):
                 self._change(change)
@@ -242,13 +291,15 @@ class World:
         with self._faults_placed(source, path):
             self.settle()
 
-    def _add(self, obj: ClusterObject) -> None:
+    def _add(self, obj: ClusterObject, is_replacement: bool = False) -> None:
         self._need_namespace(obj.namespace)
         if isinstance(obj, Namespace):
             self._namespaces.add(obj.name)
         elif isinstance(obj, Pod):
             obj = self._admission.admit(obj)
-        self.cluster.add(self._admitted(obj))
+        if is_replacement or self._is_allowed(obj):
+            self.cluster.add(self._admitted(obj))
+            self._follow_quotas()
 
     def _admitted(self, obj: ClusterObject) -> ClusterObject:
         """An object as the API server would store it; pods are admitted by `Admission`."""
@@ -266,6 +317,7 @@ class World:
                 "a patch does not change the kind"
             )
             self._check(changed, changed, "")
+            _refuse_immutable(stored, changed)
             self.cluster.update(changed)
 
     def _remove(self, ref: TimelineTarget) -> None:
@@ -328,6 +380,17 @@ class World:
 def is_waiting(pod: Pod) -> bool:
     """Whether the pod needs a node; a terminating pod without a node does not."""
     return not pod.node_name and not pod.is_finished and not pod.is_terminating
+
+
+def _refuse_immutable(stored: ClusterObject, changed: ClusterObject) -> None:
+    """Raise InputError, in kube-apiserver's words, for a change of a field that cannot be changed."""
+    causes = list(immutable_causes(stored.kind, to_dict(changed), to_dict(stored)))
+    if causes:
+        group = group_of(stored.api_version)
+        kind = f"{stored.kind}.{group}" if group else stored.kind
+        found = [f"{cause.field}: {cause.message}" for cause in causes]
+        listed = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
+        raise InputError(f'{kind} "{stored.name}" is invalid: {listed}')
 
 
 def _joined(*parts: str) -> str:

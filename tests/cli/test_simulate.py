@@ -120,6 +120,7 @@ def test_the_document_for_machines(folder: Path, form: str) -> None:
             "placed": 1,
             "pending": 1,
             "preempted": 0,
+            "refused": 0,
             "running": 1,
             "nodes": 1,
             "finished": 0,
@@ -172,6 +173,7 @@ def test_the_document_for_machines(folder: Path, form: str) -> None:
         ],
         "podGroups": [],
         "preempted": [],
+        "refused": [],
     }
 
 
@@ -487,3 +489,44 @@ def test_a_wrong_duration_of_staying_unschedulable_is_refused(folder: Path) -> N
     _, err = simulate("-f", file, "--pod-max-in-unschedulable-pods-duration", "soon", code=2)
 
     assert "--pod-max-in-unschedulable-pods-duration: expected a duration" in err
+
+
+QUOTA = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "q"},
+    "spec": {"hard": {"pods": "1"}},
+}
+REFUSED = 'pod default/b: pods "b" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1'
+
+
+def test_refused_pods_stand_beside_the_result(folder: Path) -> None:
+    file = write("all.yaml", NODE, QUOTA, make_pod("a"), make_pod("b"))
+
+    table, _ = simulate("-f", file, code=1)
+    document, _ = simulate("-f", file, "-o", "json", code=1)
+
+    assert f"refused: {REFUSED}" in table.splitlines()
+    (entry,) = json.loads(document)["refused"]
+    assert (entry["kind"], entry["name"], entry["count"]) == ("Pod", "b", 1)
+    assert json.loads(document)["summary"]["refused"] == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(["explain", "a"], id="explain"),
+        pytest.param(["what-if", "cordon", "n"], id="what-if"),
+        pytest.param(["rebalance"], id="rebalance"),
+        pytest.param(["capacity", "--pod", "pod.yaml"], id="capacity"),
+    ],
+)
+def test_the_questions_name_refused_pods(folder: Path, command: list[str]) -> None:
+    write("pod.yaml", make_pod("c"))
+    args = [*command, "-f", write("all.yaml", NODE, QUOTA, make_pod("a"), make_pod("b"))]
+
+    table = CliRunner().invoke(app, args)
+    document = json.loads(CliRunner().invoke(app, [*args, "-o", "json"]).stdout)
+
+    assert f"refused: {REFUSED}" in table.stdout.splitlines()
+    assert [entry["name"] for entry in document["settled"]["refused"]] == ["b"]

@@ -168,3 +168,38 @@ def test_unknown_fields_in_a_change_file_are_warnings_remarks_or_errors(tmp_path
     assert json.loads(out)["remarks"] == [expected]
     assert err == f"warning: {expected}\n"
     assert (refused_out, refused) == ("", f"error: {expected}\n")
+
+
+def test_a_patch_of_an_immutable_field_says_so(tmp_path: Path) -> None:
+    patch = {
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": {"app": "other"}}},
+    }
+    document = {"apiVersion": "bayplan.dev/v1", "kind": "WhatIf", "changes": [{"patch": patch}]}
+    file = tmp_path / "changes.yaml"
+    file.write_text(yaml.safe_dump(document))
+
+    out, err = what_if("apply", str(file), code=2)
+
+    assert out == ""
+    assert err.startswith(
+        'error: patch deployment/shop/web: Deployment.apps "web" is invalid: spec.selector: '
+    )
+    assert err.endswith(": field is immutable\n")
+
+
+def test_pods_that_a_quota_refuses_are_named(tmp_path: Path) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "shop"},
+    }
+    file = tmp_path / "quota.yaml"
+    file.write_text(yaml.safe_dump(quota | {"spec": {"hard": {"count/pods": "5"}}}))
+
+    out, _ = what_if("scale", "deployment/shop/web", "9", "-f", str(file), code=1)
+
+    line = out.splitlines()[-1]
+    assert line.startswith("refused: 4 pods of deployment shop/web: pods ")
+    assert line.endswith("limited: count/pods=5")

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from ...cluster.memory import AdmissionRefusal
 from ...sim.frames import make_frame
 from ..budgets import BudgetUse
 from ..settlement import NONE_WAITED, Settlement
@@ -194,14 +195,25 @@ class WhatIfAnswer:
     """Number of pod groups with enough members on nodes, before and after."""
     settled: Settlement = NONE_WAITED
     """What became of the waiting pods before the changes."""
+    refused: list[AdmissionRefusal] = field(default_factory=list)
+    """Pods and claims that a LimitRange or a ResourceQuota keeps out of the cluster after the changes."""
     search: NodeSearch | None = None
     """Only for the question how many nodes are needed."""
 
     @property
     def is_worse(self) -> bool:
-        """Whether any pod is newly pending, or lost."""
+        """Whether any pod is newly pending, lost or refused."""
         is_pod_worse = any(change.is_worse for change in self.pods)
-        return is_pod_worse or any(change.is_worse for change in self.groups)
+        refused, before = (
+            sum(refusal.count for refusal in each) for each in (self.refused, self.settled.refused)
+        )
+        return is_pod_worse or refused > before or any(change.is_worse for change in self.groups)
+
+    @property
+    def notices(self) -> list[str]:
+        """What is to be said beside the answer about the cluster after the changes."""
+        known = self.settled.refused
+        return [f"refused: {refusal}" for refusal in self.refused if refusal not in known]
 
     def summary(self) -> dict[str, int]:
         """Number of pods per kind of change."""
@@ -256,6 +268,7 @@ class WhatIfAnswer:
                 for when, pods in (("before", self.pending_before), ("after", self.pending_after))
             },
             "preempted": [entry.to_dict() for entry in self.preempted],
+            "refused": [refusal.to_dict() for refusal in self.refused],
             "budgets": [use.to_dict() for use in self.budgets],
             "podGroups": [change.to_dict() for change in self.groups],
             "nodes": {"added": list(self.nodes_added), "removed": list(self.nodes_removed)},

@@ -160,6 +160,7 @@ def _follow(
         _group_changes(groups_before, stage.groups),
         (_count_started(groups_before), _count_started(stage.groups)),
         stage.settlement,
+        stage.refused,
     )
 
 

@@ -8,7 +8,13 @@ fires. Who calls it: sim, cli, testing; the scheduler uses it as its lister and 
 """
 
 from .absent_owners import AbsentOwners, is_daemon, is_static, successor_of
-from .admission import Admission, AdmissionError, admit_namespace, admit_storage
+from .admission import (
+    Admission,
+    AdmissionError,
+    AdmissionRefusedError,
+    admit_namespace,
+    admit_storage,
+)
 from .admission_dra import admit_devices
 from .admission_groups import admit_groups
 from .budget_controller import DisruptionController
@@ -16,6 +22,8 @@ from .controllers import WORKLOAD_KINDS, Controllers, run_controllers
 from .kubelets import DURATION, Kubelets, duration_problem
 from .protection import Protection
 from .provisioning import Provisioning, provisioning_problems
+from .quotas import QuotaLedger
+from .refusals import AdmissionRefusal
 from .resource_claims import ClaimController
 from .store import MemoryCluster
 from .volumes import VolumeController
@@ -32,6 +40,9 @@ __all__ = [
     "MemoryCluster",
     "Protection",
     "Provisioning",
+    "QuotaLedger",
+    "AdmissionRefusal",
+    "AdmissionRefusedError",
     "VolumeController",
     "WORKLOAD_KINDS",
     "admit_devices",

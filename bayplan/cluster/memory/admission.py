@@ -1,8 +1,8 @@
 """Admission: the API server's defaults for new pods, namespaces and storage objects.
 
 Mirrors pkg/apis/core/v1/defaults.go, pkg/registry/core/pod/strategy.go and, of the admission
-plugins, priority and defaulttolerationseconds. Pods of a live cluster already went through this and
-are unchanged. Left out: limit ranges, and the overhead of runtime classes.
+plugins, priority, defaulttolerationseconds, limitranger and resourcequota. Pods of a live cluster already went through
+this and are unchanged. Left out: the overhead of runtime classes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from ...api.affinity import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
+from ...api.causes import Cause
 from ...api.containers import Container
+from ...api.limits import LimitRange
 from ...api.meta import KubeObject
 from ...api.node import Node
 from ...api.pod import Pod
@@ -34,6 +36,8 @@ from ...api.workloads import Namespace, PriorityClass
 from ...errors import InputError
 from ...framework import Lister
 from ..objects import ControllerCluster
+from . import limit_ranges
+from .quotas import QuotaLedger
 
 AnyObject = TypeVar("AnyObject", bound=Pod | Node | KubeObject)
 
@@ -54,26 +58,102 @@ class AdmissionError(InputError):
         self.problem = problem
 
 
-class Admission:
-    """Sets the defaults of manifests. Results are cached per pod spec."""
+class AdmissionRefusedError(InputError):
+    """A new pod or claim that a LimitRange or a ResourceQuota refuses; the text is kube-apiserver's.
 
-    def __init__(self, lister: Lister) -> None:
+    With a `cause`, the defaults of a LimitRange make it invalid.
+    """
+
+    def __init__(
+        self, obj: Pod | PersistentVolumeClaim, problem: str, cause: Cause | None = None
+    ) -> None:
+        plural = "pods" if isinstance(obj, Pod) else "persistentvolumeclaims"
+        text = f'{plural} "{obj.name}" is forbidden: {problem}'
+        if cause is not None:
+            text = f'{obj.kind} "{obj.name}" is invalid: {cause.field}: {cause.message}'
+        super().__init__(text)
+        self.obj = obj
+        self.problem = problem
+        self.cause = cause
+
+
+class Admission:
+    """Sets the defaults of manifests, and refuses what limit ranges and quotas do not allow.
+
+    Results are cached per pod spec. With a `ledger`, quotas are applied. Objects that are from a cluster, and pods that
+    have a node, are there already, and only get defaults; `all_new`: no object is.
+    """
+
+    def __init__(
+        self, lister: Lister, ledger: QuotaLedger | None = None, all_new: bool = False
+    ) -> None:
         self._lister = lister
+        self._ledger = ledger
+        self._all_new = all_new
+        self._ranges: dict[str, list[LimitRange]] = {}
+        self._limited: dict[tuple[PodSpec, str], tuple[PodSpec, str]] = {}
         self._version = -1
         self._defaulted: dict[PodSpec, PodSpec] = {}
         self._merged: dict[tuple[PodSpec, tuple[str | None, ...]], PodSpec] = {}
 
     def admit(self, pod: Pod) -> Pod:
         """The pod as the API server would store it; raises AdmissionError if it would reject it."""
-        if self._version != self._lister.version:
-            self._version = self._lister.version
-            self._defaulted.clear()
+        self._refresh()
         spec = self._defaulted.get(pod.spec)
         if spec is None:
             spec = intern_spec(replace(pod.spec, **self._defaults(pod)))
             self._defaulted[pod.spec] = spec
+        if pod.namespace in self._ranges and self._is_new(pod):
+            spec, note = self._with_limits(spec, pod.namespace)
+            if note:
+                pod = pod.replace(annotations={**pod.annotations, limit_ranges.ANNOTATION: note})
         spec = self._with_label_keys(spec, pod)
         return pod if spec is pod.spec else pod.replace(spec=spec)
+
+    def check(self, obj: Pod | PersistentVolumeClaim) -> None:
+        """Raise AdmissionRefusedError if a limit range or a quota refuses an object that is not in the cluster yet.
+
+        A pod must have been admitted.
+        """
+        self._refresh()
+        if not self._is_new(obj):
+            return
+        ranges = self._ranges.get(obj.namespace, ())
+        if not ranges:
+            violation = ""
+        elif isinstance(obj, Pod):
+            cause = next(limit_ranges.excess_requests(obj.spec), None)
+            if cause is not None:
+                raise AdmissionRefusedError(obj, "", cause)
+            violation = limit_ranges.pod_violation(obj.spec, ranges)
+        else:
+            violation = limit_ranges.claim_violation(obj, ranges)
+        if not violation and self._ledger is not None:
+            violation = self._ledger.refusal(obj)
+        if violation:
+            raise AdmissionRefusedError(obj, violation)
+
+    def _is_new(self, obj: Pod | PersistentVolumeClaim) -> bool:
+        """Whether the object is yet to be created."""
+        return self._all_new or not (obj.uid or (isinstance(obj, Pod) and obj.node_name))
+
+    def _refresh(self) -> None:
+        """Drop what was cached for other versions of priority classes and limit ranges."""
+        if self._version != self._lister.version:
+            self._version = self._lister.version
+            self._defaulted.clear()
+            self._limited.clear()
+            self._ranges = {}
+            for each in self._lister.list("LimitRange"):
+                self._ranges.setdefault(each.namespace, []).append(each)
+
+    def _with_limits(self, spec: PodSpec, namespace: str) -> tuple[PodSpec, str]:
+        """The spec with the defaults of the namespace's limit ranges, and what was set."""
+        key = spec, namespace
+        if key not in self._limited:
+            changed, note = limit_ranges.default_resources(spec, self._ranges[namespace])
+            self._limited[key] = (intern_spec(changed) if note else spec), note
+        return self._limited[key]
 
     def _defaults(self, pod: Pod) -> dict[str, Any]:
         """The fields of the spec to change."""

@@ -13,13 +13,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ...api.limits import LimitRange, ResourceQuota
 from ...api.meta import KubeObject
 from ...api.node import Node
 from ...api.pod import Pod
-from ...api.pod_spec import PodSpec
 from ...api.selectors import LabelSelector
-from ...api.sharing import shared, shared_map
-from ...api.sourced import template_source, with_source
 from ...api.workloads import (
     DaemonSet,
     Deployment,
@@ -32,11 +30,13 @@ from ...api.workloads import (
 from ...errors import BayplanError
 from ..objects import ControllerCluster
 from . import daemons, deployments, job_groups, jobs, stateful_sets
-from .admission import Admission, AdmissionError
+from .admission import Admission, AdmissionError, AdmissionRefusedError
 from .names import make_hash, make_name
 from .pod_index import COMPLETION_INDEX, OwnedPods, OwnerKey, PodIndex, is_active
+from .refusals import RefusedWorkloads
 from .scaling import first_to_go
 from .store import MemoryCluster
+from .template_pods import make_pod
 
 ReadTemplate = Callable[[KubeObject], bytes]
 """The template of a workload as bytes, equal for equal templates."""
@@ -78,6 +78,8 @@ class Controllers:
         self.failures: list[tuple[KubeObject, BayplanError]] = []
         """Workloads of a live cluster whose pods were rejected; the reader clears it."""
         self._read_template = live or deployments.read_template
+        self.refused = RefusedWorkloads()
+        """Workloads of a simulation whose pods a limit range or a quota refuses."""
         self._pods = PodIndex(pods)
         self._numbers: dict[tuple[str, str, str], Iterator[int]] = {}
         self._replica_sets: dict[tuple[str, str], dict[str, None]] | None = None
@@ -107,7 +109,11 @@ class Controllers:
             made = self._sync[stored.kind](stored, may_delete)
             for orphan in self._pods.take_adopted() if self._is_live else ():
                 self._adopt(orphan)
+            self.refused.clear(_key(stored))
             return made
+        except AdmissionRefusedError as error:
+            self.refused.note(_key(stored), str(error))
+            return []
         except AdmissionError as error:
             if isinstance(error.obj, Pod):
                 error = AdmissionError(workload, f"spec.template.{error.path}", error.problem)
@@ -125,6 +131,8 @@ class Controllers:
     def on_add(self, obj: Any) -> None:
         """Record a new workload, or a new node for daemons."""
         match obj:
+            case LimitRange() | ResourceQuota():
+                self._note_refused(obj.namespace)
             case Pod():
                 self._pods.add(obj)
             case Node():
@@ -143,6 +151,9 @@ class Controllers:
                 self._pods.add(new)
                 if is_active(old) and not is_active(new):
                     self._note(self._pods.owner_of(new), False)
+                    self._note_refused(new.namespace)
+            case LimitRange() | ResourceQuota():
+                self._note_refused(new.namespace)
             case Node():
                 self._nodes_changed |= old.labels != new.labels or old.taints != new.taints
             case _ if new.kind in self._sync:
@@ -158,6 +169,9 @@ class Controllers:
             case Pod():
                 self._note(self._pods.owner_of(obj), False)
                 self._pods.remove(obj)
+                self._note_refused(obj.namespace)
+            case LimitRange() | ResourceQuota():
+                self._note_refused(obj.namespace)
             case Node():
                 self._nodes_changed = True
             case _ if obj.kind in self._sync:
@@ -211,6 +225,11 @@ class Controllers:
     def _note(self, key: OwnerKey | None, has_changed: bool) -> None:
         if key is not None:
             self._noted[key] = has_changed or self._noted.get(key, False)
+
+    def _note_refused(self, namespace: str) -> None:
+        """Try refused pods again: there may be room in a quota."""
+        for key in self.refused.within(namespace):
+            self._note(key, False)
 
     def _clean_up(self, key: OwnerKey) -> None:
         """Delete the dependents of a deleted workload."""
@@ -315,6 +334,8 @@ class Controllers:
             claims = stateful_sets.make_claims(stateful_set, number)
             for claim in claims.values():
                 if self._cluster.get(claim.kind, claim.namespace, claim.name) is None:
+                    if self._admission is not None:
+                        self._admission.check(claim)
                     self._cluster.add(claim)
             pod = make_pod(
                 stateful_set,
@@ -400,6 +421,8 @@ class Controllers:
 
     def _add(self, pod: Pod) -> Pod:
         admitted = pod if self._admission is None else self._admission.admit(pod)
+        if self._admission is not None:
+            self._admission.check(admitted)
         added = self._cluster.add(admitted)
         self._pods.add(added)
         return added
@@ -459,32 +482,6 @@ WORKLOAD_KINDS = (
     "DaemonSet",
     "Job",
 )
-
-
-def make_pod(
-    owner: KubeObject,
-    template: PodTemplateSpec,
-    name: str,
-    *,
-    labels: Mapping[str, str] | None = None,
-    annotations: Mapping[str, str] | None = None,
-    spec: PodSpec | None = None,
-) -> Pod:
-    """A pod of `owner`, made from `template`, with the given overrides."""
-    pod = Pod(
-        name,
-        owner.namespace,
-        labels=shared_map({**template.labels, **(labels or {})}),
-        annotations=shared_map({**template.annotations, **(annotations or {})}),
-        owner_references=shared((deployments.owner_reference(owner),)),
-        generate_name="" if isinstance(owner, StatefulSet) else f"{owner.name}-",
-        node_name=template.node_name,
-        spec=template.spec,
-    )
-    source = template_source(template)
-    if source is not None:
-        pod = with_source(pod, source)
-    return pod if spec is None else pod.with_spec(spec)
 
 
 def _key(workload: KubeObject) -> OwnerKey:

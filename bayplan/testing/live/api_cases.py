@@ -35,6 +35,7 @@ GATE_SETS: dict[str, tuple[str, ...]] = {
 }
 """The feature gates that are on, by the name of the set."""
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_LONG_VALUE = re.compile(r"Invalid value: \{.{150,}\}: ")
 _numbers = itertools.count()
 
 
@@ -139,7 +140,8 @@ def _shown(answer: ApiAnswer) -> Tree:
     metadata, spec = tree["metadata"], tree.get("spec") or {}
     if tree["kind"] in ("Pod", "Job"):
         template = (spec.get("template") or {}).get("spec") or spec
-        return {"code": answer.status, "schedulingGroup": template.get("schedulingGroup")}
+        found = {"code": answer.status, "schedulingGroup": template.get("schedulingGroup")}
+        return found | _resources_in(tree, template)
     found = {"generation": metadata.get("generation"), "finalizers": metadata.get("finalizers")}
     found |= {"spec": _stored(spec), "status": _stored(tree.get("status"))}
     if metadata.get("deletionTimestamp"):
@@ -147,8 +149,17 @@ def _shown(answer: ApiAnswer) -> Tree:
     return {"code": answer.status, **{k: v for k, v in found.items() if v}}
 
 
+def _resources_in(tree: Tree, spec: Tree) -> Tree:
+    """The resources of containers, and what the limit ranges say that they have set, if there are any."""
+    containers = [*(spec.get("initContainers") or ()), *spec["containers"]]
+    resources = [container["resources"] for container in containers if container.get("resources")]
+    note = (tree["metadata"].get("annotations") or {}).get("kubernetes.io/limit-ranger")
+    return ({"resources": resources} if resources else {}) | ({"limits set": note} if note else {})
+
+
 def _plain(text: str) -> str:
-    return _UID.sub("UID", text)
+    """A text without uids, and without the internal types of kube-apiserver: differences and long values."""
+    return _LONG_VALUE.sub("Invalid value: {}: ", _UID.sub("UID", text.partition("\n")[0]))
 
 
 def _stored(value: Any) -> Any:

@@ -27,6 +27,7 @@ from .mirror import Mirror
 from .namespaces import NamespaceController
 from .nodes import NodeController
 from .protection import ProtectionController
+from .quotas import QuotaController
 from .statuses import StatusController
 
 log = logging.getLogger(__name__)
@@ -107,6 +108,7 @@ class ControlPlane:
         nodes = NodeController(self.cluster, registry, self.timers)
         protection = ProtectionController(self.cluster, registry)
         budgets = BudgetController(self.cluster, registry)
+        quotas = QuotaController(store, self.cluster, registry, registry.quotas)
         statuses = StatusController(self.cluster, self.workloads, registry)
         self._controllers: list[Controller] = [
             GarbageCollector(store, registry),
@@ -117,9 +119,11 @@ class ControlPlane:
             protection,
             nodes,
             budgets,
+            quotas,
             statuses,
         ]
         EventSweeper(store, clock, self.timers)
+        mirror.watch(registry.quotas.ledger)
         mirror.watch(self.workloads, replay=False)
         for handler in (volumes, claims, protection, nodes, budgets, statuses):
             mirror.watch(handler)

@@ -16,9 +16,17 @@ from ....api.decode import without_nulls
 from ....api.kinds import KINDS, FieldError, Kind
 from ....api.pod import Pod
 from ....api.pod_spec import PodSpec
+from ....api.storage import PersistentVolumeClaim
 from ....api.workloads import Namespace
 from ....framework import Lister
-from ...memory.admission import Admission, AdmissionError, admit_namespace, admit_storage
+from ...memory.admission import (
+    Admission,
+    AdmissionError,
+    AdmissionRefusedError,
+    admit_namespace,
+    admit_storage,
+)
+from ...memory.quotas import QuotaLedger
 from .errors import forbidden, invalid
 from .resources import ApiResource
 
@@ -37,8 +45,8 @@ def kind_of(resource: ApiResource) -> Kind | None:
 class Admitting:
     """Admits new objects. Results are cached per pod spec."""
 
-    def __init__(self, lister: Lister) -> None:
-        self._admission = Admission(lister)
+    def __init__(self, lister: Lister, ledger: QuotaLedger) -> None:
+        self._admission = Admission(lister, ledger, all_new=True)
         self._changes: dict[tuple[PodSpec, PodSpec], list[Difference]] = {}
 
     def admit(self, resource: ApiResource, tree: Tree) -> Tree:
@@ -49,6 +57,8 @@ class Admitting:
         obj = decode(resource, kind, tree)
         if isinstance(obj, Pod):
             return self._admit_pod(resource, tree, obj)
+        if isinstance(obj, PersistentVolumeClaim):
+            self._check(resource, obj)
         admitted = admit_namespace(obj) if isinstance(obj, Namespace) else admit_storage(obj)
         if admitted is obj:
             return tree
@@ -75,7 +85,20 @@ class Admitting:
             for name, before, after in self._differences(pod.spec, admitted.spec):
                 spec[name] = carry_over(spec.get(name), before, after)
             tree = {**tree, "spec": spec}
+        if admitted.annotations is not pod.annotations:
+            metadata = {**tree["metadata"], "annotations": dict(admitted.annotations)}
+            tree = {**tree, "metadata": metadata}
+        self._check(resource, admitted)
         return tree
+
+    def _check(self, resource: ApiResource, obj: Pod | PersistentVolumeClaim) -> None:
+        """Reject with StatusError what limit ranges and quotas refuse."""
+        try:
+            self._admission.check(obj)
+        except AdmissionRefusedError as error:
+            if error.cause is not None:
+                raise invalid(resource, obj.name, [error.cause]) from None
+            raise forbidden(resource, obj.name, error.problem) from None
 
     def _differences(self, before: PodSpec, after: PodSpec) -> list[Difference]:
         """The fields in which two specs differ, computed once for all pods that have them."""

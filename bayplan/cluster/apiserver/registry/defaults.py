@@ -237,6 +237,14 @@ def _csi_driver(tree: Tree) -> None:
     )
 
 
+def _limit_range(tree: Tree) -> None:
+    for item in child(tree, "spec").get("limits") or ():
+        if item.get("type") == "Container":
+            limits = {**(item.get("max") or {}), **(item.get("default") or {})}
+            requests = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
+            item |= {"default": limits, "defaultRequest": requests}
+
+
 def _resource_claim(tree: Tree) -> None:
     _default_devices(child(tree, "spec"))
 
@@ -260,6 +268,7 @@ _DEFAULTS: dict[str, Callable[[Tree], None]] = {
     "daemonsets.apps": _daemon_set,
     "deployments.apps": _deployment,
     "jobs.batch": _job,
+    "limitranges": _limit_range,
     "persistentvolumeclaims": _claim,
     "persistentvolumes": _volume,
     "pods": _pod,

@@ -22,6 +22,7 @@ from .admitting import Admitting
 from .defaults import apply_defaults
 from .errors import already_exists, bad_request, forbidden, invalid, not_found, stale
 from .pod_groups import PodGroupRules
+from .quotas import ObjectQuotas
 from .resources import BY_STORAGE, ApiResource
 from .validation import create_causes, status_causes, update_causes
 
@@ -68,7 +69,8 @@ class ObjectRegistry:
         self.lister = lister
         self.clock = clock or SystemClock()
         self.groups = PodGroupRules(gates or {}, lister)
-        self._admitting = Admitting(lister)
+        self.quotas = ObjectQuotas(store, lister)
+        self._admitting = Admitting(lister, self.quotas.ledger)
         self._second, self._text = datetime.min, ""
 
     def now(self, later_s: float = 0) -> str:
@@ -106,6 +108,9 @@ class ObjectRegistry:
             raise invalid(resource, name, causes)
         self.groups.check(resource, tree)
         tree = self._admitting.admit(resource, tree)
+        refusal = self.quotas.refusal(resource, namespace, tree)
+        if refusal:
+            raise forbidden(resource, name, refusal)
         preparing.complete(resource, tree, now)
         if resource.storage == "services":
             others = (record.decode() for record in self.store.list("services"))

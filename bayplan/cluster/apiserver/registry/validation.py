@@ -19,6 +19,7 @@ from ....api.causes import (
     unsupported_value,
 )
 from ....api.group_rules import member_causes
+from ....api.immutable import immutable_causes
 from ....api.name_faults import dns_label_faults, path_segment_faults, subdomain_faults
 from ....api.names import is_label_value, is_qualified_name
 from ....api.quantity import parse_quantity
@@ -113,13 +114,7 @@ def create_causes(resource: ApiResource, tree: Tree) -> Iterator[Cause]:
 def update_causes(resource: ApiResource, tree: Tree, old: Tree) -> Iterator[Cause]:
     """Yield the faults of a changed object, or of the change."""
     yield from create_causes(resource, tree)
-    for path in _IMMUTABLE.get(resource.storage, ()):
-        before = _at(old, path)
-        if before is not None and not _same(_at(tree, path), before):
-            yield invalid_value(path, _at(tree, path), "field is immutable")
-    check = _UPDATE_CHECKS.get(resource.storage)
-    if check is not None:
-        yield from check(tree, old)
+    yield from immutable_causes(resource.kind, tree, old)
 
 
 def status_causes(resource: ApiResource, tree: Tree) -> Iterator[Cause]:
@@ -129,25 +124,6 @@ def status_causes(resource: ApiResource, tree: Tree) -> Iterator[Cause]:
     if is_claim and status.get("reservedFor") and not status.get("allocation"):
         problem = "may not be specified when `allocated` is not set"
         yield forbidden_field("status.reservedFor", problem)
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Whether two values are equal apart from empty fields, which typed clients omit."""
-    return bool((_filled(one) or None) == (_filled(other) or None))
-
-
-def _filled(value: Any) -> Any:
-    """The value without empty fields."""
-    if isinstance(value, Mapping):
-        fields = ((key, _filled(part)) for key, part in value.items())
-        return {key: part for key, part in fields if part not in (None, [], {}, "")}
-    return [_filled(part) for part in value] if isinstance(value, list) else value
-
-
-def _at(tree: Any, path: str) -> Any:
-    for step in path.split("."):
-        tree = tree.get(step) if isinstance(tree, Mapping) else None
-    return tree
 
 
 # Pods
@@ -223,55 +199,6 @@ def _check_pod(tree: Tree) -> Iterator[Cause]:
         )
 
 
-_POD_RULE = (
-    "pod updates may not change fields other than the images of containers, activeDeadlineSeconds,"
-    " further tolerations and the removal of scheduling gates"
-)
-
-
-def _check_pod_update(tree: Tree, old: Tree) -> Iterator[Cause]:
-    new_spec, old_spec = tree.get("spec") or {}, old.get("spec") or {}
-    if _same(new_spec, old_spec):
-        return
-    gates = [gate.get("name") for gate in new_spec.get("schedulingGates") or ()]
-    before = [gate.get("name") for gate in old_spec.get("schedulingGates") or ()]
-    for gate in gates:
-        if gate not in before:
-            yield forbidden_field(
-                "spec.schedulingGates",
-                f"only deletion is allowed, but found new scheduling gate '{gate}'",
-            )
-    tolerations = new_spec.get("tolerations") or []
-    if any(kept not in tolerations for kept in old_spec.get("tolerations") or ()):
-        yield forbidden_field(
-            "spec.tolerations",
-            "existing toleration can not be modified except its tolerationSeconds",
-        )
-    if not _same(_fixed_part(new_spec, bool(before)), _fixed_part(old_spec, bool(before))):
-        yield forbidden_field("spec", _POD_RULE)
-
-
-def _fixed_part(spec: Tree, is_gated: bool) -> dict[str, Any]:
-    """The immutable part of a pod's spec."""
-    free = {
-        "activeDeadlineSeconds",
-        "tolerations",
-        "schedulingGates",
-        "terminationGracePeriodSeconds",
-    }
-    if is_gated:
-        free |= {"nodeSelector", "affinity"}
-    fixed = {
-        key: value
-        for key, value in spec.items()
-        if key not in free and value not in (None, [], {}, "")
-    }
-    for name in ("containers", "initContainers"):
-        if name in fixed:
-            fixed[name] = [{**container, "image": ""} for container in fixed[name]]
-    return fixed
-
-
 # Workloads
 
 
@@ -341,22 +268,6 @@ def _check_claim(tree: Tree) -> Iterator[Cause]:
         yield required("spec.resources[storage]")
 
 
-def _check_claim_update(tree: Tree, old: Tree) -> Iterator[Cause]:
-    def fixed(spec: Tree) -> dict[str, Any]:
-        free = ("resources", "volumeName", "volumeAttributesClassName", "storageClassName")
-        return {key: value for key, value in spec.items() if key not in free}
-
-    new_spec, old_spec = tree.get("spec") or {}, old.get("spec") or {}
-    set_before = [key for key in ("volumeName", "storageClassName") if old_spec.get(key)]
-    if not _same(fixed(new_spec), fixed(old_spec)) or any(
-        new_spec.get(key) != old_spec[key] for key in set_before
-    ):
-        yield forbidden_field(
-            "spec",
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
-        )
-
-
 def _check_volume(tree: Tree) -> Iterator[Cause]:
     spec = tree.get("spec") or {}
     if not spec.get("accessModes"):
@@ -409,30 +320,4 @@ _CHECKS: dict[str, Callable[[Tree], Iterator[Cause]]] = {
     "services": _check_service,
     "statefulsets.apps": _check_workload,
     "storageclasses.storage.k8s.io": _check_storage_class,
-}
-_UPDATE_CHECKS: dict[str, Callable[[Tree, Tree], Iterator[Cause]]] = {
-    "persistentvolumeclaims": _check_claim_update,
-    "pods": _check_pod_update,
-}
-_IMMUTABLE: dict[str, tuple[str, ...]] = {
-    "csidrivers.storage.k8s.io": ("spec.attachRequired", "spec.fsGroupPolicy"),
-    "daemonsets.apps": ("spec.selector",),
-    "deployments.apps": ("spec.selector",),
-    "jobs.batch": ("spec.selector", "spec.completionMode", "spec.template.spec"),
-    "priorityclasses.scheduling.k8s.io": ("value",),
-    "replicasets.apps": ("spec.selector",),
-    "resourceclaims.resource.k8s.io": ("spec",),
-    "resourceclaimtemplates.resource.k8s.io": ("spec",),
-    "statefulsets.apps": (
-        "spec.selector",
-        "spec.serviceName",
-        "spec.volumeClaimTemplates",
-        "spec.podManagementPolicy",
-    ),
-    "storageclasses.storage.k8s.io": (
-        "provisioner",
-        "parameters",
-        "reclaimPolicy",
-        "volumeBindingMode",
-    ),
 }

@@ -1,0 +1,102 @@
+"""Refusals: pods and claims that a LimitRange or a ResourceQuota keeps out of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ...api.meta import KubeObject, controller_of
+from ...api.workloads import DaemonSet, Deployment, Job
+from ..objects import ControllerCluster
+from . import daemons, deployments, jobs
+from .pod_index import OwnedPods, OwnerKey
+
+PodsOf = Callable[[KubeObject], OwnedPods]
+"""The pods of a workload."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRefusal:
+    """Pods of a workload, or an object by itself, that were refused, and why."""
+
+    kind: str
+    namespace: str
+    name: str
+    count: int
+    message: str
+
+    def __str__(self) -> str:
+        what = f"{self.count} pod{'' if self.count == 1 else 's'} of "
+        if self.kind in ("Pod", "PersistentVolumeClaim"):
+            what = ""
+        return f"{what}{self.kind.lower()} {self.namespace}/{self.name}: {self.message}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "count": self.count,
+            "message": self.message,
+        }
+
+
+class RefusedWorkloads:
+    """The workloads whose last pod was refused, with the message."""
+
+    def __init__(self) -> None:
+        self._messages: dict[OwnerKey, str] = {}
+
+    def note(self, key: OwnerKey, message: str) -> None:
+        """Add a workload."""
+        self._messages[key] = message
+
+    def clear(self, key: OwnerKey) -> None:
+        """Remove a workload: it has all of its pods."""
+        self._messages.pop(key, None)
+
+    def within(self, namespace: str) -> list[OwnerKey]:
+        """The workloads of a namespace, which are worth another try when something changes there."""
+        return [key for key in self._messages if key[1] == namespace]
+
+    def listed(self, cluster: ControllerCluster, pods_of: PodsOf) -> Iterator[AdmissionRefusal]:
+        """The workloads that lack pods; those of a Deployment count for it, not for its replica sets."""
+        for key, message in self._messages.items():
+            workload = cluster.get(*key)
+            if workload is None:
+                continue
+            owner = controller_of(workload.owner_references)
+            if owner is not None and (owner.kind, workload.namespace, owner.name) in self._messages:
+                continue
+            count = count_missing(workload, cluster, pods_of)
+            if count > 0:
+                yield AdmissionRefusal(
+                    workload.kind, workload.namespace, workload.name, count, message
+                )
+
+
+def count_missing(workload: KubeObject, cluster: ControllerCluster, pods_of: PodsOf) -> int:
+    """The number of pods that the workload wants and does not have."""
+    owned = pods_of(workload)
+    match workload:
+        case Deployment():
+            replica_sets = (
+                found
+                for found in cluster.list("ReplicaSet", workload.namespace)
+                if deployments.deployment_of(found) == workload.name
+            )
+            active = sum(len(pods_of(found).active) for found in replica_sets)
+            return workload.replicas - active
+        case Job():
+            plan = jobs.plan_job(workload, owned)
+            return plan.missing + len(plan.missing_indexes)
+        case DaemonSet():
+            template = workload.spec.template
+            spec = daemons.make_spec(template.spec)
+            nodes = cluster.list("Node")
+            wanted = sum(daemons.is_eligible(node, spec, template.node_name) for node in nodes)
+            return wanted - len(list(owned))
+    replicas: int = getattr(workload, "replicas", 0)
+    return replicas - len(owned.active)

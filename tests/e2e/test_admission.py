@@ -1,0 +1,29 @@
+"""Admission in the API: the recorded answers are those of a real kube-apiserver."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bayplan.testing.live.api_cases import prepare_server, read_cases, run_case
+from bayplan.testing.live.client import LiveClient
+from bayplan.testing.live.control_plane import LiveControlPlane, assets_folder, missing_assets
+
+DATA = Path(__file__).resolve().parents[1] / "cluster" / "apiserver" / "registry"
+
+
+def test_recorded_answers_are_those_of_kube_apiserver(tmp_path: Path) -> None:
+    """To record anew, write what this finds to admission_answers.json."""
+    if missing_assets():
+        missing = ", ".join(missing_assets())
+        pytest.skip(f"NOT RUN against a real kube-apiserver: no {missing} in {assets_folder()}")
+    plane = LiveControlPlane(tmp_path)
+    try:
+        client = LiveClient(plane.kubeconfig)
+        prepare_server(client)
+        cases = read_cases(DATA / "admission_cases.yaml")
+        found = {case.name: run_case(client, case) for case in cases}
+    finally:
+        plane.stop()
+
+    assert found == json.loads((DATA / "admission_answers.json").read_text())
