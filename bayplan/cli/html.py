@@ -32,7 +32,7 @@ class PageWriter(NoPage):
         self._file = file
 
     def follow(self, simulation: Simulation, settings: Settings) -> None:
-        from ..web import History
+        from ..web.history import History
 
         self._history = History(simulation.clock)
         self._history.scheduler = simulation.scheduler
@@ -40,7 +40,8 @@ class PageWriter(NoPage):
         self._simulation, self._settings = simulation, settings
 
     def write(self, report: SimulationReport, sources: Sequence[str]) -> None:
-        from ..web import PageGroup, write_report
+        from ..web.groups import PageGroup
+        from ..web.report import write_report
 
         for result in report.pods:
             self._history.note(result.attempt)

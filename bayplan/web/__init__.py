@@ -4,14 +4,9 @@ Lives here: the data of the page (`history.py`, read it first; `accounts.py`), t
 (`report.py`), the live page (`live.py`, `page_server.py`), the page itself (`page/`: plain HTML,
 CSS and JavaScript that `assembly.py` joins); and the server of a running scheduler (`server.py`),
 with TLS (`tls.py`), access control (`access.py`, `delegated.py`), health checks (`health.py`) and
-its routes (`scheduler_routes.py`). Server modules are imported directly: a report file needs no
-aiohttp. May enter: scheduler, config, cluster, api, answers. Must not happen: a decision, a change
-of anything shown, or reading the scheduler's state from the server's thread: that goes through
-awaitable callables, which the driver of the scheduler provides. Called by: `cli`.
+its routes (`scheduler_routes.py`). Modules are imported directly: a report file needs no aiohttp,
+and the server of a scheduler no page. May enter: scheduler, config, cluster, api, answers. Must not
+happen: a decision, a change of anything shown, or reading the scheduler's state from the server's
+thread: that goes through awaitable callables, which the driver of the scheduler provides. Called by:
+`cli`.
 """
-
-from .groups import PageGroup
-from .history import History
-from .report import write_report
-
-__all__ = ["History", "PageGroup", "write_report"]

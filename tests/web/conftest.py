@@ -9,7 +9,8 @@ import pytest
 
 from bayplan.api.decode import decode_object
 from bayplan.sim import Simulation, read_manifests
-from bayplan.web import History, write_report
+from bayplan.web.history import History
+from bayplan.web.report import write_report
 
 from .chromium import Browser, Tab, find_chromium
 
