@@ -132,8 +132,11 @@ class TableWriter:
             table.row_changes.mark(row)
 
     def replace_pod(self, old: Pod, new: Pod) -> None:
-        """Remove `old` and add `new`; nothing is counted again when they count the same."""
-        if not _differs_in_version_only(old, new) and not _counts_like(old, new):
+        """Remove `old` and add `new`; only the labels are counted again when nothing else that counts differs.
+
+        Since v1.35 API servers add the topology labels of the node to a pod that is bound.
+        """
+        if not _counts_like(old, new):
             self.remove_pod(old)
             self.add_pod(new)
             return
@@ -144,6 +147,10 @@ class TableWriter:
         self._restore_ports_at(row)
         if new.spec.host_ports and table.ports.add(row, new.spec.host_ports):
             table.row_changes.mark(row)  # the removal of another holder had freed a port
+        if old.labels is not new.labels and old.labels != new.labels:
+            table.terms.add_pod(row, old, -1)
+            table.terms.add_pod(row, new, 1)
+            table.row_changes.mark(row)  # terms count pods by their labels
         if old.annotations is not new.annotations and old.annotations != new.annotations:
             table.row_changes.mark(row)  # a plugin may read them
         if is_reordered or old.status.start_time != new.status.start_time:
@@ -237,25 +244,10 @@ def _put_last(pods: dict[str, Pod], pod: Pod) -> bool:
     return is_reordered
 
 
-def _differs_in_version_only(old: Pod, new: Pod) -> bool:
-    """Whether the pods are the same but for their version, as when a binding is confirmed; a quick look."""
-    return (
-        old.spec is new.spec
-        and old.status is new.status
-        and old.labels is new.labels
-        and old.annotations is new.annotations
-        and old.deletion_timestamp is new.deletion_timestamp
-        and old.node_name == new.node_name
-        and old.uid == new.uid
-        and old.namespace == new.namespace
-    )
-
-
 def _counts_like(old: Pod, new: Pod) -> bool:
-    """Whether every count of the table is the same for both pods."""
+    """Whether every count of the table, but that of labels, is the same for both pods."""
     return (
         old.spec is new.spec
-        and (old.labels is new.labels or old.labels == new.labels)
         and old.namespace == new.namespace
         and old.node_name == new.node_name
         and old.uid == new.uid

@@ -40,6 +40,13 @@ MUTANTS = [
         "table.row_changes.mark(row)  # a plugin may read them",
     ),
     dropped(
+        "labels of a pod are not logged",
+        WRITER,
+        "table.row_changes.mark(row)  # terms count pods by their labels",
+    ),
+    dropped("new labels of a pod are not counted", WRITER, "table.terms.add_pod(row, new, 1)"),
+    dropped("old labels of a pod stay counted", WRITER, "table.terms.add_pod(row, old, -1)"),
+    dropped(
         "a port that is taken again is not logged",
         WRITER,
         "table.row_changes.mark(row)  # the removal of another holder had freed a port",
