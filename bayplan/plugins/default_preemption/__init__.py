@@ -220,9 +220,11 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         if extenders is not None and not extenders.have_a_say(pod):
             extenders = None
         rule = filters.demands(state, pod, diagnosis) if extenders is None else None
-        if rule is None or not table.priorities.may_have_below(pod.priority):
+        may_find = table.priorities.may_have_below(pod.priority)
+        if rule is None or not may_find:
             one_by_one = OneByOne(filters, state, pod, table, budgets, wanted)
-            one_by_one.beside_room = self._beside_room(filters, state, pod, budgets)
+            if may_find:
+                one_by_one.beside_room = self._beside_room(filters, state, pod, budgets)
             chosen = one_by_one.search(order, account)
             if extenders is not None and isinstance(chosen, Victims):
                 chosen = _ask(extenders, pod, account)
