@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import Any
 
 from ..api.custom import CustomObject
 from ..api.kinds import KINDS
+from ..api.label_query import parse_label_query
 from ..api.node import Node
+from ..api.selectors import Requirement
 from ..cluster.memory import MemoryCluster
 from ..errors import InputError
 from ..sim.timeline import KIND as TIMELINE
@@ -28,6 +31,7 @@ SHORT_NAMES = {
 }
 EXPECTED = "expected kind/name or kind/namespace/name"
 NEAR, CUTOFF = 3, 0.5
+ANY = "*"
 
 
 def find_node(cluster: MemoryCluster, name: str) -> Node:
@@ -41,6 +45,94 @@ def find_node(cluster: MemoryCluster, name: str) -> Node:
     return node
 
 
+def find_nodes(cluster: MemoryCluster, names: Sequence[str], selector: str = "") -> list[Node]:
+    """The nodes with these names or patterns (`gpu-*`), or all, that have the labels of `selector`.
+
+    Raises InputError when a name or pattern fits no node, or no node has the labels.
+    """
+    found: dict[str, Node] = {}
+    for name in names or (ANY,):
+        if not is_pattern(name):
+            found[name] = find_node(cluster, name)
+            continue
+        wanted = name.removeprefix("node/")
+        matching = [node for node in cluster.list("Node") if fnmatchcase(node.name, wanted)]
+        if not matching:
+            raise InputError(
+                f'expected nodes of the cluster; got "{name}"{near(name, _names(cluster))}'
+            )
+        found.update((node.name, node) for node in matching)
+    chosen = {node.name: node for node in found.values()}
+    return _selected(list(chosen.values()), selector, "node")
+
+
+def find_refs(cluster: MemoryCluster, text: Any, selector: str = "") -> list[TimelineTarget]:
+    """The objects named by `kind/pattern` or `kind/namespace/pattern` that have the labels of `selector`.
+
+    Without a pattern it is the one object that `find_ref` finds; with a selector a kind alone stands for all of them.
+    """
+    if selector and isinstance(text, str) and "/" not in text:
+        text = f"{text}/{ANY}"
+    parts = text.split("/") if isinstance(text, str) else []
+    if not parts or not is_pattern(parts[-1]):
+        refs = [find_ref(cluster, text)]
+    else:
+        kind = _kind_of(cluster, text, parts)
+        space = parts[1] if len(parts) == 3 else ANY
+        refs = [
+            TimelineTarget(kind, obj.namespace, obj.name)
+            for obj in cluster.list(kind)
+            if fnmatchcase(obj.name, parts[-1]) and fnmatchcase(obj.namespace, space)
+        ]
+        if not refs:
+            known = [f"{parts[0]}/{obj.key}" for obj in cluster.list(kind)]
+            raise InputError(f"expected objects of the cluster; got {text}{near(text, known)}")
+    if not selector:
+        return refs
+    objects = {(ref.namespace, ref.name): ref for ref in refs}
+    stored = [cluster.get(ref.kind, ref.namespace, ref.name) for ref in refs]
+    chosen = _selected([obj for obj in stored if obj is not None], selector, refs[0].kind.lower())
+    return [objects[obj.namespace, obj.name] for obj in chosen]
+
+
+def is_pattern(name: str) -> bool:
+    """Whether the name is a pattern with `*`, `?` or `[...]`."""
+    return any(sign in name for sign in "*?[")
+
+
+def parse_selector(text: str) -> list[Requirement]:
+    """The conditions of a label selector as after `kubectl -l`; raises InputError when it is invalid."""
+    try:
+        return parse_label_query(text)
+    except ValueError as error:
+        raise InputError(
+            f'selector: expected labels such as zone=a,!spot; got "{text}" ({error})'
+        ) from None
+
+
+def _selected(objects: list[Any], selector: str, what: str) -> list[Any]:
+    """The objects with the labels of `selector`; raises InputError when there is none."""
+    conditions = parse_selector(selector)
+    chosen = [obj for obj in objects if all(one.matches(obj.labels) for one in conditions)]
+    if not chosen:
+        labels = [obj.labels for obj in objects]
+        raise InputError(
+            f"expected a {what} with {selector}; got none{_values(conditions, labels)}"
+        )
+    return chosen
+
+
+def _values(conditions: Iterable[Requirement], labels: Iterable[Mapping[str, str]]) -> str:
+    """`; zone is a, b or c`: the values there are of the first label that was asked for."""
+    for condition in conditions:
+        values = sorted({each[condition.key] for each in labels if condition.key in each})
+        if not values:
+            return f"; no label {condition.key} there"
+        more = f" and {len(values) - NEAR:,} more" if len(values) > NEAR else ""
+        return f"; {condition.key} is {', '.join(values[:NEAR])}{more}"
+    return ""
+
+
 def find_ref(cluster: MemoryCluster, text: Any) -> TimelineTarget:
     """The object named by `kind/name` or `kind/namespace/name`.
 
@@ -48,11 +140,7 @@ def find_ref(cluster: MemoryCluster, text: Any) -> TimelineTarget:
     with similar names, when it is missing or ambiguous.
     """
     parts = text.split("/") if isinstance(text, str) else []
-    if len(parts) not in (2, 3) or not all(parts):
-        raise InputError(f"{EXPECTED}; got {_shown(text)}")
-    kind = find_kind(parts[0]) or _find_custom(cluster, parts[0].lower())
-    if kind is None:
-        raise InputError(f"{EXPECTED} of a known kind; got {_shown(text)}")
+    kind = _kind_of(cluster, text, parts)
     found = [obj for obj in cluster.list(kind) if obj.name == parts[-1]]
     if len(parts) == 3:
         found = [obj for obj in found if obj.namespace == parts[1]]
@@ -66,6 +154,16 @@ def find_ref(cluster: MemoryCluster, text: Any) -> TimelineTarget:
     known = [f"{parts[0]}/{obj.key}" for obj in cluster.list(kind)]
     wanted = "/".join(parts)
     raise InputError(f"expected an object of the cluster; got {wanted}{near(wanted, known)}")
+
+
+def _kind_of(cluster: MemoryCluster, text: Any, parts: Sequence[str]) -> str:
+    """The kind that the text begins with; raises InputError when it is unknown."""
+    if len(parts) not in (2, 3) or not all(parts):
+        raise InputError(f"{EXPECTED}; got {_shown(text)}")
+    kind = find_kind(parts[0]) or _find_custom(cluster, parts[0].lower())
+    if kind is None:
+        raise InputError(f"{EXPECTED} of a known kind; got {_shown(text)}")
+    return kind
 
 
 def find_kind(word: str) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ..api.node import Node
@@ -21,7 +22,9 @@ from ..sim.group_outcomes import group_outcomes
 from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..sim.timeline import ObjectPatch, TimelineTarget, created_at
 from ..sim.world import InputObject, is_waiting
+from .budgets import BudgetCounts
 from .cluster_view import ClusterView
+from .courses import DrainCourse, UpgradeCourse
 from .owners import is_there, successor_of
 from .settlement import SettledPods, Settlement
 
@@ -62,10 +65,14 @@ class Stage:
         self.simulation = settings.simulation(present, place_of, pods_end=False)
         self.reasons: dict[str, str] = {}
         """Why a pod was removed from its node, by `namespace/name`."""
-        self.taken_off: list[Pod] = []
-        """The removed pods, counted against their budgets."""
         self.lost: list[Pod] = []
         """Removed pods that no controller recreates."""
+        self.notes: list[str] = []
+        """What to know about the changes that were made."""
+        self.courses: list[DrainCourse | UpgradeCourse] = []
+        """How the changes went that are made in steps."""
+        self.on_progress: OnProgress | None = None
+        """Called while such a change is made."""
         self.groups: list[GroupOutcome] = []
         """The pod groups when it settled last."""
         self._settled = SettledPods()
@@ -74,6 +81,11 @@ class Stage:
     @property
     def cluster(self) -> MemoryCluster:
         return self.simulation.cluster
+
+    @cached_property
+    def budgets(self) -> BudgetCounts:
+        """The disruption budgets, which count from the first use on."""
+        return BudgetCounts(self.cluster)
 
     def begin(self, on_progress: OnProgress | None = None) -> dict[str, PodPlace]:
         """Place the waiting pods, unless the question is about the cluster as it was read; return the placements."""
@@ -132,6 +144,10 @@ class Stage:
             if is_there(pod)
         }
 
+    def land(self) -> None:
+        """Run the scheduler until nothing changes, without the placements."""
+        self.simulation.proceed()
+
     # Changes
 
     def add(self, objects: Sequence[ClusterObject]) -> None:
@@ -152,7 +168,7 @@ class Stage:
 
     def evict(self, pod: Pod, why: str) -> Pod:
         """Remove the pod from its node at once; a pending copy takes its place."""
-        self.taken_off.append(pod)
+        self.budgets.take(pod)
         return self.exchange(pod, successor_of(pod), why)
 
     def exchange(self, pod: Pod, successor: Pod, why: str) -> Pod:
@@ -162,7 +178,7 @@ class Stage:
 
     def lose(self, pod: Pod, why: str) -> None:
         """Remove the pod from its node without a replacement."""
-        self.taken_off.append(pod)
+        self.budgets.take(pod)
         self.lost.append(pod)
         self._take_off(pod, why)
 

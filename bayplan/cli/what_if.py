@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ..errors import InputError
-from .answering import print_answer
+from .change_options import (
+    AnswerOptions,
+    Changes,
+    ForceOption,
+    NodeArgument,
+    NodesArgument,
+    SelectorOption,
+    StartTimeOption,
+    answers_change,
+    parse_seconds,
+    print_consequences,
+    takes_answer_options,
+)
 from .clusters import NamespaceOption, with_namespace
 from .commands import CommandApp
-from .options import PENDING, AllOption, AnswerForm, AnswerOption, Question, takes_question, warn
-from .progress import progress_bar
-
-if TYPE_CHECKING:
-    from ..answers.what_if import ClusterChange, WhatIfAnswer
+from .options import Question, warn
 
 app = CommandApp(
     name="what-if",
@@ -26,126 +33,132 @@ app = CommandApp(
     epilog="Example: bayplan what-if drain node-3 node-4 -f cluster.yaml",
 )
 
-NodesArgument = Annotated[
-    list[str], typer.Argument(metavar="NODE", help="Names of nodes.", show_default=False)
-]
-NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Name of a node.")]
-
 
 @app.command(short_help="Evict the pods of nodes, as kubectl drain does.")
-@takes_question
+@answers_change
 def drain(
     question: Question,
-    nodes: NodesArgument,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Also evict pods without an owner, and assume that they are created again.",
-        ),
-    ] = False,
-    output: AnswerOption = AnswerForm.TABLE,
-    everything: AllOption = False,
-) -> None:
-    """Cordon nodes and evict their pods, as kubectl drain does; pods of DaemonSets and static pods stay.
+    nodes: NodesArgument = None,
+    selector: SelectorOption = "",
+    force: ForceOption = False,
+    start_time: StartTimeOption = "0s",
+) -> Changes:
+    """Cordon nodes and evict their pods in rounds, as their disruption budgets allow; pods of DaemonSets and static
+    pods stay.
 
-    Exit status: 0, 1 when pods are pending that were not before, or are lost, 2 when the input is wrong.
+    Exit status: 0, 1 when pods are pending that were not before, or are lost, or the drain stalls, 2 when the input
+    is wrong.
 
-    Example: bayplan what-if drain node-3 node-4 -f cluster.yaml
+    Example: bayplan what-if drain -l zone=a --start-time 30s -f cluster.yaml
     """
     from ..answers.what_if import Drain
 
-    _answer(question, [Drain(tuple(nodes), force)], output, everything)
+    return [Drain(tuple(nodes or ()), force, selector, parse_seconds("--start-time", start_time))]
 
 
-@app.command("add-nodes", short_help="Add copies of an existing node.")
-@takes_question
+@app.command(short_help="Replace nodes in turn, as an upgrade of a node pool does.")
+@answers_change
+def upgrade(
+    question: Question,
+    nodes: NodesArgument = None,
+    selector: SelectorOption = "",
+    surge: Annotated[
+        int,
+        typer.Option(metavar="NUMBER", min=0, help="New nodes that come before their old ones."),
+    ] = 1,
+    max_unavailable: Annotated[
+        int,
+        typer.Option(metavar="NUMBER", min=0, help="Old nodes that go before their new ones come."),
+    ] = 0,
+    force: ForceOption = False,
+    start_time: StartTimeOption = "0s",
+    node_start_time: Annotated[
+        str, typer.Option(metavar="DURATION", help="Time until a new node is ready: 90s.")
+    ] = "0s",
+) -> Changes:
+    """Replace each node by a copy: drain it under disruption budgets, delete it, go on with the next.
+
+    Says which pods are at risk, how many wait at most, and which nodes stall; those are left as they are.
+
+    Exit status: 0, 1 when pods are pending that were not before, or are lost, or a node stalls, 2 when the input is
+    wrong.
+
+    Example: bayplan what-if upgrade -l pool=web --surge 2 -f cluster.yaml
+    """
+    from ..answers.what_if import Upgrade
+
+    start_s = parse_seconds("--start-time", start_time)
+    node_start_s = parse_seconds("--node-start-time", node_start_time)
+    named = tuple(nodes or ())
+    return [Upgrade(named, selector, surge, max_unavailable, force, start_s, node_start_s)]
+
+
+@app.command("add-nodes", short_help="Add copies of existing nodes.")
+@takes_answer_options
 def add_nodes(
     question: Question,
+    options: AnswerOptions,
     number: Annotated[
         int | None, typer.Argument(metavar="NUMBER", min=0, help="How many nodes. Default: 1.")
     ] = None,
-    like: Annotated[
-        str,
-        typer.Option(metavar="NODE", help="Existing node to copy.", show_default=False),
-    ] = "",
-    until_fits: Annotated[
-        bool,
-        typer.Option(
-            "--until-fits", help="Find the smallest number of nodes with which all pods fit."
-        ),
-    ] = False,
-    output: AnswerOption = AnswerForm.TABLE,
-    everything: AllOption = False,
 ) -> None:
-    """Add copies of an existing node: its size, labels and taints.
+    """Add copies of an existing node: its size, labels and taints; of several nodes in turn.
 
     Exit status: 0, 1 when pods are pending that were not before (with --until-fits: when some fit on no such node), 2
     when the input is wrong.
 
     Example: bayplan what-if add-nodes 2 --like node-1 -f cluster.yaml
     """
-    from ..answers.what_if import AddNodes, fit_with_nodes
+    from ..answers.what_if import AddNodes
 
-    if not like:
+    if not options.like:
         raise InputError("add-nodes: expected --like with the name of a node; got none")
-    if not until_fits:
-        _answer(question, [AddNodes(1 if number is None else number, like)], output, everything)
+    if options.until_fits:
+        if number is not None:
+            problem = "add-nodes: expected a number or --until-fits; got both"
+            raise InputError(f"{problem}, {number} and it")
+        print_consequences(question, [], options)
         return
-    if number is not None:
-        raise InputError(f"add-nodes: expected a number or --until-fits; got both, {number} and it")
-    objects, place_of = question.manifests.objects, question.manifests.place_of
-    with progress_bar("scheduling") as on_pods:
-        answer = fit_with_nodes(
-            objects,
-            like,
-            question.settings,
-            as_is=question.as_is,
-            place_of=place_of,
-            on_progress=on_pods,
-        )
-    _print(question, answer, output, everything)
-    assert answer.search is not None
-    if answer.search.hopeless:
-        raise typer.Exit(PENDING)
+    if options.fewest:
+        raise InputError("add-nodes: expected --fewest with --until-fits; got it alone")
+    added = AddNodes(1 if number is None else number, tuple(options.like))
+    print_consequences(question, [added], options)
 
 
 @app.command()
-@takes_question
+@answers_change
 def cordon(
     question: Question,
-    nodes: NodesArgument,
-    output: AnswerOption = AnswerForm.TABLE,
-    everything: AllOption = False,
-) -> None:
+    nodes: NodesArgument = None,
+    selector: SelectorOption = "",
+) -> Changes:
     """Mark nodes as unschedulable; the pods that run there stay.
 
-    Example: bayplan what-if cordon node-3 -f cluster.yaml
+    Example: bayplan what-if cordon -l zone=a -f cluster.yaml
     """
     from ..answers.what_if import Cordon
 
-    _answer(question, [Cordon(tuple(nodes))], output, everything)
+    return [Cordon(tuple(nodes or ()), selector)]
 
 
 @app.command()
-@takes_question
+@answers_change
 def uncordon(
     question: Question,
-    nodes: NodesArgument,
-    output: AnswerOption = AnswerForm.TABLE,
-    everything: AllOption = False,
-) -> None:
+    nodes: NodesArgument = None,
+    selector: SelectorOption = "",
+) -> Changes:
     """Mark nodes as schedulable again.
 
     Example: bayplan what-if uncordon node-3 -f cluster.yaml
     """
     from ..answers.what_if import Uncordon
 
-    _answer(question, [Uncordon(tuple(nodes))], output, everything)
+    return [Uncordon(tuple(nodes or ()), selector)]
 
 
 @app.command("add-taint", short_help="Put taints on a node.")
-@takes_question
+@answers_change
 def add_taint(
     question: Question,
     node: NodeArgument,
@@ -153,20 +166,18 @@ def add_taint(
         list[str],
         typer.Argument(metavar="TAINT", help="key=value:Effect or key:Effect.", show_default=False),
     ],
-    output: AnswerOption = AnswerForm.TABLE,
-    everything: AllOption = False,
-) -> None:
+) -> Changes:
     """Put taints on a node; NoExecute evicts the pods that do not tolerate it.
 
     Example: bayplan what-if add-taint node-1 gpu=yes:NoExecute -f cluster.yaml
     """
     from ..answers.what_if import AddTaint
 
-    _answer(question, [AddTaint(node, tuple(taints))], output, everything)
+    return [AddTaint(node, tuple(taints))]
 
 
 @app.command("remove-taint")
-@takes_question
+@answers_change
 def remove_taint(
     question: Question,
     node: NodeArgument,
@@ -176,20 +187,18 @@ def remove_taint(
             metavar="TAINT", help="key, key:Effect or key=value:Effect.", show_default=False
         ),
     ],
-    output: AnswerOption = AnswerForm.TABLE,
-    everything: AllOption = False,
-) -> None:
+) -> Changes:
     """Remove taints from a node.
 
     Example: bayplan what-if remove-taint node-1 example.com/gpu -f cluster.yaml
     """
     from ..answers.what_if import RemoveTaint
 
-    _answer(question, [RemoveTaint(node, tuple(taints))], output, everything)
+    return [RemoveTaint(node, tuple(taints))]
 
 
 @app.command(short_help="Change the allocatable amounts of a node, or the requests of pods.")
-@takes_question
+@answers_change
 def resize(
     question: Question,
     target: Annotated[
@@ -203,9 +212,7 @@ def resize(
         ),
     ],
     namespace: NamespaceOption = None,
-    output: AnswerOption = AnswerForm.TABLE,
-    everything: AllOption = False,
-) -> None:
+) -> Changes:
     """Change the allocatable amounts of a node, or the requests of a pod or of a workload's pods.
 
     Pods on a node that becomes too small stay; pods whose requests change are created again.
@@ -214,16 +221,11 @@ def resize(
     """
     from ..answers.what_if import Resize, parse_resources
 
-    _answer(
-        question,
-        [Resize(_found(question, namespace, target), parse_resources(resources))],
-        output,
-        everything,
-    )
+    return [Resize(_found(question, namespace, target), parse_resources(resources))]
 
 
 @app.command()
-@takes_question
+@answers_change
 def scale(
     question: Question,
     workload: Annotated[
@@ -231,56 +233,62 @@ def scale(
     ],
     replicas: Annotated[int, typer.Argument(metavar="NUMBER", min=0, help="How many pods.")],
     namespace: NamespaceOption = None,
-    output: AnswerOption = AnswerForm.TABLE,
-    everything: AllOption = False,
-) -> None:
+) -> Changes:
     """Change the number of a workload's pods.
 
     Example: bayplan what-if scale deployment/web 10 -n shop -f cluster.yaml
     """
     from ..answers.what_if import Scale
 
-    _answer(question, [Scale(_found(question, namespace, workload), replicas)], output, everything)
+    return [Scale(_found(question, namespace, workload), replicas)]
 
 
-@app.command()
-@takes_question
+@app.command(short_help="Delete objects, such as nodes with their pods.")
+@answers_change
 def delete(
     question: Question,
     objects: Annotated[
-        list[str],
-        typer.Argument(metavar="KIND/NAME", help="Objects of any kind.", show_default=False),
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="KIND/NAME",
+            help="Objects of any kind; names may be patterns. With -l a kind alone will do; default: nodes.",
+            show_default=False,
+        ),
+    ] = None,
+    selector: Annotated[
+        str,
+        typer.Option(
+            "-l",
+            "--selector",
+            metavar="LABELS",
+            help="Only objects with these labels, as for kubectl: zone=a,!spot.",
+            show_default=False,
+        ),
+    ] = "",
     namespace: NamespaceOption = None,
-    output: AnswerOption = AnswerForm.TABLE,
-    everything: AllOption = False,
-) -> None:
-    """Delete objects; the pods of a node are deleted with it.
+) -> Changes:
+    """Delete objects; the pods of a node are deleted with it, without asking disruption budgets.
 
-    Example: bayplan what-if delete pod/shop/web-1 node/node-3 -f cluster.yaml
+    Example: bayplan what-if delete pod/shop/web-1 'node/spot-*' -f cluster.yaml
     """
     from ..answers.what_if import Delete
 
-    _answer(
-        question,
-        [Delete(tuple(_found(question, namespace, each) for each in objects))],
-        output,
-        everything,
-    )
+    # A kind alone stands for all of it; so a namespace can be put in front of the names.
+    whole = [name if "/" in name or not selector else f"{name}/*" for name in objects or ()]
+    return [Delete(tuple(_found(question, namespace, each) for each in whole), selector)]
 
 
 @app.command(short_help="Make the changes in a file, in order.")
-@takes_question
+@takes_answer_options
 def apply(
     question: Question,
+    options: AnswerOptions,
     file: Annotated[
         Path,
         typer.Argument(
             metavar="FILE", help="Changes, as docs/what-if.md describes them.", allow_dash=True
         ),
     ],
-    output: AnswerOption = AnswerForm.TABLE,
-    everything: AllOption = False,
 ) -> None:
     """Make the changes in a file, in order: those of the other commands, new objects, and patches.
 
@@ -289,60 +297,15 @@ def apply(
     from ..answers.what_if import read_change_file
     from ..sim.settings import reading_for
 
+    options.check()
     remarks: list[str] = []
     with reading_for(question.settings):
         changes = read_change_file(file, remarks)
     warn(remarks, question.is_strict)
     question = replace(question, remarks=[*question.remarks, *remarks])
-    _answer(question, changes, output, everything)
-
-
-def _answer(
-    question: Question, changes: Sequence[ClusterChange], form: AnswerForm, everything: bool
-) -> None:
-    """Ask, print, and end with 1 when pods are worse off."""
-    from ..answers.what_if import ask_what_if
-
-    manifests = question.manifests
-    with progress_bar("scheduling") as on_pods:
-        answer = ask_what_if(
-            manifests.objects,
-            changes,
-            question.settings,
-            as_is=question.as_is,
-            place_of=manifests.place_of,
-            on_progress=on_pods,
-        )
-    _print(question, answer, form, everything)
-    if answer.is_worse:
-        raise typer.Exit(PENDING)
+    print_consequences(question, changes, options)
 
 
 def _found(question: Question, namespace: str | None, target: str) -> str:
     """The target, in the namespace that was given for it."""
     return with_namespace(target, namespace or question.namespace)
-
-
-def _print(question: Question, answer: WhatIfAnswer, form: AnswerForm, everything: bool) -> None:
-    from .render.what_if import render_what_if
-
-    print_answer(
-        answer,
-        "WhatIf",
-        form,
-        lambda: _names(answer),
-        lambda console: render_what_if(console, answer, everything or not console.is_terminal),
-        question.remarks,
-    )
-
-
-def _names(answer: WhatIfAnswer) -> list[str]:
-    """`pod/<namespace>/<name> node/<node>` per pod that is not as it was; `-` stands for no node."""
-    from ..answers.what_if import WhatIfState
-
-    lines = []
-    for change in answer.pods:
-        is_running = change.now.state is WhatIfState.RUNNING
-        node = f"node/{change.now.node}" if is_running else "-"
-        lines.append(f"pod/{change.key} {node}")
-    return lines

@@ -18,6 +18,7 @@ from ..answers.what_if import (
     Resize,
     Scale,
     Uncordon,
+    Upgrade,
 )
 from .cluster import Cluster
 from .pictures import plot
@@ -36,6 +37,7 @@ __all__ = [
     "Resize",
     "Scale",
     "Uncordon",
+    "Upgrade",
     "capacity",
     "compare",
     "explain",

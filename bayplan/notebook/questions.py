@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from ..answers.compare import compare as compare_schedulers
 from ..answers.pod_kinds import PodKind, pod_of, read_pod_kinds
 from ..answers.rebalance import DEFAULT_MOVES, Objective, RebalancePlan, plan_rebalance
 from ..answers.stage import Stage
-from ..answers.what_if import ClusterChange, WhatIfAnswer, ask_what_if
+from ..answers.what_if import ClusterChange, WhatIfAnswer, ask_what_if, fit_with_nodes
 from ..api.durations import EXPECTED, parse_duration
 from ..config import (
     FeatureGates,
@@ -105,6 +105,8 @@ def what_if(
     cluster: Cluster,
     *changes: ClusterChange,
     as_is: bool = False,
+    until_fits: str | Sequence[str] = (),
+    fewest: bool = False,
     config: ConfigSource = None,
     plugins: Iterable[PluginLike] = (),
     feature_gates: Gates = "",
@@ -112,13 +114,29 @@ def what_if(
 ) -> WhatIfAnswer:
     """The consequences of changes such as `Drain("node-3")`; the changes are names of `bayplan`, too.
 
-    The waiting pods are placed before the changes; with `as_is` after them.
+    The waiting pods are placed before the changes; with `as_is` after them. `until_fits` names nodes: as many copies of
+    them are added, in turn, as are needed for every pod; with `fewest`, as many of each as make few nodes in all.
+    `answer.search` has the numbers.
     """
     for change in changes:
         if not isinstance(change, ClusterChange):
             raise TypeError(f'what_if: expected changes such as Drain("node-3"); got {change!r}')
     settings = _settings(cluster, config, plugins, feature_gates, seed)
-    return ask_what_if(cluster.objects, changes, settings, as_is=as_is, place_of=cluster.place_of)
+    if not until_fits:
+        if fewest:
+            raise InputError("what_if: expected fewest with until_fits; got it alone")
+        return ask_what_if(
+            cluster.objects, changes, settings, as_is=as_is, place_of=cluster.place_of
+        )
+    return fit_with_nodes(
+        cluster.objects,
+        until_fits,
+        settings,
+        changes=changes,
+        fewest=fewest,
+        as_is=as_is,
+        place_of=cluster.place_of,
+    )
 
 
 def capacity(

@@ -41,6 +41,11 @@ class Results:
         created_s = self._created_s.get(uid, 0.0)
         self._pods[uid] = PodResult(attempt, now, attempt.number, created_s)
 
+    def message_of(self, uid: str) -> str:
+        """The message of the pod's last attempt; empty when there was none."""
+        result = self._pods.get(uid)
+        return "" if result is None else result.attempt.message
+
     # The cluster
 
     def on_add(self, obj: Any) -> None:

@@ -102,13 +102,21 @@ class Simulation:
         code of a plugin fails.
         """
         started = SystemClock().monotonic()
+        self.proceed(on_progress, until_s)
+        report = self._results.report(self.scheduler, SystemClock().monotonic() - started)
+        report.refused, report.remarks = self.refusals, self.remarks
+        return report
+
+    def proceed(self, on_progress: OnProgress | None = None, until_s: float | None = None) -> None:
+        """The same as `run` without a report, which goes through all pods and nodes."""
         self.begin()
         with rare_collections():
             self._run(on_progress, until_s)
         self._world.budgets.run()
-        report = self._results.report(self.scheduler, SystemClock().monotonic() - started)
-        report.refused, report.remarks = self.refusals, self.remarks
-        return report
+
+    def message_of(self, pod: Pod) -> str:
+        """Why the last attempt to place the pod failed; empty when there was none."""
+        return self._results.message_of(pod.uid)
 
     def eviction_refusal(self, pod: Pod) -> str:
         """Why the API server would refuse to evict the pod now; empty when its disruption budget allows it."""

@@ -5,7 +5,16 @@ from textwrap import dedent
 
 import pytest
 
-from bayplan.answers.what_if import ask_what_if, read_change_file
+from bayplan.answers.what_if import (
+    AddNodes,
+    ClusterChange,
+    Cordon,
+    Delete,
+    Drain,
+    Upgrade,
+    ask_what_if,
+    read_change_file,
+)
 from bayplan.errors import InputError
 from bayplan.testing.builders import make_node, make_pod
 
@@ -47,6 +56,34 @@ def test_every_keyword_is_read_and_applied_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "change"),
+    [
+        pytest.param(
+            "drain: {selector: zone=a, startTime: 1m, force: true}",
+            Drain(selector="zone=a", start_s=60, force=True),
+            id="a drain by labels",
+        ),
+        pytest.param(
+            "upgrade: {nodes: ['a-*'], surge: 2, maxUnavailable: 1, nodeStartTime: 90s}",
+            Upgrade("a-*", surge=2, max_unavailable=1, node_start_s=90),
+            id="an upgrade",
+        ),
+        pytest.param("upgrade: a", Upgrade("a"), id="an upgrade of one node"),
+        pytest.param("cordon: {selector: zone=a}", Cordon(selector="zone=a"), id="cordon"),
+        pytest.param("delete: {selector: zone=a}", Delete(selector="zone=a"), id="nodes by labels"),
+        pytest.param(
+            "delete: {objects: [pod], selector: app=web}",
+            Delete("pod", selector="app=web"),
+            id="pods by labels",
+        ),
+        pytest.param("addNodes: {like: [a, b]}", AddNodes(1, ("a", "b")), id="several to copy"),
+    ],
+)
+def test_options_of_a_change(tmp_path: Path, text: str, change: ClusterChange) -> None:
+    assert read_change_file(write(tmp_path, f"{HEAD}changes: [{{{text}}}]")) == [change]
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
         pytest.param(
@@ -61,7 +98,7 @@ def test_every_keyword_is_read_and_applied_in_order(tmp_path: Path) -> None:
         pytest.param(HEAD + "changes: []", "expected a WhatIf with changes; got none", id="empty"),
         pytest.param(
             HEAD + "changes: [{explode: a}]",
-            "document 1: changes[0].explode: expected one of drain, addNodes, cordon, uncordon, "
+            "document 1: changes[0].explode: expected one of drain, upgrade, addNodes, cordon, uncordon, "
             "addTaint, removeTaint, resize, scale, delete, add, patch",
             id="an unknown keyword",
         ),
@@ -69,6 +106,16 @@ def test_every_keyword_is_read_and_applied_in_order(tmp_path: Path) -> None:
             HEAD + "changes: [{drain: 3}]",
             "document 1: changes[0].drain: expected names; got 3",
             id="no name",
+        ),
+        pytest.param(
+            HEAD + "changes: [{drain: {selector: zone=a, startTime: 30}}]",
+            "document 1: changes[0].drain.startTime: expected a duration such as 90s, 5m or 1h30m; got 30",
+            id="a time without unit",
+        ),
+        pytest.param(
+            HEAD + "changes: [{upgrade: {force: true}}]",
+            "document 1: changes[0].upgrade.nodes: expected names; got none",
+            id="neither nodes nor a selector",
         ),
         pytest.param(
             HEAD + "changes: [{scale: {workload: deploy/a, replicas: -1}}]",

@@ -137,9 +137,13 @@ def test_budgets_are_counted(budget: dict[str, Any], allowed: int, is_violated: 
         make_object("PodDisruptionBudget", "web", **{**budget, "spec": spec}),
     ]
 
-    (use,) = ask(objects, Drain(("a",))).budgets
+    answer = ask(objects, Delete(("node/a",)))
 
+    (use,) = answer.budgets
     assert (use.allowed, use.is_violated) == (allowed, is_violated)
+    assert answer.notes == [
+        "deleting a node does not ask disruption budgets; drain it first to respect them"
+    ]
     assert use.pods == ["default/web-1", "default/web-2"]
 
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from bayplan.cli.main import app
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+ZONE = "topology.kubernetes.io/zone"
 FILES = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.yaml")]
 
 
@@ -63,6 +64,57 @@ def test_until_fits_names_those_whom_nothing_helps() -> None:
     assert lines[2].startswith("research/in-memory-index fits on")
 
 
+def test_a_drain_by_labels_says_how_many_rounds_and_how_long() -> None:
+    out, _ = what_if("drain", "-l", f"{ZONE}=north-a", "--start-time", "30s", code=1)
+
+    assert "\n5 pods evicted in 1 round, 30s\n" in out
+    assert "infra/registry-0  worker-a1  lost: no owner" in out
+
+
+def test_a_drain_that_stalls_says_where_and_why(tmp_path: Path) -> None:
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+    }
+    file = tmp_path / "budget.yaml"
+    file.write_text(yaml.safe_dump(budget))
+
+    out, _ = what_if("drain", "worker-b*", "--force", "-f", str(file), code=1)
+
+    assert "\nthe drain stops at 4 of 5 pods, after 1 round (1 of 2 nodes empty):\n" in out
+    cause = (
+        "shop/web allows 1 disruption; its evicted pod shop/web-786ccdc584-9gt29 has no node: 0/7"
+    )
+    assert f"\n  worker-b2 (1 pod): {cause}" in out
+
+
+def test_an_upgrade_names_what_is_at_risk() -> None:
+    out, _ = what_if("upgrade", "*", "--surge", "2", code=1)
+
+    assert "\n7 of 7 nodes replaced in 4 steps: " in out
+    assert "infra/registry-0" in out.partition("AT RISK")[2]
+    document = json.loads(what_if("upgrade", "*", "-o", "json", code=1)[0])
+    assert len(document["upgrades"][0]["replaced"]) == 7
+
+
+def test_deleting_nodes_says_that_budgets_are_not_asked() -> None:
+    out, _ = what_if("delete", "-l", f"{ZONE}=north-c", code=1)
+
+    assert out.endswith(
+        "\nnote: deleting a node does not ask disruption budgets; drain it first to respect them\n"
+    )
+
+
+def test_nodes_until_all_fit_after_a_change() -> None:
+    likes = ["--like", "worker-a1", "--like", "worker-b1", "--like", "worker-c1"]
+    out, _ = what_if("scale", "deployment/web", "60", "--until-fits", *likes, code=1)
+
+    first = out.splitlines()[0]
+    assert first.startswith("9 nodes needed: 3 like each of worker-a1, worker-b1, worker-c1 for 43")
+
+
 def test_nothing_changes() -> None:
     out, _ = what_if("cordon", "worker-a1")
 
@@ -94,6 +146,26 @@ def test_a_change_to_the_cluster_as_it_was_read_meets_its_waiting_pods() -> None
             ["add-nodes", "2", "--like", "worker-a1", "--until-fits"],
             "add-nodes: expected a number or --until-fits; got both",
             id="a number and a search for it",
+        ),
+        pytest.param(
+            ["drain", "worker-a1", "--until-fits"],
+            "expected --until-fits and --like; got only --until-fits",
+            id="a search without a node to copy",
+        ),
+        pytest.param(
+            ["add-nodes", "--like", "worker-a1", "--fewest"],
+            "add-nodes: expected --fewest with --until-fits; got it alone",
+            id="the fewest of a given number",
+        ),
+        pytest.param(
+            ["drain", "worker-a1", "--start-time", "30"],
+            '--start-time: expected a duration such as 90s, 5m or 1h30m; got "30"',
+            id="a time without unit",
+        ),
+        pytest.param(
+            ["upgrade"],
+            "upgrade: expected names of nodes or a selector (-l); got neither",
+            id="an upgrade of nothing",
         ),
         pytest.param(
             ["cordon", "worker-a1", "--seed", "1", "--config", "absent.yaml"],

@@ -7,12 +7,15 @@ calls it: cli, and users' scripts, through this package.
 
 from .adding_nodes import AddNodes
 from .answer import PodChange, WhatIfAnswer, WhatIfState, Where
-from .asking import ask_what_if, fit_with_nodes
+from .asking import ask_what_if
 from .change import ClusterChange
 from .change_file import read_change_file
-from .node_changes import AddTaint, Cordon, Drain, RemoveTaint, Uncordon
+from .draining import Drain
+from .node_changes import AddTaint, Cordon, RemoveTaint, Uncordon
+from .node_search import fit_with_nodes
 from .object_changes import Add, Delete, Patch, Scale
 from .resizing import Resize, parse_resources
+from .upgrading import Upgrade
 
 __all__ = [
     "Add",
@@ -29,6 +32,7 @@ __all__ = [
     "Scale",
     "WhatIfState",
     "Uncordon",
+    "Upgrade",
     "WhatIfAnswer",
     "Where",
     "ask_what_if",

@@ -12,9 +12,10 @@ from ...api.node import HOSTNAME, Node
 from ...api.storage import CSINode
 from ...cluster.objects import ClusterObject, ObjectIndex
 from ...errors import InputError
+from ..owners import is_daemon, is_static, successor_of
 from ..references import find_node
 from ..stage import Stage
-from .change import ClusterChange, check_field
+from .change import ClusterChange, check_field, names_of
 
 OF_THE_MOMENT = "node.kubernetes.io/"
 """Key prefixes of taints that state a node's condition, not its kind."""
@@ -23,26 +24,45 @@ OF_THE_MOMENT = "node.kubernetes.io/"
 @dataclass(frozen=True, slots=True)
 class AddNodes(ClusterChange):
     """Add `number` nodes like `like`: the same size, labels and taints; healthy, uncordoned and
-    empty."""
+    empty. With several names the nodes are like each of them in turn."""
 
     number: int
-    like: str
+    like: tuple[str, ...]
 
     def __post_init__(self) -> None:
         check_field(self, "number", int, "a whole number")
-        check_field(self, "like", str, "a name")
+        names_of(self, "like")
+        if not self.like:
+            raise InputError("add-nodes: expected the name of a node to copy; got none")
 
     @property
     def text(self) -> str:
-        return f"add-nodes {self.number} --like {self.like}"
+        return f"add-nodes {self.number} {' '.join(f'--like {name}' for name in self.like)}"
 
     def apply(self, stage: Stage) -> None:
         if self.number < 0:
             raise InputError(f"expected a number of nodes; got {self.number}")
-        pattern = find_node(stage.cluster, self.like)
-        names = free_names(stage.cluster, pattern.name)
-        made = [next(names) for _ in range(self.number)]
-        stage.add([obj for name in made for obj in nodes_like(stage.cluster, pattern, name)])
+        patterns = [find_node(stage.cluster, name) for name in self.like]
+        names = [free_names(stage.cluster, pattern.name) for pattern in patterns]
+        for i in range(self.number):
+            turn = i % len(patterns)
+            add_node_like(stage, patterns[turn], next(names[turn]))
+
+
+def add_node_like(stage: Stage, pattern: Node, name: str) -> None:
+    """Add a copy of `pattern`, with its CSINode and devices.
+
+    Its daemons come from their DaemonSets; where the cluster has only the pods, these are copied,
+    as the room that they take is not free on a new node either.
+    """
+    stage.add(list(nodes_like(stage.cluster, pattern, name)))
+    for pod in stage.pods_on(pattern.name):
+        owner = pod.controller
+        if not is_static(pod) and not is_daemon(pod):
+            continue
+        if owner is None or stage.cluster.get(owner.kind, pod.namespace, owner.name) is None:
+            own_name = _renamed(pod.name, pattern.name, name)
+            stage.add((successor_of(pod).replace(name=own_name, node_name=name),))
 
 
 def nodes_like(cluster: ObjectIndex, pattern: Node, name: str) -> Iterator[ClusterObject]:

@@ -11,6 +11,7 @@ from msgspec import to_builtins
 from ...cluster.memory import AdmissionRefusal
 from ...sim.frames import make_frame
 from ..budgets import BudgetUse
+from ..courses import DrainCourse, UpgradeCourse
 from ..settlement import NONE_WAITED, Settlement
 
 
@@ -154,19 +155,33 @@ class PreemptedPod:
 class NodeSearch:
     """Number of nodes needed until all pods fit that can fit."""
 
-    like: str
-    nodes: int | None
-    """The smallest sufficient number; None when no number helps any pod."""
+    counts: dict[str, int]
+    """The nodes that are enough, by the name of the node that they are like."""
+    waiting: int
+    """Number of pods that wait, or cannot be evicted, without further nodes."""
     tried: dict[int, int]
-    """Number of pending pods for each number tried."""
+    """Number of such pods for each number of nodes tried; the lowest of several tries."""
     hopeless: dict[str, str]
     """Pods that no number of such nodes helps, with their messages."""
+
+    @property
+    def likes(self) -> tuple[str, ...]:
+        """The names of the nodes to copy."""
+        return tuple(self.counts)
+
+    @property
+    def nodes(self) -> int | None:
+        """The smallest sufficient number; None when no number helps any pod."""
+        if self.waiting and len(self.hopeless) >= self.waiting:
+            return None
+        return sum(self.counts.values())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {
-            "like": self.like,
+            "like": [{"node": name, "nodes": number} for name, number in self.counts.items()],
             "nodes": self.nodes,
+            "waiting": self.waiting,
             "tried": [{"nodes": n, "pending": self.tried[n]} for n in sorted(self.tried)],
             "hopeless": [
                 {"pod": pod, "message": message} for pod, message in self.hopeless.items()
@@ -197,12 +212,18 @@ class WhatIfAnswer:
     """What became of the waiting pods before the changes."""
     refused: list[AdmissionRefusal] = field(default_factory=list)
     """Pods and claims that a LimitRange or a ResourceQuota keeps out of the cluster after the changes."""
+    courses: list[DrainCourse | UpgradeCourse] = field(default_factory=list)
+    """How drains and upgrades went, in the order of the changes."""
+    notes: list[str] = field(default_factory=list)
+    """What to know about the changes."""
     search: NodeSearch | None = None
     """Only for the question how many nodes are needed."""
 
     @property
     def is_worse(self) -> bool:
-        """Whether any pod is newly pending, lost or refused."""
+        """Whether any pod is newly pending, lost or refused, or a drain does not get to its end."""
+        if any(course.stalls for course in self.courses):
+            return True
         is_pod_worse = any(change.is_worse for change in self.pods)
         refused, before = (
             sum(refusal.count for refusal in each) for each in (self.refused, self.settled.refused)
@@ -214,6 +235,16 @@ class WhatIfAnswer:
         """What is to be said beside the answer about the cluster after the changes."""
         known = self.settled.refused
         return [f"refused: {refusal}" for refusal in self.refused if refusal not in known]
+
+    @property
+    def drains(self) -> list[DrainCourse]:
+        """How the drains went."""
+        return [course for course in self.courses if isinstance(course, DrainCourse)]
+
+    @property
+    def upgrades(self) -> list[UpgradeCourse]:
+        """How the upgrades went."""
+        return [course for course in self.courses if isinstance(course, UpgradeCourse)]
 
     def summary(self) -> dict[str, int]:
         """Number of pods per kind of change."""
@@ -238,6 +269,7 @@ class WhatIfAnswer:
             "lost": sum(c.now.state is WhatIfState.LOST for c in self.pods),
             "deleted": sum(c.now.state is WhatIfState.ABSENT for c in self.pods),
             "preempted": len(self.preempted),
+            "stalls": sum(len(course.stalls) for course in self.courses),
             "budgetsViolated": sum(use.is_violated for use in self.budgets),
             "podGroupsStartedBefore": self.groups_started[0],
             "podGroupsStartedAfter": self.groups_started[1],
@@ -270,6 +302,9 @@ class WhatIfAnswer:
             "preempted": [entry.to_dict() for entry in self.preempted],
             "refused": [refusal.to_dict() for refusal in self.refused],
             "budgets": [use.to_dict() for use in self.budgets],
+            "drains": [course.to_dict() for course in self.drains],
+            "upgrades": [course.to_dict() for course in self.upgrades],
+            "notes": list(self.notes),
             "podGroups": [change.to_dict() for change in self.groups],
             "nodes": {"added": list(self.nodes_added), "removed": list(self.nodes_removed)},
         }

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import ceil
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...api.pod import Pod
 from ...api.pod_groups import GroupPreemptor
@@ -12,17 +11,14 @@ from ...errors import InputError
 from ...sim import GroupOutcome
 from ...sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ...sim.world import InputObject
-from ..budgets import BudgetCounts
 from ..owners import is_bare
 from ..stage import PlaceOf, PodPlace, Stage
-from .adding_nodes import AddNodes
 from .answer import (
     ABSENT,
     LOST,
     PENDING,
     GroupChange,
     GroupPlaces,
-    NodeSearch,
     PodChange,
     PreemptedPod,
     WhatIfAnswer,
@@ -53,89 +49,13 @@ def ask_what_if(
     return _follow(stage, stage.begin(on_progress), changes, on_progress)
 
 
-def fit_with_nodes(
-    objects: Iterable[InputObject],
-    like: str,
-    settings: Settings = DEFAULT_SETTINGS,
-    *,
-    as_is: bool = False,
-    place_of: PlaceOf | None = None,
-    on_progress: OnProgress | None = None,
-) -> WhatIfAnswer:
-    """How many more nodes like `like` are needed until every pod fits that can fit on such a node.
-
-    The number is found by simulation: it is enough, and one less is not. With as many nodes as
-    pending pods, each pod could have a node to itself; a pod that is pending even then cannot be
-    helped.
-    """
-    objects = list(objects)
-    answers: dict[int, WhatIfAnswer] = {}
-
-    def ask(number: int) -> WhatIfAnswer:
-        if number not in answers:
-            answers[number] = ask_what_if(
-                objects,
-                [AddNodes(number, like)],
-                settings,
-                as_is=as_is,
-                place_of=place_of,
-                on_progress=on_progress,
-            )
-        return answers[number]
-
-    waiting = ask(0).pending_before
-    most = ask(len(waiting))
-    hopeless = {key: most.pending_after[key] for key in waiting if key in most.pending_after}
-
-    def count_left(number: int) -> int:
-        """The number of pending pods with this many nodes, without those that cannot be helped."""
-        left = ask(number).pending_after
-        return sum(key in waiting and key not in hopeless for key in left)
-
-    number = 0
-    if len(hopeless) < len(waiting):
-        number = _smallest(count_left, len(waiting), len(waiting) - len(hopeless))
-    answer = ask(number)
-    tried = {n: len(a.pending_after) for n, a in answers.items()}
-    helped = None if waiting and len(hopeless) == len(waiting) else number
-    answer.search = NodeSearch(like, helped, tried, hopeless)
-    return answer
-
-
-def _smallest(count_left: Callable[[int], int], most: int, waiting: int) -> int:
-    """The smallest number of nodes with no pending pods; 0 leaves `waiting` pods, `most` none.
-
-    Every try is a simulation, so the next number is interpolated; every third one halves the
-    interval, for cases where interpolation converges slowly.
-    """
-    low, high, left = 0, most, waiting
-    tries = 0
-    while high - low > 1:
-        tries += 1
-        guess = low + 1
-        if tries % 3 == 0 or (low and left >= waiting):
-            guess = (low + high) // 2
-        elif low:
-            helped_per_node = (waiting - left) / low
-            guess = low + ceil(left / helped_per_node)
-        guess = min(max(guess, low + 1), high - 1)
-        found = count_left(guess)
-        if found:
-            low, left = guess, found
-        else:
-            high = guess
-    return high
-
-
 def _follow(
     stage: Stage, before: Places, changes: Sequence[ClusterChange], on_progress: OnProgress | None
 ) -> WhatIfAnswer:
     """Make the changes on a settled stage."""
     cluster = stage.cluster
-    budgets, nodes_before = (
-        BudgetCounts(cluster),
-        {node.name: None for node in cluster.list("Node")},
-    )
+    budgets, nodes_before = stage.budgets, {node.name: None for node in cluster.list("Node")}
+    stage.on_progress = on_progress
     evicted_before, groups_before = len(cluster.evictions), stage.groups
     for change in changes:
         try:
@@ -145,8 +65,8 @@ def _follow(
     after = stage.settle(on_progress)
     nodes_after = {node.name: None for node in cluster.list("Node")}
     evictions = cluster.evictions[evicted_before:]
-    for pod in (*stage.taken_off, *(victim for victim, _ in evictions)):
-        budgets.take(pod)
+    for victim, _ in evictions:
+        budgets.take(victim)
     return WhatIfAnswer(
         [change.text for change in changes],
         _pod_changes(stage, before, after, evictions),
@@ -161,6 +81,8 @@ def _follow(
         (_count_started(groups_before), _count_started(stage.groups)),
         stage.settlement,
         stage.refused,
+        stage.courses,
+        stage.notes,
     )
 
 

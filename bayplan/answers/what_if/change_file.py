@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ...api.durations import EXPECTED, parse_duration
 from ...api.kinds import FieldError
 from ...api.own_documents import API_VERSION
 from ...errors import InputError
@@ -19,9 +20,11 @@ from ...sim.timeline import added_objects, found, read_change
 from ...sim.yaml_tree import YamlError, iter_trees
 from .adding_nodes import AddNodes
 from .change import ClusterChange
-from .node_changes import AddTaint, Cordon, Drain, RemoveTaint, Uncordon
+from .draining import Drain
+from .node_changes import AddTaint, Cordon, RemoveTaint, Uncordon
 from .object_changes import Add, Delete, Patch, Scale
 from .resizing import Resize, check_amount
+from .upgrading import Upgrade
 
 KIND = "WhatIf"
 
@@ -96,19 +99,85 @@ def _read_entry(entry: Any, path: str) -> Iterator[ClusterChange]:
 
 
 def _drain(value: Any, path: str) -> Iterator[ClusterChange]:
-    if isinstance(value, Mapping):
-        fields = _fields(value, path, "nodes", "force")
-        force = fields.get("force") or False
-        if not isinstance(force, bool):
-            raise FieldError(f"{path}.force", f"expected true or false; got {found(force)}")
-        yield Drain(_texts(fields.get("nodes"), f"{path}.nodes"), force)
-    else:
+    if not isinstance(value, Mapping):
         yield Drain(_texts(value, path))
+        return
+    fields = _fields(value, path, "nodes", "selector", "force", "startTime")
+    nodes, selector = _chosen(fields, path)
+    yield Drain(
+        nodes,
+        selector=selector,
+        force=_flag(fields, path, "force"),
+        start_s=_seconds(fields, path, "startTime"),
+    )
+
+
+def _upgrade(value: Any, path: str) -> Iterator[ClusterChange]:
+    if not isinstance(value, Mapping):
+        yield Upgrade(_texts(value, path))
+        return
+    numbers = ("surge", "maxUnavailable")
+    times = ("startTime", "nodeStartTime")
+    fields = _fields(value, path, "nodes", "selector", "force", *numbers, *times)
+    yield Upgrade(
+        *_chosen(fields, path),
+        surge=_number(fields.get("surge", 1), f"{path}.surge"),
+        max_unavailable=_number(fields.get("maxUnavailable", 0), f"{path}.maxUnavailable"),
+        force=_flag(fields, path, "force"),
+        start_s=_seconds(fields, path, "startTime"),
+        node_start_s=_seconds(fields, path, "nodeStartTime"),
+    )
+
+
+def _cordon(make: Callable[[tuple[str, ...], str], ClusterChange]) -> Reader:
+    def read(value: Any, path: str) -> Iterator[ClusterChange]:
+        if isinstance(value, Mapping):
+            yield make(*_chosen(_fields(value, path, "nodes", "selector"), path))
+        else:
+            yield make(_texts(value, path), "")
+
+    return read
+
+
+def _delete(value: Any, path: str) -> Iterator[ClusterChange]:
+    if not isinstance(value, Mapping):
+        yield Delete(_texts(value, path))
+        return
+    fields = _fields(value, path, "objects", "selector")
+    objects = fields.get("objects")
+    yield Delete(
+        _texts(objects, f"{path}.objects") if objects is not None else (),
+        _text(fields.get("selector"), f"{path}.selector") if "selector" in fields else "",
+    )
+
+
+def _chosen(fields: Mapping[str, Any], path: str) -> tuple[tuple[str, ...], str]:
+    """The names of nodes and the selector; one of them may be absent."""
+    nodes, selector = fields.get("nodes"), fields.get("selector")
+    return (
+        _texts(nodes, f"{path}.nodes") if nodes is not None or selector is None else (),
+        _text(selector, f"{path}.selector") if selector is not None else "",
+    )
+
+
+def _flag(fields: Mapping[str, Any], path: str, name: str) -> bool:
+    given = fields.get(name) or False
+    if not isinstance(given, bool):
+        raise FieldError(f"{path}.{name}", f"expected true or false; got {found(given)}")
+    return given
+
+
+def _seconds(fields: Mapping[str, Any], path: str, name: str) -> float:
+    given = fields.get(name, "0s")
+    seconds = parse_duration(given) if isinstance(given, str) else None
+    if seconds is None:
+        raise FieldError(f"{path}.{name}", f"{EXPECTED}; got {found(given)}")
+    return seconds
 
 
 def _add_nodes(value: Any, path: str) -> Iterator[ClusterChange]:
     fields = _fields(value, path, "number", "like")
-    like = _text(fields.get("like"), f"{path}.like")
+    like = _texts(fields.get("like"), f"{path}.like")
     yield AddNodes(_number(fields.get("number", 1), f"{path}.number"), like)
 
 
@@ -117,13 +186,6 @@ def _taint(make: Callable[[str, tuple[str, ...]], ClusterChange]) -> Reader:
         fields = _fields(value, path, "node", "taints")
         node = _text(fields.get("node"), f"{path}.node")
         yield make(node, _texts(fields.get("taints"), f"{path}.taints"))
-
-    return read
-
-
-def _named(make: Callable[[tuple[str, ...]], ClusterChange]) -> Reader:
-    def read(value: Any, path: str) -> Iterator[ClusterChange]:
-        yield make(_texts(value, path))
 
     return read
 
@@ -160,14 +222,15 @@ def _patch(value: Any, path: str) -> Iterator[ClusterChange]:
 Reader = Callable[[Any, str], Iterator[ClusterChange]]
 READERS: dict[str, Reader] = {
     "drain": _drain,
+    "upgrade": _upgrade,
     "addNodes": _add_nodes,
-    "cordon": _named(Cordon),
-    "uncordon": _named(Uncordon),
+    "cordon": _cordon(Cordon),
+    "uncordon": _cordon(Uncordon),
     "addTaint": _taint(AddTaint),
     "removeTaint": _taint(RemoveTaint),
     "resize": _resize,
     "scale": _scale,
-    "delete": _named(Delete),
+    "delete": _delete,
     "add": _add,
     "patch": _patch,
 }

@@ -1,7 +1,6 @@
-"""Node changes: drain, cordon and taint nodes.
+"""Node changes: cordon and taint nodes.
 
-Mirrors what kubectl drain does to the pods of a node (staging/src/k8s.io/kubectl/pkg/drain) and what the taint
-eviction controller does to those that do not tolerate a NoExecute taint.
+Mirrors what the taint eviction controller does to pods that do not tolerate a NoExecute taint.
 """
 
 from __future__ import annotations
@@ -20,78 +19,48 @@ from ...api.taints import (
 )
 from ...errors import InputError
 from ..owners import is_bare, is_daemon, is_static
-from ..references import find_node
+from ..references import find_node, find_nodes
 from ..stage import Stage
-from .change import ClusterChange, check_field, names_of
+from .change import ClusterChange, check_field, check_nodes, names_of, shown_nodes
 
 CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
-LOST = "no owner, so it is not recreated; kubectl drain refuses without --force"
-
-
-@dataclass(frozen=True, slots=True)
-class Drain(ClusterChange):
-    """Cordon nodes and evict their pods, except daemons and static pods.
-
-    Pods without an owner are lost, unless `force` is set: then they count as recreated.
-    """
-
-    nodes: tuple[str, ...]
-    force: bool = False
-
-    def __post_init__(self) -> None:
-        names_of(self, "nodes")
-
-    @property
-    def text(self) -> str:
-        return f"drain {' '.join(self.nodes)}"
-
-    def apply(self, stage: Stage) -> None:
-        found = [find_node(stage.cluster, name) for name in self.nodes]
-        for node in found:
-            stage.update_node(cordoned(node))
-        for node in found:
-            for pod in stage.pods_on(node.name):
-                if is_daemon(pod) or is_static(pod):
-                    continue
-                if is_bare(pod) and not self.force:
-                    stage.lose(pod, f"{node.name} is drained: {LOST}")
-                else:
-                    stage.evict(pod, f"{node.name} is drained")
 
 
 @dataclass(frozen=True, slots=True)
 class Cordon(ClusterChange):
-    """Cordon nodes; running pods stay."""
+    """Cordon nodes, given by names, patterns or labels; running pods stay."""
 
-    nodes: tuple[str, ...]
+    nodes: tuple[str, ...] = ()
+    selector: str = ""
 
     def __post_init__(self) -> None:
-        names_of(self, "nodes")
+        check_nodes(self)
 
     @property
     def text(self) -> str:
-        return f"cordon {' '.join(self.nodes)}"
+        return f"cordon {shown_nodes(self)}"
 
     def apply(self, stage: Stage) -> None:
-        for node in [find_node(stage.cluster, name) for name in self.nodes]:
+        for node in find_nodes(stage.cluster, self.nodes, self.selector):
             stage.update_node(cordoned(node))
 
 
 @dataclass(frozen=True, slots=True)
 class Uncordon(ClusterChange):
-    """Uncordon nodes."""
+    """Uncordon nodes, given by names, patterns or labels."""
 
-    nodes: tuple[str, ...]
+    nodes: tuple[str, ...] = ()
+    selector: str = ""
 
     def __post_init__(self) -> None:
-        names_of(self, "nodes")
+        check_nodes(self)
 
     @property
     def text(self) -> str:
-        return f"uncordon {' '.join(self.nodes)}"
+        return f"uncordon {shown_nodes(self)}"
 
     def apply(self, stage: Stage) -> None:
-        for node in [find_node(stage.cluster, name) for name in self.nodes]:
+        for node in find_nodes(stage.cluster, self.nodes, self.selector):
             stage.update_node(uncordoned(node))
 
 

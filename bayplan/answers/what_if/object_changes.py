@@ -9,10 +9,11 @@ from ...cluster.objects import ClusterObject
 from ...errors import InputError
 from ...sim.timeline import ObjectPatch, TimelineTarget
 from ..owners import is_bare, is_daemon, is_static
-from ..references import find_node, find_ref, near
+from ..references import find_node, find_ref, find_refs, near, parse_selector
 from ..stage import Stage
 from .change import ClusterChange, check_field, names_of
 
+UNASKED = "deleting a node does not ask disruption budgets; drain it first to respect them"
 SCALABLE = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 
 
@@ -41,32 +42,53 @@ class Scale(ClusterChange):
 
 @dataclass(frozen=True, slots=True)
 class Delete(ClusterChange):
-    """Delete objects, written `kind/name`; deleting a node deletes its pods at once."""
+    """Delete objects, written `kind/name` or `kind/pattern`, that have the labels of `selector`.
 
-    objects: tuple[str, ...]
+    A selector alone stands for nodes. Deleting a node deletes its pods at once; no disruption
+    budget is asked.
+    """
+
+    objects: tuple[str, ...] = ()
+    selector: str = ""
 
     def __post_init__(self) -> None:
         names_of(self, "objects")
+        check_field(self, "selector", str, "labels such as zone=a")
+        parse_selector(self.selector)
+        if not self.objects and not self.selector:
+            raise InputError("delete: expected objects or a selector (-l); got neither")
 
     @property
     def text(self) -> str:
-        return f"delete {' '.join(self.objects)}"
+        labels = (f"-l {self.selector}",) if self.selector else ()
+        return f"delete {' '.join((*self.objects, *labels))}"
 
     def apply(self, stage: Stage) -> None:
-        for ref in [find_ref(stage.cluster, text) for text in self.objects]:
+        refs: dict[TimelineTarget, None] = {}
+        for text in self.objects or ("node",):
+            refs |= dict.fromkeys(find_refs(stage.cluster, text, self.selector))
+        emptied = 0
+        for ref in refs:
             if ref.kind == "Node":
-                self._empty(stage, find_node(stage.cluster, ref.name))
+                emptied += empty_node(stage, find_node(stage.cluster, ref.name))
             stage.remove(ref)
+        if emptied:
+            stage.notes.append(UNASKED)
 
-    def _empty(self, stage: Stage, node: Node) -> None:
-        why = f"{node.name} is deleted"
-        for pod in stage.pods_on(node.name):
-            if is_daemon(pod) or is_static(pod):
-                stage.dismiss(pod, why)
-            elif is_bare(pod):
-                stage.lose(pod, f"{why}: not recreated")
-            else:
-                stage.evict(pod, why)
+
+def empty_node(stage: Stage, node: Node) -> int:
+    """Delete the pods of a node that is to be deleted; returns how many of them were evicted."""
+    why, counted = f"{node.name} is deleted", 0
+    for pod in stage.pods_on(node.name):
+        if is_daemon(pod) or is_static(pod):
+            stage.dismiss(pod, why)
+            continue
+        counted += 1
+        if is_bare(pod):
+            stage.lose(pod, f"{why}: not recreated")
+        else:
+            stage.evict(pod, why)
+    return counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...answers.what_if import PodChange, WhatIfAnswer, WhatIfState
-from ...answers.what_if.answer import NodeSearch
+from .courses import render_course, render_search
 from .tables import count, hint, new_table, section
 
 MAX_PODS = 40
@@ -22,7 +22,7 @@ STYLES = {
 def render_what_if(console: Console, answer: WhatIfAnswer, everything: bool = False) -> None:
     """Print the answer; long tables are cut unless `everything`."""
     if answer.search is not None:
-        _render_search(console, answer.search)
+        render_search(console, answer.search)
     # What hurts comes first, as the rest may be cut.
     changes = sorted(answer.pods, key=lambda change: not change.is_worse)
     shown = changes if everything else changes[:MAX_PODS]
@@ -35,7 +35,11 @@ def render_what_if(console: Console, answer: WhatIfAnswer, everything: bool = Fa
         section(console, _preempted_table(answer))
     if answer.budgets:
         section(console, _budget_table(answer))
+    for course in answer.courses:
+        render_course(console, course, everything)
     console.print(summary(answer))
+    for note in answer.notes:
+        console.print(Text(f"note: {note}", style="dim"), soft_wrap=True)
 
 
 def summary(answer: WhatIfAnswer) -> Text:
@@ -98,30 +102,13 @@ def _preempted_table(answer: WhatIfAnswer) -> Table:
 def _budget_table(answer: WhatIfAnswer) -> Table:
     table = new_table()
     table.add_column("BUDGET", overflow="fold")
-    for name in ("ALLOWED", "TAKEN"):
+    for name in ("ALLOWED", "TAKEN", "AT ONCE"):
         table.add_column(name, justify="right")
     table.add_column("")
     for use in answer.budgets:
         verdict = Text("kept", style="green")
         if use.is_violated:
-            waits = "not at all" if use.allowed == 0 else f"{use.allowed:,} at a time"
-            verdict = Text(f"overdrawn: evictions go {waits}", style="red")
-        table.add_row(Text(use.budget), str(use.allowed), str(len(use.pods)), verdict)
+            verdict = Text("overdrawn", style="red")
+        numbers = use.allowed, len(use.pods), use.at_once
+        table.add_row(Text(use.budget), *map(str, numbers), verdict)
     return table
-
-
-def _render_search(console: Console, search: NodeSearch) -> None:
-    """Print how many nodes it takes, and which pods fit on none of them."""
-    if search.nodes is None:
-        text, style = f"no number of nodes like {search.like} helps", "bold yellow"
-    elif search.nodes == 0:
-        text, style = "0 nodes are needed: no pod waits", "bold green"
-    else:
-        nodes = count(search.nodes, "node")
-        text, style = f"{nodes} like {search.like} needed", "bold"
-        if search.nodes > 1:
-            text += f"; with {search.nodes - 1:,}, {search.tried[search.nodes - 1]:,} would wait"
-    console.print(Text(text, style=style))
-    for pod, message in search.hopeless.items():
-        console.print(Text.assemble((pod, "yellow"), f" fits on no such node: {message}"))
-    console.print()

@@ -9,21 +9,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from ....api.selectors import NODE_OPERATORS, Requirement
+from ....api.label_query import parse_label_query
+from ....api.selectors import Requirement
 from ..store import Record
 from .errors import bad_request
 from .resources import ApiResource
 
 Matches = Callable[[Record], bool]
 
-_TERM = re.compile(
-    r"\s*(?:(?P<not>!)\s*(?P<absent>[^\s!=<>(),]+)"
-    r"|(?P<key>[^\s!=<>(),]+)\s*"
-    r"(?:(?P<set>\b(?:in|notin)\b)\s*\((?P<values>[^()]*)\)"
-    r"|(?P<op>==|=|!=|>|<)\s*(?P<value>[^\s!=<>(),]*))?)\s*(?:,|$)"
-)
-_SETS = {"in": "In", "notin": "NotIn"}
-_OPERATORS = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}
 _FIELD_TERM = re.compile(r"(?P<key>[^!=]+?)(?P<op>!=|==|=)(?P<value>.*)", re.DOTALL)
 
 
@@ -37,31 +30,10 @@ class FieldTerm(NamedTuple):
 
 def parse_labels(text: str) -> list[Requirement]:
     """Parse a label selector; raises StatusError (400) when it is invalid."""
-    found, place = [], 0
-    while place < len(text.rstrip()):
-        match = _TERM.match(text, place)
-        if match is None:
-            raise bad_request(f"unable to parse requirement: found {text[place:]!r}")
-        requirement = _requirement(match)
-        problem = requirement.parse_problem(NODE_OPERATORS)
-        if problem is not None:
-            raise bad_request(f"unable to parse requirement: {problem}")
-        found.append(requirement)
-        place = match.end()
-    return found
-
-
-def _requirement(match: re.Match[str]) -> Requirement:
-    if match["not"]:
-        return Requirement(key=match["absent"], operator="DoesNotExist")
-    if match["set"]:
-        values = tuple(value.strip() for value in match["values"].split(","))
-        return Requirement(key=match["key"], operator=_SETS[match["set"]], values=values)
-    if match["op"]:
-        return Requirement(
-            key=match["key"], operator=_OPERATORS[match["op"]], values=(match["value"],)
-        )
-    return Requirement(key=match["key"], operator="Exists")
+    try:
+        return parse_label_query(text)
+    except ValueError as error:
+        raise bad_request(f"unable to parse requirement: {error}") from None
 
 
 def parse_fields(text: str) -> list[FieldTerm]:

@@ -1,0 +1,134 @@
+"""Courses: how a drain or an upgrade goes, round by round, and where it stalls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class DrainRound:
+    """One round: what the budgets allowed was evicted, and landed where it could."""
+
+    at_s: float
+    """Seconds since the beginning."""
+    evicted: int
+    pending: int
+    """Pods of the cluster without a node after it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"atSeconds": self.at_s, "evicted": self.evicted, "pending": self.pending}
+
+
+@dataclass(frozen=True, slots=True)
+class DrainStall:
+    """Pods that cannot be evicted, and the cause."""
+
+    cause: str
+    pods: tuple[str, ...]
+    nodes: tuple[str, ...]
+    """Where they are."""
+    budget: str = ""
+    """`namespace/name` of the budget that refuses; empty when several select a pod."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "cause": self.cause,
+            "budget": self.budget or None,
+            "pods": list(self.pods),
+            "nodes": list(self.nodes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PodAtRisk:
+    """A pod that is lost, or leaves its workload without any pod for a time."""
+
+    pod: str
+    """`namespace/name`."""
+    node: str
+    """Where it was."""
+    why: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"pod": self.pod, "node": self.node, "why": self.why}
+
+
+@dataclass(slots=True)
+class DrainCourse:
+    """How the pods of nodes were evicted."""
+
+    nodes: list[str]
+    pods: int
+    """Pods to be evicted."""
+    evicted: int = 0
+    rounds: list[DrainRound] = field(default_factory=list)
+    seconds: float = 0.0
+    """Virtual time until the last of them runs again."""
+    stalls: list[DrainStall] = field(default_factory=list)
+    at_risk: list[PodAtRisk] = field(default_factory=list)
+
+    @property
+    def drained(self) -> int:
+        """Number of nodes on which no pod is left that should go."""
+        stuck = {node for stall in self.stalls for node in stall.nodes}
+        return len(self.nodes) - len(stuck)
+
+    @property
+    def pending_peak(self) -> int:
+        """The most pods without a node after a round."""
+        return max((one.pending for one in self.rounds), default=0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "nodes": list(self.nodes),
+            "drained": self.drained,
+            "pods": self.pods,
+            "evicted": self.evicted,
+            "seconds": self.seconds,
+            "pendingPeak": self.pending_peak,
+            "rounds": [one.to_dict() for one in self.rounds],
+            "stalls": [stall.to_dict() for stall in self.stalls],
+            "atRisk": [risk.to_dict() for risk in self.at_risk],
+        }
+
+
+@dataclass(slots=True)
+class UpgradeCourse:
+    """How nodes were replaced, some at a time."""
+
+    nodes: list[str]
+    replaced: dict[str, str] = field(default_factory=dict)
+    """The new node for each old one."""
+    steps: int = 0
+    """How often some nodes were drained and replaced together."""
+    rounds: int = 0
+    evicted: int = 0
+    seconds: float = 0.0
+    pending_before: int = 0
+    pending_peak: int = 0
+    """The most pods of the cluster without a node at a time."""
+    peak_nodes: tuple[str, ...] = ()
+    """The nodes that were drained then."""
+    stalls: list[DrainStall] = field(default_factory=list)
+    at_risk: list[PodAtRisk] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "nodes": list(self.nodes),
+            "replaced": [{"node": old, "by": new} for old, new in self.replaced.items()],
+            "steps": self.steps,
+            "rounds": self.rounds,
+            "evicted": self.evicted,
+            "seconds": self.seconds,
+            "pendingBefore": self.pending_before,
+            "pendingPeak": self.pending_peak,
+            "peakNodes": list(self.peak_nodes),
+            "stalls": [stall.to_dict() for stall in self.stalls],
+            "atRisk": [risk.to_dict() for risk in self.at_risk],
+        }

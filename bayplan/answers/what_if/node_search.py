@@ -1,0 +1,182 @@
+"""Node search: how many more nodes are needed until every pod has one, by simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations_with_replacement
+from math import ceil
+from typing import TypeAlias
+
+from ...errors import InputError
+from ...sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
+from ...sim.world import InputObject
+from ..stage import PlaceOf
+from .adding_nodes import AddNodes
+from .answer import NodeSearch, WhatIfAnswer
+from .asking import ask_what_if
+from .change import ClusterChange
+
+Counts: TypeAlias = tuple[int, ...]
+"""A number of nodes for each node to copy."""
+MAX_EXCHANGES = 40
+
+
+def fit_with_nodes(
+    objects: Iterable[InputObject],
+    like: str | Sequence[str],
+    settings: Settings = DEFAULT_SETTINGS,
+    *,
+    changes: Sequence[ClusterChange] = (),
+    fewest: bool = False,
+    as_is: bool = False,
+    place_of: PlaceOf | None = None,
+    on_progress: OnProgress | None = None,
+) -> WhatIfAnswer:
+    """How many more nodes like `like` are needed until every pod fits that can fit on such a node.
+
+    The nodes come before `changes`, so that a drain finds them. Several names are used in turn, as
+    for zones; with `fewest`, the number of each is chosen so that the sum is small. The number is
+    found by simulation: it is enough, and one less is not. With as many nodes of each kind as
+    waiting pods, each pod could have a node to itself; as many pods as are waiting even then cannot
+    be helped.
+    """
+    likes = (like,) if isinstance(like, str) else tuple(dict.fromkeys(like))
+    if not likes:
+        raise InputError("expected the name of a node to copy (--like); got none")
+    given = list(objects)
+
+    def ask(counts: Counts) -> WhatIfAnswer:
+        nodes = [AddNodes(n, (name,)) for name, n in zip(likes, counts, strict=True) if n]
+        return ask_what_if(
+            given,
+            [*nodes, *changes],
+            settings,
+            as_is=as_is,
+            place_of=place_of,
+            on_progress=on_progress,
+        )
+
+    search = _Search(ask, len(likes))
+    counts = search.fewest() if fewest and len(likes) > 1 else search.in_turn()
+    answer = search.ask(counts)
+    named = dict(zip(likes, counts, strict=True))
+    answer.search = NodeSearch(named, search.waiting, search.tried(), unplaced(answer))
+    return answer
+
+
+def unplaced(answer: WhatIfAnswer) -> dict[str, str]:
+    """The pods that wait, or that a drain could not evict, with the cause."""
+    stuck = {pod: stall.cause for c in answer.courses for stall in c.stalls for pod in stall.pods}
+    return {**stuck, **answer.pending_after}
+
+
+class _Search:
+    """The tries: an answer for each choice of numbers."""
+
+    def __init__(self, ask: Callable[[Counts], WhatIfAnswer], kinds: int) -> None:
+        self._ask = ask
+        self._kinds = kinds
+        self._answers: dict[Counts, WhatIfAnswer] = {}
+        self.waiting = len(unplaced(self.ask((0,) * kinds)))
+        self._most = (self.waiting,) * kinds
+        self._hopeless = unplaced(self.ask(self._most))
+
+    def ask(self, counts: Counts) -> WhatIfAnswer:
+        """The answer with these nodes."""
+        if counts not in self._answers:
+            self._answers[counts] = self._ask(counts)
+        return self._answers[counts]
+
+    def count_left(self, counts: Counts) -> int:
+        """The number of unplaced pods with these nodes, beyond those that cannot be helped."""
+        left = unplaced(self.ask(counts))
+        if len(left) <= len(self._hopeless):
+            return 0
+        return sum(key not in self._hopeless for key in left)
+
+    def tried(self) -> dict[int, int]:
+        """The number of unplaced pods for each number of nodes."""
+        found: dict[int, int] = {}
+        for counts, answer in self._answers.items():
+            left = len(unplaced(answer))
+            found[sum(counts)] = min(left, found.get(sum(counts), left))
+        return found
+
+    def in_turn(self) -> Counts:
+        """The smallest number of nodes, of each kind as many as of the others, or one more."""
+        if len(self._hopeless) >= self.waiting:
+            return (0,) * self._kinds
+        return self._spread(self._smallest(self._spread, sum(self._most)))
+
+    def fewest(self) -> Counts:
+        """Few nodes: none can be left out, and no two can be exchanged for one."""
+        first = self.in_turn()
+        if not sum(first):
+            return first
+        orders = [[(i + j) % self._kinds for j in range(self._kinds)] for i in range(self._kinds)]
+        best = min((self._reduced(first, order) for order in orders), key=sum)
+        for _ in range(MAX_EXCHANGES):
+            better = next(filter(self._is_enough, self._exchanged(best)), None)
+            if better is None:
+                break
+            best = self._reduced(better, range(self._kinds))
+        return best
+
+    def _spread(self, number: int) -> Counts:
+        """The number, divided among the kinds in turn."""
+        each, rest = divmod(number, self._kinds)
+        return tuple(each + (i < rest) for i in range(self._kinds))
+
+    def _reduced(self, counts: Counts, order: Iterable[int]) -> Counts:
+        """As few as possible of each kind, one kind after the other."""
+        for kind in order:
+
+            def with_number(number: int, kind: int = kind, counts: Counts = counts) -> Counts:
+                return (*counts[:kind], number, *counts[kind + 1 :])
+
+            if self._is_enough(with_number(0)):
+                counts = with_number(0)
+            elif counts[kind]:
+                counts = with_number(self._smallest(with_number, counts[kind]))
+        return counts
+
+    def _exchanged(self, counts: Counts) -> Iterable[Counts]:
+        """The same with two nodes exchanged for one of another kind."""
+        for one, two in combinations_with_replacement(range(self._kinds), 2):
+            for new in range(self._kinds):
+                if new in (one, two):
+                    continue
+                less = list(counts)
+                less[one] -= 1
+                less[two] -= 1
+                less[new] += 1
+                if min(less) >= 0:
+                    yield tuple(less)
+
+    def _is_enough(self, counts: Counts) -> bool:
+        return self.count_left(counts) == 0
+
+    def _smallest(self, counts_of: Callable[[int], Counts], most: int) -> int:
+        """The smallest number of nodes that is enough; 0 is not, `most` is.
+
+        Every try is a simulation, so the next number is interpolated; every third one halves the
+        interval, for cases where interpolation converges slowly.
+        """
+        waiting = self.count_left(counts_of(0))
+        low, high, left = 0, most, waiting
+        tries = 0
+        while high - low > 1:
+            tries += 1
+            guess = low + 1
+            if tries % 3 == 0 or (low and left >= waiting):
+                guess = (low + high) // 2
+            elif low:
+                helped_per_node = (waiting - left) / low
+                guess = low + ceil(left / helped_per_node)
+            guess = min(max(guess, low + 1), high - 1)
+            found = self.count_left(counts_of(guess))
+            if found:
+                low, left = guess, found
+            else:
+                high = guess
+        return high

@@ -1,0 +1,185 @@
+"""Rounds: evict the pods of nodes under their disruption budgets.
+
+In each round every pod is evicted that its budget allows; then the scheduler places what it can,
+and the pods that landed start. Budgets count them as healthy again, and allow the next. It ends
+when no pod is left, or when no budget allows another eviction. Mirrors kubectl drain
+(staging/src/k8s.io/kubectl/pkg/drain) and the eviction of pkg/registry/core/pod/storage/eviction.go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from ...api.pod import Pod
+from ...cluster.memory.budget_controller import is_healthy
+from ..budgets import BudgetUse
+from ..courses import DrainCourse, DrainRound, DrainStall, PodAtRisk
+from ..owners import is_bare, is_daemon, is_static
+from ..stage import Stage
+
+LOST = "no owner, so it is not recreated; kubectl drain refuses without --force"
+SHOWN = 3
+
+OwnerKey: TypeAlias = tuple[str, str, str]
+GroupKey: TypeAlias = tuple[tuple[str, ...], bool]
+"""The budgets of a pod, and whether it is healthy."""
+
+
+class Evictions:
+    """Evicts pods from nodes of a stage, in rounds; the clock goes on from one drain to the next.
+
+    `start_s` is the time a pod needs from its node to readiness. With `force`, pods without an
+    owner are recreated.
+    """
+
+    def __init__(self, stage: Stage, start_s: float = 0, force: bool = False) -> None:
+        self._stage = stage
+        self._start_s = start_s
+        self._force = force
+        self._pods_of: Counter[OwnerKey] = Counter()
+        """Running pods per controller."""
+        for pod in stage.cluster.list("Pod"):
+            if pod.node_name and not pod.is_finished and not is_bare(pod):
+                self._pods_of[_owner_key(pod)] += 1
+        self._without_node: dict[str, Pod] = {}
+        """Evicted pods that did not land."""
+        self.elapsed_s = 0.0
+
+    def pods_to_go(self, node_names: Iterable[str]) -> list[Pod]:
+        """The pods that a drain evicts; daemons and static pods stay."""
+        return [
+            pod
+            for name in node_names
+            for pod in self._stage.pods_on(name)
+            if not is_daemon(pod) and not is_static(pod)
+        ]
+
+    def drain(
+        self, node_names: Sequence[str], on_evicted: Callable[[int, int], None] | None = None
+    ) -> DrainCourse:
+        """Evict the pods of cordoned nodes."""
+        waiting = self.pods_to_go(node_names)
+        course = DrainCourse(list(node_names), len(waiting))
+        groups = self._grouped(waiting)
+        began_s = self.elapsed_s
+        while evicted := self._evict(groups, course):
+            course.evicted += len(evicted)
+            self._land(evicted)
+            done_s = self.elapsed_s - began_s
+            course.rounds.append(DrainRound(done_s, len(evicted), self.count_pending()))
+            if on_evicted is not None:
+                on_evicted(course.evicted, course.pods)
+        course.seconds = self.elapsed_s - began_s
+        course.stalls = [self._stall(list(group)) for group in groups.values() if group]
+        return course
+
+    def land(self) -> None:
+        """Let the scheduler place what it can."""
+        clock = self._stage.simulation.clock
+        before_s = clock.monotonic()
+        self._stage.land()
+        self.elapsed_s += clock.monotonic() - before_s
+
+    def count_pending(self) -> int:
+        """The pods of the cluster without a node."""
+        return len(self._stage.simulation.scheduler.queue)
+
+    def _grouped(self, pods: Iterable[Pod]) -> dict[GroupKey, deque[Pod]]:
+        """The pods by their budgets: if one of a group may not be evicted, no other may."""
+        groups: dict[GroupKey, deque[Pod]] = {}
+        for pod in pods:
+            names = tuple(use.budget for use in self._stage.budgets.uses_of(pod))
+            groups.setdefault((names, is_healthy(pod)), deque()).append(pod)
+        return groups
+
+    def _evict(self, groups: dict[GroupKey, deque[Pod]], course: DrainCourse) -> list[Pod]:
+        """Evict every pod that its budget allows."""
+        stage, evicted = self._stage, list[Pod]()
+        for group in groups.values():
+            while group and not stage.simulation.eviction_refusal(group[0]):
+                pod = group.popleft()
+                stored = stage.cluster.get("Pod", pod.namespace, pod.name)
+                if stored is None or stored.uid != pod.uid:
+                    course.pods -= 1  # it was preempted meanwhile
+                    continue
+                evicted.append(pod)
+                if is_bare(pod) and not self._force:
+                    stage.lose(pod, f"{pod.node_name} is drained: {LOST}")
+                    course.at_risk.append(PodAtRisk(pod.key, pod.node_name, "lost: no owner"))
+                else:
+                    stage.evict(pod, f"{pod.node_name} is drained")
+        self._note_risks(evicted, course)
+        return evicted
+
+    def _note_risks(self, evicted: Iterable[Pod], course: DrainCourse) -> None:
+        """Note the pods of workloads of which no other pod runs."""
+        owned = [pod for pod in evicted if not is_bare(pod)]
+        down = Counter(map(_owner_key, owned))
+        down.update(map(_owner_key, self._without_node.values()))
+        for pod in owned:
+            key = _owner_key(pod)
+            size, owner = self._pods_of[key], f"{key[0]} {key[1]}/{key[2]}"
+            if down[key] < size:
+                continue
+            why = f"the only pod of {owner}: down until it runs elsewhere"
+            if size > 1:
+                why = f"all {size} pods of {owner} are down at once"
+            course.at_risk.append(PodAtRisk(pod.key, pod.node_name, why))
+
+    def _land(self, evicted: Iterable[Pod]) -> None:
+        """Place what was evicted, and wait until it has started."""
+        self._without_node |= {pod.key: pod for pod in evicted if not is_bare(pod) or self._force}
+        self.land()
+        landed = [pod for pod in self._without_node.values() if self._has_node(pod)]
+        for pod in landed:
+            del self._without_node[pod.key]
+            self._stage.budgets.put_back(pod)
+        if landed:
+            self.elapsed_s += self._start_s
+
+    def _has_node(self, pod: Pod) -> bool:
+        stored = self._stage.cluster.get("Pod", pod.namespace, pod.name)
+        return stored is None or bool(stored.node_name)
+
+    # Stalls
+
+    def _stall(self, pods: Sequence[Pod]) -> DrainStall:
+        uses = self._stage.budgets.uses_of(pods[0])
+        keys, nodes = tuple(p.key for p in pods), tuple(dict.fromkeys(p.node_name for p in pods))
+        if len(uses) != 1:
+            names = " and ".join(use.budget for use in uses)
+            cause = (
+                f"{names} select the same pods, and the eviction API refuses pods with two budgets"
+            )
+            return DrainStall(cause, keys, nodes)
+        return DrainStall(self._cause(uses[0]), keys, nodes, uses[0].budget)
+
+    def _cause(self, use: BudgetUse) -> str:
+        """Why a budget allows no further eviction."""
+        number = f"{use.allowed} disruption{'s' if use.allowed > 1 else ''}"
+        allows = f"{use.budget} allows {number if use.allowed else 'no disruption'}"
+        missing = [key for key in dict.fromkeys(use.pods) if not self._is_running(key)]
+        if not missing:
+            return allows
+        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+        which = f"its evicted pod {missing[0]} has"
+        if len(missing) > 1:
+            which = f"its evicted pods {', '.join(missing[:SHOWN])}{more} have"
+        pod = self._stage.cluster.get("Pod", *missing[0].split("/", 1))
+        if pod is None:
+            return f"{allows}; {which} no owner and will not come back"
+        message = self._stage.simulation.message_of(pod).partition(". ")[0]
+        return f"{allows}; {which} no node" + (f": {message}" if message else "")
+
+    def _is_running(self, key: str) -> bool:
+        stored = self._stage.cluster.get("Pod", *key.split("/", 1))
+        return stored is not None and bool(stored.node_name)
+
+
+def _owner_key(pod: Pod) -> OwnerKey:
+    owner = pod.controller
+    return (
+        ("", pod.namespace, pod.name) if owner is None else (owner.kind, pod.namespace, owner.name)
+    )
