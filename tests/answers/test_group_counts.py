@@ -8,8 +8,7 @@ import pytest
 from bayplan.answers.capacity import find_capacity
 from bayplan.answers.compare import compare, domain_fragmentation
 from bayplan.answers.pod_kinds import PodKind, on_nodes
-from bayplan.answers.what_if import AddNodes, ask_what_if
-from bayplan.answers.what_if.asking import fit_with_nodes
+from bayplan.answers.what_if import AddNodes, ask_what_if, fit_with_nodes
 from bayplan.config import parse_config
 from bayplan.errors import InputError
 from bayplan.sim import Simulation

@@ -111,8 +111,8 @@ def test_nodes_until_all_fit_after_a_change() -> None:
     likes = ["--like", "worker-a1", "--like", "worker-b1", "--like", "worker-c1"]
     out, _ = what_if("scale", "deployment/web", "60", "--until-fits", *likes, code=1)
 
-    first = out.splitlines()[0]
-    assert first.startswith("9 nodes needed: 3 like each of worker-a1, worker-b1, worker-c1 for 43")
+    needed = out.splitlines()[1]
+    assert needed.startswith("9 nodes needed: 3 like each of worker-a1, worker-b1, worker-c1 for 43")
 
 
 def test_nothing_changes() -> None:
