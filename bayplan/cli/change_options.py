@@ -161,7 +161,7 @@ def _ask(question: Question, changes: Changes, options: AnswerOptions) -> WhatIf
 
 
 def parse_seconds(option: str, text: str) -> float:
-    """The duration after `option`; raises InputError when it is none."""
+    """The duration after `option`; raises InputError when it is invalid."""
     seconds = parse_duration(text)
     if seconds is None:
         raise InputError(f'{option}: {EXPECTED}; got "{text}"')
