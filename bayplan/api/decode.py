@@ -12,6 +12,7 @@ import msgspec
 
 from ..errors import DecodeError
 from .custom import find_custom_kind
+from .custom_workloads import CustomWorkload, is_custom_group, read_custom_workload
 from .kinds import KINDS, FieldError, Kind, NodeWire, PodWire, group_of
 from .meta import Wire
 from .sourced import is_keeping_sources, with_source
@@ -204,7 +205,8 @@ def _decode_json(data: "bytes | msgspec.Raw", head: _Head) -> object:
     """Read one object of the kind in `head` from bytes."""
     kind = _find_kind(head)
     if kind is None:
-        return _unknown(head)
+        custom = is_custom_group(group_of(head.api_version))
+        return _unknown(head, _parse(data) if custom else None)
     return _sourced(_decode_kind(data, kind), data)
 
 
@@ -226,7 +228,7 @@ def _decode_tree(tree: Any, head: _Head) -> object:
     """Read one object of the kind in `head` from its parsed form."""
     kind = _find_kind(head)
     if kind is None:
-        return _unknown(head)
+        return _unknown(head, tree)
     obj = _read_tree(kind, tree)
     return with_source(obj, msgspec.json.encode(tree)) if is_keeping_sources() else obj
 
@@ -282,10 +284,16 @@ def _is_list(kind: Any, items: Any) -> bool:
     return items is not None or kind.removesuffix("List") in ("", *KINDS)
 
 
-def _unknown(head: _Head) -> UnknownObject:
+def _unknown(head: _Head, tree: Any) -> UnknownObject | CustomWorkload:
+    """A custom workload if `tree` is one; else only what the object is called."""
     name = head.metadata.name
     if not head.kind:
         raise DecodeError(f"object {name}: kind" if name else "kind", "expected a kind; got none")
+    if is_custom_group(group_of(head.api_version)) and isinstance(tree, Mapping) and name:
+        about = {"apiVersion": head.api_version, "kind": head.kind}
+        workload = read_custom_workload({**tree, **about})
+        if workload is not None:
+            return workload
     return UnknownObject(
         api_version=head.api_version,
         kind=head.kind,

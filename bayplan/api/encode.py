@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from .custom import CustomObject, custom_tree
+from .custom_workloads import CustomWorkload
 from .meta import KubeObject, OwnerReference
 from .node import Node
 from .pod import Pod
@@ -18,7 +19,8 @@ def to_dict(obj: Pod | Node | KubeObject) -> dict[str, Any]:
     """Return the object as plain dicts and lists, fit for JSON and YAML."""
     if isinstance(obj, CustomObject):
         return custom_tree(obj)
-    head = {"apiVersion": obj.api_version, "kind": obj.kind}
+    kind = obj.manifest_kind if isinstance(obj, CustomWorkload) else obj.kind
+    head = {"apiVersion": obj.api_version, "kind": kind}
     if isinstance(obj, Pod):
         return head | _pod(obj)
     if isinstance(obj, Node):

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TypeAlias
 
+from ..api.custom_workloads import CustomWorkload
 from ..api.dra import ResourceClaim
 from ..api.encode import to_dict
 from ..api.immutable import immutable_causes
@@ -50,6 +51,7 @@ from ..cluster.memory import (
 from ..cluster.objects import ClusterObject
 from ..errors import ConflictError, DecodeError, InputError
 from .agenda import Agenda
+from .stand_ins import StandIns, has_custom_workloads
 from .timeline import (
     CREATED_AT,
     ObjectPatch,
@@ -83,7 +85,9 @@ class World:
         is_recorded: bool = False,
         gates: Mapping[str, bool] | None = None,
     ) -> None:
-        self._place_of = place_of
+        self._originals: dict[int, tuple[ClusterObject, ClusterObject]] = {}
+        """By id of an object that stands for another: that, and the object, so that its id stays its own."""
+        self._place_of: PlaceOf = lambda obj: place_of(self._originals.get(id(obj), (obj,))[0])
         self._gates = gates or {}
         self._is_recorded = is_recorded
         self.clock = ManualClock(_start(objects))
@@ -106,6 +110,8 @@ class World:
         self._namespaces: set[str] = set()
         if not is_recorded:
             _refuse_no_nodes(objects)
+        given = (obj for obj in objects if not isinstance(obj, Timeline))
+        self._stand_ins = StandIns(given if has_custom_workloads(objects) else ())
         present, later, timelines = self._sort(objects)
         self._load(present)
         for obj in later:
@@ -173,7 +179,23 @@ class World:
                 continue
             self._check(obj, obj, "")
             (later if created_at(obj) else present).append(obj)
+        if has_custom_workloads(present):
+            present = self._with_stand_ins(present)
         return present, later, timelines
+
+    def _with_stand_ins(self, objects: Iterable[ClusterObject]) -> list[ClusterObject]:
+        """The objects, with replica sets in the place of custom workloads."""
+        found: list[ClusterObject] = []
+        for obj in objects:
+            if not isinstance(obj, CustomWorkload):
+                found.append(obj)
+                continue
+            stand_in, remark = self._stand_ins.make(obj)
+            self.remarks.append(remark)
+            if stand_in is not None:
+                found.append(stand_in)
+                self._originals[id(stand_in)] = obj, stand_in
+        return found
 
     def _check(self, obj: ClusterObject, source: InputObject, path: str) -> None:
         """Reject invalid times."""
@@ -291,7 +313,11 @@ class World:
         with self._faults_placed(source, path):
             self.settle()
 
-    def _add(self, obj: ClusterObject, is_replacement: bool = False) -> None:
+    def _add(self, given: ClusterObject, is_replacement: bool = False) -> None:
+        for obj in self._with_stand_ins((given,)):
+            self._add_one(obj, is_replacement)
+
+    def _add_one(self, obj: ClusterObject, is_replacement: bool) -> None:
         self._need_namespace(obj.namespace)
         if isinstance(obj, Namespace):
             self._namespaces.add(obj.name)

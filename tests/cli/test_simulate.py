@@ -530,3 +530,16 @@ def test_the_questions_name_refused_pods(folder: Path, command: list[str]) -> No
 
     assert f"refused: {REFUSED}" in table.stdout.splitlines()
     assert [entry["name"] for entry in document["settled"]["refused"]] == ["b"]
+
+
+def test_custom_workloads_are_named_beside_the_result(folder: Path) -> None:
+    rollout = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": {"name": "web"}}
+    file = write("all.yaml", NODE, {**rollout, "spec": {"replicas": 3}})
+    expected = "not simulated: Rollout.argoproj.io default/web, 3 replicas (no spec.template)"
+
+    table, err = simulate("-f", file)
+    document, _ = simulate("-f", file, "-o", "json")
+
+    assert err == ""
+    assert table.splitlines()[-1] == expected
+    assert json.loads(document)["remarks"] == [expected]
