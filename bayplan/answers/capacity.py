@@ -24,6 +24,7 @@ from ..scheduler import Attempt, Inquiry, Outcome, cause_of, run_to_tell
 from ..scheduler.collector import rare_collections
 from ..sim.frames import make_frame
 from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
+from ..sim.totals import TotalsChange
 from ..sim.world import InputObject
 from .pod_kinds import PodKind, on_nodes
 from .references import find_node
@@ -81,6 +82,8 @@ class Capacity:
     """The search stopped at the limit, not because the cluster was full."""
     resources: list[ResourceRoom]
     node_count: int
+    totals: TotalsChange
+    """The resources of all nodes, before and after."""
     first_refused: str = ""
     """The kind that no longer fitted."""
     settled: Settlement = NONE_WAITED
@@ -129,6 +132,7 @@ class Capacity:
             "kinds": [kind.to_dict() for kind in self.kinds],
             "histogram": [{"pods": k, "nodes": n} for k, n in self.histogram().items()],
             "resources": [room.to_dict() for room in self.resources],
+            "totals": self.totals.to_list(),
         }
 
 
@@ -182,7 +186,7 @@ class _Filling:
         """Fill the cluster and collect why no more fits."""
         table = self._scheduler.cache.table
         names = known_resources(table)
-        before = totals(table, names)
+        before, whole_before = totals(table, names), self._stage.totals()
         size, rounds, first = sum(kind.ratio * len(kind.pods) for kind in self._kinds), 0, ""
         while self._placed + size <= self._limit:
             first = self._place_round()
@@ -191,15 +195,24 @@ class _Filling:
             rounds += 1
             if on_progress is not None:
                 on_progress(self._placed, self._limit)
-        after = totals(table, names)
+        after, whole_after = totals(table, names), self._stage.totals()
         if first:
             for found, kind in zip(self._found, self._kinds, strict=True):
                 found.fits_alone = self._fits(kind)
         resources = [
             ResourceRoom(name, after[name][0], before[name][1], after[name][1]) for name in names
         ]
-        settled = self._stage.settlement
-        return Capacity(self._found, rounds, not first, resources, table.node_count, first, settled)
+        change, settled = TotalsChange(whole_before, whole_after), self._stage.settlement
+        return Capacity(
+            self._found,
+            rounds,
+            not first,
+            resources,
+            table.node_count,
+            change,
+            first_refused=first,
+            settled=settled,
+        )
 
     def _admit(self, kind: PodKind) -> PodKind:
         """The pods as the API server would store them, with preemption disabled."""

@@ -16,6 +16,7 @@ from ..errors import InputError
 from ..sim import GroupOutcome, Simulation, SimulationReport
 from ..sim.frames import make_frame
 from ..sim.settings import OnProgress, Settings
+from ..sim.totals import TotalsChange
 from ..sim.world import InputObject
 from ..table import ABSENT, Bools, Ints, NodeTable
 from .owners import is_daemon, is_static
@@ -69,6 +70,8 @@ class Contender:
     placements: dict[str, str]
     """The node of each pod that was pending, with the first seed; empty for one that is still
     pending."""
+    totals: TotalsChange | None = None
+    """The resources of all nodes before and after the run with the first seed."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -76,6 +79,7 @@ class Contender:
             "name": self.name,
             "metrics": [metric.to_dict() for metric in self.metrics.values()],
             "placements": dict(self.placements),
+            "totals": self.totals.to_list() if self.totals is not None else [],
         }
 
 
@@ -152,19 +156,20 @@ def compare(
     for name, settings in schedulers:
         runs: list[Mapping[str, float]] = []
         placements: dict[str, str] = {}
+        totals: TotalsChange | None = None
         for seed in numbers:
             simulation = replace(settings, seed=seed).simulation(objects, place_of)
             report = simulation.run()
             if typical is None:
                 typical = typical_request(result.pod for result in report.pods)
             if not runs:
-                placements = _placements(report)
+                placements, totals = _placements(report), report.totals
             runs.append(measure(simulation, report, typical))
             done += 1
             if on_progress is not None:
                 on_progress(done, len(schedulers) * seeds)
         metrics = {key: Metric(key, tuple(run[key] for run in runs)) for key in runs[0]}
-        contenders.append(Contender(name, metrics, placements))
+        contenders.append(Contender(name, metrics, placements, totals))
     return Comparison(contenders, numbers, typical or {})
 
 

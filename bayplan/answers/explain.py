@@ -12,7 +12,6 @@ from collections.abc import Collection, Sequence
 from ..api.pod import Pod
 from ..api.pod_groups import pod_group_of
 from ..framework import Code, Status
-from ..framework.events import EXTENDER
 from ..scheduler import Attempt, Explanation
 from ..scheduler.all_refusals import AllRefusals
 from .account import (
@@ -238,7 +237,7 @@ def _note_refused(refused_by: AllRefusals, told: Explanation, account: PodExplan
     names, feasible = refused_by.table.names, refused_by.feasible
     # Extenders run after the filters, on the nodes that passed them.
     refused_by.note(
-        (row, status if status.plugin else status.by(EXTENDER))
+        (row, status)
         for row in refused_by.rows[feasible[refused_by.rows]].tolist()
         if not (status := told.filter.get(names[row], _FITS)).is_success
     )

@@ -164,7 +164,7 @@ class Situation:
             return [Refused(attempt.status.by(EXTENDER))]
         told = attempt.explanation
         status = told.filter.get(self.node_name) if told is not None else None
-        return [] if status is None or status.is_success else [Refused(status.by(EXTENDER))]
+        return [] if status is None or status.is_success else [Refused(status)]
 
 
 def steps_of(cluster: StillCluster, changes: Sequence[ObjectChange]) -> list[Step]:

@@ -21,6 +21,7 @@ from ..sim import GroupOutcome, Timeline, TimelineEvent
 from ..sim.group_outcomes import group_outcomes
 from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
 from ..sim.timeline import ObjectPatch, TimelineTarget, created_at
+from ..sim.totals import ClusterTotals, totals_of
 from ..sim.world import InputObject, is_waiting
 from .budgets import BudgetCounts
 from .cluster_view import ClusterView
@@ -147,6 +148,10 @@ class Stage:
     def land(self) -> None:
         """Run the scheduler until nothing changes, without the placements."""
         self.simulation.proceed()
+
+    def totals(self) -> ClusterTotals:
+        """The resources of all nodes as they are."""
+        return totals_of(self.cluster.list("Node"), self.cluster.list("Pod"))
 
     # Changes
 

@@ -176,7 +176,9 @@ def _print(question: Question, answer: WhatIfAnswer, form: AnswerForm, everythin
         "WhatIf",
         form,
         lambda: _names(answer),
-        lambda console: render_what_if(console, answer, everything or not console.is_terminal),
+        lambda console: render_what_if(
+            console, answer, everything or not console.is_terminal, details=everything
+        ),
         question.remarks,
     )
 

@@ -18,6 +18,7 @@ PIPE_WIDTH = 1000
 """Without a terminal nothing is cut to fit."""
 ASCII = str.maketrans(
     {"█": "#", "▓": "+", "▒": "-", "░": ".", "→": ">", "★": "*", "×": "x", "µ": "u", "…": "."}
+    | dict(zip("▁▂▃▄▅▆▇", "_.:-=+*", strict=True))
 )
 """What stands for our signs where only ASCII can be shown."""
 

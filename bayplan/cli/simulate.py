@@ -189,9 +189,10 @@ def print_report(
 
             console = stdout_console()
             wide = output is Output.WIDE
-            everything = options.everything or wide or not console.is_terminal
+            details = options.everything or wide
+            everything = details or not console.is_terminal
             with written_to_stdout(console):
                 if options.explain:
                     render_explanations(console, report, everything)
-                render_report(console, report, wide=wide, everything=everything)
+                render_report(console, report, wide=wide, everything=everything, details=details)
                 print_notices(console, report.notices)

@@ -40,6 +40,8 @@ class Diagnosis:
     table: NodeTable
     judgements: list[Judgement] = field(default_factory=list)
     alone: dict[int, Status] = field(default_factory=dict)
+    extenders: dict[int, str] = field(default_factory=dict)
+    """The address of the extender that refused a row or left it out."""
     inside: Ints | None = None
     """The rows that PreFilter left, when it narrowed them: `outside` is computed from them on demand."""
     outside: Bools | None = None

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from ..api.pod import Pod
-from ..framework import SUCCESS, CycleState
+from ..framework import SUCCESS, CycleState, Diagnosis, Status
 from ..framework.events import EXTENDER, default_events
 from ..framework.registration import registered_events
 from ..runtime import ProfileRuntime
@@ -25,8 +25,14 @@ def explain_search(search: Search, state: CycleState, table: NodeTable) -> Expla
     if pre.status.is_success:
         for node in table.nodes_at(table.live_rows):
             refused = node.row not in feasible
-            verdicts[node.name] = search.diagnosis.status_of(node.row) if refused else SUCCESS
+            verdicts[node.name] = _status_of(search.diagnosis, node.row) if refused else SUCCESS
     return Explanation(pre.status, pre.node_names, sorted(state.skip_filter), verdicts)
+
+
+def _status_of(diagnosis: Diagnosis, row: int) -> Status:
+    """The status of a row, with the plugin or the extender that gave it."""
+    status, address = diagnosis.status_of(row), diagnosis.extenders.get(row)
+    return status if address is None else status.by(f"{EXTENDER} {address}")
 
 
 def explain_scores(

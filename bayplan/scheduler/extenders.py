@@ -93,7 +93,9 @@ class Extenders:
                 continue
             self._note(diagnosis, answer.failed, unschedulable)
             self._note(diagnosis, answer.unresolvable, unresolvable)
+            asked = left
             left = np.array([self._table.row_of[name] for name in answer.names], dtype=np.int64)
+            diagnosis.extenders |= dict.fromkeys(np.setdiff1d(asked, left).tolist(), extender.name)
             are_bare = are_bare or not answer.by_name
         dropped = np.setdiff1d(rows, left)
         for row in dropped.tolist():

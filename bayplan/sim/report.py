@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,9 @@ from .documents import node_entry, pod_entry, time_entry
 from .frames import chosen, make_frame
 from .group_outcomes import GroupOutcome
 from .outcomes import NodeUse, PodResult
+from .pending import PendingGroup, WorkloadKey, group_pending
+from .totals import TotalsChange, totals_of_uses
+from .use_over_time import UseMove, UseSeries, use_over_time
 
 
 @dataclass(slots=True)
@@ -34,6 +38,10 @@ class SimulationReport:
     """Pods and claims that a LimitRange or a ResourceQuota keeps out of the cluster."""
     remarks: list[str] = field(default_factory=list)
     """How objects of the input were understood that are not simulated as they are."""
+    sizes: Mapping[WorkloadKey, int] = field(default_factory=dict)
+    """Number of pods of each workload at the end; empty when no pod is pending."""
+    moves: Sequence[UseMove] = ()
+    """What came to nodes and left them, in order."""
     time_s: float = 0.0
     """When the simulation ended, on its own clock."""
     seconds: float = 0.0
@@ -57,6 +65,20 @@ class SimulationReport:
         """What is to be said beside the result."""
         return [*(f"refused: {refusal}" for refusal in self.refused), *self.remarks]
 
+    @property
+    def pending_groups(self) -> list[PendingGroup]:
+        """The pending pods by workload and reason."""
+        return group_pending(self.pending, self.sizes)
+
+    @property
+    def totals(self) -> TotalsChange:
+        """The resources of all nodes, before and after."""
+        return totals_of_uses(self.nodes)
+
+    def use_over_time(self) -> list[UseSeries]:
+        """Use of each resource, and number of pending pods, over the time of the run."""
+        return use_over_time(self.moves, self.time_s)
+
     def to_dict(self) -> dict[str, Any]:
         """The whole report as plain data, as `bayplan simulate -o json` prints it."""
         return {
@@ -75,6 +97,9 @@ class SimulationReport:
                 "podGroupsStarted": sum(group.has_started for group in self.groups),
                 "time": time_entry(self.time_s),
             },
+            "pendingGroups": [group.to_dict() for group in self.pending_groups],
+            "totals": self.totals.to_list(),
+            "useOverTime": [series.to_dict() for series in self.use_over_time()],
             "pods": [pod_entry(result) for result in self.pods],
             "nodes": [node_entry(use) for use in self.nodes],
             "podGroups": [group.to_dict() for group in self.groups],

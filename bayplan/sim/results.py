@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..api.node import Node
@@ -12,7 +13,9 @@ from ..cluster.memory import MemoryCluster
 from ..scheduler import Attempt, Outcome, Scheduler
 from .group_outcomes import GroupOutcome, group_outcomes
 from .outcomes import NodeUse, PodResult
+from .pending import WorkloadKey, workload_key
 from .report import SimulationReport
+from .use_over_time import UseRecorder
 from .world import is_waiting
 
 NOT_TRIED = "not tried yet"
@@ -29,6 +32,7 @@ class Results:
         self._nodes = {node.name: NodeUse(node) for node in cluster.list("Node")}
         # Summed up at the end, so that the first decision does not wait for it.
         self._before = dict(self._nodes), list(cluster.list("Pod"))
+        self._use = UseRecorder([*cluster.list("Node"), *self._before[1]])
         self.pods_seen = sum(map(is_waiting, cluster.list("Pod")))
         """Number of pods so far that needed a node."""
 
@@ -50,6 +54,7 @@ class Results:
 
     def on_add(self, obj: Any) -> None:
         """Add a pod or a node."""
+        self._use.on_add(obj, self._clock.monotonic())
         if isinstance(obj, Pod):
             self._created_s[obj.uid] = self._clock.monotonic()
             self.pods_seen += is_waiting(obj)
@@ -58,6 +63,7 @@ class Results:
 
     def on_update(self, old: Any, new: Any) -> None:
         """Update a pod, which may have finished, or a node, whose resources may have changed."""
+        self._use.on_update(old, new, self._clock.monotonic())
         if isinstance(new, Pod):
             result = self._pods.get(new.uid)
             if result is not None and new.is_finished and not old.is_finished:
@@ -67,6 +73,7 @@ class Results:
 
     def on_delete(self, obj: Any) -> None:
         """Delete a pod; its result stays if it was placed."""
+        self._use.on_delete(obj, self._clock.monotonic())
         if isinstance(obj, Pod):
             result = self._pods.get(obj.uid)
             if result is not None and obj.node_name:
@@ -93,9 +100,20 @@ class Results:
             running=sum(use.pods_before for use in nodes_before.values()),
             preempted=self._cluster.evictions,
             groups=self._groups() if scheduler.has_groups else [],
+            sizes=Counter(self._workloads()) if self._has_pending() else {},
+            moves=self._use.moves,
             time_s=self._clock.monotonic(),
             seconds=seconds,
         )
+
+    def _has_pending(self) -> bool:
+        return not all(result.is_placed for result in self._pods.values())
+
+    def _workloads(self) -> Iterator[WorkloadKey]:
+        """The workload of each pod, those that wait included."""
+        for pod in self._cluster.list("Pod"):
+            if not pod.is_finished:
+                yield workload_key(pod)
 
     def _groups(self) -> list[GroupOutcome]:
         nodes = {name: use.node for name, use in self._nodes.items()}

@@ -371,7 +371,9 @@ def test_an_extender_that_refuses_a_node_is_named() -> None:
     told = explain(view, pod)
 
     [group] = told.refused
-    assert [(r.plugin, r.reasons) for r in group.refusals] == [("Extender", ["not this one"])]
+    assert [(r.plugin, r.reasons) for r in group.refusals] == [
+        ("Extender http://e", ["not this one"])
+    ]
     assert [r.reasons for r in told.counterfactuals[0].unknown] == [["not this one"]]
 
 

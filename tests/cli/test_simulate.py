@@ -73,15 +73,25 @@ def test_pending_pods_have_their_message_and_the_status_is_1(folder: Path) -> No
     out, _ = simulate("-f", file, code=1)
 
     pending = out.partition("PENDING\n")[2].splitlines()
-    assert pending[0] == "default/large, default/huge"
-    assert pending[1].startswith("  0/1 nodes are available: 1 Insufficient cpu. ")
+    assert pending[0] == "default/large and 1 more pod: Insufficient cpu on 1 node"
     assert pending[-1].startswith("1 of 3 pods placed, 2 pending, ")
+
+
+def test_details_have_the_whole_message_and_every_name(folder: Path) -> None:
+    file = write("all.yaml", NODE, make_pod("a"), make_pod("large", "5"), make_pod("huge", "6"))
+
+    out, _ = simulate("-f", file, "--all", code=1)
+
+    pending = out.partition("PENDING\n")[2].splitlines()
+    assert pending[1].startswith("  0/1 nodes are available: 1 Insufficient cpu. ")
+    assert "  default/large, default/huge" in pending
+    assert max(map(len, out.splitlines())) <= 100
 
 
 def test_the_examples_show_what_is_pending() -> None:
     out, _ = simulate(*FILES, code=1)
 
-    assert "research/in-memory-index\n" in out
+    assert "research/in-memory-index: " in out
     assert "didn't match Pod's node affinity/selector" in out
 
 
@@ -112,6 +122,25 @@ def test_the_document_for_machines(folder: Path, form: str) -> None:
     assert len(set(uids)) == 2
     message = document["pods"][1].pop("message")
     assert message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert document.pop("pendingGroups") == [
+        {
+            "workload": "default/z",
+            "kind": "Pod",
+            "pods": 1,
+            "pending": 1,
+            "of": 1,
+            "refusals": [{"reason": "Insufficient cpu", "nodes": 1}],
+            "message": message,
+        }
+    ]
+    assert document.pop("totals")[0] == {
+        "resource": "cpu",
+        "allocatable": {"before": "4", "after": "4"},
+        "used": {"before": "1500m", "after": "2500m"},
+        "free": {"before": "2500m", "after": "1500m"},
+        "tainted": {"before": "0", "after": "0"},
+        "cordoned": {"before": "0", "after": "0"},
+    }
     assert document == {
         "apiVersion": "bayplan.dev/v1",
         "kind": "SimulationReport",
@@ -128,6 +157,7 @@ def test_the_document_for_machines(folder: Path, form: str) -> None:
             "podGroupsStarted": 0,
             "time": 0.0,
         },
+        "useOverTime": [],
         "pods": [
             {
                 "namespace": "default",
@@ -345,7 +375,7 @@ def test_a_plugin_file_is_used(folder: Path) -> None:
 
     out, _ = simulate("-f", file, "--plugins", "policy.py", code=1)
 
-    assert "0/1 nodes are available: 1 not on my watch." in out
+    assert "default/a: not on my watch on 1 node\n" in out
     assert "1 of 2 pods placed" in out
 
 
@@ -369,7 +399,7 @@ def test_a_plugin_file_that_declares_it_reads_all_fields(folder: Path) -> None:
 
     out, _ = simulate("-f", file, "--plugins", "policy.py", code=1)
 
-    assert "1 restarts OnFailure" in out
+    assert "restarts OnFailure on 1 node" in out
 
 
 TOPOLOGY = str(EXAMPLES / "node-resource-topology")
@@ -379,7 +409,7 @@ def test_objects_that_a_plugin_reads_have_a_bearing_on_scheduling() -> None:
     files = ["-f", f"{TOPOLOGY}/cluster.yaml", "-f", f"{TOPOLOGY}/rbac.yaml"]
 
     out, err = simulate(*files, "--plugins", f"{TOPOLOGY}/topology_match.py", code=1)
-    assert "1 no NUMA zone has room for the whole pod" in out
+    assert "no NUMA zone has room for the whole pod on 1\n" in out
     assert "2 objects have no bearing on scheduling: 1 ClusterRole, 1 ClusterRoleBinding" in err
 
     out, err = simulate(*files, code=1)

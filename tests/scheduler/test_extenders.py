@@ -123,6 +123,19 @@ def test_what_extenders_say_is_told_beside_what_filters_say() -> None:
     assert bench.part_of("p") == "unschedulable"
 
 
+def test_an_explanation_names_the_extender_that_refused_or_left_out_a_node() -> None:
+    first = FakeExtender(filter={"NodeNames": ["b", "c"], "FailedNodes": {"a": "no licence"}})
+    second = answering("c")
+    bench = Bench(*NODES, extenders=[(FILTER, first), (FILTER, second)], explain=True)
+
+    attempt = bench.place(make_pod("p"))
+
+    told = attempt.explanation.filter
+    assert (told["a"].plugin, told["a"].message) == ("Extender http://extender-0", "no licence")
+    assert told["b"].plugin == "Extender http://extender-1"
+    assert told["c"].is_success
+
+
 def test_a_pod_refused_by_extenders_waits_for_any_event() -> None:
     fake = answering()
     bench = Bench(*NODES, extenders=[(FILTER, fake)], explain=True)

@@ -10,6 +10,7 @@ from msgspec import to_builtins
 
 from ...cluster.memory import AdmissionRefusal
 from ...sim.frames import make_frame
+from ...sim.totals import TotalsChange
 from ..budgets import BudgetUse
 from ..courses import DrainCourse, UpgradeCourse
 from ..settlement import NONE_WAITED, Settlement
@@ -58,6 +59,8 @@ class PodChange:
     now: Where
     why: str = ""
     successor: str = ""
+    workload: str = ""
+    """`namespace/name` of what the pod belongs to."""
 
     @property
     def key(self) -> str:
@@ -79,6 +82,7 @@ class PodChange:
             "now": self.now.to_dict(),
             "why": self.why,
             "successor": self.successor or None,
+            "workload": self.workload,
         }
 
 
@@ -216,6 +220,8 @@ class WhatIfAnswer:
     """How drains and upgrades went, in the order of the changes."""
     notes: list[str] = field(default_factory=list)
     """What to know about the changes."""
+    totals: TotalsChange | None = None
+    """The resources of all nodes, before and after."""
     search: NodeSearch | None = None
     """Only for the question how many nodes are needed."""
 
@@ -307,6 +313,7 @@ class WhatIfAnswer:
             "notes": list(self.notes),
             "podGroups": [change.to_dict() for change in self.groups],
             "nodes": {"added": list(self.nodes_added), "removed": list(self.nodes_removed)},
+            "totals": self.totals.to_list() if self.totals is not None else [],
         }
         if self.search is not None:
             document["untilFits"] = self.search.to_dict()

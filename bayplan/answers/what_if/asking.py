@@ -9,7 +9,9 @@ from ...api.pod import Pod
 from ...api.pod_groups import GroupPreemptor
 from ...errors import InputError
 from ...sim import GroupOutcome
+from ...sim.pending import workload_of
 from ...sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
+from ...sim.totals import TotalsChange
 from ...sim.world import InputObject
 from ..owners import is_bare
 from ..stage import PlaceOf, PodPlace, Stage
@@ -56,6 +58,7 @@ def _follow(
     cluster = stage.cluster
     budgets, nodes_before = stage.budgets, {node.name: None for node in cluster.list("Node")}
     stage.on_progress = on_progress
+    totals_before = stage.totals()
     evicted_before, groups_before = len(cluster.evictions), stage.groups
     for change in changes:
         try:
@@ -83,6 +86,7 @@ def _follow(
         stage.refused,
         stage.courses,
         stage.notes,
+        TotalsChange(totals_before, stage.totals()),
     )
 
 
@@ -190,4 +194,5 @@ def _why(reason: str, was: PodPlace | None, now: PodPlace) -> str:
 
 
 def _change(pod: Pod, was: Where, now: Where, why: str, successor: str = "") -> PodChange:
-    return PodChange(pod.namespace, pod.name, was, now, why, successor)
+    workload = f"{pod.namespace}/{workload_of(pod)[1]}"
+    return PodChange(pod.namespace, pod.name, was, now, why, successor, workload)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ...answers import (
@@ -29,11 +28,13 @@ from .explain import (
     skipped,
     wait_table,
 )
-from .tables import new_table
+from .listing import Listing, Piece
+from .node_names import NodeNames
 
 MAX_GROUPS = 8
 MAX_VICTIMS = 5
 MAX_CHANGES = 4
+REMEDY = "WHAT WOULD LET IT RUN THERE"
 SHORTEST_NAME = 4
 """A node whose name is shorter is always named: it may be a word that means something else."""
 
@@ -50,10 +51,12 @@ def render_account(
     everything: bool = False,
 ) -> None:
     """Print one pod's account, which also holds of `others`; long tables are cut unless `everything`."""
-    console.print(_headline(account))
+    names = NodeNames.of(console, _nodes_of(account))
+    names.tell(console)
+    console.print(_headline(account, names), soft_wrap=True)
     if others:
-        names = name_some([f"{pod.namespace}/{pod.name}" for pod in others], everything)
-        indent(console, Text(f"the same holds of {names}"))
+        pods = name_some([f"{pod.namespace}/{pod.name}" for pod in others], everything)
+        indent(console, Text(f"the same holds of {pods}"))
     if account.group is not None and account.group.cause:
         waits = f"pod group {account.group.name} waits: {account.group.cause}"
         indent(console, Text(waits, style="yellow"))
@@ -65,35 +68,41 @@ def render_account(
     if account.pre_filter is not None:
         refused = f"{account.pre_filter.plugin}: {', '.join(account.pre_filter.reasons)}"
         indent(console, Text(f"refused without a look at the nodes: {refused}"))
-    _render_scores(console, account, everything)
+    _render_scores(console, account, everything, names)
     if account.refused:
-        indent(console, _refused_table(account.refused, everything))
+        indent(console, _refused_table(account.refused, everything, names))
         hidden = len(account.refused) - MAX_GROUPS
         if hidden > 0 and not everything:
             indent(console, Text(f"… {hidden} more groups; --all shows them", style="dim"))
-    _render_preemption(console, account)
+    _render_preemption(console, account, names)
     if account.message and account.verdict is not PodVerdict.PLACED:
         indent(console, Text(account.message, style="yellow"))
     if account.counterfactuals:
         console.print()
-        indent(console, _counterfactual_table(account.counterfactuals, everything))
-    _render_runner_up(console, account.runner_up)
+        indent(console, _counterfactual_table(account.counterfactuals, everything, names))
+    _render_runner_up(console, account.runner_up, names)
     if wide:
         indent(console, wait_table(account.waits_for))
         indent(console, skipped(account.skipped))
 
 
-def _headline(account: PodExplanation) -> Text:
+def _nodes_of(account: PodExplanation) -> list[str]:
+    """The nodes that are named."""
+    refused = [name for group in account.refused for name in group.nodes]
+    return [*refused, *(node.name for node in account.scores), *filter(None, (account.node,))]
+
+
+def _headline(account: PodExplanation, names: NodeNames) -> Text:
     pod = account.pod
     text = Text(f"{pod.namespace}/{pod.name}", style="bold")
     nodes = f"{account.feasible_nodes} of {account.node_count} nodes fit"
     match account.verdict:
         case PodVerdict.PLACED:
             text.append(" is on ")
-            text.append(account.node or "", style="bold cyan")
+            text.append(names.short(account.node or ""), style="bold cyan")
         case PodVerdict.FITS:
             text.append(" would go to ")
-            text.append(account.node or "", style="bold cyan")
+            text.append(names.short(account.node or ""), style="bold cyan")
         case PodVerdict.UNSCHEDULABLE:
             text.append(" is pending", style="yellow")
         case PodVerdict.GATED:
@@ -105,11 +114,13 @@ def _headline(account: PodExplanation) -> Text:
     return text.append(f"  ({nodes})", style="dim")
 
 
-def _render_scores(console: Console, account: PodExplanation, everything: bool) -> None:
+def _render_scores(
+    console: Console, account: PodExplanation, everything: bool, names: NodeNames
+) -> None:
     choice = account.choice
     if choice is None:
         return
-    indent(console, Text(_margin(choice)))
+    indent(console, Text(names.in_text(_margin(choice))))
     if len(account.scores) < 2 and not everything:
         return
     scores: Scores = [
@@ -122,7 +133,7 @@ def _render_scores(console: Console, account: PodExplanation, everything: bool) 
     ]
     totals = {node.name: node.total for node in account.scores}
     winner = account.node if account.node in totals else choice.node
-    indent(console, score_table(scores, totals, winner or "", everything))
+    indent(console, score_table(scores, totals, winner or "", everything, names))
     indent(console, level_scores(scores))
 
 
@@ -140,24 +151,23 @@ def _margin(choice: Choice) -> str:
     return f"{choice.node} has {choice.total} points, {choice.margin} ahead of {choice.runner_up}: {why}"
 
 
-def _refused_table(groups: list[RefusedNodes], everything: bool) -> Table:
+def _refused_table(groups: list[RefusedNodes], everything: bool, names: NodeNames) -> Listing:
     """Which plugins refuse which nodes; a node that several refuse has a line for each of them."""
-    table = new_table()
-    table.add_column("REFUSED", justify="right")
-    for heading in ("BY", "REASON", "NODES"):
-        table.add_column(heading, overflow="fold")
+    table = Listing(
+        ("REFUSED", "BY", "REASON", "NODES"), right=("REFUSED",), text=("REASON", "NODES")
+    )
     for group in groups if everything else groups[:MAX_GROUPS]:
         for i, refusal in enumerate(group.refusals):
-            table.add_row(
+            table.add(
                 "" if i else str(len(group.nodes)),
                 refusal.plugin,
-                Text(", ".join(refusal.reasons)),
-                Text("" if i else name_some(group.nodes, everything)),
+                ", ".join(refusal.reasons),
+                "" if i else name_some(group.nodes, everything, names),
             )
     return table
 
 
-def _render_preemption(console: Console, account: PodExplanation) -> None:
+def _render_preemption(console: Console, account: PodExplanation, names: NodeNames) -> None:
     found = account.preemption
     if found is None or not found.victims:
         return
@@ -166,22 +176,27 @@ def _render_preemption(console: Console, account: PodExplanation) -> None:
     rest = len(victims) - MAX_VICTIMS
     more = f" and {rest} more" if rest > 0 else ""
     broken = f", against {found.pdb_violations} disruption budgets" if found.pdb_violations else ""
-    indent(console, Text(f"it would push out {shown}{more} on {found.node}{broken}"))
+    indent(
+        console, Text(f"it would push out {shown}{more} on {names.short(found.node or '')}{broken}")
+    )
 
 
-def _counterfactual_table(found: Sequence[Counterfactual], everything: bool) -> Table:
+def _counterfactual_table(
+    found: Sequence[Counterfactual], everything: bool, names: NodeNames
+) -> Listing:
     """What would let the pod run on each node, a line for each thing to do; nodes that need the same are in one row."""
     groups: dict[tuple[Line, ...], list[Counterfactual]] = {}
     for one in found:
         lines = tuple((_of_any_node(text, one.node), style) for text, style in _lines(one))
         groups.setdefault(lines, []).append(one)
-    table = new_table()
-    table.add_column("NODE", overflow="fold")
-    table.add_column("WHAT WOULD LET IT RUN THERE", overflow="fold")
+    table = Listing(("NODE", REMEDY), text=("NODE", REMEDY))
     for shared, alike in groups.items():
         lines = shared if len(alike) > 1 else tuple(_lines(alike[0]))
-        names = name_some([one.node for one in alike], everything)
-        table.add_row(Text(names), Text("\n").join(Text(text, style) for text, style in lines))
+        nodes = name_some([one.node for one in alike], everything, names)
+        told: list[Piece] = []
+        for i, (text, style) in enumerate(lines):
+            told.append((f"{chr(10) if i else ''}{names.in_text(text)}", style))
+        table.add(nodes, told)
     return table
 
 
@@ -213,13 +228,13 @@ def _what_to_do(goal: str, changes: Sequence[ObjectChange]) -> str:
     return f"{goal}: {'; '.join(texts)}" if texts else goal
 
 
-def _render_runner_up(console: Console, runner_up: RunnerUp | None) -> None:
+def _render_runner_up(console: Console, runner_up: RunnerUp | None, names: NodeNames) -> None:
     if runner_up is None:
         return
-    head = f"{runner_up.node} is {runner_up.gap} points behind"
+    head = f"{names.short(runner_up.node)} is {runner_up.gap} points behind"
     if not runner_up.ways:
         indent(console, Text(f"{head}; nothing is known that would let it win"))
         return
     indent(console, Text(f"{head}; it would win with"))
     for way in runner_up.ways:
-        indent(console, Text(f"  {_what_to_do(way.goal, way.changes)}"))
+        indent(console, Text(f"  {names.in_text(_what_to_do(way.goal, way.changes))}"))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ...answers.capacity import Capacity
-from .tables import amount, count, hint, make_bar, new_table, section
+from .listing import Listing
+from .tables import count, hint, section
+from .totals import render_totals
 
 MAX_ROWS = 12
 
@@ -19,7 +20,7 @@ def render_capacity(console: Console, answer: Capacity, everything: bool = False
     shown = histogram if everything else histogram[:MAX_ROWS]
     section(console, _histogram_table(shown))
     hint(console, len(histogram) - len(shown), "row")
-    section(console, _resource_table(answer))
+    render_totals(console, answer.totals, wide=True)
     if answer.first_refused:
         section(console, _refusal_table(answer))
         for kind in answer.kinds:
@@ -59,54 +60,35 @@ def _group_summary(answer: Capacity) -> Text:
     return Text(text, style="bold green" if groups else "bold yellow")
 
 
-def _kind_table(answer: Capacity) -> Table:
-    table = new_table()
+def _kind_table(answer: Capacity) -> Listing:
     has_groups = any(kind.members for kind in answer.kinds)
-    table.add_column("POD OR GROUP" if has_groups else "POD", overflow="fold")
-    for name in ("RATIO", *(("MEMBERS",) if has_groups else ()), "FITS", "ON NODES"):
-        table.add_column(name, justify="right")
-    table.add_column("ONE MORE", overflow="fold")
+    numbers = ("RATIO", *(("MEMBERS",) if has_groups else ()), "FITS", "ON NODES")
+    first = "POD OR GROUP" if has_groups else "POD"
+    table = Listing((first, *numbers, "ONE MORE"), right=numbers, text=("ONE MORE",))
     for kind in answer.kinds:
         alone = "would fit by itself" if kind.fits_alone else "does not fit"
         more = "not asked" if answer.is_limited else alone
         members = (str(kind.members or 1),) if has_groups else ()
-        numbers = (f"{kind.ratio:,}", *members, f"{kind.fits:,}", f"{len(kind.nodes):,}")
-        table.add_row(Text(kind.name), *numbers, more)
+        table.add(
+            kind.name,
+            *(f"{kind.ratio:,}", *members, f"{kind.fits:,}", f"{len(kind.nodes):,}"),
+            more,
+        )
     return table
 
 
-def _histogram_table(rows: list[tuple[int, int]]) -> Table:
-    table = new_table()
-    table.add_column("MORE PODS", justify="right")
-    table.add_column("ON NODES", justify="right")
+def _histogram_table(rows: list[tuple[int, int]]) -> Listing:
+    headings = ("MORE PODS", "ON NODES")
+    table = Listing(headings, right=headings)
     for number, nodes in rows:
-        table.add_row(f"{number:,}", f"{nodes:,}")
+        table.add(f"{number:,}", f"{nodes:,}")
     return table
 
 
-def _resource_table(answer: Capacity) -> Table:
-    table = new_table()
-    table.add_column("RESOURCE")
-    table.add_column("IN USE", no_wrap=True)
-    for name in ("FREE", "OF"):
-        table.add_column(name, justify="right")
-    for room in answer.resources:
-        if not room.allocatable:
-            continue
-        before, after = (used * 100 // room.allocatable for used in (room.before, room.after))
-        bar = Text.assemble(*make_bar(room.before / room.allocatable, room.utilisation))
-        bar.append(f" {before}%" if before == after else f" {before}→{after}%")
-        free, whole = (amount(v, room.resource) for v in (room.free, room.allocatable))
-        table.add_row(Text(room.resource), bar, free, whole)
-    return table
-
-
-def _refusal_table(answer: Capacity) -> Table:
-    table = new_table()
-    table.add_column("NODES", justify="right")
-    table.add_column("REFUSE ONE MORE", overflow="fold")
+def _refusal_table(answer: Capacity) -> Listing:
+    table = Listing(("NODES", "REFUSE ONE MORE"), right=("NODES",), text=("REFUSE ONE MORE",))
     for kind in answer.kinds:
         for reason, nodes in kind.refusals.most_common():
             name = f"{kind.name}: " if len(answer.kinds) > 1 else ""
-            table.add_row(f"{nodes:,}", Text(f"{name}{reason}"))
+            table.add(f"{nodes:,}", f"{name}{reason}")
     return table

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from ...answers.compare import COUNTS, Comparison, Metric
+from ...answers.compare import COUNTS, Comparison, Contender, Difference, Metric
 from ...api.durations import format_duration
-from .tables import count, hint, new_table, section
+from ...sim.totals import MAIN_RESOURCES
+from .listing import Listing
+from .node_names import NodeNames
+from .tables import amount, count, hint, section, value_change
 
 MAX_PODS = 20
 TITLES = {
@@ -38,13 +42,7 @@ def render_comparison(console: Console, answer: Comparison, everything: bool = F
     differences = answer.differences()
     if differences:
         shown = differences if everything else differences[:MAX_PODS]
-        table = new_table()
-        table.add_column("POD", overflow="fold")
-        for each in answer.contenders:
-            table.add_column(each.name, overflow="fold")
-        for pod in shown:
-            table.add_row(*map(Text, (pod.pod, *(node or "pending" for node in pod.nodes))))
-        section(console, table)
+        section(console, _difference_table(console, answer, shown))
         hint(console, len(differences) - len(shown), "pod")
     pods = max(len(each.placements) for each in answer.contenders)
     verb = "lands" if len(differences) == 1 else "land"
@@ -54,16 +52,36 @@ def render_comparison(console: Console, answer: Comparison, everything: bool = F
     )
 
 
-def _metric_table(answer: Comparison) -> Table:
-    table = new_table()
-    table.add_column("METRIC", no_wrap=True)
-    for each in answer.contenders:
-        table.add_column(each.name, justify="right", overflow="fold")
+def _difference_table(
+    console: Console, answer: Comparison, differences: Sequence[Difference]
+) -> Listing:
+    names = NodeNames.of(console, (node for pod in differences for node in pod.nodes if node))
+    names.tell(console)
+    table = Listing(("POD", *(each.name for each in answer.contenders)))
+    for pod in differences:
+        table.add(pod.pod, *(names.short(node) or "pending" for node in pod.nodes))
+    return table
+
+
+def _metric_table(answer: Comparison) -> Listing:
+    contenders = [each.name for each in answer.contenders]
+    table = Listing(("METRIC", *contenders), right=contenders)
     for name, title in TITLES.items():
         if any(name in each.metrics for each in answer.contenders):
             values = (each.metrics.get(name) for each in answer.contenders)
-            table.add_row(title, *("-" if metric is None else _shown(metric) for metric in values))
+            table.add(title, *("-" if metric is None else _shown(metric) for metric in values))
+    for resource in MAIN_RESOURCES:
+        table.add(f"{resource} free", *(_free(each, resource) for each in answer.contenders))
     return table
+
+
+def _free(contender: Contender, resource: str) -> str:
+    """What is free on nodes that are open to every pod, before and after."""
+    totals = contender.totals
+    if totals is None:
+        return "-"
+    both = (totals.before.of(resource).free, totals.after.of(resource).free)
+    return value_change(*(amount(free, resource) for free in both))
 
 
 def _shown(metric: Metric) -> str:

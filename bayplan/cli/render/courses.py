@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ...answers.courses import DrainCourse, DrainStall, PodAtRisk, UpgradeCourse
 from ...answers.what_if.answer import NodeSearch
 from ...api.durations import format_duration
-from .tables import count, hint, new_table, section
+from .listing import Listing
+from .tables import count, hint, section
 
 MAX_AT_RISK = 20
 MAX_NAMES = 3
@@ -73,12 +73,10 @@ def _stall_text(stall: DrainStall) -> str:
     return f"{names} ({count(len(stall.pods), 'pod')}): {stall.cause}"
 
 
-def _risk_table(risks: Sequence[PodAtRisk]) -> Table:
-    table = new_table()
-    for name in ("AT RISK", "NODE", "WHY"):
-        table.add_column(name, overflow="fold")
+def _risk_table(risks: Sequence[PodAtRisk]) -> Listing:
+    table = Listing(("AT RISK", "NODE", "WHY"), text=("WHY",))
     for risk in risks:
-        table.add_row(*map(Text, (risk.pod, risk.node, risk.why)))
+        table.add(risk.pod, risk.node, risk.why)
     return table
 
 

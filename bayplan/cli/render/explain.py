@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from ...scheduler import Attempt, Explanation, Outcome
 from ...sim import SimulationReport
-from .tables import new_table
+from .listing import Listing, show_listing, wrap_text
+from .node_names import WHOLE_NAMES, NodeNames
 
 PluginPoints: TypeAlias = tuple[str, int, Mapping[str, int]]
 """A plugin, its weight, and the weighted points it gave each node."""
@@ -22,20 +21,25 @@ Scores: TypeAlias = Sequence[PluginPoints]
 
 MAX_SCORED = 10
 MAX_NAMES = 3
+INDENT = 2
 _WORDS = re.compile(r"[A-Z][a-z0-9]*")
 _EVENT = re.compile(r"(?P<resource>.+?)(?P<actions>(?:Add|Delete|Update|All)[A-Za-z|]*)")
 
 
 def render_explanations(console: Console, report: SimulationReport, everything: bool) -> None:
     """Print the verdict tables of all pods, in the order they were tried."""
+    names = NodeNames.of(console, (use.node.name for use in report.nodes))
+    names.tell(console)
     for result in report.pods:
-        render_explanation(console, result.attempt, everything)
+        render_explanation(console, result.attempt, everything, names)
         console.print()
 
 
-def render_explanation(console: Console, attempt: Attempt, everything: bool = False) -> None:
+def render_explanation(
+    console: Console, attempt: Attempt, everything: bool = False, names: NodeNames = WHOLE_NAMES
+) -> None:
     """Print one pod's verdict table; long ones are cut unless `everything`."""
-    console.print(_headline(attempt))
+    console.print(_headline(attempt, names), soft_wrap=True)
     explanation = attempt.explanation
     if explanation is None:
         indent(console, Text(attempt.message))
@@ -46,9 +50,10 @@ def render_explanation(console: Console, attempt: Attempt, everything: bool = Fa
         indent(console, Text(f"PreFilter left {len(explanation.node_names)} nodes to look at"))
     if len(explanation.totals) > 1:
         scores = _points(explanation)
-        indent(console, score_table(scores, explanation.totals, attempt.node_name, everything))
+        totals, winner = explanation.totals, attempt.node_name
+        indent(console, score_table(scores, totals, winner, everything, names))
         indent(console, level_scores(scores))
-    indent(console, _refusal_table(explanation, everything))
+    indent(console, _refusal_table(explanation, everything, names))
     if attempt.message:
         indent(console, Text(attempt.message, style="yellow"))
     indent(console, wait_table(explanation.waits_for))
@@ -56,15 +61,15 @@ def render_explanation(console: Console, attempt: Attempt, everything: bool = Fa
     indent(console, skipped(by_point))
 
 
-def _headline(attempt: Attempt) -> Text:
-    text = Text(attempt.pod.key, style="bold")
+def _headline(attempt: Attempt, names: NodeNames) -> Text:
+    text, node = Text(attempt.pod.key, style="bold"), names.short(attempt.node_name)
     if attempt.outcome in (Outcome.WAITING, Outcome.BINDING):
-        return text.append(f" is {attempt.outcome.value}, on {attempt.node_name}", style="yellow")
+        return text.append(f" is {attempt.outcome.value}, on {node}", style="yellow")
     if not attempt.node_name:
         return text.append(f" is {attempt.outcome.value}", style="yellow")
     text.append(" → ")
-    text.append(attempt.node_name, style="bold cyan")
-    return text.append(f"  {_margin(attempt)}", style="dim")
+    text.append(node, style="bold cyan")
+    return text.append(f"  {names.in_text(_margin(attempt))}", style="dim")
 
 
 def _margin(attempt: Attempt) -> str:
@@ -83,29 +88,33 @@ def _margin(attempt: Attempt) -> str:
     return f"(score {totals[attempt.node_name]}, {ahead} ahead of {best})"
 
 
-def score_table(scores: Scores, totals: Mapping[str, int], winner: str, everything: bool) -> Table:
+def score_table(
+    scores: Scores,
+    totals: Mapping[str, int],
+    winner: str,
+    everything: bool,
+    names: NodeNames = WHOLE_NAMES,
+) -> Listing:
     """The feasible nodes, best first, those with equal scores in one row; `scores` are weighted points by node."""
     columns = [score for score in scores if not _is_level(score)]
     groups: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
     for name, total in totals.items():
         parts = tuple(points[name] for _, _, points in columns)
         groups[(total, *parts)].append(name)
-    table = new_table()
-    table.add_column("NODE", overflow="fold")
-    table.add_column("TOTAL", justify="right")
-    for plugin, weight, _ in columns:
-        table.add_column(_heading(plugin, weight), justify="right")
+    headings = ["TOTAL", *(_heading(plugin, weight) for plugin, weight, _ in columns)]
+    table = Listing(("NODE", *headings), right=headings, text=("NODE",), spare=headings[1:])
     ranked = sorted(groups.items(), key=lambda group: (-group[0][0], winner not in group[1]))
     shown = ranked if everything else ranked[:MAX_SCORED]
-    for points, names in shown:
-        has_won = winner in names
-        names.sort(key=lambda name: name != winner)
-        label = Text(f"{'★ ' if has_won else '  '}{name_some(names, everything)}")
-        table.add_row(label, *map(str, points), style="bold green" if has_won else "")
+    for points, found in shown:
+        has_won = winner in found
+        found.sort(key=lambda name: name != winner)
+        label = f"{'★ ' if has_won else '  '}{name_some(found, everything, names)}"
+        table.add(label, *map(str, points), style="bold green" if has_won else "")
     if len(shown) < len(ranked):
-        hidden = sum(len(names) for _, names in ranked[len(shown) :])
+        hidden = sum(len(found) for _, found in ranked[len(shown) :])
         best = ranked[len(shown)][0][0]
-        table.add_row(Text(f"  … {hidden} more with {best} or less", style="dim"))
+        more = [(f"  … {hidden} more with {best} or less", "dim")]
+        table.add(more, *("" for _ in headings))
     return table
 
 
@@ -138,7 +147,7 @@ def level_scores(scores: Scores) -> Text:
     return Text(f"the same for all: {said}" if said else "", style="dim")
 
 
-def _refusal_table(explanation: Explanation, everything: bool) -> Table | Text:
+def _refusal_table(explanation: Explanation, everything: bool, names: NodeNames) -> Listing | Text:
     """The nodes that were refused, by plugin and reason."""
     groups: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for name, status in explanation.filter.items():
@@ -146,24 +155,21 @@ def _refusal_table(explanation: Explanation, everything: bool) -> Table | Text:
             groups[status.plugin, status.message].append(name)
     if not groups:
         return Text()
-    table = new_table()
-    table.add_column("REFUSED", justify="right")
-    for heading in ("BY", "REASON", "NODES"):
-        table.add_column(heading, overflow="fold")
-    for (plugin, reason), names in sorted(groups.items(), key=lambda group: -len(group[1])):
-        table.add_row(str(len(names)), plugin, Text(reason), Text(name_some(names, everything)))
+    table = Listing(
+        ("REFUSED", "BY", "REASON", "NODES"), right=("REFUSED",), text=("REASON", "NODES")
+    )
+    for (plugin, reason), found in sorted(groups.items(), key=lambda group: -len(group[1])):
+        table.add(str(len(found)), plugin, reason, name_some(found, everything, names))
     return table
 
 
-def wait_table(waits_for: Mapping[str, Sequence[str]]) -> Table | Text:
+def wait_table(waits_for: Mapping[str, Sequence[str]]) -> Listing | Text:
     """What may bring a refused pod back: the events that the plugins wait for that refused it."""
     if not waits_for:
         return Text()
-    table = new_table()
-    table.add_column("REFUSED BY")
-    table.add_column("WAITS FOR", overflow="fold")
+    table = Listing(("REFUSED BY", "WAITS FOR"), text=("WAITS FOR",))
     for plugin, events in waits_for.items():
-        table.add_row(plugin, Text(name_events(events)))
+        table.add(plugin, name_events(events))
     return table
 
 
@@ -188,14 +194,18 @@ def skipped(by_point: Mapping[str, Sequence[str]]) -> Text:
     return Text(f"skipped: {'; '.join(parts)}" if parts else "", style="dim")
 
 
-def name_some(names: Sequence[str], everything: bool) -> str:
+def name_some(found: Sequence[str], everything: bool, names: NodeNames = WHOLE_NAMES) -> str:
     """The first few names and how many more there are, or all of them."""
-    shown: Iterable[str] = names if everything else names[:MAX_NAMES]
-    rest = 0 if everything else len(names) - MAX_NAMES
+    shown = [names.short(name) for name in (found if everything else found[:MAX_NAMES])]
+    rest = len(found) - len(shown)
     return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
 
 
-def indent(console: Console, part: Table | Text) -> None:
+def indent(console: Console, part: Listing | Text) -> None:
     """Print a part of an explanation, unless there is nothing in it."""
-    if isinstance(part, Table) or part.plain:
-        console.print(Padding(part, (0, 0, 0, 2), expand=False))
+    if isinstance(part, Listing):
+        show_listing(console, part, INDENT)
+    elif part.plain:
+        margin = INDENT + len(part.plain) - len(part.plain.lstrip())
+        for line in wrap_text(part.plain, console.width - margin):
+            console.print(Text(f"{' ' * margin}{line}", style=part.style), soft_wrap=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ...answers import (
@@ -15,7 +14,8 @@ from ...answers import (
     PodGroupExplanation,
 )
 from .explain import indent, name_some
-from .tables import count, new_table
+from .listing import Listing
+from .tables import count
 
 MAX_PLACEMENTS = 10
 MAX_CHANGES = 6
@@ -68,17 +68,15 @@ _WORDS = {
 }
 
 
-def _member_table(account: PodGroupExplanation, everything: bool) -> Table:
+def _member_table(account: PodGroupExplanation, everything: bool) -> Listing:
     """The members; those with the same state, node and reasons are in one row."""
-    table = new_table()
-    for heading in ("MEMBERS", "STATE", "NODE", "REASON"):
-        table.add_column(heading, overflow="fold")
+    table = Listing(("MEMBERS", "STATE", "NODE", "REASON"), text=("MEMBERS", "REASON"))
     groups: dict[tuple[str, str, str], list[str]] = {}
     for member in account.members:
         key = (_STATES[member.state], member.node or "-", _reason(member))
         groups.setdefault(key, []).append(member.pod.name)
     for (state, node, reason), names in groups.items():
-        table.add_row(Text(name_some(names, everything)), state, Text(node), Text(reason))
+        table.add(name_some(names, everything), state, node, reason)
     return table
 
 
@@ -98,7 +96,7 @@ def _reason(member: GroupMember) -> str:
     return counted or member.message
 
 
-def _placement_table(account: PodGroupExplanation, everything: bool) -> Table:
+def _placement_table(account: PodGroupExplanation, everything: bool) -> Listing:
     """The placements, best first, with the scores of those that are possible."""
     ranked = sorted(
         account.placements,
@@ -106,15 +104,14 @@ def _placement_table(account: PodGroupExplanation, everything: bool) -> Table:
     )
     plugins = list(dict.fromkeys(name for one in ranked for name in one.scores))
     shown = ranked if everything else ranked[:MAX_PLACEMENTS]
-    table = new_table()
-    table.add_column(account.topology_key or "PLACEMENT", overflow="fold")
-    for heading in ("NODES", "MEMBERS", *(("TOTAL", *plugins) if plugins else ())):
-        table.add_column(heading, justify="right")
+    numbers = ("NODES", "MEMBERS", *(("TOTAL", *plugins) if plugins else ()))
+    table = Listing((account.topology_key or "PLACEMENT", *numbers), right=numbers, spare=plugins)
     for one in shown:
-        name = Text(f"{'★ ' if one.chosen else '  '}{one.name}")
-        table.add_row(name, *_numbers(one, plugins), style="bold green" if one.chosen else "")
+        name = f"{'★ ' if one.chosen else '  '}{one.name}"
+        table.add(name, *_numbers(one, plugins), style="bold green" if one.chosen else "")
     if len(shown) < len(ranked):
-        table.add_row(Text(f"  … {len(ranked) - len(shown)} more; --all shows them", style="dim"))
+        more = [(f"  … {len(ranked) - len(shown)} more; --all shows them", "dim")]
+        table.add(more, *("" for _ in numbers))
     return table
 
 
@@ -138,14 +135,14 @@ def _render_preemption(console: Console, account: PodGroupExplanation, everythin
         indent(console, Text(f"preemption does not help: {found.message}"))
 
 
-def _way_table(ways: list[GroupWay], everything: bool) -> Table:
-    table = new_table()
-    table.add_column("WHAT WOULD LET THE GROUP RUN", overflow="fold")
+def _way_table(ways: list[GroupWay], everything: bool) -> Listing:
+    heading = "WHAT WOULD LET THE GROUP RUN"
+    table = Listing((heading,), text=(heading,))
     for way in ways:
         texts = [t for t in dict.fromkeys(c.text for c in way.changes) if t not in way.goal]
         if way.goal.startswith("add "):  # the goal says how many, and like what
             texts = []
         if len(texts) > MAX_CHANGES and not everything:
             texts = [*texts[:MAX_CHANGES], f"and {len(texts) - MAX_CHANGES} more"]
-        table.add_row(Text(f"{way.goal}: {'; '.join(texts)}" if texts else way.goal))
+        table.add(f"{way.goal}: {'; '.join(texts)}" if texts else way.goal)
     return table

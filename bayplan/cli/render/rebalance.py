@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.text import Text
 
-from ...answers.rebalance import Objective, RebalancePlan
-from .tables import count, hint, new_table, section
+from ...answers.rebalance import Move, Objective, RebalancePlan
+from .listing import Listing
+from .node_names import NodeNames
+from .tables import count, hint, section
 
 MAX_MOVES = 40
 TITLES = {
@@ -21,23 +25,29 @@ def render_plan(console: Console, plan: RebalancePlan, everything: bool = False)
     """Print the plan; a long one is cut unless `everything`."""
     shown = plan.moves if everything else plan.moves[:MAX_MOVES]
     if shown:
-        table = new_table()
-        table.add_column("STEP", justify="right")
-        for name in ("POD", "FROM", "TO"):
-            table.add_column(name, overflow="fold")
-        for name in ("GAIN", "THEN"):
-            table.add_column(name, justify="right", no_wrap=True)
-        table.add_column("NOTE", overflow="fold")
-        for number, move in enumerate(shown, 1):
-            gain, then = (value_text(plan.objective, v) for v in (move.gain, move.after))
-            notes = [move.why] if move.why else []
-            if move.scheduler_choice != move.target:
-                notes.append(f"the scheduler itself would choose {move.scheduler_choice}")
-            cells = (move.pod, move.source, move.target, gain, then, "; ".join(notes))
-            table.add_row(str(number), *map(Text, cells))
-        section(console, table)
+        section(console, _move_table(console, plan, shown))
         hint(console, len(plan.moves) - len(shown), "move")
     console.print(summary(plan))
+
+
+def _move_table(console: Console, plan: RebalancePlan, moves: Sequence[Move]) -> Listing:
+    names = NodeNames.of(console, (name for move in moves for name in (move.source, move.target)))
+    names.tell(console)
+    table = Listing(
+        ("STEP", "POD", "FROM", "TO", "GAIN", "THEN", "NOTE"),
+        right=("STEP", "GAIN", "THEN"),
+        text=("NOTE",),
+        spare=("GAIN", "THEN"),
+    )
+    for number, move in enumerate(moves, 1):
+        gain, then = (value_text(plan.objective, v) for v in (move.gain, move.after))
+        notes = [names.in_text(move.why)] if move.why else []
+        if move.scheduler_choice != move.target:
+            choice = names.short(move.scheduler_choice)
+            notes.append(f"the scheduler itself would choose {choice}")
+        places = (names.short(move.source), names.short(move.target))
+        table.add(str(number), move.pod, *places, gain, then, "; ".join(notes))
+    return table
 
 
 def summary(plan: RebalancePlan) -> Text:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ...api.own_documents import API_VERSION
 from ...sim.replay import PodPlacement, ReplayedPod, ReplayReport, ReplayVerdict
-from .tables import count, hint, new_table, section
+from .listing import Listing
+from .node_names import NodeNames
+from .tables import count, hint, section
 
 MAX_PODS = 40
 STYLES = {
@@ -69,7 +70,7 @@ def render_replay(console: Console, report: ReplayReport, everything: bool) -> N
     pods = report.pods if everything else report.differing
     shown = pods if everything or not console.is_terminal else pods[:MAX_PODS]
     if shown:
-        section(console, _table(shown))
+        section(console, _table(console, shown))
         hint(console, len(pods) - len(shown), "pod")
     console.print(summary(report))
 
@@ -93,21 +94,14 @@ def summary(report: ReplayReport) -> Text:
     return Text(", ".join(parts), style="bold yellow" if report.differing else "bold green")
 
 
-def _table(pods: list[ReplayedPod]) -> Table:
-    table = new_table()
-    for name in ("TIME", "POD", "RECORDED", "REPLAYED", "RESULT"):
-        table.add_column(name, overflow="fold")
+def _table(console: Console, pods: list[ReplayedPod]) -> Listing:
+    places = [place for one in pods for place in (one.recorded, one.replayed) if place]
+    names = NodeNames.of(console, (place.node_name for place in places))
+    names.tell(console)
+    table = Listing(("TIME", "POD", "RECORDED", "REPLAYED", "RESULT"), spare=("TIME",))
     for one in pods:
         result = "lost with its node" if one.is_lost else str(one.verdict)
-        table.add_row(
-            f"{one.created_s:.1f}s",
-            Text(one.pod.key),
-            _node(one.recorded),
-            _node(one.replayed),
-            Text(result, style=STYLES[one.verdict]),
-        )
+        nodes = (names.short(p.node_name) if p else "-" for p in (one.recorded, one.replayed))
+        styled = [(result, STYLES[one.verdict])]
+        table.add(f"{one.created_s:.1f}s", one.pod.key, *nodes, styled)
     return table
-
-
-def _node(placement: PodPlacement | None) -> Text:
-    return Text(placement.node_name if placement else "-")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable
 
 from rich.console import Console
@@ -11,32 +11,60 @@ from rich.text import Text
 
 from ...api.durations import format_duration
 from ...sim import GroupOutcome, NodeUse, PodResult, SimulationReport
-from .tables import BAR_WIDTH, Cell, Listing, amount, count, duration, hint, make_bar, section
+from ...sim.pending import workload_key
+from .listing import Cell, Listing
+from .node_names import NodeNames
+from .pending import render_pending
+from .tables import (
+    BAR_WIDTH,
+    amount,
+    count,
+    duration,
+    hint,
+    make_bar,
+    section,
+    share_change,
+    value_change,
+)
+from .totals import render_totals, render_use
 
+WIDE = 110
+"""From this width on there is room for bars beside amounts."""
 MAX_PODS = 40
 MAX_NODES = 20
-MAX_MESSAGES = 10
 MAX_GROUPS = 20
-NAMED_PER_MESSAGE = 3
 MAIN_RESOURCES = ("cpu", "memory")
 UNNAMED_RESOURCES = (*MAIN_RESOURCES, "ephemeral-storage", "pods")
 
 
 def render_report(
-    console: Console, report: SimulationReport, *, wide: bool = False, everything: bool = False
+    console: Console,
+    report: SimulationReport,
+    *,
+    wide: bool = False,
+    everything: bool = False,
+    details: bool = False,
 ) -> None:
-    """Print pods, nodes, what is pending and a summary; long tables are cut unless `everything`."""
+    """Print pods, nodes, totals, what is pending and a summary.
+
+    Long tables are cut unless `everything`; with `details` each pending pod is named.
+    """
+    names = NodeNames.of(console, (use.node.name for use in report.nodes))
+    names.tell(console)
     placed = report.placed
-    if placed:
-        shown = placed if everything else placed[:MAX_PODS]
-        section(console, _pod_table(shown, wide))
-        hint(console, len(placed) - len(shown), "pod")
+    if everything or 0 < len(placed) <= MAX_PODS:
+        if placed:
+            section(console, _pod_table(placed, wide, names))
+    elif placed:
+        _render_workloads(console, report)
     nodes = report.nodes if everything else _busiest(report.nodes)
-    section(console, _node_table(nodes, wide, _bar_width(console, wide)))
+    section(console, _node_table(nodes, wide, _bar_width(console, wide), names))
     hint(console, len(report.nodes) - len(nodes), "node")
-    _render_preempted(console, report)
+    render_totals(console, report.totals, wide=wide)
+    _render_preempted(console, report, names)
     render_groups(console, report.groups, everything)
-    _render_pending(console, report.pending, everything)
+    render_pending(console, report.pending_groups, names, details=details, everything=everything)
+    render_use(console, report.use_over_time(), report.time_s)
     console.print(summary(report))
 
 
@@ -59,20 +87,43 @@ def summary(report: SimulationReport) -> Text:
     return Text(", ".join(parts), style="bold yellow" if pending else "bold green")
 
 
-def _pod_table(results: list[PodResult], wide: bool) -> Listing:
+def _render_workloads(console: Console, report: SimulationReport) -> None:
+    """Print a line per workload, for more pods than there is room for."""
+    pods: Counter[tuple[str, str]] = Counter()
+    placed: Counter[tuple[str, str]] = Counter()
+    nodes: dict[tuple[str, str], set[str]] = {}
+    for result in report.pods:
+        namespace, _, name = workload_key(result.pod)
+        key = (namespace, name or "pods without an owner")
+        pods[key] += 1
+        if result.is_placed:
+            placed[key] += 1
+            nodes.setdefault(key, set()).add(result.attempt.node_name)
+    numbers = ("PODS", "PLACED", "ON NODES")
+    table = Listing(("NAMESPACE", "WORKLOAD", *numbers), right=numbers)
+    for key in [*pods][:MAX_PODS]:
+        cells = (f"{number:,}" for number in (pods[key], placed[key], len(nodes.get(key, ()))))
+        table.add(*key, *cells, style="yellow" if placed[key] < pods[key] else "")
+    section(console, table)
+    hint(console, len(pods) - MAX_PODS, "workload")
+    console.print(f"{count(len(report.placed), 'pod')} placed; --all shows each\n", style="dim")
+
+
+def _pod_table(results: list[PodResult], wide: bool, names: NodeNames) -> Listing:
     has_ended = any(map(_end, results))
     numbers = ("SCORE", "TIME", *(("PRIORITY", "FEASIBLE", "ATTEMPTS") if wide else ()))
+    others = (*numbers, *(("ENDED",) if has_ended else ()))
     table = Listing(
-        ("NAMESPACE", "POD", "NODE", *numbers, *(("ENDED",) if has_ended else ())),
+        ("NAMESPACE", "POD", "NODE", *others),
         right=numbers,
         styles={"NODE": "cyan"},
-        folded=("NAMESPACE", "POD", "NODE"),
+        spare=others,
     )
     for result in results:
         pod, attempt = result.pod, result.attempt
         score = "-" if attempt.score is None else str(attempt.score)
         time = format_duration(result.time_s)
-        cells = [pod.namespace, pod.name, attempt.node_name, score, time]
+        cells = [pod.namespace, pod.name, names.short(attempt.node_name), score, time]
         if wide:
             feasible = f"{attempt.feasible_nodes}/{attempt.evaluated_nodes}"
             cells += [str(pod.priority), feasible, str(result.attempts)]
@@ -89,27 +140,23 @@ def _end(result: PodResult) -> str:
     return "" if result.deleted_s is None else f"{format_duration(result.deleted_s)} deleted"
 
 
-def _node_table(uses: Iterable[NodeUse], wide: bool, bar_width: int) -> Listing:
+def _node_table(uses: Iterable[NodeUse], wide: bool, bar_width: int, names: NodeNames) -> Listing:
     uses = list(uses)
     extras = _extra_resources(uses, wide)
-    table = Listing(
-        ("NODE", "PODS", "CPU", "MEMORY", *(extra.rpartition("/")[2].upper() for extra in extras)),
-        styles={"NODE": "cyan"},
-        folded=("NODE",),
-    )
+    others = [extra.rpartition("/")[2].upper() for extra in extras]
+    headings = ("NODE", "PODS", "CPU", "MEMORY", *others)
+    table = Listing(headings, styles={"NODE": "cyan"}, spare=headings[1:])
     for use in uses:
-        table.rows.append(
-            [
-                _node_name(use),
-                _change(str(use.pods_before), str(use.pods_after)),
-                *(_use(use, resource, wide, bar_width) for resource in MAIN_RESOURCES),
-                *(_amounts(use, resource) for resource in extras),
-            ]
+        table.add(
+            _node_name(use, names),
+            value_change(str(use.pods_before), str(use.pods_after)),
+            *(_use(use, resource, wide, bar_width) for resource in MAIN_RESOURCES),
+            *(_amounts(use, resource) for resource in extras),
         )
     return table
 
 
-def _node_name(use: NodeUse) -> Cell:
+def _node_name(use: NodeUse, names: NodeNames) -> Cell:
     """The node, and when it came or went in the meantime."""
     moments = ((use.added_s, "added"), (use.removed_s, "removed"))
     told = [
@@ -117,24 +164,27 @@ def _node_name(use: NodeUse) -> Cell:
         for moment, what in moments
         if moment is not None
     ]
-    return [(use.node.name, ""), *told] if told else use.node.name
+    name = names.short(use.node.name)
+    return [(name, ""), *told] if told else name
 
 
 def _use(use: NodeUse, resource: str, wide: bool, width: int) -> Cell:
     """A bar and numbers for one resource of a node."""
     total = use.node.allocatable.get(resource, 0)
-    before, after = use.before.get(resource, 0), use.after.get(resource, 0)
     if not total:
         return "-"
-    shares = _change(f"{before * 100 // total}", f"{after * 100 // total}")
-    cell = [*make_bar(before / total, after / total, width), (f" {shares}%", "")]
+    before, after = (sums.get(resource, 0) / total for sums in (use.before, use.after))
+    shares = share_change(before, after)
+    cell = [*make_bar(before, after, width), (f" {shares}", "")] if width else [(shares, "")]
     if wide:
         cell.append((f" ({_amounts(use, resource)})", "dim"))
     return cell
 
 
 def _bar_width(console: Console, wide: bool) -> int:
-    return BAR_WIDTH if wide or console.width >= 72 else max(BAR_WIDTH - 4, 1)
+    if wide:
+        return BAR_WIDTH if console.width >= WIDE else 0
+    return BAR_WIDTH if console.width >= 72 else max(BAR_WIDTH - 4, 1)
 
 
 def _extra_resources(uses: list[NodeUse], wide: bool) -> list[str]:
@@ -153,11 +203,7 @@ def _amounts(use: NodeUse, resource: str) -> str:
     total = use.node.allocatable.get(resource, 0)
     if not total and after == "0":
         return "-"
-    return f"{_change(before, after)} of {amount(total, resource)}"
-
-
-def _change(before: str, after: str) -> str:
-    return before if before == after else f"{before}→{after}"
+    return f"{value_change(before, after)} of {amount(total, resource)}"
 
 
 def _busiest(uses: list[NodeUse]) -> list[NodeUse]:
@@ -169,12 +215,12 @@ def _busiest(uses: list[NodeUse]) -> list[NodeUse]:
     return [use for use in uses if id(use) in chosen]
 
 
-def _render_preempted(console: Console, report: SimulationReport) -> None:
+def _render_preempted(console: Console, report: SimulationReport, names: NodeNames) -> None:
     if not report.preempted:
         return
-    headings = ("PREEMPTED", "NODE", "FOR")
-    table = Listing(headings, folded=headings)
-    table.rows += ([victim.key, victim.node_name, by.key] for victim, by in report.preempted)
+    table = Listing(("PREEMPTED", "NODE", "FOR"))
+    for victim, by in report.preempted:
+        table.add(victim.key, names.short(victim.node_name), by.key)
     section(console, table)
 
 
@@ -206,24 +252,3 @@ def _group_lines(group: GroupOutcome) -> list[str]:
     if group.cause:
         lines.append(f"waits: {group.cause}")
     return lines
-
-
-def _render_pending(console: Console, pending: list[PodResult], everything: bool) -> None:
-    """Print what keeps pods waiting, each message once."""
-    if not pending:
-        return
-    by_message: defaultdict[str, list[PodResult]] = defaultdict(list)
-    for result in pending:
-        by_message[result.attempt.message].append(result)
-    console.print(Text("PENDING", style="bold"))
-    messages = list(by_message) if everything else list(by_message)[:MAX_MESSAGES]
-    for message in messages:
-        results = by_message[message]
-        named = results if everything else results[:NAMED_PER_MESSAGE]
-        names = Text(", ".join(result.pod.key for result in named), style="yellow")
-        if len(named) < len(results):
-            names.append(f" and {len(results) - len(named):,} more")
-        console.print(names)
-        console.print(Padding(Text(message), (0, 0, 0, 2), expand=False))
-    hint(console, len(by_message) - len(messages), "message")
-    console.print()

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ...answers.what_if import PodChange, WhatIfAnswer, WhatIfState
+from ...answers.what_if.answer import Where
+from ...sim.pending import refusals_of
 from .courses import render_course, render_search
-from .tables import count, hint, new_table, section
+from .listing import Listing
+from .node_names import NodeNames
+from .pending import fitted, refusal_texts
+from .tables import count, hint, section
+from .totals import render_totals
 
-MAX_PODS = 40
+MAX_GROUPS = 40
+SHORT_MESSAGE = 60
+"""How long the reasons for a pending pod may be in a table."""
+_MESSAGE = re.compile(r"0/\d+ nodes are available: ")
 STYLES = {
     WhatIfState.RUNNING: "cyan",
     WhatIfState.PENDING: "yellow",
@@ -19,22 +29,29 @@ STYLES = {
 }
 
 
-def render_what_if(console: Console, answer: WhatIfAnswer, everything: bool = False) -> None:
-    """Print the answer; long tables are cut unless `everything`."""
+def render_what_if(
+    console: Console, answer: WhatIfAnswer, everything: bool = False, details: bool = False
+) -> None:
+    """Print the answer: a line per workload, or per pod with `everything`; with `details` messages are whole."""
+    places = [where.node for change in answer.pods for where in (change.was, change.now)]
+    names = NodeNames.of(console, filter(None, places))
+    names.tell(console)
     if answer.search is not None:
         render_search(console, answer.search)
     # What hurts comes first, as the rest may be cut.
-    changes = sorted(answer.pods, key=lambda change: not change.is_worse)
-    shown = changes if everything else changes[:MAX_PODS]
+    groups = _grouped(sorted(answer.pods, key=lambda change: not change.is_worse), everything)
+    shown = groups if everything else groups[:MAX_GROUPS]
     if shown:
-        section(console, _pod_table(shown))
-        hint(console, len(changes) - len(shown), "pod")
+        section(console, _pod_table(shown, names, details))
+        hint(console, sum(map(len, groups)) - sum(map(len, shown)), "pod")
     if answer.groups:
         section(console, _group_table(answer))
     if answer.preempted:
-        section(console, _preempted_table(answer))
+        section(console, _preempted_table(answer, names))
     if answer.budgets:
         section(console, _budget_table(answer))
+    if answer.totals is not None:
+        render_totals(console, answer.totals)
     for course in answer.courses:
         render_course(console, course, everything)
     console.print(summary(answer))
@@ -68,47 +85,82 @@ def summary(answer: WhatIfAnswer) -> Text:
     return Text(text, style="bold yellow" if answer.is_worse else "bold green")
 
 
-def _pod_table(changes: list[PodChange]) -> Table:
-    table = new_table()
-    for name in ("POD", "WAS", "NOW", "WHY"):
-        table.add_column(name, overflow="fold")
+def _grouped(changes: list[PodChange], everything: bool) -> list[list[PodChange]]:
+    """Pods of one workload to which the same happens for the same reasons; each by itself with `everything`."""
+    groups: dict[object, list[PodChange]] = {}
     for change in changes:
-        now = Text(str(change.now), style=STYLES[change.now.state])
-        if change.successor:
-            now.append(f" (as {change.successor})", style="dim")
-        table.add_row(Text(change.key), Text(str(change.was)), now, Text(change.why))
+        key: object = change.key
+        if not everything:
+            cause, message = _split(_of_its_node(change))
+            why = frozenset(refusals_of(message)) or message
+            key = (change.workload, change.was.state, change.now.state, cause, why)
+        groups.setdefault(key, []).append(change)
+    return list(groups.values())
+
+
+def _pod_table(groups: list[list[PodChange]], names: NodeNames, details: bool) -> Listing:
+    table = Listing(("POD", "WAS", "NOW", "WHY"), text=("WHY",))
+    for group in groups:
+        first = group[0]
+        pods = first.key if len(group) == 1 else f"{first.workload} ({count(len(group), 'pod')})"
+        now = [(_places([change.now for change in group], names), STYLES[first.now.state])]
+        if len(group) == 1 and first.successor:
+            now.append((f" (as {first.successor})", "dim"))
+        nodes = {change.was.node for change in group}
+        why = group[-1].why if len(nodes) == 1 else _of_its_node(group[-1])
+        why = names.in_text(why if details else _short(why))
+        table.add(pods, _places([change.was for change in group], names), now, why)
     return table
 
 
-def _group_table(answer: WhatIfAnswer) -> Table:
-    table = new_table()
-    for name in ("POD GROUP", "WAS", "NOW", "WHY"):
-        table.add_column(name, overflow="fold")
+def _of_its_node(change: PodChange) -> str:
+    """Why it changed, without the name of the node, which differs between pods."""
+    node = change.was.node
+    return change.why.replace(f"{node} is ", "its node is ", 1) if node else change.why
+
+
+def _places(places: list[Where], names: NodeNames) -> str:
+    """The node, the number of nodes, or the state where there is none."""
+    nodes = {where.node for where in places}
+    return names.short(str(places[0])) if len(nodes) == 1 else count(len(nodes), "node")
+
+
+def _short(why: str) -> str:
+    """The cause, and instead of the scheduler's whole message the reasons of most nodes."""
+    cause, message = _split(why)
+    refusals = refusal_texts(refusals_of(message))
+    parts = [cause, fitted(refusals, SHORT_MESSAGE) if refusals else message]
+    return ": ".join([part for part in parts if part])
+
+
+def _split(why: str) -> tuple[str, str]:
+    """The cause of a change, and the message of the scheduler after it."""
+    found = _MESSAGE.search(why)
+    return (why[: found.start()].removesuffix(": "), why[found.start() :]) if found else ("", why)
+
+
+def _group_table(answer: WhatIfAnswer) -> Listing:
+    table = Listing(("POD GROUP", "WAS", "NOW", "WHY"), text=("WHY",))
     for change in answer.groups:
-        now = Text(str(change.now), style="cyan" if change.now.has_started else "yellow")
-        table.add_row(Text(change.key), Text(str(change.was)), now, Text(change.why))
+        now = [(str(change.now), "cyan" if change.now.has_started else "yellow")]
+        table.add(change.key, str(change.was), now, change.why)
     return table
 
 
-def _preempted_table(answer: WhatIfAnswer) -> Table:
-    table = new_table()
-    for name in ("PREEMPTED", "NODE", "FOR"):
-        table.add_column(name, overflow="fold")
+def _preempted_table(answer: WhatIfAnswer, names: NodeNames) -> Listing:
+    table = Listing(("PREEMPTED", "NODE", "FOR"))
     for entry in answer.preempted:
-        table.add_row(*map(Text, (entry.victim, entry.node, entry.preemptor)))
+        table.add(entry.victim, names.short(entry.node), entry.preemptor)
     return table
 
 
-def _budget_table(answer: WhatIfAnswer) -> Table:
-    table = new_table()
-    table.add_column("BUDGET", overflow="fold")
-    for name in ("ALLOWED", "TAKEN", "AT ONCE"):
-        table.add_column(name, justify="right")
-    table.add_column("")
+def _budget_table(answer: WhatIfAnswer) -> Listing:
+    numbers = ("ALLOWED", "TAKEN", "AT ONCE")
+    table = Listing(("BUDGET", *numbers, ""), right=numbers, text=("",))
     for use in answer.budgets:
-        verdict = Text("kept", style="green")
+        verdict = ("kept", "green")
         if use.is_violated:
-            verdict = Text("overdrawn", style="red")
-        numbers = use.allowed, len(use.pods), use.at_once
-        table.add_row(Text(use.budget), *map(str, numbers), verdict)
+            verdict = ("overdrawn", "red")
+        numbers_of = (use.allowed, len(use.pods), use.at_once)
+        table.add(use.budget, *map(str, numbers_of), [verdict])
     return table

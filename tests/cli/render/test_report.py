@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from rich.text import Text
 
 from bayplan.api.decode import decode_object
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.cli.render.explain import render_explanation
 from bayplan.cli.render.report import MAX_NODES, MAX_PODS, render_report
-from bayplan.cli.render.tables import Listing, duration, make_bar, new_table, plain_lines
+from bayplan.cli.render.tables import duration, make_bar
 from bayplan.framework import SUCCESS, unschedulable
 from bayplan.scheduler import Attempt, Explanation, Outcome, PluginScore
 from bayplan.sim import NodeUse, PodResult, SimulationReport
@@ -25,44 +24,6 @@ def make_console(width: int = 80) -> Console:
 def text_of(console: Console) -> str:
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
-
-
-def test_plain_lines_are_what_rich_prints_where_there_is_room() -> None:
-    table = new_table()
-    table.add_column("NAME", overflow="fold", style="cyan")
-    table.add_column("COUNT", justify="right")
-    table.add_column("LAST")
-    for name, count, last in (
-        ("a", "1", ""),
-        ("wide 漢字", "12,345", "x"),
-        ("[b]c[/b]", "", "yes"),
-    ):
-        table.add_row(Text(name, style="bold"), Text(count), Text(last))
-    console = make_console(width=200)
-
-    console.print(table)
-
-    printed = [line.rstrip() for line in text_of(console).splitlines()]
-    assert plain_lines(table) == printed
-
-
-def test_a_listing_is_printed_the_same_as_lines_and_by_rich() -> None:
-    listing = Listing(("NAME", "COUNT", "LAST"), right=("COUNT",), folded=("NAME",))
-    listing.rows += (
-        ["a", "1", ""],
-        ["wide 漢字", "12,345", [("x", "red"), ("y", "")]],
-        ["[b]c[/b]", "", "yes"],
-    )
-    console = make_console(width=200)
-
-    console.print(listing.to_table())
-
-    printed = [line.rstrip() for line in text_of(console).splitlines()]
-    assert listing.lines() == printed
-
-
-def test_a_listing_without_rows_has_its_headings() -> None:
-    assert Listing(("NAME", "COUNT")).lines() == ["NAME  COUNT"]
 
 
 @pytest.mark.parametrize(
@@ -121,14 +82,20 @@ def test_long_tables_are_cut_with_a_hint() -> None:
     render_report(console, make_report(MAX_PODS + 1234, MAX_NODES + 1, 60))
 
     text = text_of(console)
-    assert "… and 1,234 more pods; --all shows them" in text
+    assert "default    pods without an owner  1,334   1,274         1\n" in text
+    assert "1,274 pods placed; --all shows each\n" in text
     assert "… and 1 more node; --all shows them" in text
-    assert "default/w0, default/w1, default/w2 and 2 more\n  reason 0\n" in text
-    assert "… and 2 more messages; --all shows them" in text
-    assert f"p{MAX_PODS - 1} " in text
-    assert f"p{MAX_PODS} " not in text
+    assert "default/w0 and 4 more pods: reason 0\n" in text
     assert "\nn0 " not in text
     assert text.splitlines()[-1] == "1,274 of 1,334 pods placed, 60 pending, 3 ms"
+
+
+def test_each_pod_has_a_line_as_long_as_there_are_few() -> None:
+    console = make_console()
+
+    render_report(console, make_report(MAX_PODS, 1))
+
+    assert f"default    p{MAX_PODS - 1}  n0        7    0s\n" in text_of(console)
 
 
 def test_everything_is_shown_when_asked_for() -> None:

@@ -1,0 +1,112 @@
+"""Pending: pods without a node, grouped by their workload and by what keeps them from having one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from ..api.pod import Pod
+from .outcomes import PodResult
+
+TEMPLATE_HASH = "pod-template-hash"
+BARE = "Pod"
+
+WorkloadKey: TypeAlias = tuple[str, str, str]
+"""Namespace, kind and name."""
+
+_REFUSED = re.compile(r"0/(\d+) nodes are available: ")
+_NEXT_REASON = re.compile(r", (?=\d+ )")
+
+
+@dataclass(slots=True)
+class PendingGroup:
+    """Pods of one workload that wait for the same reasons."""
+
+    workload: str
+    """`namespace/name`; of pods without an owner, the first of them."""
+    kind: str
+    """The kind of the workload; `Pod` for pods without an owner, which form a group per namespace and reason."""
+    pods: list[str]
+    """`namespace/name` of each."""
+    of: int
+    """Number of pods that the workload has."""
+    waiting: int
+    """Number of pods of the workload that wait, for whichever reason."""
+    message: str
+    """The message of the last of them."""
+    refusals: dict[str, int] = field(default_factory=dict)
+    """Number of nodes per reason, most first; empty when the pods wait for something else."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as docs/output.md describes it."""
+        return {
+            "workload": self.workload,
+            "kind": self.kind,
+            "pods": len(self.pods),
+            "pending": self.waiting,
+            "of": self.of,
+            "refusals": [{"reason": r, "nodes": n} for r, n in self.refusals.items()],
+            "message": self.message,
+        }
+
+
+def workload_of(pod: Pod) -> tuple[str, str]:
+    """Kind and name of what the pod belongs to: the Deployment of its ReplicaSet, another owner, or the pod itself."""
+    owner = pod.controller
+    if owner is None:
+        return BARE, pod.name
+    suffix = f"-{pod.labels.get(TEMPLATE_HASH, '')}"
+    if owner.kind == "ReplicaSet" and len(suffix) > 1 and owner.name.endswith(suffix):
+        return "Deployment", owner.name.removesuffix(suffix)
+    return owner.kind, owner.name
+
+
+def workload_key(pod: Pod) -> WorkloadKey:
+    """What pods of a workload have in common; those of a namespace without an owner share one with an empty name."""
+    kind, name = workload_of(pod)
+    return pod.namespace, kind, "" if kind == BARE else name
+
+
+def refusals_of(message: str) -> dict[str, int]:
+    """The reasons in a message about a pod that fits nowhere, with their number of nodes, most first."""
+    found = _REFUSED.match(message)
+    if found is None:
+        return {}
+    said = message[found.end() :].partition(". ")[0].removesuffix(".")
+    counts: Counter[str] = Counter()
+    for part in _NEXT_REASON.split(said):
+        number, _, reason = part.partition(" ")
+        if not number.isdecimal():
+            return {}
+        counts[reason] += int(number)
+    return dict(counts.most_common())
+
+
+def group_pending(
+    results: Iterable[PodResult], sizes: Mapping[WorkloadKey, int]
+) -> list[PendingGroup]:
+    """The groups, in the order of their first pods; `sizes` has the number of pods by namespace, kind and name."""
+    groups: dict[tuple[WorkloadKey, object], PendingGroup] = {}
+    waiting: Counter[WorkloadKey] = Counter()
+    for result in results:
+        pod, message = result.pod, result.attempt.message
+        key = workload_key(pod)
+        waiting[key] += 1
+        refusals = refusals_of(message)
+        why = frozenset(refusals) or message
+        group = groups.get((key, why))
+        if group is None:
+            name = f"{pod.namespace}/{key[2] or pod.name}"
+            group = PendingGroup(name, key[1], [], sizes.get(key, 0), 0, message)
+            groups[key, why] = group
+        group.pods.append(pod.key)
+        group.message, group.refusals = message, refusals
+    for (key, _), group in groups.items():
+        group.waiting = waiting[key] if group.kind != BARE else len(group.pods)
+        group.of = max(group.of, group.waiting) if group.kind != BARE else len(group.pods)
+    # The groups of a workload follow each other.
+    places = {key: i for i, key in reversed([*enumerate(key for key, _ in groups)])}
+    return [group for _, group in sorted(groups.items(), key=lambda each: places[each[0][0]])]
