@@ -31,6 +31,7 @@ from ...clock import Clock
 from ...errors import ApiError, BayplanError, ConflictError, NotFoundError
 from ...framework import Handle, PodEvent
 from ...framework.devices import Devices
+from ...framework.turns import Turns
 from .extended import SPECIAL_NAME, ExtendedRequests, to_create
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ class ClaimBinder:
         self._has_group_claims = has_group_claims
         self._devices = devices
         self._timeout_s = timeout_s
+        self._turns = Turns()
 
     # PreBind
 
@@ -97,8 +99,7 @@ class ClaimBinder:
                 assert one.extended is not None, "only extended resources have a claim without name"
                 one.claim = yield from self._create(one.claim, one.extended)
                 self._devices.claims.created(one.claim)
-            one.claim = yield from self._write(pod, one)
-            self._devices.claims.wrote(one.claim)
+            yield from self._write_in_turn(pod, one)
             is_written = True
         finally:
             if one.pending_uid:
@@ -116,11 +117,24 @@ class ClaimBinder:
             self._handle.metrics.claim_creates.labels(result).count += 1
         return created
 
-    def _write(self, pod: Pod, one: Given) -> Steps[ResourceClaim]:
+    def _write_in_turn(self, pod: Pod, one: Given) -> Steps[None]:
+        """Write the claim after all pods that came before, so that none of them causes a conflict."""
+        key = one.claim.key
+        turn = self._turns.join(key)
+        try:
+            waits = not turn.is_due
+            if waits:
+                yield turn.wait()
+            one.claim = yield from self._write(pod, one, is_stale=waits)
+            self._devices.claims.wrote(one.claim)
+        finally:
+            self._turns.leave(key, turn)
+
+    def _write(self, pod: Pod, one: Given, is_stale: bool) -> Steps[ResourceClaim]:
         """The claim with its devices and its user, written; after a conflict once more from what is there."""
         claim, allocation = one.claim, one.allocation
         for attempt in range(RETRIES):
-            if attempt:
+            if attempt or is_stale:
                 found = self._devices.claims.get(claim.namespace, claim.name)
                 if found is None:
                     raise ClaimBindingError(
@@ -292,6 +306,8 @@ async def _drive_later(steps: Steps[T], answer: Any, finish: Callable[[T], Any])
     except StopIteration as stop:
         finished = finish(stop.value)
         return await finished if inspect.isawaitable(finished) else finished
+    finally:
+        steps.close()  # what a cancelled pod holds is given back now, not when it is collected
 
 
 def is_ready(claim: ResourceClaim) -> bool:
