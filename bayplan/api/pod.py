@@ -46,13 +46,15 @@ class PodClass:
     `spec` is the spec without the pinned node and the names of claims.
     """
 
-    __slots__ = ("__weakref__", "labels", "namespace", "owner_references", "spec")
+    __slots__ = ("__weakref__", "groups", "labels", "namespace", "owner_references", "spec")
 
     def __init__(self, pod: "Pod") -> None:
         self.spec = pod.spec.template or pod.spec
         self.namespace = pod.namespace
         self.labels = pod.labels
         self.owner_references = pod.owner_references
+        self.groups: tuple[tuple[str, str, str], ...] | None = None
+        """The pod groups that its pods belong to, once they are asked for (cache/pod_groups.py)."""
 
 
 _ClassKey = tuple[PodSpec, str, tuple[tuple[str, str], ...], tuple[OwnerReference, ...]]

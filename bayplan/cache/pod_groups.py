@@ -5,10 +5,10 @@ Mirrors pkg/scheduler/backend/podgroupmanager, for groups by `spec.schedulingGro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from ..api.pod import Pod
-from ..api.pod_groups import CUSTOM_LABEL, NAME_LABEL, labelled_group_of, pod_group_of
+from ..api.pod_groups import labelled_group_of, pod_group_of
 
 GroupKey = tuple[str, str, str]
 """`PodGroup` or `label`, namespace, name."""
@@ -37,10 +37,6 @@ class PodGroupIndex:
 
     def set_pod(self, pod: Pod) -> None:
         """Add or update a pod."""
-        labels = pod.labels
-        is_labelled = NAME_LABEL in labels or CUSTOM_LABEL in labels
-        if pod.spec.scheduling_group is None and not is_labelled:
-            return  # true for most pods
         for key in group_keys(pod):
             group = self._groups.get(key)
             if group is None:
@@ -65,6 +61,10 @@ class PodGroupIndex:
         """The pods of the group, in order of appearance."""
         return list(self._groups.get(key, NO_MEMBERS).pods.values())
 
+    def member_count(self, key: GroupKey) -> int:
+        """The number of pods of the group."""
+        return len(self._groups.get(key, NO_MEMBERS).pods)
+
     def waiting(self, key: GroupKey) -> Mapping[str, Pod]:
         """The members without a node, by uid."""
         return self._groups.get(key, NO_MEMBERS).waiting
@@ -80,11 +80,12 @@ class PodGroupIndex:
         return self.placed_count(key) - len(self.on_trial & group.pods.keys())
 
 
-def group_keys(pod: Pod) -> Iterator[GroupKey]:
-    """The groups the pod belongs to."""
-    name = pod_group_of(pod)
-    if name is not None:
-        yield "PodGroup", pod.namespace, name
-    label = labelled_group_of(pod)
-    if label is not None:
-        yield "label", pod.namespace, label
+def group_keys(pod: Pod) -> tuple[GroupKey, ...]:
+    """The groups the pod belongs to; all pods of its class do."""
+    known = pod.pod_class
+    if known.groups is None:
+        name, label = pod_group_of(pod), labelled_group_of(pod)
+        groups = [] if name is None else [("PodGroup", pod.namespace, name)]
+        groups += [] if label is None else [("label", pod.namespace, label)]
+        known.groups = tuple(groups)
+    return known.groups

@@ -119,16 +119,16 @@ class ClassView:
 
     def refresh(self, state: CycleState, pod: Pod, table: NodeTable) -> None:
         """Bring it up to date. PreFilter has run for `pod`."""
-        part, log = self.part, table.row_changes
+        part, log, size = self.part, table.row_changes, len(table)
         part.refresh(state, pod, table)
         if self._rows_seen == log.version and self._epoch == part.epoch:
             return
         changed = log.rows_since(self._rows_seen) if self._epoch == part.epoch else None
         self._rows_seen = -1  # if a plugin raises, everything stays stale
-        if len(self.values) != len(table) or self._epoch != part.epoch:
+        if len(self.values) != size or self._epoch != part.epoch:
             self._start_anew(table)
             changed = None
-        elif changed is not None and 2 * len(changed) > len(table):
+        elif changed is not None and 2 * len(changed) > size:
             changed = None
         self._judge_rows(state, pod, table, changed)
         if self.includes_raws:

@@ -242,7 +242,7 @@ class Engine:
             return False
         if status is not EMPTY_STATUS and (status.has_resources or status.nominated_node_name):
             return False
-        return not (self._nominator and self._nominator.node_of(pod))
+        return not self._nominator.node_of(pod)
 
     def _decide_pinned(self, state: CycleState, pod: Pod) -> Decision | None:
         """The decision for a pod that names its node, as those of a DaemonSet do: one value of a view is read.

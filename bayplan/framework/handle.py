@@ -159,6 +159,9 @@ class PodGroups(Protocol):
     def members(self, key: tuple[str, str, str]) -> list[Pod]:
         """The pods of the group, in order of appearance."""
 
+    def member_count(self, key: tuple[str, str, str]) -> int:
+        """How many pods the group has."""
+
     def waiting(self, key: tuple[str, str, str]) -> Mapping[str, Pod]:
         """Those of them without a node, by uid."""
 
@@ -174,6 +177,9 @@ class NoPodGroups:
 
     def members(self, key: tuple[str, str, str]) -> list[Pod]:
         return []
+
+    def member_count(self, key: tuple[str, str, str]) -> int:
+        return 0
 
     def waiting(self, key: tuple[str, str, str]) -> Mapping[str, Pod]:
         return {}

@@ -172,7 +172,7 @@ class Coscheduling(
         return SUCCESS, 0
 
     def _are_enough(self, group: GroupKey, pod: Pod) -> Status:
-        known, needed = len(self.handle.pod_groups.members(group)), self._needed(group, pod)
+        known, needed = self.handle.pod_groups.member_count(group), self._needed(group, pod)
         if needed is None:
             return unresolvable(f"PodGroup {group[2]} is not there")
         if known >= needed:

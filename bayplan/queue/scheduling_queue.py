@@ -241,9 +241,9 @@ class SchedulingQueue:
         if not self._has_groups:
             self.activate(pods.values())
             return
-        there = pods.keys() - self.in_flight.uids
-        if there:
-            self.activate([pod for uid, pod in pods.items() if uid in there])
+        in_flight = self.in_flight.uids
+        if not pods.keys() <= in_flight:
+            self.activate([pod for uid, pod in pods.items() if uid not in in_flight])
 
     # Time.
 
@@ -484,8 +484,9 @@ class SchedulingQueue:
             info.gated_by = None
             return False
         info.gated_by = status
-        keys = {"pod": info.pod.key, "plugin": status.plugin, "status": status.message}
-        step(log, 4, "PreEnqueue holds the pod", **keys)
+        if log.isEnabledFor(FAILURES):
+            keys = {"pod": info.pod.key, "plugin": status.plugin, "status": status.message}
+            step(log, 4, "PreEnqueue holds the pod", **keys)
         if status.plugin not in info.unschedulable_plugins | info.pending_plugins:
             self.counters.rejected_by[status.plugin, info.pod.scheduler_name] += 1
         info.unschedulable_plugins |= {status.plugin}

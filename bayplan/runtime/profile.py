@@ -120,7 +120,10 @@ class ProfileRuntime:
     def _ask_pre_enqueues(self, pod: Pod) -> Status:
         for plugin in self.pre_enqueues:
             try:
-                status = check_status(plugin.pre_enqueue(pod))
+                status = plugin.pre_enqueue(pod)
+                if status is SUCCESS:
+                    continue
+                check_status(status)
             except Exception as error:
                 failure = failed("running PreEnqueue plugin {}", plugin, error, "pre_enqueue")
                 self.handle.faults.note(failure.status.error)

@@ -65,7 +65,8 @@ def build_scheduler(
     cache = Cache(clock, settings.assume_ttl_s)
     waiting_pods, pre_binding = HeldPods(), PreBindingPods()
     metrics = settings.metrics or SchedulerMetrics()
-    executor = HoldingExecutor(settings.executor or InlineExecutor(clock, timers))
+    executor = settings.executor or InlineExecutor(clock, timers)
+    plugin_executor = HoldingExecutor(executor)
     nominator = PodNominator(lambda namespace, name: cluster.get("Pod", namespace, name))
     extenders = _make_extenders(config, settings, cache)
     shared = Handle(
@@ -78,7 +79,7 @@ def build_scheduler(
         pod_groups=cache.pod_groups,
         waiting_pods=waiting_pods,
         pre_binding=pre_binding,
-        executor=executor,
+        executor=plugin_executor,
         run_blocking=settings.run_blocking,
         activate=lambda pods: queue.activate(pods),
         activate_members=lambda pods: queue.activate_members(pods),
@@ -99,6 +100,7 @@ def build_scheduler(
         clock=clock,
         timers=timers,
         executor=executor,
+        plugin_executor=plugin_executor,
         run_blocking=settings.run_blocking,
         waiting_pods=waiting_pods,
         pre_binding=pre_binding,

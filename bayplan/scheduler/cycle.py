@@ -133,7 +133,9 @@ class Scheduler(EventHandlers):
             if attempt.node_name:
                 if is_logged:
                     steps.log_choice(profile, self.cache.table, attempt)
-                self._commit(profile, state, queued, attempt)
+                binding = self._assume(profile, state, queued, attempt)
+                if binding is not None and self._permit(binding):
+                    self._begin(binding)
         except PluginRunError as failed:
             profile.metrics.broke_off(times, perf_counter())
             attempt.fail(failed.status, nominated_node_name="")
@@ -177,26 +179,14 @@ class Scheduler(EventHandlers):
         with self._decider.briefly():
             return self._groups.judge(pods, makes_room, tells_all)
 
-    def _commit(
-        self,
-        profile: ProfileRuntime,
-        state: CycleState,
-        queued: QueuedPodInfo,
-        attempt: Attempt,
-    ) -> None:
-        """Assume, Reserve, Permit; then the binding cycle begins."""
-        binding = self._prepare(profile, state, queued, attempt)
-        if binding is not None:
-            self._begin(binding)
-
-    def _prepare(
+    def _assume(
         self,
         profile: ProfileRuntime,
         state: CycleState,
         queued: QueuedPodInfo,
         attempt: Attempt,
     ) -> Binding | None:
-        """Assume, Reserve, Permit; any "no" undoes the steps in reverse, and gives None."""
+        """Assume and Reserve; a "no" undoes both, and gives None."""
         assumed = attempt.pod.with_node(attempt.node_name)
         try:
             plan = profile.committing.plan(assumed.spec)
@@ -210,19 +200,31 @@ class Scheduler(EventHandlers):
         self.queue.nominator.delete(assumed)
         binding = Binding(self._binding, profile, state, queued, assumed, attempt, plan)
         attempt.outcome = Outcome.BINDING
-        if plan.is_idle:
-            return binding
-        status, timeouts_s = self._reserve_and_permit(binding)
-        if not status.is_success and status.code is not Code.Wait:
-            binding.undo()
-            self._reject(attempt, status)
-            return None
-        self._activate(state)
+        status = self._run_reserve(binding) if plan.reserves else SUCCESS
+        return binding if self._is_accepted(binding, status) else None
+
+    def _permit(self, binding: Binding) -> bool:
+        """Permit, and what holds the pod back until its binding can begin; a "no" undoes Reserve, too."""
+        if binding.plan.is_idle:
+            return True
+        status, timeouts_s = self._run_permit(binding) if binding.plan.permits else (SUCCESS, {})
+        if not self._is_accepted(binding, status):
+            return False
+        self._activate(binding.state)
         if timeouts_s:
-            attempt.outcome = Outcome.WAITING
+            assumed = binding.assumed
+            binding.attempt.outcome = Outcome.WAITING
             steps.log_wait(assumed, timeouts_s)
             self.observer("waiting", assumed, f"on {assumed.node_name} for {', '.join(timeouts_s)}")
-        return binding if binding.prepare(timeouts_s) else None
+        return binding.prepare(timeouts_s)
+
+    def _is_accepted(self, binding: Binding, status: Status) -> bool:
+        """Whether Reserve or Permit let the pod pass, for now; else its steps are undone in reverse."""
+        if status.is_success or status.code is Code.Wait:
+            return True
+        binding.undo()
+        self._reject(binding.attempt, status)
+        return False
 
     def _begin(self, binding: Binding) -> None:
         """The binding cycle begins; if it does not end at once, it goes on beside the scheduling of other pods."""
@@ -243,12 +245,13 @@ class Scheduler(EventHandlers):
             cluster=parts.cluster,
             decider=self._decider,
             reserve_and_permit=self._try_to_commit,
-            prepare=self._prepare,
+            assume=self._assume,
+            permit=self._permit,
             begin=self._begin,
             fail=self._fail_member,
             is_pointless=self._is_pointless,
             observer=parts.observer,
-            executor=parts.executor,
+            executor=parts.plugin_executor,
             metrics=parts.metrics,
             conditions=GroupConditions(parts.cluster, parts.executor, parts.clock),
             ties=parts.ties,
@@ -274,10 +277,10 @@ class Scheduler(EventHandlers):
         if plan.is_idle:
             return SUCCESS
         binding = Binding(self._binding, profile, state, queued, assumed, attempt, plan)
-        status, _ = self._reserve_and_permit(binding)
-        if not status.is_success and status.code is not Code.Wait:
-            binding.undo()
-            self._reject(attempt, status)
+        status = self._run_reserve(binding) if plan.reserves else SUCCESS
+        if status.is_success and plan.permits:
+            status, _ = self._run_permit(binding)
+        self._is_accepted(binding, status)
         return status
 
     def _fail_member(
@@ -290,14 +293,7 @@ class Scheduler(EventHandlers):
         self._note_failure(profile, state, attempt)
         self._failed(queued, attempt)
 
-    def _reserve_and_permit(self, binding: Binding) -> tuple[Status, dict[str, float]]:
-        """Ask those who have something to do for the pod."""
-        status = self._reserve(binding) if binding.plan.reserves else SUCCESS
-        if status.is_success and binding.plan.permits:
-            return self._permit(binding)
-        return status, {}
-
-    def _reserve(self, binding: Binding) -> Status:
+    def _run_reserve(self, binding: Binding) -> Status:
         profile, assumed, started = binding.profile, binding.assumed, perf_counter()
         try:
             status = profile.committing.run_reserve(binding.state, assumed, assumed.node_name)
@@ -306,7 +302,7 @@ class Scheduler(EventHandlers):
         profile.metrics.point("Reserve").ended(status.code.name, perf_counter() - started)
         return status
 
-    def _permit(self, binding: Binding) -> tuple[Status, dict[str, float]]:
+    def _run_permit(self, binding: Binding) -> tuple[Status, dict[str, float]]:
         profile, assumed, started = binding.profile, binding.assumed, perf_counter()
         timeouts_s: dict[str, float] = {}
         try:

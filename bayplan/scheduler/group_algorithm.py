@@ -70,8 +70,10 @@ class GroupTools:
     decider: Decider
     reserve_and_permit: Callable[[ProfileRuntime, CycleState, QueuedPodInfo, Attempt, Pod], Status]
     """Ask Reserve and Permit about a pod on trial; a "no" is undone and noted in its attempt."""
-    prepare: Step[Binding | None]
-    """Assume the pod and ask Reserve and Permit; None: one of them said no."""
+    assume: Step[Binding | None]
+    """Assume the pod and ask Reserve; None: it said no."""
+    permit: Callable[[Binding], bool]
+    """Ask Permit, which may hold the pod; False: it said no."""
     begin: Callable[[Binding], None]
     """Begin to bind a pod."""
     fail: Step[None]

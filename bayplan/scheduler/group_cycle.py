@@ -189,7 +189,8 @@ class GroupCycle:
     def _submit(self, account: GroupAttempt, queued: Sequence[QueuedPodInfo]) -> GroupAttempt:
         """Bind the members that have a node when the group fits; fail the others, each for its reason.
 
-        Binding begins when all members are assumed, so Permit need not hold those that come first.
+        Permit is asked when all members are assumed, so it need not hold those that come first; kube-scheduler asks it
+        about each member in turn, and ends with the same members bound.
         """
         tools, result = self._tools, account.result
         for info in queued[len(result.members) :]:  # an error, or no placement: they were not tried
@@ -202,14 +203,23 @@ class GroupCycle:
             account.attempts.append(member.attempt)
             own = tools.profiles[member.attempt.pod.scheduler_name]
             path = own, member.state, member.queued, member.attempt
-            binding = tools.prepare(*path) if member.attempt.status is None else None
+            binding = tools.assume(*path) if member.attempt.status is None else None
             if binding is not None:
                 bindings.append(binding)
             elif not member.attempt.was_handled:
                 tools.fail(*path)
-        for binding in bindings:
+        permitted = [binding for binding in bindings if self._permits(binding)]
+        for binding in permitted:
             tools.begin(binding)
         return account
+
+    def _permits(self, binding: Binding) -> bool:
+        """Whether the binding of an assumed member can begin; else its attempt has failed."""
+        if self._tools.permit(binding):
+            return True
+        if not binding.attempt.was_handled:
+            self._tools.fail(binding.profile, binding.state, binding.queued, binding.attempt)
+        return False
 
     @staticmethod
     def _settle(member: MemberTrial, result: GroupResult) -> None:

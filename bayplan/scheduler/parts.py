@@ -9,7 +9,7 @@ from typing import Protocol
 from ..api.pod import Pod
 from ..cache import Cache
 from ..clock import Clock, Timers
-from ..framework import Client, FeatureGates, Lister
+from ..framework import Client, Executor, FeatureGates, Lister
 from ..framework.faults import PluginFaults
 from ..framework.handle import RunBlocking, run_here
 from ..observe import SchedulerMetrics
@@ -49,7 +49,9 @@ class Parts:
     cluster: SchedulerCluster
     clock: Clock
     timers: Timers
-    executor: HoldingExecutor
+    executor: Executor
+    plugin_executor: HoldingExecutor
+    """Runs what plugins hand over, such as evictions; with `executor`."""
     waiting_pods: HeldPods
     pre_binding: PreBindingPods
     ties: TieBreak

@@ -146,7 +146,7 @@ class ResourceColumns(Mapping[str, Ints]):
 
     def add(self, row: int, amounts: Mapping[str, int], sign: int = 1) -> None:
         """Add `amounts` (or take them away, with sign -1) at `row` (writer only)."""
-        known = self._current_cells()
+        known = self._cells if self._capacity == self._size.capacity else self._current_cells()
         for resource, amount in amounts.items():
             try:
                 known[resource][row] += sign * amount

@@ -126,7 +126,7 @@ class TableWriter:
 
     def _restore_ports_at(self, row: int) -> None:
         """The node changes, and with that kube-scheduler reads it anew: a trial has left no trace."""
-        if self._ports_before and row in self._ports_before:
+        if row in self._ports_before:
             table = self.table
             table.ports.restore(row, self._ports_before.pop(row))
             table.row_changes.mark(row)
@@ -144,7 +144,8 @@ class TableWriter:
         row = table.row_of[old.node_name]
         is_reordered = _put_last(table.pods[row], new)
         table.images.touch(row)
-        self._restore_ports_at(row)
+        if self._ports_before:
+            self._restore_ports_at(row)
         if new.spec.host_ports and table.ports.add(row, new.spec.host_ports):
             table.row_changes.mark(row)  # the removal of another holder had freed a port
         if old.labels is not new.labels and old.labels != new.labels:
@@ -191,7 +192,7 @@ class TableWriter:
     def _count(self, row: int, pod: Pod, change: int, hidden: Hidden | None = None) -> None:
         """Count the pod once more or once less; `hidden` terms are only those of a pod on trial."""
         table = self.table
-        if hidden is None:
+        if self._ports_before and hidden is None:
             self._restore_ports_at(row)
         spec = pod.spec
         table.requested.add(row, pod.usage, change)

@@ -193,12 +193,13 @@ class MemoryCluster(ObjectIndex):
         self._timers.after(grace_s, leave)
 
     def _find(self, obj: AnyObject) -> AnyObject:
-        stored = self._objects.get(obj.kind, NOTHING).get((obj.namespace, obj.name))
+        found = self._objects.get(obj.kind, NOTHING)
+        stored: AnyObject | None = found.get((obj.namespace, obj.name))
         if stored is None:
             raise NotFoundError(f"{describe(obj)} not found")
         if obj.uid and obj.uid != stored.uid:
             raise ConflictError(f"{describe(obj)} was replaced by another of the same name")
-        return cast(AnyObject, stored)
+        return stored
 
     def _with_name(self, obj: AnyObject) -> AnyObject:
         """The object with a generated name."""

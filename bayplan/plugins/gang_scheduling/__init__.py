@@ -56,8 +56,10 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         group = self._group(new, name) if name is not None else None
         if group is None:
             return ()
-        members = self.handle.pod_groups.members(("PodGroup", new.namespace, group.name))
-        return [pod.key for pod in members] if len(members) >= group.min_count else ()
+        key = ("PodGroup", new.namespace, group.name)
+        if self.handle.pod_groups.member_count(key) < group.min_count:
+            return ()
+        return [pod.key for pod in self.handle.pod_groups.members(key)]
 
     def settled(self, spec: PodSpec) -> Settled:
         return NOT_SETTLED if spec.scheduling_group is not None else Settled(commits=False)
@@ -71,7 +73,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
             return unresolvable(
                 f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
             )
-        known = len(self.handle.pod_groups.members(("PodGroup", pod.namespace, name)))
+        known = self.handle.pod_groups.member_count(("PodGroup", pod.namespace, name))
         if known < group.min_count:
             return unresolvable(TOO_FEW)
         return SUCCESS
