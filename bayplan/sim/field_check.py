@@ -114,13 +114,17 @@ def checked_type(api_version: str, kind: str) -> str:
 
 @cache
 def _strict(list_kind: str, is_list: bool) -> msgspec.json.Decoder[Any]:
-    """Decodes an item of a list of that kind, or an array of items, unless there may be unknown fields."""
+    """Decodes an item of a list of that kind, or an array of items, unless there may be unknown fields.
+
+    An array of a List is one of pods and nodes: to make the types of all kinds takes longer than to decode thousands.
+    """
     item_kind = list_kind.removesuffix("List")
     if item_kind:
         name = checked_type("", item_kind)
         item: Any = strict_type(name) if name else msgspec.Raw
     else:
-        names = {kind: checked_type("", kind) for kind in KINDS}
+        kinds = ("Pod", "Node") if is_list else KINDS
+        names = {kind: checked_type("", kind) for kind in kinds}
         item = reduce(or_, (strict_type(name, tag=kind) for kind, name in names.items() if name))
     return msgspec.json.Decoder(list[item] if is_list else item)
 

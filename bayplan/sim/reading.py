@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from ..api.decode import decode_items, iter_objects
+from ..api.kinds import KINDS, group_of
 from ..errors import DecodeError
 from .field_check import MisfitField, unknown_in_document, unknown_in_items
 from .pieces import (
@@ -28,6 +29,9 @@ REPARSE_UP_TO = 64 << 20
 
 LONG_LIST = 1 << 16
 """Objects of longer lists are not searched for unknown fields if an API server wrote all of them."""
+
+BATCH = 1000
+"""How many items of a list are decoded together."""
 
 _SPACE = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
@@ -76,7 +80,16 @@ class _Head(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
+class _List(msgspec.Struct, frozen=True, rename="camel"):
+    """A list with undecoded items."""
+
+    kind: str = ""
+    api_version: str = ""
+    items: list[msgspec.Raw] = []
+
+
 _HEADS = msgspec.json.Decoder(_Head)
+_LISTS = msgspec.json.Decoder(_List)
 
 
 def iter_source(source: Source, in_pieces: bool) -> Iterator[Found]:
@@ -101,7 +114,7 @@ def _iter_json(source: Source, in_pieces: bool) -> Iterator[Found]:
         return
     text = source.data[:].removeprefix(_BOM)
     try:
-        yield from _decode(source, text, document=1)
+        yield from _decode_batches(source, text) if in_pieces else _decode(source, text, document=1)
     except DecodeError as error:
         if "trailing characters" not in error.problem:
             raise
@@ -115,26 +128,63 @@ def _iter_json_items(source: Source, items: ItemList) -> Iterator[Found]:
         raise NotInPiecesError from None
     if not kind.endswith("List"):
         raise NotInPiecesError
-    opening = b'{"kind":"' + kind.encode() + b'","items":'
     count = 0
     for start, end in items.pieces(source.data, JSON_PIECE):
         first = start + (source.data[start : start + 1] == b",")
         with memoryview(source.data) as view:
             text = b"".join((b"[", view[first:end], b"]"))
-        try:
-            objects = decode_items(text, kind)
-        except DecodeError:
-            raise NotInPiecesError from None
-        if objects is not None:
-            yield FoundItems(objects, 1, count, start)
-            if len(text) <= LONG_LIST or not all(map(_is_stored, objects)):
-                for misfit in unknown_in_items(text, kind):
-                    yield FoundMisfit(misfit, 1, count + misfit.item, start)
-            count += len(objects)
-            continue
-        for found in _decode(source, opening + text + b"}", document=1, first_item=count):
+        for found in _decode_items(source, text, kind, count):
             yield found._replace(position=start)
-            count += isinstance(found, FoundObject)
+            count += _objects_in(found)
+
+
+def _decode_batches(source: Source, text: bytes) -> Iterator[Found]:
+    """Yield the objects of one JSON document: those of a long list in batches."""
+    listed = _long_list(text)
+    if listed is None:
+        yield from _decode(source, text, document=1)
+        return
+    count = 0
+    for start in range(0, len(listed.items), BATCH):
+        batch = b",".join(listed.items[start : start + BATCH])
+        for found in _decode_items(source, b"[" + batch + b"]", listed.kind, count):
+            yield found
+            count += _objects_in(found)
+
+
+def _long_list(text: bytes) -> _List | None:
+    """The list in a text, unless it is short or of a kind of another API group."""
+    if len(text) <= LONG_LIST:
+        return None
+    try:
+        listed = _LISTS.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    kind = KINDS.get(listed.kind.removesuffix("List"))
+    is_known = kind is not None and group_of(listed.api_version) == kind.group
+    return listed if listed.kind == "List" or is_known else None
+
+
+def _decode_items(source: Source, text: bytes, kind: str, first_item: int) -> Iterator[Found]:
+    """Yield some items, a JSON array, of a list of that kind: all at once where they can be decoded so."""
+    try:
+        objects = decode_items(text, kind)
+    except DecodeError:
+        raise NotInPiecesError from None
+    if objects is None:
+        whole = b"".join((b'{"kind":"', kind.encode(), b'","items":', text, b"}"))
+        yield from _decode(source, whole, 1, first_item)
+        return
+    yield FoundItems(objects, 1, first_item, 0)
+    if len(source.data) <= LONG_LIST or not all(map(_is_stored, objects)):
+        for misfit in unknown_in_items(text, kind):
+            yield FoundMisfit(misfit, 1, first_item + misfit.item, 0)
+
+
+def _objects_in(found: Found) -> int:
+    if isinstance(found, FoundItems):
+        return len(found.objects)
+    return isinstance(found, FoundObject)
 
 
 def _iter_json_stream(source: Source, data: bytes) -> Iterator[FoundObject | FoundMisfit]:
@@ -237,7 +287,8 @@ def _decode(
     """Yield the objects of one JSON document; `first_item` numbers them in a list that was cut."""
     is_list = first_item is not None or _is_list(text)
     item = first_item or 0
-    is_dump = is_list and len(text) > LONG_LIST
+    size = len(text) if first_item is None else len(source.data)
+    is_dump = is_list and size > LONG_LIST
     try:
         for obj in iter_objects(text):
             yield FoundObject(obj, document, item if is_list else -1, 0)

@@ -53,6 +53,7 @@ def test_lists_name_the_first_item_and_count_the_others(
     ("uid", "count", "number"),
     [
         pytest.param("u", 2000, 0, id="a long list that a server wrote"),
+        pytest.param("u", 2001, 0, id="a long list that a server wrote, whose last batch is short"),
         pytest.param("u", 3, 1, id="a short list that a server wrote"),
         pytest.param("", 2000, 1, id="a long list that a server did not write"),
     ],

@@ -445,3 +445,39 @@ def test_a_list_reads_the_same_in_pieces_of_any_size(items: list[Any], size: int
         f"{obj.kind} {obj.name}" for obj in whole.objects
     ]
     assert (cut.places, cut.unused) == (whole.places, whole.unused)
+
+
+NESTED = {"apiVersion": "v1", "kind": "List", "items": [make("Pod", "x"), make("Node", "y")]}
+HEADS = st.sampled_from(
+    [
+        {"apiVersion": "v1", "kind": "List"},
+        {"kind": "List"},
+        {"apiVersion": "v1", "kind": "PodList"},
+        {"apiVersion": "example.com/v1", "kind": "PodList"},
+        {"apiVersion": "apps/v1", "kind": "DeploymentList"},
+    ]
+)
+
+
+@given(HEADS, st.lists(st.just(POD) | ITEMS | st.just(NESTED), max_size=12), st.integers(1, 5))
+def test_a_list_reads_the_same_in_batches_of_any_size(
+    head: dict[str, Any], items: list[Any], size: int
+) -> None:
+    text = json.dumps({**head, "items": items}).encode()
+    source = Source("list", text, len(text))
+    whole = _read_or_fault(source)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "LONG_LIST", 0)
+        patch.setattr(reading, "BATCH", size)
+        cut = _read_or_fault(source)
+
+    assert cut == whole
+
+
+def _read_or_fault(source: Source) -> Any:
+    try:
+        read = read_source(source)
+    except InputError as error:
+        return str(error)
+    return [f"{obj.kind} {obj.name}" for obj in read.objects], read.places, read.unused
