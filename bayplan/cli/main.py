@@ -14,7 +14,7 @@ from bayplan import __version__
 
 from .commands import CommandApp, LazyGroup
 
-COLLECT_AFTER = 100_000
+COLLECT_AFTER = 500_000
 """New objects after which Python searches for garbage, instead of 700: modules and clusters stay as they are."""
 AMOUNTS = Path(__file__).parents[1] / "amounts"
 
