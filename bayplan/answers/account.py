@@ -188,6 +188,9 @@ class PodExplanation(Data, kw_only=True):
     settled: Settlement = AS_READ
     """What became of the waiting pods before the question."""
     remarks: list[str] = field(default_factory=list)
+    causes: list[str] = field(default_factory=list)
+    """For a pod that fits nowhere: facts behind the rejections, such as a cordoned zone that a
+    spread constraint counts as an empty one."""
     group: GroupRef | None = None
     """For a pending member of a pod group that is scheduled as a whole."""
     gate: Refusal | None = None

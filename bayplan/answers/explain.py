@@ -27,6 +27,7 @@ from .account import (
     ScoredNode,
     WeightedPlugin,
 )
+from .causes import find_causes
 from .cluster_view import ClusterView
 from .counterfactual import NEAREST, find_counterfactuals, refusal
 from .distance import distances
@@ -97,6 +98,7 @@ def _note_changes(
     """Add the counterfactuals: for the nearest nodes if the pod fits nowhere, else for `nodes` that
     reject it."""
     if account.verdict in (PodVerdict.UNSCHEDULABLE, PodVerdict.GATED, PodVerdict.ERROR):
+        account.causes = find_causes(view, pod, account.refused)
         account.counterfactuals = find_counterfactuals(view, pod, nodes, nearest)
         return
     refused = {name for group in account.refused for name in group.nodes}

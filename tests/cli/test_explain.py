@@ -209,6 +209,46 @@ def test_wrong_input_is_one_line_and_status_2(
     assert len(err.splitlines()) == 1
 
 
+def test_a_remedy_for_several_nodes_is_said_once_and_the_cause_first(tmp_path: Path) -> None:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    cordoned = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    objects = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": f"node-{zone}", "labels": {"zone": zone}},
+            "spec": {"unschedulable": True, "taints": [cordoned]} if zone == "c" else {},
+            "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+        }
+        for zone in "abc"
+    ]
+    for name, node in (("one", "node-a"), ("two", "node-b"), ("waits", "")):
+        spec = {"containers": [{"name": "c"}], "topologySpreadConstraints": [spread]}
+        objects.append(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "labels": {"app": "web"}},
+                "spec": {**spec, **({"nodeName": node} if node else {})},
+            }
+        )
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+
+    out, _ = explain("waits", "-f", str(file), code=1)
+
+    assert "\n  cause: the spread over zone counts zone=c with no pod, although " in out
+    remedy = "set nodeTaintsPolicy: Honor for the spread over zone"
+    assert f"\n  node-a, node-b  {remedy}\n" in out
+    assert out.count(remedy) == 1
+    assert out.count("allow a skew of 2 over zone") == 1
+
+
 def test_what_would_let_a_pending_pod_run_is_told_for_the_nearest_nodes() -> None:
     out, _ = explain("pod/web-7", "-f", str(EXAMPLES / "explain" / "pending.yaml"), code=1)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...api.pod import Pod, PodAffinityTerm
 from ..changes import ObjectChange, pointer
+from ..cluster_view import ClusterView
 from .node import REQUIRED, label_changes, labels_meeting
 from .proposal import (
     Ask,
@@ -16,6 +18,7 @@ from .proposal import (
     importance,
     last_resort,
     plain,
+    put,
     remedy,
     remove,
 )
@@ -119,6 +122,7 @@ def _find_partners(ask: Ask) -> Iterator[Remedy]:
         changes = label_changes(node, {**dict.fromkeys(keys, node.name), **labels})
         if changes and keys:
             yield remedy(", ".join(change.text for change in changes), *changes)
+    yield from _look_elsewhere(ask, terms)
     manifest = _partner(ask, terms)
     added: list[ObjectChange] = []
     if keys and not homes:
@@ -127,6 +131,49 @@ def _find_partners(ask: Ask) -> Iterator[Remedy]:
         wanted = ", ".join(f"{k}={v}" for k, v in manifest["metadata"]["labels"].items())
         text = f"a pod with {wanted or 'any labels'} on {node.name}"
         yield remedy(text, *added, create(manifest, text))
+
+
+def _look_elsewhere(ask: Ask, terms: Sequence[PodAffinityTerm]) -> Iterator[Remedy]:
+    """Name the namespaces where there are pods that the terms select, if there are none where they look."""
+    changes = []
+    for i, term in enumerate(terms):
+        found = elsewhere(ask.view, ask.pod, term)
+        if found:
+            path = pointer("spec", "affinity", "podAffinity", REQUIRED, i, "namespaces")
+            own = () if term.namespaces or term.namespace_selector else (ask.pod.namespace,)
+            named = [*own, *(term.namespaces or ()), *found]
+            text = f"look for pods with {selector_text(term)} in namespace {', '.join(found)}, too"
+            given = list(term.namespaces) if term.namespaces else None
+            changes.append(put(ask.pod, path, given, named, text))
+    if changes:
+        yield remedy("; ".join(change.text for change in changes), *changes)
+
+
+def elsewhere(view: ClusterView, pod: Pod, term: PodAffinityTerm) -> dict[str, int]:
+    """Pods with the labels of the term by namespace, if there is none in the namespaces of the term."""
+    if term.label_selector is None:
+        return {}
+    table, found = view.table, Counter[str]()
+    for row, node in enumerate(table.nodes):
+        for other in table.pods[row].values() if node is not None else ():
+            if matches(term, pod, other, table.namespaces):
+                return {}
+            if term.label_selector.matches(other.labels):
+                found[other.namespace] += 1
+    return dict(found)
+
+
+def selector_text(term: PodAffinityTerm) -> str:
+    """The labels that the term selects, as after `kubectl -l`."""
+    parts = []
+    for one in term.label_selector.requirements if term.label_selector is not None else ():
+        values = one.values or ()
+        if one.operator == "In" and len(values) == 1:
+            parts.append(f"{one.key}={values[0]}")
+        else:
+            listed = f" ({', '.join(values)})" if values else ""
+            parts.append(f"{one.key} {one.operator}{listed}")
+    return ",".join(parts) or "any labels"
 
 
 def _homes(ask: Ask, terms: Sequence[PodAffinityTerm]) -> list[dict[str, str]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ...api.node import HOSTNAME
 from ...api.pod import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, Pod, TopologySpreadConstraint
 from ..changes import ObjectChange, pointer
+from ..cluster_view import ClusterView
 from .node import label_changes
 from .proposal import (
     Ask,
@@ -23,6 +24,7 @@ from .proposal import (
 
 MOST_PODS = 64
 MOST_VALUES = 6
+HONOR = "Honor"
 CONSTRAINTS = "topologySpreadConstraints"
 Numbered = tuple[int, TopologySpreadConstraint]
 
@@ -45,6 +47,7 @@ def even_out(ask: Ask) -> Iterator[Remedy]:
             for one in hard
             if not ask.helps(_as_preferences(ask, [o for o in hard if o != one]))
         ]
+        yield from _leave_out_closed(ask, broken or hard)
         yield from _allow_skew(ask, broken or hard)
         yield from _move_pods(ask, broken or hard)
     keys = ", ".join(dict.fromkeys(c.topology_key for _, c in hard))
@@ -81,6 +84,22 @@ def _label_node(ask: Ask, hard: Sequence[Numbered]) -> Iterator[Remedy]:
             labels[key] = values[min(n, len(values) - 1)]
         changes = label_changes(ask.node, labels)
         yield remedy(", ".join(change.text for change in changes), *changes)
+
+
+def _leave_out_closed(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
+    """Leave out domains in which the pod cannot run because of taints, if that is enough."""
+    changes = [change for i, c in broken if (change := honor_taints(ask.pod, i, c)) is not None]
+    if changes and ask.helps(changes):
+        yield remedy("; ".join(dict.fromkeys(change.text for change in changes)), *changes)
+
+
+def honor_taints(pod: Pod, i: int, constraint: TopologySpreadConstraint) -> ObjectChange | None:
+    """`nodeTaintsPolicy: Honor` for the constraint at `i`; None when it has that."""
+    if constraint.node_taints_policy == HONOR:
+        return None
+    path = pointer("spec", CONSTRAINTS, i, "nodeTaintsPolicy")
+    text = f"set nodeTaintsPolicy: Honor for the spread over {constraint.topology_key}"
+    return put(pod, path, constraint.node_taints_policy, HONOR, text)
 
 
 def _allow_skew(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
@@ -141,22 +160,35 @@ def _move_pods(ask: Ask, broken: Sequence[Numbered]) -> Iterator[Remedy]:
 
 def _pods_in_domain(ask: Ask, constraint: TopologySpreadConstraint) -> list[Pod]:
     """The pods counted in the node's domain, those on other nodes first."""
-    selector, key = constraint.label_selector, constraint.topology_key
+    value = ask.node.labels[constraint.topology_key]
+    found = _counted(ask.view, ask.pod, constraint, value)
+    return sorted((pod for _, pod in found), key=importance)
+
+
+def domain_pods(view: ClusterView, pod: Pod, constraint: TopologySpreadConstraint) -> Iterator[str]:
+    """The domain of each pod that the constraint counts."""
+    return (domain for domain, _ in _counted(view, pod, constraint))
+
+
+def _counted(
+    view: ClusterView, pod: Pod, constraint: TopologySpreadConstraint, only: str | None = None
+) -> Iterator[tuple[str, Pod]]:
+    """The pods that the constraint counts, with their domains; `only` those of one domain."""
+    selector, key, table = constraint.label_selector, constraint.topology_key, view.table
     if selector is None:
-        return []
-    value, table = ask.node.labels[key], ask.view.table
+        return
     keys = constraint.match_label_keys or ()
-    same = {key: ask.pod.labels[key] for key in keys if key in ask.pod.labels}
-    found = [
-        pod
-        for row, node in enumerate(table.nodes)
-        if node is not None and node.labels.get(key) == value
-        for pod in table.pods[row].values()
-        if pod.namespace == ask.pod.namespace
-        and selector.matches(pod.labels)
-        and all(pod.labels.get(k) == v for k, v in same.items())
-    ]
-    return sorted(found, key=importance)
+    same = {key: pod.labels[key] for key in keys if key in pod.labels}
+    for row, node in enumerate(table.nodes):
+        if node is None or key not in node.labels or only not in (None, node.labels[key]):
+            continue
+        for other in table.pods[row].values():
+            if (
+                other.namespace == pod.namespace
+                and selector.matches(other.labels)
+                and all(other.labels.get(k) == v for k, v in same.items())
+            ):
+                yield node.labels[key], other
 
 
 def _own_instead_of_default(ask: Ask) -> Iterator[Remedy]:

@@ -35,6 +35,7 @@ MAX_GROUPS = 8
 MAX_VICTIMS = 5
 MAX_CHANGES = 4
 REMEDY = "WHAT WOULD LET IT RUN THERE"
+OR = "  or "
 SHORTEST_NAME = 4
 """A node whose name is shorter is always named: it may be a word that means something else."""
 
@@ -60,6 +61,8 @@ def render_account(
     if account.group is not None and account.group.cause:
         waits = f"pod group {account.group.name} waits: {account.group.cause}"
         indent(console, Text(waits, style="yellow"))
+    for cause in account.causes:
+        indent(console, Text(f"cause: {cause}", style="yellow"))
     for remark in account.remarks:
         indent(console, Text(f"note: {remark}", style="yellow"))
     if account.gate is not None:
@@ -185,26 +188,40 @@ def _counterfactual_table(
     found: Sequence[Counterfactual], everything: bool, names: NodeNames
 ) -> Listing:
     """What would let the pod run on each node, a line for each thing to do; nodes that need the same are in one row."""
-    groups: dict[tuple[Line, ...], list[Counterfactual]] = {}
-    for one in found:
-        lines = tuple((_of_any_node(text, one.node), style) for text, style in _lines(one))
-        groups.setdefault(lines, []).append(one)
     table = Listing(("NODE", REMEDY), text=("NODE", REMEDY))
-    for shared, alike in groups.items():
-        lines = shared if len(alike) > 1 else tuple(_lines(alike[0]))
-        nodes = name_some([one.node for one in alike], everything, names)
+    for nodes, lines in remedy_rows(found):
         told: list[Piece] = []
         for i, (text, style) in enumerate(lines):
             told.append((f"{chr(10) if i else ''}{names.in_text(text)}", style))
-        table.add(nodes, told)
+        table.add(name_some(nodes, everything, names), told)
     return table
+
+
+def remedy_rows(found: Sequence[Counterfactual]) -> list[tuple[list[str], list[Line]]]:
+    """Nodes, and what would let the pod run on each of them; no remedy is named twice.
+
+    Where one step is enough, each of its alternatives is a way by itself: those for the same nodes are in one row.
+    """
+    ways: dict[tuple[Line, ...], dict[str, list[Line]]] = {}
+    for one in found:
+        lines = list(_lines(one))
+        is_one_step = len(one.steps) == 1 and not one.unknown
+        for way in [[(text.removeprefix(OR), "")] for text, _ in lines] if is_one_step else [lines]:
+            shared = tuple((_of_any_node(text, one.node), style) for text, style in way)
+            ways.setdefault(shared, {})[one.node] = way
+    rows: dict[tuple[str, ...], list[Line]] = {}
+    for shared, by_node in ways.items():
+        way = list(shared) if len(by_node) > 1 else next(iter(by_node.values()))
+        row = rows.setdefault(tuple(by_node), [])
+        row += [(f"{OR}{text}", "dim") for text, _ in way] if row else way
+    return [(list(nodes), lines) for nodes, lines in rows.items()]
 
 
 def _lines(found: Counterfactual) -> Iterator[Line]:
     for step in found.steps:
         yield _what_to_do(step.goal, step.changes), ""
         for other in step.alternatives:
-            yield f"  or {_what_to_do(other.goal, other.changes)}", "dim"
+            yield f"{OR}{_what_to_do(other.goal, other.changes)}", "dim"
     for refusal in found.unknown:
         said = f"{refusal.plugin}: {', '.join(refusal.reasons)}"
         yield f"nothing is known that would change the mind of {said}", "yellow"
