@@ -134,21 +134,23 @@ class ProfileRuntime:
 
     def _make_plugins(self, profile: Profile, registry: Registry) -> dict[str, Plugin]:
         names = dict.fromkeys(ref.name for refs in self.points.values() for ref in refs)
-        return {name: self._make(registry.get(name), profile) for name in names}
-
-    def _make(self, plugin: type[Plugin], profile: Profile) -> Plugin:
-        args: Any = profile.plugin_config.get(plugin.name)
-        try:
-            return check_type(plugin.from_args(args, self.handle), Plugin, "a Plugin")  # type: ignore[no-any-return]
-        except WrongAnswerError as error:
-            text = fault_text(plugin, "from_args", error)
-            raise ConfigError(f'initializing plugin "{plugin.name}": {text}') from error
-        except BayplanError as error:
-            raise ConfigError(f'initializing plugin "{plugin.name}": {error}') from error
-        except Exception as error:
-            text = fault_text(plugin, "from_args", error)
-            raise ConfigError(f'initializing plugin "{plugin.name}": {text}') from error
+        return {name: make_plugin(registry.get(name), profile, self.handle) for name in names}
 
     def _at(self, point: str, kind: type[P]) -> list[P]:
         found = [self.plugins[ref.name] for ref in self.points[point]]
         return [plugin for plugin in found if isinstance(plugin, kind)]
+
+
+def make_plugin(plugin: type[Plugin], profile: Profile, handle: Handle) -> Plugin:
+    """A plugin with its arguments of the profile; ConfigError when it does not accept them."""
+    args: Any = profile.plugin_config.get(plugin.name)
+    try:
+        return check_type(plugin.from_args(args, handle), Plugin, "a Plugin")  # type: ignore[no-any-return]
+    except WrongAnswerError as error:
+        text = fault_text(plugin, "from_args", error)
+        raise ConfigError(f'initializing plugin "{plugin.name}": {text}') from error
+    except BayplanError as error:
+        raise ConfigError(f'initializing plugin "{plugin.name}": {error}') from error
+    except Exception as error:
+        text = fault_text(plugin, "from_args", error)
+        raise ConfigError(f'initializing plugin "{plugin.name}": {text}') from error

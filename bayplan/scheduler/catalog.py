@@ -27,10 +27,12 @@ from ..config import (
 )
 from ..engine import Judging, describe_judging
 from ..errors import ConfigError
-from ..framework import FeatureGates, Plugin
+from ..framework import FeatureGates, Handle, Plugin
 from ..framework.registration import declared_resources
 from ..plugins.registry import IN_TREE
 from ..runtime import Registry
+from ..runtime.profile import make_plugin
+from ..table import NodeTable
 
 ARGUMENTS = {**ARGS_TYPES, **LEGACY_ARGS_TYPES}
 
@@ -130,7 +132,12 @@ def plugin_faults(
 
     def check(config: SchedulerConfiguration) -> list[str]:
         faults: list[str] = []
-        for build in (with_ignored_resources, lambda config: expand_profiles(config, registry)):
+        builds: list[Callable[[SchedulerConfiguration], object]] = [
+            with_ignored_resources,
+            lambda config: expand_profiles(config, registry),
+            lambda config: _try_arguments(config, registry),
+        ]
+        for build in builds:
             try:
                 build(config)
             except ConfigError as error:
@@ -138,6 +145,21 @@ def plugin_faults(
         return faults
 
     return check
+
+
+def _try_arguments(config: SchedulerConfiguration, registry: Registry) -> None:
+    """Make the plugins whose arguments only they can read; ConfigError with a line for each that does not accept them."""
+    faults: list[str] = []
+    for i, profile in enumerate(config.profiles):
+        handle = Handle(NodeTable())
+        for name in profile.plugin_config:
+            if name in registry and name not in ARGUMENTS:
+                try:
+                    make_plugin(registry.get(name), profile, handle)
+                except ConfigError as error:
+                    faults.append(f"profiles[{i}]: {error}")
+    if faults:
+        raise ConfigError("\n".join(faults))
 
 
 def expand_profiles(

@@ -235,6 +235,18 @@ def test_check_finds_plugins_that_cannot_be_run() -> None:
     ]
 
 
+def test_check_finds_arguments_that_only_the_plugin_can_read() -> None:
+    gang = {"name": "GangScheduling", "args": {"antiAffinityBothWay": True}}
+    file = write("s.yaml", component(profiles=[{"pluginConfig": [gang]}]))
+
+    _, err = run("check", file, code=2)
+
+    assert err.splitlines() == [
+        'error: s.yaml: profiles[0]: initializing plugin "GangScheduling": args: Object contains '
+        "unknown field `antiAffinityBothWay`"
+    ]
+
+
 def test_check_finds_problems_of_fields_and_of_plugins_at_once() -> None:
     no_binder = {"bind": {"disabled": [{"name": "*"}]}}
     file = write("s.yaml", component(parallelism=0, profiles=[{"plugins": no_binder}]))
