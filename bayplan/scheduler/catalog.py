@@ -148,7 +148,7 @@ def plugin_faults(
 
 
 def _try_arguments(config: SchedulerConfiguration, registry: Registry) -> None:
-    """Make the plugins whose arguments only they can read; ConfigError with a line for each that does not accept them."""
+    """Make the plugins whose arguments only they can read; ConfigError with a line for each that refuses them."""
     faults: list[str] = []
     for i, profile in enumerate(config.profiles):
         handle = Handle(NodeTable())

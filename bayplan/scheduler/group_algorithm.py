@@ -194,8 +194,7 @@ class GroupAlgorithm:
         totals = np.zeros(len(possible), dtype=np.int64)
         if len(possible) > 1:
             totals = self.profile.placing.run_scores(self._state, self.group, possible).totals
-        tied = np.flatnonzero(totals == totals.max())
-        best = possible[tied[0] if len(tied) == 1 else self._tools.ties.choose_any(tied)]
+        best = possible[self._highest(totals)]
         result = self._try_members(best.placement.rows, makes_room, True)
         if not result.is_possible:
             return None
@@ -211,8 +210,12 @@ class GroupAlgorithm:
         for position, trial in enumerate(possible):
             trial.scores = {name: int(given[position]) for name, given in scores.by_plugin.items()}
             trial.total = int(scores.totals[position])
-        tied = np.flatnonzero(scores.totals == scores.totals.max())
-        return possible[tied[0] if len(tied) == 1 else self._tools.ties.choose_any(tied)]
+        return possible[self._highest(scores.totals)]
+
+    def _highest(self, totals: Ints) -> int:
+        """The position of the highest total; of several, one by the tie-break of nodes."""
+        tied = np.flatnonzero(totals == totals.max())
+        return int(tied[0]) if len(tied) == 1 else self._tools.ties.choose_any(tied)
 
     def _assignments(self, trial: PlacementTrial) -> PodGroupAssignments:
         row_of, placed = self._tools.cache.table.row_of, trial.result.placed
