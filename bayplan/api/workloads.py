@@ -155,6 +155,13 @@ class StatefulSet(KubeObject, frozen=True):
         return self.spec.ordinals.start if self.spec.ordinals else 0
 
     @property
+    def partition(self) -> int:
+        """The number of pods that keep the former template."""
+        strategy = self.spec.update_strategy
+        limits = strategy.rolling_update if strategy is not None else None
+        return (limits.partition or 0) if limits is not None else 0
+
+    @property
     def is_parallel(self) -> bool:
         """Whether its pods start in parallel rather than in order."""
         return self.spec.pod_management_policy == "Parallel"

@@ -164,7 +164,7 @@ class Simulation:
     def _run(self, on_progress: OnProgress | None, until_s: float | None) -> None:
         limit_s = math.inf if until_s is None else until_s
         while True:
-            attempt = self.scheduler.schedule_one()
+            attempt = self._schedule_one()
             self._world.settle()
             self.scheduler.faults.check()
             if attempt is None:
@@ -177,6 +177,15 @@ class Simulation:
             is_hectic = self._progress.is_hectic(len(self.scheduler.queue))
             if is_hectic and not self._go_on(limit_s, HECTIC_STEP_S):
                 return
+
+    def _schedule_one(self) -> Attempt | None:
+        """Try the next pod. Daemons of new nodes are first: in a cluster other pods avoid a node until they run."""
+        while (daemon := self._world.next_daemon()) is not None:
+            queued = self.scheduler.queue.pop_specific(daemon)
+            attempt = self.scheduler.schedule_popped(queued) if queued is not None else None
+            if attempt is not None:
+                return attempt
+        return self.scheduler.schedule_one()
 
     def _go_on(self, limit_s: float, longest_s: float = math.inf) -> bool:
         """Jump to the next timer, at most to the limit; False when the end is reached."""

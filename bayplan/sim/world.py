@@ -6,6 +6,7 @@ its events, all on one clock.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -108,6 +109,7 @@ class World:
         self._groups: Protection | None = None
         """Deletes groups when they have no members; None until one is deleted."""
         self._namespaces: set[str] = set()
+        self._daemons: deque[Pod] = deque()
         if not is_recorded:
             _refuse_no_nodes(objects)
         given = (obj for obj in objects if not isinstance(obj, Timeline))
@@ -160,6 +162,12 @@ class World:
             *self._refused,
             *self._controllers.refused.listed(self.cluster, self._controllers.owned),
         ]
+
+    def next_daemon(self) -> Pod | None:
+        """A daemon that came with its node and was not tried yet; each is returned once."""
+        if not self._daemons:
+            self._daemons.extend(self._controllers.take_first_daemons())
+        return self._daemons.popleft() if self._daemons else None
 
     # Filling the cluster
 

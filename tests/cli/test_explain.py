@@ -154,7 +154,7 @@ def test_victims_of_preemption_are_named(folder: Path) -> None:
 def test_pods_of_a_workload_of_which_the_same_holds_are_told_once() -> None:
     out, _ = explain("deployment/web", *FILES, "--as-is")
 
-    assert out.startswith("about the cluster as it was read, in which 21 pods wait\n")
+    assert out.startswith("about the cluster as it was read, in which 19 pods wait\n")
     assert out.count("would go to") == 1
     assert "the same holds of shop/web-" in out
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from ...api.pod import Pod
-from ...cluster.memory.budget_controller import is_healthy
+from ...cluster.memory.pod_index import is_healthy
 from ..budgets import BudgetUse
 from ..courses import DrainCourse, DrainRound, DrainStall, PodAtRisk
 from ..owners import is_bare, is_daemon, is_static

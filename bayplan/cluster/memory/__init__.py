@@ -18,7 +18,7 @@ from .admission import (
 from .admission_dra import admit_devices
 from .admission_groups import admit_groups
 from .budget_controller import DisruptionController
-from .controllers import WORKLOAD_KINDS, Controllers, run_controllers
+from .controllers import WORKLOAD_KINDS, Controllers
 from .kubelets import DURATION, Kubelets, duration_problem
 from .protection import Protection
 from .provisioning import Provisioning, provisioning_problems
@@ -54,5 +54,4 @@ __all__ = [
     "is_static",
     "successor_of",
     "provisioning_problems",
-    "run_controllers",
 ]

@@ -18,20 +18,13 @@ from ...api.pod import Pod
 from ...api.workloads import PodDisruptionBudget, PodDisruptionBudgetStatus
 from ...clock import Clock
 from .budgets import BudgetSyncError, PodOwner, ProtectedPods, ask_budget, budget_status, owner_of
+from .pod_index import is_healthy
 from .store import MemoryCluster
 
 SCALED_KINDS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 EVICTION_TIMEOUT = timedelta(minutes=2)
 """How long a granted eviction counts whose pod is not deleted."""
 TOO_MANY = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-
-
-def is_healthy(pod: Pod) -> bool:
-    """Whether the pod runs and is ready; without a Ready condition it counts as ready."""
-    if not pod.node_name or pod.is_finished or pod.is_terminating:
-        return False
-    ready = pod.status.condition("Ready")
-    return ready is None or ready.status == "True"
 
 
 @dataclass(slots=True, eq=False)

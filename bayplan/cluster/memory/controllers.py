@@ -1,14 +1,15 @@
 """Controllers: keep the pods of workloads at the wanted number.
 
 Mirrors pkg/controller/{deployment,replicaset,replication,statefulset,job,daemon}: names, labels,
-owners and number of pods. Existing pods are counted, missing ones are created at once. Pods are
-deleted only when a workload was changed or removed, or a node was deleted: pods of the input stay.
+owners and number of pods. Existing pods are counted, missing ones are created; a changed template
+is rolled out step by step. Pods are deleted only when a workload was changed or removed, or a node
+was deleted: pods of the input stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import count, islice
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from msgspec.structs import replace
@@ -29,27 +30,25 @@ from ...api.workloads import (
 )
 from ...errors import BayplanError
 from ..objects import ControllerCluster
-from . import daemons, deployments, job_groups, jobs, stateful_sets
+from . import daemons, deployments, job_groups, jobs, rollouts, stateful_sets
 from .admission import Admission, AdmissionError, AdmissionRefusedError
-from .names import make_hash, make_name
-from .pod_index import COMPLETION_INDEX, OwnedPods, OwnerKey, PodIndex, is_active
+from .names import make_hash
+from .pod_index import (
+    COMPLETION_INDEX,
+    OwnedPods,
+    OwnerKey,
+    PodIndex,
+    is_active,
+    is_healthy,
+    is_ready,
+)
 from .refusals import RefusedWorkloads
 from .scaling import first_to_go
-from .store import MemoryCluster
-from .template_pods import make_pod
+from .stateful_sets import REVISION_HASH
+from .template_pods import checked, make_pod, make_stateful_pod
 
 ReadTemplate = Callable[[KubeObject], bytes]
 """The template of a workload as bytes, equal for equal templates."""
-
-REVISION_HASH = "controller-revision-hash"
-MAX_PODS_PER_WORKLOAD = 1_000_000
-
-
-def run_controllers(cluster: MemoryCluster, admission: Admission | None = None) -> list[Pod]:
-    """Create the missing pods of the workloads in `cluster`, and return them."""
-    controllers = Controllers(cluster, admission or Admission(cluster), cluster.list("Pod"))
-    workloads = [obj for kind in WORKLOAD_KINDS for obj in cluster.list(kind)]
-    return [pod for workload in workloads for pod in controllers.sync(workload)]
 
 
 class Controllers:
@@ -81,12 +80,14 @@ class Controllers:
         self.refused = RefusedWorkloads()
         """Workloads of a simulation whose pods a limit range or a quota refuses."""
         self._pods = PodIndex(pods)
-        self._numbers: dict[tuple[str, str, str], Iterator[int]] = {}
-        self._replica_sets: dict[tuple[str, str], dict[str, None]] | None = None
+        self._replica_sets = deployments.ReplicaSetIndex(cluster)
         self._noted: dict[OwnerKey, bool] = {}
         self._abandoned: list[OwnerKey] = []
-        self._rolling_out: set[tuple[str, str]] = set()
+        self._changes = rollouts.WorkloadChanges(takes_all=self._is_live)
+        self._is_ready = is_ready if live else is_healthy
         self._nodes_changed = False
+        self._new_nodes = set[str]() if live else {node.name for node in cluster.list("Node")}
+        self._first_daemons: list[Pod] = []
         self._sync: dict[str, Callable[[Any, bool], list[Pod]]] = {
             "DaemonSet": self._sync_daemon_set,
             "Deployment": self._sync_deployment,
@@ -119,14 +120,11 @@ class Controllers:
                 error = AdmissionError(workload, f"spec.template.{error.path}", error.problem)
             raise error from None
 
-    def replace(self, gone: Pod) -> list[Pod]:
-        """Create the replacement of a deleted pod, if its owner still exists."""
-        owner = self._pods.owner_of(gone)
-        self._pods.remove(gone)
-        workload = self._cluster.get(*owner) if owner else None
-        return self.sync(workload) if workload is not None else []
-
-    # Changes
+    def take_first_daemons(self) -> list[Pod]:
+        """The daemons that came with a new node: in a cluster they are placed while other pods still avoid the node."""
+        found, self._first_daemons = self._first_daemons, []
+        self._new_nodes.clear()
+        return found
 
     def on_add(self, obj: Any) -> None:
         """Record a new workload, or a new node for daemons."""
@@ -137,9 +135,12 @@ class Controllers:
                 self._pods.add(obj)
             case Node():
                 self._nodes_changed = True
+                if not self._is_live:
+                    self._new_nodes.add(obj.name)
             case _ if obj.kind in self._sync:
                 if isinstance(obj, ReplicaSet):
-                    self._know_replica_set(obj)
+                    self._replica_sets.add(obj)
+                self._changes.add(_key(obj))
                 self._note(_key(obj), False)
             case _:
                 self._job_groups.add(obj)
@@ -152,15 +153,14 @@ class Controllers:
                 if is_active(old) and not is_active(new):
                     self._note(self._pods.owner_of(new), False)
                     self._note_refused(new.namespace)
+                elif self._is_ready(new) and not self._is_ready(old):
+                    self._note_progress(new)
             case LimitRange() | ResourceQuota():
                 self._note_refused(new.namespace)
             case Node():
                 self._nodes_changed |= old.labels != new.labels or old.taints != new.taints
             case _ if new.kind in self._sync:
-                if isinstance(new, Deployment) and (
-                    self._is_live or deployments.is_rollout(old, new)
-                ):
-                    self._rolling_out.add((new.namespace, new.name))
+                self._changes.update(_key(new), old, new)
                 self._note(_key(new), True)
 
     def on_delete(self, obj: Any) -> None:
@@ -168,6 +168,7 @@ class Controllers:
         match obj:
             case Pod():
                 self._note(self._pods.owner_of(obj), False)
+                self._note_progress(obj)
                 self._pods.remove(obj)
                 self._note_refused(obj.namespace)
             case LimitRange() | ResourceQuota():
@@ -176,6 +177,7 @@ class Controllers:
                 self._nodes_changed = True
             case _ if obj.kind in self._sync:
                 self._abandoned.append(_key(obj))
+                self._changes.forget(_key(obj))
             case _:
                 self._job_groups.remove(obj)
 
@@ -231,6 +233,16 @@ class Controllers:
         for key in self.refused.within(namespace):
             self._note(key, False)
 
+    def _note_progress(self, pod: Pod) -> None:
+        """Record that a pod is ready or gone, for the workload that waits for it."""
+        owner = self._pods.owner_of(pod)
+        if owner is not None and owner[0] == "ReplicaSet" and self._changes:
+            replica_set = self._cluster.get(*owner)
+            name = replica_set and deployments.deployment_of(replica_set)
+            owner = ("Deployment", pod.namespace, name) if name else None
+        if owner is not None and (owner[0] == "StatefulSet" or owner in self._changes):
+            self._note(owner, owner in self._changes)
+
     def _clean_up(self, key: OwnerKey) -> None:
         """Delete the dependents of a deleted workload."""
         if self._is_live:
@@ -238,7 +250,7 @@ class Controllers:
             return
         kind, namespace, name = key
         if kind == "Deployment":
-            for replica_set in self._replica_sets_named(namespace, name):
+            for replica_set in self._replica_sets.named(namespace, name):
                 self._cluster.delete(replica_set)
         if kind == "Job":
             self._job_groups.delete_of(namespace, name)
@@ -258,38 +270,51 @@ class Controllers:
         """The replica set with the deployment as its owner, written if it had none."""
         if deployments.deployment_of(replica_set) != "":
             return replica_set
-        owners = (*replica_set.owner_references, deployments.owner_reference(deployment))
-        metadata = replace(replica_set.metadata, owner_references=owners)
-        owned = self._cluster.update(replace(replica_set, metadata=metadata))
-        self._know_replica_set(owned)
+        owned = self._cluster.update(deployments.with_owner(replica_set, deployment))
+        self._replica_sets.add(owned)
         return owned
 
-    # Each kind of workload
-
     def _sync_deployment(self, deployment: Deployment, may_delete: bool) -> list[Pod]:
-        key = (deployment.namespace, deployment.name)
-        replica_sets = self._replica_sets_of(deployment)
+        key = _key(deployment)
+        replica_sets = self._replica_sets.of(deployment)
         if self._is_live:
             replica_sets = [self._own(found, deployment) for found in replica_sets]
         template = self._read_template(deployment)
         same = [found for found in replica_sets if self._read_template(found) == template]
         newest = same[0] if same else None
-        is_rollout = self._is_live or key in self._rolling_out
-        self._rolling_out.discard(key)
+        is_rollout = (self._is_live or key in self._changes) and not deployment.spec.paused
         last = max(map(deployments.revision_of, replica_sets), default=0)
         if not replica_sets or (is_rollout and newest is None):
             made_set = deployments.make_replica_set(deployment, last + 1, template)
+            if replica_sets:
+                made_set = replace(made_set, spec=replace(made_set.spec, replicas=0))
             newest = self._cluster.add(made_set)
-            self._know_replica_set(newest)
+            self._replica_sets.add(newest)
             replica_sets.append(newest)
         elif self._is_live and newest is not None and deployments.revision_of(newest) < last:
             newest = self._cluster.update(deployments.with_revision(newest, last + 1))
             replica_sets = [newest if rs.name == newest.name else rs for rs in replica_sets]
         if is_rollout and newest is not None:
-            plan = deployments.plan_rollout(deployment, replica_sets, newest)
-        else:
-            plan = deployments.plan_replicas(deployment, replica_sets, newest, may_delete)
+            return self._roll_out(deployment, replica_sets, newest.name)
+        plan = deployments.plan_replicas(deployment, replica_sets, newest, may_delete)
         return [pod for found, size in plan for pod in self._resize(found, size, may_delete)]
+
+    def _roll_out(
+        self, deployment: Deployment, replica_sets: list[ReplicaSet], newest: str
+    ) -> list[Pod]:
+        """Make the next step of a rollout; what follows is done when pods are ready or gone."""
+        counts = {
+            found.name: rollouts.ReplicaCount.of(
+                found.replicas, self._pods.owned_by(found, found.spec.selector), self._is_ready
+            )
+            for found in sorted(replica_sets, key=deployments.revision_of)
+        }
+        sizes = rollouts.plan_rollout(deployment, counts, newest)
+        if sizes == {name: deployment.replicas if name == newest else 0 for name in sizes}:
+            self._changes.complete(_key(deployment))
+        return [
+            pod for found in replica_sets for pod in self._resize(found, sizes[found.name], True)
+        ]
 
     def _resize(self, replica_set: ReplicaSet, replicas: int, may_delete: bool) -> list[Pod]:
         """Scale a replica set."""
@@ -298,54 +323,66 @@ class Controllers:
             replica_set = self._cluster.update(replace(replica_set, spec=spec))
         return self._sync_replica_set(replica_set, may_delete)
 
-    def _sync_replica_set(self, replica_set: ReplicaSet, may_delete: bool) -> list[Pod]:
-        wanted, spec = _checked(replica_set, replica_set.replicas), replica_set.spec
-        owned = self._pods.owned_by(replica_set, spec.selector)
-        if may_delete:
-            self._delete_some(owned.active.values(), len(owned.active) - wanted)
-        return self._fill_up(replica_set, wanted - len(owned.active), spec.template)
+    def _sync_replica_set(self, found: ReplicaSet, may_delete: bool) -> list[Pod]:
+        return self._keep(found, found.spec.selector, found.spec.template, may_delete)
 
     def _sync_replication_controller(
-        self, controller: ReplicationController, may_delete: bool
+        self, found: ReplicationController, may_delete: bool
     ) -> list[Pod]:
-        template = controller.spec.template or PodTemplateSpec()
-        selector = LabelSelector.of(controller.spec.selector or template.labels)
-        wanted = _checked(controller, controller.replicas)
-        owned = self._pods.owned_by(controller, selector)
+        template = found.spec.template or PodTemplateSpec()
+        selector = LabelSelector.of(found.spec.selector or template.labels)
+        return self._keep(found, selector, template, may_delete)
+
+    def _keep(
+        self,
+        owner: ReplicaSet | ReplicationController,
+        selector: LabelSelector | None,
+        template: PodTemplateSpec,
+        may_delete: bool,
+    ) -> list[Pod]:
+        """Keep the wanted number of pods."""
+        owned, wanted = self._pods.owned_by(owner, selector), checked(owner, owner.replicas)
         if may_delete:
             self._delete_some(owned.active.values(), len(owned.active) - wanted)
-        return self._fill_up(controller, wanted - len(owned.active), template)
+        return self._fill_up(owner, wanted - len(owned.active), template)
 
     def _sync_stateful_set(self, stateful_set: StatefulSet, may_delete: bool) -> list[Pod]:
-        template = stateful_set.spec.template
-        labels = {REVISION_HASH: self.revision_of(stateful_set)}
-        first = stateful_set.first_ordinal
-        ordinals = range(first, first + _checked(stateful_set, stateful_set.replicas))
-        if may_delete:
-            owned = self._pods.owned_by(stateful_set).active
-            for pod in stateful_sets.beyond(stateful_set, ordinals, owned.values()):
-                self._delete(pod)
-            self._delete_outdated(stateful_set, labels[REVISION_HASH])
-        made = []
-        for number in ordinals:
-            name = f"{stateful_set.name}-{number}"
-            if not self._make_room(stateful_set, name):
-                continue
-            claims = stateful_sets.make_claims(stateful_set, number)
-            for claim in claims.values():
-                if self._cluster.get(claim.kind, claim.namespace, claim.name) is None:
-                    if self._admission is not None:
-                        self._admission.check(claim)
-                    self._cluster.add(claim)
-            pod = make_pod(
-                stateful_set,
-                template,
-                name,
-                labels=labels | stateful_sets.identity_labels(name, number),
-                spec=stateful_sets.make_spec(template, claims),
-            )
-            made.append(self._add(pod))
+        key = _key(stateful_set)
+        checked(stateful_set, stateful_set.replicas)
+        revision = self.revision_of(stateful_set)
+        rolls = self._is_live or self._changes.has_new_template(key)
+        plan = stateful_sets.plan_stateful_set(
+            stateful_set,
+            self._pods.owned_by(stateful_set),
+            self._is_ready,
+            may_delete=may_delete or key in self._changes,
+            revision=revision if rolls else None,
+        )
+        for pod in plan.delete:
+            self._delete(pod)
+        made = [
+            self._add_stateful(stateful_set, number)
+            for number in plan.create
+            if self._make_room(stateful_set, f"{stateful_set.name}-{number}")
+        ]
+        if plan.is_waiting and made and all(map(self._is_ready, made)):
+            made += self._sync_stateful_set(stateful_set, may_delete)
+        elif not plan.is_waiting and not plan.delete:
+            self._changes.complete(key)
         return made
+
+    def _add_stateful(self, stateful_set: StatefulSet, number: int) -> Pod:
+        """Create the pod with that ordinal, and its claims; below the partition from the former template."""
+        former = self._changes.former(_key(stateful_set))
+        is_kept = number - stateful_set.first_ordinal < stateful_set.partition
+        source = former if former is not None and is_kept else stateful_set
+        claims = stateful_sets.make_claims(stateful_set, number)
+        for claim in claims.values():
+            if self._cluster.get(claim.kind, claim.namespace, claim.name) is None:
+                if self._admission is not None:
+                    self._admission.check(claim)
+                self._cluster.add(claim)
+        return self._add(make_stateful_pod(source, number, self.revision_of(source), claims))
 
     def _sync_job(self, job: Job, may_delete: bool) -> list[Pod]:
         owned = self._pods.owned_by(job)
@@ -356,11 +393,11 @@ class Controllers:
             self._delete_some(owned.active.values(), plan.excess)
         made = []
         for index in plan.missing_indexes:
-            name = next(self._free_names(job, jobs.name_prefix(job.name, index)))
+            name = next(self._pods.free_names(job, jobs.name_prefix(job.name, index)))
             mark = {COMPLETION_INDEX: str(index)}
             pod = make_pod(job, job.spec.template, name, labels=labels | mark, annotations=mark)
             made.append(self._add(pod if group is None else job_groups.with_group(pod, group)))
-        return made + self._fill_up(job, _checked(job, plan.missing), job.spec.template, labels)
+        return made + self._fill_up(job, checked(job, plan.missing), job.spec.template, labels)
 
     def _sync_daemon_set(self, daemon_set: DaemonSet, may_delete: bool) -> list[Pod]:
         template, selector = daemon_set.spec.template, daemon_set.spec.selector
@@ -379,9 +416,11 @@ class Controllers:
         for node in nodes:
             if node.name in taken or not daemons.is_eligible(node, base, template.node_name):
                 continue
-            name = next(self._free_names(daemon_set, f"{daemon_set.name}-"))
+            name = next(self._pods.free_names(daemon_set, f"{daemon_set.name}-"))
             spec = daemons.tie_to_node(base, node.name)
             made.append(self._add(make_pod(daemon_set, template, name, labels=labels, spec=spec)))
+            if node.name in self._new_nodes:
+                self._first_daemons.append(made[-1])
         return made
 
     def revision_of(self, workload: StatefulSet | DaemonSet) -> str:
@@ -389,14 +428,17 @@ class Controllers:
         hashed = make_hash(self._read_template(workload))
         return f"{workload.name}-{hashed}" if isinstance(workload, StatefulSet) else hashed
 
-    def _delete_outdated(self, workload: StatefulSet | DaemonSet, revision: str) -> None:
-        """Delete the pods of an earlier template, so that they are replaced."""
-        strategy = workload.spec.update_strategy
-        if not self._is_live or (strategy is not None and strategy.type == "OnDelete"):
+    def _delete_outdated(self, daemon_set: DaemonSet, revision: str) -> None:
+        """Delete pods of an earlier template, as many as may be unavailable, so that they are replaced."""
+        key = _key(daemon_set)
+        if not self._is_live and key not in self._changes:
             return
-        for pod in list(self._pods.owned_by(workload).active.values()):
-            if pod.labels.get(REVISION_HASH, revision) != revision:
-                self._delete(pod)
+        pods = self._pods.owned_by(daemon_set)
+        outdated = daemons.outdated(daemon_set, pods, revision, self._is_ready)
+        for pod in outdated.now:
+            self._delete(pod)
+        if not outdated.now and not outdated.later:
+            self._changes.complete(key)
 
     def _fill_up(
         self,
@@ -407,7 +449,7 @@ class Controllers:
     ) -> list[Pod]:
         """Create the missing pods."""
         pod = make_pod(owner, template, "", labels=labels)
-        names = self._free_names(owner, f"{owner.name}-")
+        names = self._pods.free_names(owner, f"{owner.name}-")
         return [self._add(pod.replace(name=name)) for name in islice(names, max(missing, 0))]
 
     def _delete_some(self, pods: Iterable[Pod], excess: int) -> None:
@@ -439,40 +481,6 @@ class Controllers:
         self._pods.remove(present)
         return True
 
-    def _free_names(self, owner: KubeObject, prefix: str) -> Iterator[str]:
-        """Unused names for the next pods of `owner`; each is to be used before the next is asked for."""
-        path = f"{owner.kind}/{owner.key}/{prefix}"
-        for number in self._numbers.setdefault((owner.kind, owner.key, prefix), count()):
-            name = make_name(prefix, f"{path}/{number}")
-            if self._pods.get(owner.namespace, name) is None:
-                yield name
-
-    def _replica_sets_of(self, deployment: Deployment) -> list[ReplicaSet]:
-        """The deployment's replica sets: those it owns, and orphans its selector matches."""
-        selector = deployment.spec.selector
-        found = self._replica_sets_named(deployment.namespace, deployment.name)
-        if selector is not None and not selector.is_empty:
-            orphans = self._replica_sets_named(deployment.namespace, "")
-            found += (orphan for orphan in orphans if selector.matches(orphan.labels))
-        return found
-
-    def _replica_sets_named(self, namespace: str, deployment: str) -> list[ReplicaSet]:
-        """The replica sets owned by the deployment; "": orphans."""
-        if self._replica_sets is None:
-            self._replica_sets = {}
-            for replica_set in self._cluster.list("ReplicaSet"):
-                self._know_replica_set(replica_set)
-        names = self._replica_sets.get((namespace, deployment), ())
-        found = (self._cluster.get("ReplicaSet", namespace, name) for name in names)
-        return [replica_set for replica_set in found if replica_set is not None]
-
-    def _know_replica_set(self, replica_set: ReplicaSet) -> None:
-        owner = deployments.deployment_of(replica_set)
-        if owner is not None and self._replica_sets is not None:
-            self._replica_sets.setdefault((replica_set.namespace, owner), {})[replica_set.name] = (
-                None
-            )
-
 
 WORKLOAD_KINDS = (
     "Deployment",
@@ -486,12 +494,3 @@ WORKLOAD_KINDS = (
 
 def _key(workload: KubeObject) -> OwnerKey:
     return workload.kind, workload.namespace, workload.name
-
-
-def _checked(owner: KubeObject, replicas: int) -> int:
-    """`replicas`, up to a sanity limit."""
-    if replicas > MAX_PODS_PER_WORKLOAD:
-        field = "parallelism" if owner.kind == "Job" else "replicas"
-        fault = f"expected at most {MAX_PODS_PER_WORKLOAD}; got {replicas}"
-        raise AdmissionError(owner, f"spec.{field}", fault)
-    return replicas

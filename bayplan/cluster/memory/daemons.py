@@ -5,6 +5,10 @@ Mirrors pkg/controller/daemon/daemon_controller.go and util/daemonset_util.go.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
 from msgspec.structs import replace
 
 from ...api.affinity import Affinity, NodeAffinity
@@ -19,8 +23,11 @@ from ...api.selectors import (
     matches_map,
 )
 from ...api.taints import NO_EXECUTE, NO_SCHEDULE, Toleration, find_untolerated
+from ...api.workloads import DaemonSet
+from .pod_index import OwnedPods
 
 GENERATION = "pod-template-generation"
+REVISION_HASH, ON_DELETE = "controller-revision-hash", "OnDelete"
 TOLERATED = (
     ("node.kubernetes.io/not-ready", NO_EXECUTE),
     ("node.kubernetes.io/unreachable", NO_EXECUTE),
@@ -88,3 +95,33 @@ def target_node(pod: Pod) -> str:
             if field.key == NAME_FIELD and field.operator == "In" and field.values:
                 return field.values[0]
     return ""
+
+
+class OutdatedDaemons(NamedTuple):
+    """Pods of an earlier template: those to delete now, and the others."""
+
+    now: list[Pod]
+    later: list[Pod]
+
+
+def outdated(
+    daemon_set: DaemonSet, pods: OwnedPods, revision: str, is_ready: Callable[[Pod], bool]
+) -> OutdatedDaemons:
+    """The pods that are not of `revision`; as many go now as may be unavailable, those that are not ready first.
+
+    `maxSurge` is not supported: then one pod at a time is replaced.
+    """
+    strategy = daemon_set.spec.update_strategy
+    if strategy is not None and strategy.type == ON_DELETE:
+        return OutdatedDaemons([], [])
+    active = list(pods.active.values())
+    old = [pod for pod in active if pod.labels.get(REVISION_HASH, revision) != revision]
+    limits = strategy.rolling_update if strategy is not None else None
+    given = limits.max_unavailable if limits is not None else None
+    most = given if isinstance(given, int) else 1
+    if isinstance(given, str) and given.removesuffix("%").isdecimal():
+        most = math.ceil(int(given.removesuffix("%")) * len(active) / 100)
+    unavailable = sum(not is_ready(pod) for pod in active) + len(pods.leaving)
+    idle, running = ([pod for pod in old if is_ready(pod) is ready] for ready in (False, True))
+    number = max(max(most, 1) - unavailable, 0)
+    return OutdatedDaemons([*idle, *running[:number]], running[number:])

@@ -1,7 +1,6 @@
 """Deployments: the replica sets of deployments.
 
-Mirrors pkg/controller/deployment/{sync,util/deployment_util}.go. A rollout takes no time: the new
-replica set has all replicas at once, and the old ones have none.
+Mirrors pkg/controller/deployment/{sync,util/deployment_util}.go.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from ...api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
 from ...api.selectors import LabelSelector
 from ...api.sourced import set_template_source, template_source
 from ...api.workloads import DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet
+from ..objects import ControllerCluster
 from .names import make_hash
 
 TEMPLATE_HASH = "pod-template-hash"
@@ -64,6 +64,12 @@ def make_replica_set(
     )
 
 
+def with_owner(replica_set: ReplicaSet, deployment: Deployment) -> ReplicaSet:
+    """The replica set with the deployment as one of its owners."""
+    owners = (*replica_set.owner_references, owner_reference(deployment))
+    return replace(replica_set, metadata=replace(replica_set.metadata, owner_references=owners))
+
+
 def with_revision(replica_set: ReplicaSet, revision: int) -> ReplicaSet:
     """The replica set with the next revision."""
     notes = {**replica_set.annotations, REVISION: str(revision)}
@@ -99,16 +105,12 @@ def plan_replicas(
     return [(found, wanted[found.name]) for found in replica_sets]
 
 
-def plan_rollout(
-    deployment: Deployment, replica_sets: Sequence[ReplicaSet], newest: ReplicaSet
-) -> list[tuple[ReplicaSet, int]]:
-    """All replicas for the newest replica set."""
-    return [(found, deployment.replicas if found is newest else 0) for found in replica_sets]
-
-
-def is_rollout(old: Deployment, new: Deployment) -> bool:
+def has_new_template(
+    old: Deployment | StatefulSet | DaemonSet, new: Deployment | StatefulSet | DaemonSet
+) -> bool:
     """Whether the change requires new pods."""
-    return encode_template(old.spec.template) != encode_template(new.spec.template)
+    one, other = old.spec.template, new.spec.template
+    return one is not other and encode_template(one) != encode_template(other)
 
 
 def read_template(workload: KubeObject) -> bytes:
@@ -129,3 +131,37 @@ def deployment_of(replica_set: ReplicaSet) -> str | None:
     if owner is None:
         return ""
     return owner.name if owner.kind == "Deployment" else None
+
+
+class ReplicaSetIndex:
+    """The replica sets of a cluster by deployment; filled when it is first asked."""
+
+    def __init__(self, cluster: ControllerCluster) -> None:
+        self._cluster = cluster
+        self._names: dict[tuple[str, str], dict[str, None]] | None = None
+
+    def add(self, replica_set: ReplicaSet) -> None:
+        """Add a replica set."""
+        owner = deployment_of(replica_set)
+        if owner is not None and self._names is not None:
+            key = replica_set.namespace, owner
+            self._names.setdefault(key, {})[replica_set.name] = None
+
+    def of(self, deployment: Deployment) -> list[ReplicaSet]:
+        """The deployment's replica sets: those it owns, and orphans its selector matches."""
+        selector = deployment.spec.selector
+        found = self.named(deployment.namespace, deployment.name)
+        if selector is not None and not selector.is_empty:
+            orphans = self.named(deployment.namespace, "")
+            found += (orphan for orphan in orphans if selector.matches(orphan.labels))
+        return found
+
+    def named(self, namespace: str, deployment: str) -> list[ReplicaSet]:
+        """The replica sets owned by the deployment; "": orphans."""
+        if self._names is None:
+            self._names = {}
+            for replica_set in self._cluster.list("ReplicaSet"):
+                self.add(replica_set)
+        names = self._names.get((namespace, deployment), ())
+        found = (self._cluster.get("ReplicaSet", namespace, name) for name in names)
+        return [replica_set for replica_set in found if replica_set is not None]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 
 from ...api.meta import KubeObject
 from ...api.pod import Pod
 from ...api.selectors import LabelSelector
+from .names import make_name
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
@@ -70,6 +72,7 @@ class PodIndex:
         self._adopted: dict[tuple[str, str], OwnerKey] = {}
         self._searched: set[OwnerKey] = set()
         self._newly_adopted: list[Pod] = []
+        self._numbers: dict[tuple[str, str, str], Iterator[int]] = {}
         for pod in pods:
             self.add(pod)
 
@@ -128,6 +131,14 @@ class PodIndex:
                 self._newly_adopted.append(pod)
         return self._owned[key]
 
+    def free_names(self, owner: KubeObject, prefix: str) -> Iterator[str]:
+        """Unused names for the next pods of `owner`; each is to be used before the next is asked for."""
+        path = f"{owner.kind}/{owner.key}/{prefix}"
+        for number in self._numbers.setdefault((owner.kind, owner.key, prefix), count()):
+            name = make_name(prefix, f"{path}/{number}")
+            if self.get(owner.namespace, name) is None:
+                yield name
+
     def take_adopted(self) -> list[Pod]:
         """The pods adopted since the last call."""
         adopted, self._newly_adopted = self._newly_adopted, []
@@ -142,6 +153,20 @@ class PodIndex:
 def is_active(pod: Pod) -> bool:
     """Whether the pod counts for its controller: neither finished nor terminating."""
     return not pod.is_finished and not pod.is_terminating
+
+
+def is_healthy(pod: Pod) -> bool:
+    """Whether the pod runs and is ready; without a Ready condition it counts as ready."""
+    if not pod.node_name or not is_active(pod):
+        return False
+    ready = pod.status.condition("Ready")
+    return ready is None or ready.status == "True"
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether the pod has a Ready condition that says so, and is not terminating."""
+    ready = pod.status.condition("Ready")
+    return not pod.is_terminating and ready is not None and ready.status == "True"
 
 
 def completion_index(pod: Pod) -> int:

@@ -1,11 +1,12 @@
-"""Stateful sets: ordinals and claims of their pods.
+"""Stateful sets: ordinals and claims of their pods, and the order in which they come and go.
 
-Mirrors pkg/controller/statefulset/stateful_set_utils.go.
+Mirrors pkg/controller/statefulset/{stateful_set_utils,stateful_set_control}.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
@@ -17,6 +18,8 @@ from ...api.workloads import PodTemplateSpec, StatefulSet
 
 POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
+REVISION_HASH = "controller-revision-hash"
+PARALLEL, ON_DELETE = "Parallel", "OnDelete"
 
 
 def identity_labels(name: str, ordinal: int) -> dict[str, str]:
@@ -24,14 +27,94 @@ def identity_labels(name: str, ordinal: int) -> dict[str, str]:
     return {POD_NAME: name, POD_INDEX: str(ordinal)}
 
 
-def beyond(stateful_set: StatefulSet, ordinals: range, pods: Iterable[Pod]) -> list[Pod]:
-    """The pods whose ordinal is not among `ordinals`, the last one first."""
-    found = []
-    for pod in pods:
-        number = pod.name.removeprefix(f"{stateful_set.name}-")
-        if number.isdecimal() and int(number) not in ordinals:
-            found.append((int(number), pod))
-    return [pod for _, pod in sorted(found, key=lambda entry: -entry[0])]
+@dataclass(slots=True)
+class StatefulSetPlan:
+    """The next step: ordinals to create, pods to delete."""
+
+    create: list[int] = field(default_factory=list)
+    delete: list[Pod] = field(default_factory=list)
+    is_waiting: bool = False
+    """More is to be done once a pod is ready or gone."""
+
+
+def plan_stateful_set(
+    stateful_set: StatefulSet,
+    pods: Iterable[Pod],
+    is_ready: Callable[[Pod], bool],
+    *,
+    may_delete: bool,
+    revision: str | None,
+) -> StatefulSetPlan:
+    """The next step towards the wanted pods, one pod at a time unless podManagementPolicy is Parallel.
+
+    `pods` are those of the set that have not finished. Those that are not of `revision` are replaced, the last one
+    first, as the update strategy says; None: none are.
+    """
+    plan = StatefulSetPlan()
+    is_ordered = stateful_set.spec.pod_management_policy != PARALLEL
+    first = stateful_set.first_ordinal
+    ordinals = range(first, first + stateful_set.replicas)
+    by_ordinal = {n: pod for pod in pods if (n := ordinal_of(stateful_set, pod)) is not None}
+    for number in ordinals:
+        pod = by_ordinal.get(number)
+        if pod is None:
+            plan.create.append(number)
+        if is_ordered and (pod is None or not is_ready(pod)):
+            plan.is_waiting = True
+            return plan
+    if may_delete:
+        condemned = sorted((n for n in by_ordinal if n not in ordinals), reverse=True)
+        if _condemn(plan, [by_ordinal[n] for n in condemned], is_ready, is_ordered):
+            plan.is_waiting = True
+            return plan
+    if revision is not None:
+        _update(plan, stateful_set, [by_ordinal.get(n) for n in ordinals], is_ready, revision)
+    return plan
+
+
+def ordinal_of(stateful_set: StatefulSet, pod: Pod) -> int | None:
+    """The number of the pod in the set; None for a pod with another name."""
+    number = pod.name.removeprefix(f"{stateful_set.name}-")
+    return int(number) if number.isdecimal() and number != pod.name else None
+
+
+def _condemn(
+    plan: StatefulSetPlan,
+    condemned: list[Pod],
+    is_ready: Callable[[Pod], bool],
+    is_ordered: bool,
+) -> bool:
+    """Delete pods beyond the wanted number, the last one first; returns whether that must end before more is done."""
+    first_unready = next((pod for pod in reversed(condemned) if not is_ready(pod)), None)
+    for pod in condemned:
+        if not is_ordered:
+            if not pod.is_terminating:
+                plan.delete.append(pod)
+            continue
+        if not pod.is_terminating and (is_ready(pod) or pod is first_unready):
+            plan.delete.append(pod)
+        return True
+    return False
+
+
+def _update(
+    plan: StatefulSetPlan,
+    stateful_set: StatefulSet,
+    replicas: list[Pod | None],
+    is_ready: Callable[[Pod], bool],
+    revision: str,
+) -> None:
+    """Delete the last pod of an earlier revision, once those after it are ready."""
+    strategy = stateful_set.spec.update_strategy
+    if strategy is not None and strategy.type == ON_DELETE:
+        return
+    for pod in reversed(replicas[stateful_set.partition :]):
+        is_old = pod is not None and pod.labels.get(REVISION_HASH, revision) != revision
+        if pod is None or is_old or not is_ready(pod):
+            if pod is not None and is_old and not pod.is_terminating:
+                plan.delete.append(pod)
+            plan.is_waiting = True
+            return
 
 
 def make_claims(stateful_set: StatefulSet, ordinal: int) -> dict[str, PersistentVolumeClaim]:

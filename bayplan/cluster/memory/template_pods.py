@@ -9,8 +9,13 @@ from ...api.pod import Pod
 from ...api.pod_spec import PodSpec
 from ...api.sharing import shared, shared_map
 from ...api.sourced import template_source, with_source
+from ...api.storage import PersistentVolumeClaim
 from ...api.workloads import PodTemplateSpec, StatefulSet
 from . import deployments
+from .admission import AdmissionError
+from .stateful_sets import REVISION_HASH, identity_labels, make_spec
+
+MAX_PODS_PER_WORKLOAD = 1_000_000
 
 
 def make_pod(
@@ -37,3 +42,25 @@ def make_pod(
     if source is not None:
         pod = with_source(pod, source)
     return pod if spec is None else pod.with_spec(spec)
+
+
+def make_stateful_pod(
+    stateful_set: StatefulSet,
+    number: int,
+    revision: str,
+    claims: dict[str, PersistentVolumeClaim],
+) -> Pod:
+    """The pod with that ordinal."""
+    template, name = stateful_set.spec.template, f"{stateful_set.name}-{number}"
+    labels = {REVISION_HASH: revision, **identity_labels(name, number)}
+    spec = make_spec(template, claims)
+    return make_pod(stateful_set, template, name, labels=labels, spec=spec)
+
+
+def checked(owner: KubeObject, replicas: int) -> int:
+    """`replicas`, up to a sanity limit."""
+    if replicas > MAX_PODS_PER_WORKLOAD:
+        field = "parallelism" if owner.kind == "Job" else "replicas"
+        fault = f"expected at most {MAX_PODS_PER_WORKLOAD}; got {replicas}"
+        raise AdmissionError(owner, f"spec.{field}", fault)
+    return replicas

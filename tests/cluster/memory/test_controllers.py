@@ -7,13 +7,25 @@ import pytest
 
 from bayplan.api.decode import decode_object
 from bayplan.api.pod import Pod
-from bayplan.cluster.memory import Admission, AdmissionError, Controllers, MemoryCluster
-from bayplan.cluster.memory import run_controllers as run
+from bayplan.cluster.memory import (
+    WORKLOAD_KINDS,
+    Admission,
+    AdmissionError,
+    Controllers,
+    MemoryCluster,
+)
 from bayplan.cluster.memory.names import ALPHABET
 
 SAFE = f"[{ALPHABET}]"
 LABELS = {"app": "web"}
 SELECTOR = {"matchLabels": LABELS}
+
+
+def run(cluster: MemoryCluster) -> list[Pod]:
+    """Create the missing pods of all workloads."""
+    controllers = Controllers(cluster, Admission(cluster), cluster.list("Pod"))
+    workloads = [obj for kind in WORKLOAD_KINDS for obj in cluster.list(kind)]
+    return [pod for workload in workloads for pod in controllers.sync(workload)]
 
 
 def make_template(**spec: Any) -> dict[str, Any]:
@@ -121,7 +133,7 @@ def test_running_the_controllers_again_makes_nothing() -> None:
     cluster = make_cluster(
         make_node("n"),
         make_workload("Deployment", replicas=2),
-        make_workload("StatefulSet", "db", replicas=2),
+        make_workload("StatefulSet", "db", replicas=2, podManagementPolicy="Parallel"),
         make_workload("DaemonSet", "logs"),
         make_workload("Job", "report", parallelism=2, completions=4),
     )
@@ -205,7 +217,9 @@ def test_a_deployment_that_changed_grows_its_latest_revision() -> None:
 
 
 def test_a_stateful_set_numbers_its_pods() -> None:
-    workload = make_workload("StatefulSet", "db", replicas=2, ordinals={"start": 3})
+    workload = make_workload(
+        "StatefulSet", "db", replicas=2, ordinals={"start": 3}, podManagementPolicy="Parallel"
+    )
 
     pods = run(make_cluster(workload))
 
@@ -220,7 +234,7 @@ def test_a_stateful_set_fills_the_gaps() -> None:
     cluster = make_cluster(
         make_owned("db-1", "StatefulSet", "db", spec={"nodeName": "n"}),
         make_owned("db-2", "StatefulSet", "db", status={"phase": "Failed"}),
-        make_workload("StatefulSet", "db", replicas=3),
+        make_workload("StatefulSet", "db", replicas=3, podManagementPolicy="Parallel"),
     )
     failed = cluster.get("Pod", "shop", "db-2")
 
@@ -238,7 +252,12 @@ def test_a_stateful_set_gives_each_pod_its_claims() -> None:
     )
     cluster = make_cluster(
         make_workload(
-            "StatefulSet", "db", replicas=2, template=template, volumeClaimTemplates=[claim]
+            "StatefulSet",
+            "db",
+            replicas=2,
+            template=template,
+            volumeClaimTemplates=[claim],
+            podManagementPolicy="Parallel",
         )
     )
 
@@ -469,9 +488,10 @@ def test_a_deleted_pod_is_replaced_by_its_owner() -> None:
     admission = Admission(cluster)
     controllers = Controllers(cluster, admission, ())
     first, second = controllers.sync(cluster.get("Deployment", "shop", "web"))
+    cluster.watch(controllers, replay=False)
     cluster.delete(first)
 
-    (replacement,) = controllers.replace(first)
+    (replacement,) = controllers.run()
 
     assert replacement.name not in (first.name, second.name)
     assert owner_of(replacement) == owner_of(first)

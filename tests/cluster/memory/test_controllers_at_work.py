@@ -145,20 +145,6 @@ def test_a_daemon_is_deleted_from_a_node_that_no_longer_matches() -> None:
     assert watched.pods() == []
 
 
-def test_a_rollout_and_a_rollback() -> None:
-    watched = Watched(make_workload("Deployment", replicas=2))
-    old = watched.pods()
-
-    watched.change("Deployment", replicas=2, template=make_template(hostNetwork=True))
-    new = watched.pods()
-    watched.change("Deployment", replicas=2)
-
-    assert not set(old) & set(new)
-    sets = {rs.name: rs.replicas for rs in watched.cluster.list("ReplicaSet")}
-    assert sorted(sets.values()) == [0, 2]
-    assert {name.rpartition("-")[0] for name in watched.pods()} == {old[0].rpartition("-")[0]}
-
-
 @pytest.mark.parametrize(
     ("pods", "first"),
     [

@@ -114,9 +114,10 @@ def test_a_new_pod_joins_the_group_of_the_others() -> None:
     cluster = run(job)
     controllers = Controllers(cluster, Admission(cluster), cluster.list("Pod"), gates=GATES)
     first = next(iter(cluster.list("Pod")))
+    cluster.watch(controllers, replay=False)
     cluster.delete(first)
 
-    (made,) = controllers.replace(first)
+    (made,) = controllers.run()
 
     assert pod_group_of(made) == GROUP
     assert len(list(cluster.list("Workload"))) == 1

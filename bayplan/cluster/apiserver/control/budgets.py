@@ -11,6 +11,7 @@ from typing import Any
 from ....api.pod import Pod
 from ....api.workloads import PodDisruptionBudget
 from ...memory.budgets import BudgetSyncError, ProtectedPods, budget_status, owner_of
+from ...memory.pod_index import is_ready
 from ..registry.evicting import BUDGETS, SYNC_FAILED
 from ..registry.registry import ObjectRegistry
 from .cluster import LiveCluster
@@ -66,7 +67,7 @@ class BudgetController:
             for name, since in budget.disrupted_pods.items()
             if any(pod.name == name and not pod.is_terminating for pod in pods)
         }
-        healthy = sum(1 for pod in pods if is_healthy(pod) and pod.name not in waiting)
+        healthy = sum(1 for pod in pods if is_ready(pod) and pod.name not in waiting)
         owners = Counter(owner for pod in pods if (owner := owner_of(pod)) is not None)
         protected = ProtectedPods(len(pods), healthy, owners, pods[0].name if pods else "")
         find, now = self._cluster.get, self._registry.now()
@@ -93,12 +94,6 @@ class BudgetController:
             return {**tree, "status": status}
 
         self._registry.update(BUDGETS, budget.namespace, budget.name, edit, "status")
-
-
-def is_healthy(pod: Pod) -> bool:
-    """Whether the pod is ready and not terminating."""
-    ready = pod.status.condition("Ready")
-    return not pod.is_terminating and ready is not None and ready.status == "True"
 
 
 def _condition(tree: Tree, allowed: int, problem: str, now: str) -> Tree:

@@ -9,8 +9,8 @@ from ....api.node import Node
 from ....api.pod import Pod
 from ....api.workloads import DaemonSet, Job, StatefulSet
 from ...memory import WORKLOAD_KINDS, Controllers, daemons, deployments
-from ...memory.controllers import REVISION_HASH
 from ...memory.jobs import DEFAULT_BACKOFF_LIMIT
+from ...memory.stateful_sets import REVISION_HASH
 from ..registry.registry import ObjectRegistry
 from ..store import Record
 from . import workload_status

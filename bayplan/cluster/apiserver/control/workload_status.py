@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ....api.pod import Pod
-from ...memory.pod_index import OwnedPods
-from .budgets import is_healthy
+from ...memory.pod_index import OwnedPods, is_ready
 
 Tree = dict[str, Any]
 
@@ -40,7 +39,7 @@ def without_zeros(status: Tree) -> Tree:
 def replica_set_status(tree: Tree, pods: Iterable[Pod]) -> Tree:
     """Status of a ReplicaSet or ReplicationController."""
     pods = list(pods)
-    ready = sum(map(is_healthy, pods))
+    ready = sum(map(is_ready, pods))
     return without_zeros(
         {
             "replicas": len(pods),
@@ -114,7 +113,7 @@ def _progressing(tree: Tree, newest: Tree | None, done: bool) -> Tree:
 def stateful_set_status(tree: Tree, pods: Iterable[Pod], revision: str, label: str) -> Tree:
     """Status of a StatefulSet."""
     pods = list(pods)
-    ready = sum(map(is_healthy, pods))
+    ready = sum(map(is_ready, pods))
     updated = sum(pod.labels.get(label) == revision for pod in pods)
     old = tree.get("status") or {}
     current = revision if updated == len(pods) else old.get("currentRevision", revision)
@@ -136,7 +135,7 @@ def daemon_set_status(
 ) -> Tree:
     """Status of a DaemonSet that is desired on this many nodes."""
     pods = list(pods)
-    ready = sum(map(is_healthy, pods))
+    ready = sum(map(is_ready, pods))
     status = {
         "desiredNumberScheduled": wanted,
         "currentNumberScheduled": len(pods),
@@ -163,7 +162,7 @@ def job_status(tree: Tree, pods: OwnedPods, failed_limit: int, now: str) -> Tree
     failed = max(pods.failed, int(old.get("failed") or 0))
     status: Tree = {
         "active": len(pods.active),
-        "ready": sum(map(is_healthy, pods.active.values())),
+        "ready": sum(map(is_ready, pods.active.values())),
         "succeeded": succeeded,
         "failed": failed,
         "terminating": len(pods.leaving),

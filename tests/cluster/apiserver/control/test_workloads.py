@@ -59,8 +59,14 @@ def test_a_change_irrelevant_to_placement_is_rolled_out_too(world: ServerInThrea
     changed = template()
     changed["spec"]["containers"][0]["env"][0]["value"] = "2"
 
+    bind_all(world)
     world.patch(path, {"spec": {"template": changed}})
     world.settle()
+    sizes = [rs["spec"]["replicas"] for rs in world.get(f"{APPS}/replicasets").tree["items"]]
+    assert sorted(sizes) == [1, 2], "one more than wanted, and none less, is 25% of two"
+    for _ in range(2):
+        bind_all(world)
+        world.advance(60)
 
     sets = world.get(f"{APPS}/replicasets").tree["items"]
     assert sorted(rs["spec"]["replicas"] for rs in sets) == [0, 2]
@@ -77,6 +83,7 @@ def test_a_rollback_is_a_new_revision_of_the_old_replica_set(world: ServerInThre
     for image in ("app:2", "app:1"):
         world.patch(path, {"spec": {"template": template(image)}})
         world.settle()
+        bind_all(world)
 
     sets = world.get(f"{APPS}/replicasets").tree["items"]
     key = "deployment.kubernetes.io/revision"
@@ -133,6 +140,8 @@ def test_a_stateful_set_has_numbered_pods_with_claims(world: ServerInThread) -> 
         ),
     )
     world.settle()
+    assert world.get(PODS).names == ["web-0"], "the second is created when the first is ready"
+    bind_all(world)
     bind_all(world)
 
     pods = world.get(PODS).tree["items"]

@@ -1,0 +1,180 @@
+"""Rollouts: how the pods of an earlier template are replaced, step by step.
+
+Mirrors pkg/controller/deployment/{rolling,recreate}.go. A ready pod is available at once:
+`minReadySeconds` is ignored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from ...api.meta import KubeObject
+from ...api.pod import Pod
+from ...api.workloads import DaemonSet, Deployment, RollingUpdate, StatefulSet
+from .deployments import has_new_template
+from .pod_index import OwnedPods, OwnerKey
+
+Rolled = Deployment | StatefulSet | DaemonSet
+RECREATE = "Recreate"
+DEFAULT_SHARE = "25%"
+
+
+@dataclass(slots=True)
+class ReplicaCount:
+    """The replicas of a replica set: wanted, available, and all that are not gone."""
+
+    replicas: int
+    available: int
+    present: int = 0
+
+    @classmethod
+    def of(cls, replicas: int, pods: OwnedPods, is_ready: Callable[[Pod], bool]) -> ReplicaCount:
+        """Of a replica set with these pods."""
+        available = sum(map(is_ready, pods.active.values()))
+        return cls(replicas, min(available, replicas), len(pods.active) + len(pods.leaving))
+
+    def shrink(self, number: int) -> None:
+        """Want so many less; those that are not available go first."""
+        self.replicas -= number
+        self.available = min(self.available, self.replicas)
+
+
+def plan_rollout(
+    deployment: Deployment,
+    counts: Mapping[str, ReplicaCount],
+    newest: str,
+) -> dict[str, int]:
+    """The next number of replicas of each replica set, by name; oldest first in `counts`."""
+    strategy = deployment.spec.strategy
+    if strategy is not None and strategy.type == RECREATE:
+        _recreate(deployment.replicas, counts, newest)
+    else:
+        limits = strategy.rolling_update if strategy is not None else None
+        surge, unavailable = rollout_limits(limits, deployment.replicas)
+        while _roll(deployment.replicas, surge, unavailable, counts, newest):
+            pass
+    return {name: count.replicas for name, count in counts.items()}
+
+
+def rollout_limits(limits: RollingUpdate | None, replicas: int) -> tuple[int, int]:
+    """How many pods more than wanted there may be, and how many of the wanted may be unavailable; never both 0."""
+    more: int | str | None = limits.max_surge if limits is not None else None
+    less: int | str | None = limits.max_unavailable if limits is not None else None
+    surge = math.ceil(_share(more, replicas))
+    unavailable = math.floor(_share(less, replicas))
+    if not surge and not unavailable:
+        unavailable = 1
+    return surge, min(unavailable, replicas)
+
+
+def _share(amount: int | str | None, whole: int) -> float:
+    """A number, or a percentage of the whole; 25% unless given."""
+    if isinstance(amount, int):
+        return amount
+    number = (DEFAULT_SHARE if amount is None else amount).removesuffix("%")
+    return int(number) * whole / 100 if number.isdecimal() else 0
+
+
+def _recreate(replicas: int, counts: Mapping[str, ReplicaCount], newest: str) -> None:
+    """Remove all old pods, and when they are gone, make the new ones."""
+    old = [count for name, count in counts.items() if name != newest]
+    if any(count.replicas or count.present for count in old):
+        for count in old:
+            count.shrink(count.replicas)
+    else:
+        counts[newest].replicas = replicas
+
+
+def _roll(
+    replicas: int, surge: int, unavailable: int, counts: Mapping[str, ReplicaCount], newest: str
+) -> bool:
+    """Make one step: more new pods as far as the surge allows, fewer old ones as far as availability does."""
+    new = counts[newest]
+    old = [count for name, count in counts.items() if name != newest]
+    if new.replicas > replicas:
+        new.shrink(new.replicas - replicas)
+        return True
+    total = sum(count.replicas for count in counts.values())
+    growth = min(replicas + surge - total, replicas - new.replicas)
+    if growth > 0:
+        new.replicas += growth
+        return True
+    must_stay = replicas - unavailable
+    may_go = total - must_stay - (new.replicas - new.available)
+    if may_go <= 0:
+        return False
+    gone = _clean_up(old, may_go)
+    spare = sum(count.available for count in counts.values()) - must_stay
+    return gone + _shrink(old, spare) > 0
+
+
+def _clean_up(old: Iterable[ReplicaCount], most: int) -> int:
+    """Remove old pods that are not available, at most so many; returns how many."""
+    gone = 0
+    for count in old:
+        number = min(count.replicas - count.available, most - gone)
+        if number > 0:
+            count.shrink(number)
+            gone += number
+    return gone
+
+
+def _shrink(old: Iterable[ReplicaCount], most: int) -> int:
+    """Remove old pods, at most so many; returns how many."""
+    gone = 0
+    for count in old:
+        number = min(count.replicas, most - gone)
+        if number > 0:
+            count.shrink(number)
+            gone += number
+    return gone
+
+
+class WorkloadChanges:
+    """The workloads whose last change is not complete. With `takes_all`, every new or changed workload is one."""
+
+    def __init__(self, takes_all: bool) -> None:
+        self._takes_all = takes_all
+        self._has_new_template: dict[OwnerKey, bool] = {}
+        self._former: dict[OwnerKey, StatefulSet] = {}
+
+    def __contains__(self, key: OwnerKey) -> bool:
+        return key in self._has_new_template
+
+    def __bool__(self) -> bool:
+        return bool(self._has_new_template)
+
+    def add(self, key: OwnerKey) -> None:
+        """Record a new workload."""
+        if self._takes_all:
+            self._has_new_template[key] = True
+
+    def update(self, key: OwnerKey, old: KubeObject, new: KubeObject) -> None:
+        """Record a change: of the template, or of the number of pods of a stateful set, which shrinks one by one."""
+        if not isinstance(old, Rolled) or not isinstance(new, Rolled):
+            return
+        is_new = has_new_template(old, new)
+        if is_new and isinstance(old, StatefulSet):
+            self._former.setdefault(key, old)
+        if is_new or self._takes_all or isinstance(new, StatefulSet):
+            before = self._has_new_template.get(key, False)
+            self._has_new_template[key] = is_new or self._takes_all or before
+
+    def has_new_template(self, key: OwnerKey) -> bool:
+        """Whether pods of an earlier template are to be replaced."""
+        return self._has_new_template.get(key, False)
+
+    def former(self, key: OwnerKey) -> StatefulSet | None:
+        """The stateful set before its template changed: pods below its partition keep that."""
+        return self._former.get(key)
+
+    def complete(self, key: OwnerKey) -> None:
+        """Record that nothing is left to do."""
+        self._has_new_template.pop(key, None)
+
+    def forget(self, key: OwnerKey) -> None:
+        """Record that the workload was deleted."""
+        self.complete(key)
+        self._former.pop(key, None)
