@@ -219,7 +219,8 @@ def _at_once(objects: Iterable[InputObject], place_of: PlaceOf) -> list[ClusterO
         if isinstance(obj, Timeline):
             place = place_of(obj)
             expected = (
-                "expected a cluster at one moment; got a Timeline, which `bayplan simulate` plays"
+                "expected a cluster at one moment; got a Timeline, which `bayplan simulate` plays; "
+                "its --until and --to write the cluster at a moment"
             )
             raise InputError(f"{place}: {expected}" if place else expected)
         if not created_at(obj):

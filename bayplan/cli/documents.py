@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 
@@ -44,3 +44,22 @@ def _dumper() -> Any:
 
     base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # PyYAML may come without libyaml
     return type("PlainDumper", (base,), {"ignore_aliases": lambda self, data: True})
+
+
+def yaml_pieces(trees: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """A document per object."""
+    for tree in trees:
+        yield "---\n"
+        yield format_yaml_document(tree)
+
+
+def json_pieces(trees: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """A List with an object per line."""
+    import msgspec
+
+    yield '{"apiVersion": "v1", "kind": "List", "items": ['
+    joint = "\n"
+    for tree in trees:
+        yield joint + msgspec.json.encode(tree).decode()
+        joint = ",\n"
+    yield "\n]}\n"

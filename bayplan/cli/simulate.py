@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,13 +16,14 @@ from ..errors import InputError
 from .answering import print_notices
 from .commands import CommandApp, PlainCommand
 from .consoles import stdout_console, written_to_stdout
+from .documents import json_pieces, yaml_pieces
 from .html import html_to
 from .metrics import metrics_to
 from .option_groups import takes_options
 from .options import PENDING, AllOption, Question, takes_cluster
 from .output import print_json, print_names, print_yaml
 from .progress import progress_bar
-from .targets import STDOUT
+from .targets import STDOUT, whole_target
 from .trace import TraceWriter, trace_to
 
 if TYPE_CHECKING:
@@ -101,6 +103,16 @@ class SimulateOptions:
             show_default=False,
         ),
     ] = None
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to",
+            metavar="FILE",
+            help="Write the resulting cluster as manifests, which every command reads: JSON if the name ends with "
+            ".json or .json.gz, else YAML; gzipped if it ends with .gz.",
+            show_default=False,
+        ),
+    ] = None
     html: Annotated[
         Path | None,
         typer.Option(
@@ -127,7 +139,7 @@ def simulate(question: Question, options: SimulateOptions) -> None:
 
     Exit status: 0 when every pod has a node, 1 when some are pending, 2 when the input is wrong.
 
-    Example: bayplan simulate -f cluster.yaml -f workload.yaml --explain
+    Example: bayplan simulate -f cluster.yaml -f workload.yaml --explain --to result.yaml
     """
     until_s = _seconds("--until", options.until)
     settings, manifests = question.settings, question.manifests
@@ -135,7 +147,11 @@ def simulate(question: Question, options: SimulateOptions) -> None:
     waits_s = _seconds(flag, options.pod_max_in_unschedulable_pods_duration)
     if waits_s is not None:
         settings = settings.with_unschedulable_limit(waits_s)
-    with metrics_to(options.metrics) as write_metrics, html_to(options.html) as page:
+    with (
+        metrics_to(options.metrics) as write_metrics,
+        html_to(options.html) as page,
+        cluster_to(options.to) as write_cluster,
+    ):
         with trace_to(options.trace, options.output is Output.JSON) as writer:
             simulation = settings.simulation(
                 manifests.objects, manifests.place_of, explain=options.explain, trace=writer
@@ -143,10 +159,28 @@ def simulate(question: Question, options: SimulateOptions) -> None:
             page.follow(simulation, settings)
             report = _run(simulation, writer, until_s)
         page.write(report, question.sources)
+        write_cluster(simulation)
         print_report(report, options, question.remarks)
         write_metrics(simulation.scheduler.metrics)
     if not report.is_complete:
         raise typer.Exit(PENDING)
+
+
+@contextmanager
+def cluster_to(path: Path | None) -> Iterator[Callable[[Simulation], None]]:
+    """What writes the cluster of a simulation to the file; InputError, at once, when it cannot be written."""
+    if path is None:
+        yield lambda simulation: None
+        return
+    with whole_target("--to", path) as file:
+
+        def write(simulation: Simulation) -> None:
+            trees = simulation.result_trees()
+            is_json = path.name.removesuffix(".gz").endswith(".json")
+            for piece in json_pieces(trees) if is_json else yaml_pieces(trees):
+                file.write(piece)
+
+        yield write
 
 
 def _seconds(flag: str, text: str | None) -> float | None:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from .clusters import ContextOption, KubeconfigOption, chosen_cluster
 from .consoles import stderr_console
-from .documents import format_yaml_document
+from .documents import json_pieces, yaml_pieces
 from .failures import reports_failures
 from .progress import progress_bar
 from .targets import write_whole
-
-Tree = dict[str, Any]
 
 
 class SnapshotOutput(StrEnum):
@@ -93,22 +90,3 @@ def snapshot(
     if namespace:
         note = "note: pods of other namespaces are left out, so nodes look emptier than they are"
         stderr_console().print(note, style="dim", markup=False, soft_wrap=True)
-
-
-def yaml_pieces(trees: Iterable[Tree]) -> Iterator[str]:
-    """A document per object."""
-    for tree in trees:
-        yield "---\n"
-        yield format_yaml_document(tree)
-
-
-def json_pieces(trees: Iterable[Tree]) -> Iterator[str]:
-    """A List with an object per line."""
-    import msgspec
-
-    yield '{"apiVersion": "v1", "kind": "List", "items": ['
-    joint = "\n"
-    for tree in trees:
-        yield joint + msgspec.json.encode(tree).decode()
-        joint = ",\n"
-    yield "\n]}\n"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from ..api.pod import Pod
+from ..api.whole import whole
 from ..clock import SystemClock
 from ..cluster.memory import AdmissionRefusal, Provisioning
 from ..cluster.objects import WatchHandler
@@ -17,7 +18,7 @@ from ..scheduler.parts import unobserved
 from .progress import Progress
 from .report import SimulationReport
 from .results import Results
-from .timeline import TimelineEvent
+from .timeline import CREATED_AT, TimelineEvent
 from .trace import TraceEntry, Tracer
 from .world import InputObject, PlaceOf, World
 
@@ -117,6 +118,16 @@ class Simulation:
     def message_of(self, pod: Pod) -> str:
         """Why the last attempt to place the pod failed; empty when there was none."""
         return self._results.message_of(pod.uid)
+
+    def result_trees(self) -> Iterator[dict[str, Any]]:
+        """The cluster as it is now, as manifests; what is yet to come, by its time or a timeline, is not among them."""
+        for kind in sorted(self.cluster.kinds(), key=lambda kind: kind == "Pod"):
+            for obj in self.cluster.list(kind):
+                tree = whole(obj)
+                notes = tree["metadata"].get("annotations") or {}
+                if notes.pop(CREATED_AT, None) is not None and not notes:
+                    del tree["metadata"]["annotations"]
+                yield tree
 
     def eviction_refusal(self, pod: Pod) -> str:
         """Why the API server would refuse to evict the pod now; empty when its disruption budget allows it."""

@@ -29,8 +29,16 @@ def value_change(before: str, after: str) -> str:
 
 
 def share_change(before: float, after: float) -> str:
-    """Two shares as percentages, `50→77%`; rounded down, so that 100% is full."""
-    return value_change(f"{int(before * 100 + 1e-9)}", f"{int(after * 100 + 1e-9)}") + "%"
+    """Two shares as percentages, `50→77%`."""
+    return value_change(percent(before), percent(after)) + "%"
+
+
+def percent(share: float) -> str:
+    """A share in whole percent, never rounded up: `99` is not full, `<1` is not empty. The page does the same."""
+    hundredths = (
+        share * 100 + 1e-12
+    )  # a quotient may be a little less than the number that it stands for
+    return "<1" if share > 0 and hundredths < 1 else f"{int(hundredths)}"
 
 
 def hint(console: Console, hidden: int, what: str) -> None:

@@ -41,7 +41,8 @@ class _Followed:
         return selector is not None and selector.matches(pod.labels)
 
     def put(self, pod: Pod) -> None:
-        self.drop(pod)
+        if pod.name in self.pods:
+            self.drop(pod)
         self.pods[pod.name] = pod
         self.healthy += is_healthy(pod)
         owner = owner_of(pod)
@@ -49,9 +50,7 @@ class _Followed:
             self.owners[owner] += 1
 
     def drop(self, pod: Pod) -> None:
-        old = self.pods.pop(pod.name, None)
-        if old is None:
-            return
+        old = self.pods.pop(pod.name)
         self.healthy -= is_healthy(old)
         owner = owner_of(old)
         if owner is not None:

@@ -159,7 +159,7 @@ def is_healthy(pod: Pod) -> bool:
     """Whether the pod runs and is ready; without a Ready condition it counts as ready."""
     if not pod.node_name or not is_active(pod):
         return False
-    ready = pod.status.condition("Ready")
+    ready = pod.status.condition("Ready") if pod.status.conditions else None
     return ready is None or ready.status == "True"
 
 

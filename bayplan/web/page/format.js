@@ -31,11 +31,11 @@ function amount(value, resource) {
   return `${value.toFixed(digits)} ${BINARY[step]}`.trim();
 }
 
-/** A share as a percentage; below 1 it is never rounded to 100%. */
+/** A share in whole percent, never rounded up, as the commands show it (`percent` of cli/render/tables.py). */
 function percent(share) {
-  if (share > 0.995 && share < 1) return "99%";
-  if (share > 0 && share < 0.005) return "<1%";
-  return `${Math.round(share * 100)}%`;
+  const hundredths = share * 100 + 1e-12; // a quotient may be a little less than the number that it stands for
+  if (share > 0 && hundredths < 1) return "<1%";
+  return `${Math.floor(hundredths)}%`;
 }
 
 /** A resource's name without its common domain. */
