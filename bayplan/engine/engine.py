@@ -109,10 +109,16 @@ class Engine:
         self._kept = [plugin for plugin in every if plugin.scope not in (CLUSTER, GROUPS)]
         self._is_by_spec = all(has_own(plugin, Plugin, "spec_key") for plugin in self._kept)
         """Whether the spec is the key of all cached answers."""
-        self._clustered = [plugin for plugin in every if has_own(plugin, Plugin, "cluster_key")]
+        clustered = [plugin for plugin in every if has_own(plugin, Plugin, "cluster_key")]
+        self._clustered = [plugin for plugin in clustered if plugin.scope is not GROUPS]
+        grouped = {p for p in (*every, *scoring.pre_scores) if p.scope is GROUPS}
+        self._grouped = [plugin for plugin in clustered if plugin in grouped]
+        self._reads_any_object = len(self._grouped) < len(grouped)
+        """Whether some GROUPS plugin does not say which objects its columns depend on."""
         self._lister = profile.handle.lister
         self._version: Hashable = None
         self._stamp: Hashable = None
+        self._columns_stamp: Hashable = None
         self._plans: dict[Hashable, ClassPlan | None] = {}
         self._budget = Budget()
         self._marks = MarksOfClasses(table)
@@ -321,7 +327,12 @@ class Engine:
         if version == self._version:
             return
         self._version = None  # should a plugin raise, all of this is due again
-        self._marks.clear()
+        objects = version[0] if self._reads_any_object else 0
+        keys = [ask_hook(p, p.cluster_key, table) for p in self._grouped]
+        columns_stamp = (objects, version[1:], *keys)
+        if columns_stamp != self._columns_stamp:
+            self._columns_stamp = columns_stamp
+            self._marks.clear()
         stamp = tuple([ask_hook(p, p.cluster_key, table) for p in self._clustered])
         if stamp != self._stamp:
             self._stamp = stamp

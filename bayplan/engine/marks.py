@@ -1,6 +1,6 @@
 """Marks: the columns by which GROUPS plugins tell rows apart, per class of pods.
 
-Stale: when a node, an object of the lister, a namespace, or the affinity terms of pods on nodes changed.
+Stale: when a node, a namespace, the affinity terms of pods on nodes, or the `cluster_key` of a plugin changed.
 """
 
 from __future__ import annotations

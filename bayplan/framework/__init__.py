@@ -7,7 +7,7 @@ Called by: plugins (in-tree and others), `runtime`, `scheduler`.
 
 from ..api.custom import CustomObject, CustomResource
 from ..table import NodeInfo
-from .belonging import default_selector, services_of
+from .belonging import SELECTING_KINDS, default_selector, services_of
 from .changes import node_update_events, pod_update_events
 from .custom_objects import CustomObjects
 from .cycle_state import PODS_TO_ACTIVATE, CycleState, StateData
@@ -189,6 +189,7 @@ __all__ = [
     "broken_line",
     "declared_events",
     "default_events",
+    "SELECTING_KINDS",
     "default_selector",
     "divide",
     "failure",

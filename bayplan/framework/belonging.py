@@ -12,6 +12,8 @@ from ..api.workloads import ReplicaSet, ReplicationController, Service, Stateful
 from .lister import Lister
 
 CONTROLLERS = {kind.kind: kind for kind in (ReplicationController, ReplicaSet, StatefulSet)}
+SELECTING_KINDS = (Service.kind, *CONTROLLERS)
+"""The kinds that `default_selector` reads."""
 
 
 def services_of(pod: Pod, lister: Lister) -> list[Service]:

@@ -61,11 +61,21 @@ class KeyLog(Generic[Key]):
 class ObjectLog(KeyLog[ObjectKey]):
     """What a lister needs to be a ChangeFeed."""
 
-    __slots__ = ()
+    __slots__ = ("_counts",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counts: dict[str, int] = {}
 
     def mark(self, obj: Any) -> None:
         """Note that `obj` came, changed or went."""
-        self.add(ObjectKey(obj.kind, obj.namespace, obj.name))
+        kind = obj.kind
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        self.add(ObjectKey(kind, obj.namespace, obj.name))
+
+    def version_of(self, kinds: Iterable[str]) -> int:
+        """The number of changes of objects of these kinds."""
+        return sum([self._counts.get(kind, 0) for kind in kinds])
 
 
 class Follower:

@@ -230,6 +230,9 @@ class EmptyLister:
 
     version = 0
 
+    def version_of(self, *kinds: str) -> int:
+        return 0
+
     def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
         return ()
 

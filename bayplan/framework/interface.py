@@ -100,7 +100,11 @@ class Plugin:
         return None
 
     def cluster_key(self, table: NodeTable) -> Hashable:
-        """What beyond the row a NODE_ROW or NODE_OBJECT answer depends on; when it changes, all rows are stale."""
+        """What beyond the row a NODE_ROW or NODE_OBJECT answer depends on; when it changes, all rows are stale.
+
+        For GROUPS: what beyond the table the columns depend on; a plugin without this method is asked for them again
+        after any change of an object.
+        """
         return None
 
     def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | DomainRules | None:
@@ -109,8 +113,8 @@ class Plugin:
         Nodes with equal values get equal answers from Filter and Score, and `normalize` goes by which scores there are,
         not by how many. No column: the plugin has nothing to say about such pods, neither in Filter nor in Score. None:
         it reads more than columns. `DomainRules`: the columns, and all that Filter and Score do with them. Asked again
-        when a node, an object of the lister, a namespace or the affinity terms of pods on nodes change; the values of
-        a row change only with the row.
+        when a node, a namespace, the affinity terms of pods on nodes or `cluster_key` change; the values of a row
+        change only with the row.
         """
         return None
 

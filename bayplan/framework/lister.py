@@ -13,6 +13,9 @@ class Lister(Protocol):
     def version(self) -> int:
         """Changes whenever an object does."""
 
+    def version_of(self, *kinds: str) -> int:
+        """Changes whenever an object of one of `kinds` does."""
+
     def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
         """All objects of `kind`, in `namespace` when given."""
 

@@ -12,6 +12,7 @@ from ..api.pod import Pod, PodSpec
 from ..framework import (
     MAX_SCORE,
     NOT_SETTLED,
+    SELECTING_KINDS,
     SKIP,
     SUCCESS,
     CycleState,
@@ -78,9 +79,10 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
     def _term_of(self, pod: Pod) -> PodTerm:
         """The pods that `pod` is to be kept apart from; none when nothing selects it."""
         lister = self.handle.lister
-        if lister is not self._lister or lister.version != self._lister_version:
+        version = lister.version_of(*SELECTING_KINDS)
+        if lister is not self._lister or version != self._lister_version:
             self._terms.clear()
-            self._lister, self._lister_version = lister, lister.version
+            self._lister, self._lister_version = lister, version
         key = (pod.namespace, frozenset(pod.labels.items()), pod.owner_references)
         term = self._terms.get(key)
         if term is None:

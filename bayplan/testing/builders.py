@@ -245,6 +245,9 @@ class ObjectLister:
     def version(self) -> int:
         return self._log.version
 
+    def version_of(self, *kinds: str) -> int:
+        return self._log.version_of(kinds)
+
     def add(self, obj: Any) -> None:
         """Add or replace an object."""
         self._objects.setdefault(obj.kind, {})[obj.namespace, obj.name] = obj

@@ -115,7 +115,14 @@ MUTANTS = [
     Mutant(
         "dropped terms are not in the version", ENGINE, "            table.terms.dropped,\n", ""
     ),
-    dropped("marks are never forgotten", ENGINE, "        self._marks.clear()"),
+    dropped("marks are never forgotten", ENGINE, "            self._marks.clear()"),
+    Mutant("keys of columns are not in the stamp", ENGINE, "version[1:], *keys)", "version[1:])"),
+    Mutant(
+        "columns of unknown objects stay",
+        ENGINE,
+        "version[0] if self._reads_any_object else 0",
+        "0",
+    ),
     Mutant(
         "views stay when the stamp changes",
         ENGINE,

@@ -808,3 +808,30 @@ def test_a_filter_that_pre_filter_skips_is_left_out(
     found = decided(world, annotations=annotations)
 
     assert len(found.totals) == feasible
+
+
+class ByBudget(FilterPlugin):
+    """Keeps pods to one zone while there is a budget; does not say which objects its columns depend on."""
+
+    name = "ByBudget"
+    scope = GROUPS
+
+    def row_groups(self, pod: Any, table: Any) -> Any:
+        is_on = list(self.handle.lister.list("PodDisruptionBudget"))
+        return [table.labels.column(ZONE).column] if is_on else []
+
+    def filter_node(self, state: CycleState, pod: Any, node: NodeInfo) -> Status:
+        is_on = list(self.handle.lister.list("PodDisruptionBudget"))
+        refuses = is_on and node.labels.get(ZONE) != "z1"
+        return unschedulable("another zone") if refuses else SUCCESS
+
+
+def test_columns_that_may_depend_on_any_object_are_asked_for_again_after_any_change() -> None:
+    world = World("default", nodes=0, plugins=(ByBudget,))
+    for number in range(6):
+        world.set_node(number, {"zone": f"z{number % 2}"})
+    assert len(decided(world).totals) == 6
+
+    world.lister.add(make_object("PodDisruptionBudget", "x", namespace="default"))
+
+    assert len(decided(world).totals) == 3

@@ -43,3 +43,14 @@ def test_a_reader_that_is_too_late_reads_everything() -> None:
     assert log.since(0) is None
     assert log.since(log.version) == []
     assert log.since(log.version - 1) == [ObjectKey("PersistentVolume", "", "v")]
+
+
+def test_the_version_of_a_kind_changes_with_its_objects_only() -> None:
+    lister = ObjectLister([make_claim("c")])
+    claims, both = ("PersistentVolumeClaim",), ("PersistentVolumeClaim", "PersistentVolume")
+    before = [lister.version_of(*claims), lister.version_of(*both), lister.version_of("Service")]
+
+    lister.add(make_volume("v"))
+
+    after = [lister.version_of(*claims), lister.version_of(*both), lister.version_of("Service")]
+    assert [a != b for a, b in zip(before, after, strict=True)] == [False, True, False]

@@ -163,6 +163,9 @@ class LaggingCluster:
     def version(self) -> int:
         return self.seen.version
 
+    def version_of(self, *kinds: str) -> int:
+        return self.seen.version_of(*kinds)
+
     def changes_since(self, version: int) -> Any:
         return self.seen.changes_since(version)
 

@@ -246,6 +246,9 @@ class LaggingCluster:
     def version(self) -> int:
         return self.seen.version
 
+    def version_of(self, *kinds: str) -> int:
+        return self.seen.version_of(*kinds)
+
     def list(self, kind: str, namespace: str | None = None) -> Iterable[Any]:
         return self.seen.list(kind, namespace)
 

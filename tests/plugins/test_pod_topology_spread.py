@@ -309,6 +309,9 @@ class Objects:
 
     version = 1
 
+    def version_of(self, *kinds: str) -> int:
+        return self.version
+
     def __init__(self, *objects: Any) -> None:
         self.objects = list(objects)
 

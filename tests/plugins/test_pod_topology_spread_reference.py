@@ -46,6 +46,9 @@ class OneService:
 
     version = 1
 
+    def version_of(self, *kinds: str) -> int:
+        return self.version
+
     def list(self, kind: str, namespace: str | None = None) -> list[Any]:
         return [SERVICE] if kind == "Service" and namespace == "n1" else []
 

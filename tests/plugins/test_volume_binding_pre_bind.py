@@ -223,6 +223,9 @@ class Lagging:
     def version(self) -> int:
         return 0 if self.lags else self._cluster.version
 
+    def version_of(self, *kinds: str) -> int:
+        return self.version
+
     def list(self, kind: str, namespace: str | None = None) -> Any:
         return [self.get(o.kind, o.namespace, o.name) for o in self._cluster.list(kind, namespace)]
 

@@ -108,6 +108,10 @@ class ObjectIndex:
         """Changes with every change of an object other than a pod or a node."""
         return self._log.version
 
+    def version_of(self, *kinds: str) -> int:
+        """The same for objects of these kinds; pods and nodes have no version."""
+        return self._log.version_of(kinds)
+
     def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
         """Objects other than pods and nodes that were added, changed or deleted after `version`;
         None: no longer recorded."""

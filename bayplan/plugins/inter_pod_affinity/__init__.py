@@ -164,6 +164,9 @@ class InterPodAffinity(
     def spec_key(self, spec: PodSpec) -> Hashable:
         return (spec.affinity,)
 
+    def cluster_key(self, table: NodeTable) -> Hashable:
+        return None  # the columns depend on nothing but the table
+
     def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | DomainRules:
         plan = self._plans.get(pod, table)
         looked_at = (*plan.affinity, *plan.anti_affinity, *plan.existing, *plan.drawn)

@@ -106,7 +106,7 @@ class NodeResourcesFit(
 
     def cluster_key(self, table: NodeTable) -> Hashable:
         # Which resources a node without them leaves to devices.
-        return self._devices().classes.version
+        return self.handle.lister.version_of(DeviceClass.kind)
 
     def _devices(self) -> Devices:
         """The devices of the cluster, up to date."""

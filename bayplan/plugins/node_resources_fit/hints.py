@@ -95,8 +95,9 @@ class FitHints:
         """Whether the resource, of which the node has none, can be had from a class of devices."""
         if not self._uses_devices or not is_scalar(name) or node.allocatable.get(name, 0) > 0:
             return False
-        if lister is not self._lister or lister.version != self._lister_version:
-            self._lister, self._lister_version = lister, lister.version
+        version = lister.version_of(DeviceClass.kind)
+        if lister is not self._lister or version != self._lister_version:
+            self._lister, self._lister_version = lister, version
             classes = lister.list(DeviceClass.kind)
             self._device_resources = frozenset(n for c in classes for n in c.resource_names)
         return name in self._device_resources

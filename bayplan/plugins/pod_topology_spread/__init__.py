@@ -21,6 +21,7 @@ from ...errors import InputError
 from ...framework import (
     GROUPS,
     MAX_SCORE,
+    SELECTING_KINDS,
     SKIP,
     SUCCESS,
     CycleState,
@@ -109,7 +110,7 @@ class PodTopologySpread(
             self._eligibility,
             self._constraints_of,
             self._requires_all,
-            lambda: self.handle.lister.version,
+            self._selecting_version,
         )
 
     @classmethod
@@ -126,6 +127,13 @@ class PodTopologySpread(
     def spec_key(self, spec: PodSpec) -> Hashable:
         selector = frozenset(spec.node_selector.items()) if spec.node_selector else None
         return spec.topology_spread_constraints, selector, spec.affinity, spec.tolerations
+
+    def cluster_key(self, table: NodeTable) -> Hashable:
+        return self._selecting_version()
+
+    def _selecting_version(self) -> int:
+        """The version of the objects that default constraints depend on."""
+        return self.handle.lister.version_of(*SELECTING_KINDS)
 
     def row_groups(self, pod: Pod, table: NodeTable) -> DomainRules:
         hard = self._plans.get(pod, table, DO_NOT_SCHEDULE)

@@ -13,7 +13,7 @@ from ...api.node import HOSTNAME, ZONE
 from ...api.pod import Pod, PodSpec
 from ...api.selectors import LabelSelector
 from ...errors import InputError
-from ...framework import Lister, default_selector
+from ...framework import SELECTING_KINDS, Lister, default_selector
 from ...table import PodTerm
 from ...table.terms import NO_POD
 
@@ -70,9 +70,10 @@ class ConstraintsCache:
         wanted = [c for c in self._defaults if c.when_unsatisfiable == action]
         if not wanted:
             return ()
-        if lister is not self._lister or lister.version != self._lister_version:
+        version = lister.version_of(*SELECTING_KINDS)
+        if lister is not self._lister or version != self._lister_version:
             self._given.clear()
-            self._lister, self._lister_version = lister, lister.version
+            self._lister, self._lister_version = lister, version
         key = (action, pod.namespace, frozenset(pod.labels.items()), pod.owner_references)
         found = self._given.get(key)
         if found is None:

@@ -55,6 +55,9 @@ class CaseCluster:
     def _put(self, obj: Any) -> None:
         self._objects.setdefault(obj.kind, {})[obj.namespace, obj.name] = obj
 
+    def version_of(self, *kinds: str) -> int:
+        return self.version
+
     def list(self, kind: str, namespace: str | None = None) -> list[Any]:
         found = self._objects.get(kind, {}).values()
         return [obj for obj in found if namespace is None or obj.namespace == namespace]

@@ -45,6 +45,10 @@ class LiveCluster:
         """Changes with every change of an object other than a pod or a node."""
         return self._mirror.version
 
+    def version_of(self, *kinds: str) -> int:
+        """The same for objects of these kinds."""
+        return self._mirror.version_of(*kinds)
+
     def changes_since(self, version: int) -> Iterable[ObjectKey] | None:
         """Objects other than pods and nodes that were added, changed or deleted after `version`."""
         return self._mirror.changes_since(version)
