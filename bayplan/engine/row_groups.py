@@ -47,7 +47,8 @@ class Ranking:
         skip, quiet = state.skip_filter, marks.quiet
         self._filters = [p.plugin for p in plan.live_filters if p.plugin.name not in skip]
         self._pre_scores = [p for p in plan.live_pre_scores if p.name not in quiet]
-        self._scores = [entry for entry in plan.live_scores if entry[0].name not in quiet]
+        unscored = quiet | state.skip_score if state.skip_score else quiet
+        self._scores = [entry for entry in plan.live_scores if entry[0].name not in unscored]
         self._marks, self._columns = marks, marks.columns
         scorers = [plugin for plugin, _ in self._scores]
         if any(p.scope is not GROUPS for p in (*self._filters, *self._pre_scores, *scorers)):

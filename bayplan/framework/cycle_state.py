@@ -30,6 +30,8 @@ class CycleState(Struct, eq=False):
     _values: dict[str, Any] = {}
     skip_filter: set[str] = set()
     skip_score: set[str] = set()
+    """Plugins whose Score is not called. A plugin without PreScore may add its name in PreFilter when its Score is 0 on
+    every node."""
     unreached: frozenset[str] = frozenset()
     """The plugins whose PreFilter had no turn, because one before them refused the pod for good."""
     row_counts: Ints | None = None

@@ -40,6 +40,7 @@ class Scoring:
     def run_pre_scores(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> None:
         """Run PreScore in order; Skip leaves the plugin's Score out."""
         state.row_counts = None
+        state.skip_score.clear()  # kube-scheduler calls every Score that PreScore does not skip
         for plugin in self.pre_scores:
             status = ask_hook(plugin, plugin.settled, pod.spec).pre_score
             if status is None:

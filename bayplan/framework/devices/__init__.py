@@ -18,7 +18,7 @@ from .allocated import Allocated, take
 from .claims import TrackedClaims
 from .classes import DeviceClasses
 from .features import ALL_FEATURES, DeviceFeatures
-from .inventory import EVERY_ROW, Candidate, Inventory, NodeOffers
+from .inventory import EVERY_ROW, Candidate, Inventory, NodeOffers, Picked
 from .pools import Amounts, DeviceId, Offer, PoolId, PoolView
 from .selection import ExpressionFault, Selection
 
@@ -36,9 +36,7 @@ class Devices:
         self.features = features
         self.classes = DeviceClasses(features)
         self.inventory = Inventory(table, features)
-        self.allocated = Allocated(
-            self.inventory.number_of, are_shared=features.consumable_capacity
-        )
+        self.allocated = Allocated(self.inventory.used, are_shared=features.consumable_capacity)
         self.claims = TrackedClaims(lister, self.allocated)
         self._follower = Follower(lister)
         self._version = -1
@@ -133,6 +131,7 @@ __all__ = [
     "Inventory",
     "NodeOffers",
     "Offer",
+    "Picked",
     "PoolId",
     "PoolView",
     "Selection",

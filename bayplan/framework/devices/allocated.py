@@ -10,18 +10,17 @@ from collections.abc import Callable
 
 from ...api.dra import AllocationResult, DeviceRequestAllocationResult
 from ...api.quantity import parse_quantity
-from ...table import ChangeLog
 from .pools import Amounts, DeviceId, PoolId, PoolView
 
 
 class Allocated:
-    """The devices that claims have. `changes` logs the numbers of pools from which devices were taken or given back.
+    """The devices that claims have. `used` is told the pool of each device that is taken or given back.
 
     Unless devices `are_shared`, a share of one counts as the whole device.
     """
 
-    def __init__(self, number_of: Callable[[PoolId], int], *, are_shared: bool = True) -> None:
-        self._number_of = number_of
+    def __init__(self, used: Callable[[PoolId], None], *, are_shared: bool = True) -> None:
+        self._used = used
         self._are_shared = are_shared
         self._claims: dict[str, AllocationResult] = {}
         self.in_use: Counter[DeviceId] = Counter()
@@ -31,7 +30,6 @@ class Allocated:
         """Nano-units by capacity, of devices that several claims use."""
         self._versions: Counter[PoolId] = Counter()
         self._available: dict[PoolView, tuple[int, Amounts]] = {}
-        self.changes = ChangeLog()
 
     def set(self, claim_uid: str, allocation: AllocationResult | None) -> None:
         """What a claim has now; None: nothing."""
@@ -60,7 +58,7 @@ class Allocated:
                 _add(self._shares, device, sign)
                 self._consume(device, result, sign)
             self._versions[device[:2]] += 1
-            self.changes.mark(self._number_of(device[:2]))
+            self._used(device[:2])
 
     def _consume(self, device: DeviceId, result: DeviceRequestAllocationResult, sign: int) -> None:
         if result.consumed_capacity is None:

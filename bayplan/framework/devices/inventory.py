@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from ...api.devices import ResourceSlice
 from ...table import ChangeLog, NodeTable
@@ -17,46 +18,32 @@ Candidate = tuple[Offer, ExpressionFault | None, PoolView]
 EVERY_ROW = -1
 
 
+class Picked(NamedTuple):
+    """The devices that a selection picks on one node, in the order in which they are tried."""
+
+    candidates: list[Candidate]
+    """Tainted or not."""
+    usable: list[Candidate]
+    """Those without the ones whose taints are not tolerated; one that could not be judged stays."""
+    are_plain: bool
+    """Whether all of the usable ones are just free or in use."""
+
+
 class NodeOffers:
     """What one node can reach, pool by pool, in the order in which it is tried."""
 
-    __slots__ = ("_candidates", "_plain", "_usable", "views")
+    __slots__ = ("picked", "views")
 
     def __init__(self, views: tuple[PoolView, ...]) -> None:
         self.views = views
-        self._candidates: dict[Selection, list[Candidate]] = {}
-        self._usable: dict[Selection, list[Candidate]] = {}
-        self._plain: dict[Selection, bool] = {}
-
-    def candidates(self, selection: Selection) -> list[Candidate]:
-        """The devices that `selection` picks, tainted or not, in order."""
-        return self._candidates[selection]
-
-    def usable(self, selection: Selection) -> list[Candidate]:
-        """Those without the ones whose taints are not tolerated; one that could not be judged stays."""
-        return self._usable[selection]
-
-    def knows(self, selection: Selection) -> bool:
-        """Whether the devices were judged already."""
-        return selection in self._usable
-
-    def learn(self, selection: Selection, found: list[Candidate]) -> None:
-        """Keep what `selection` picks."""
-        self._candidates[selection] = found
-        usable = [c for c in found if c[1] or selection.tolerates(c[0])]
-        self._usable[selection] = usable
-        self._plain[selection] = all(offer.is_plain for offer, _, _ in usable)
-
-    def are_plain(self, selection: Selection) -> bool:
-        """Whether all of the usable ones are just free or in use."""
-        return self._plain[selection]
+        self.picked: dict[Selection, Picked] = {}
 
 
 class Inventory:
     """The pools there are, and for each row what its node sees of them.
 
-    `changes` logs the rows whose nodes see something else than before, EVERY_ROW when that may be any.
-    Pools have numbers, for logs of their own; see `number_of` and `rows_of`.
+    `changes` logs the rows about which anything changed: the node, what it sees, or what of that is in use; EVERY_ROW
+    when that may be any.
     """
 
     def __init__(self, table: NodeTable, features: DeviceFeatures = ALL_FEATURES) -> None:
@@ -65,8 +52,6 @@ class Inventory:
         self._node_version = -1
         self._slices: dict[str, PoolId] = {}
         self._pools: dict[PoolId, Pool] = {}
-        self._numbers: dict[PoolId, int] = {}
-        self._ids: list[PoolId] = []
         self._local: dict[str, dict[PoolId, None]] = {}
         self._shared: dict[PoolId, None] = {}
         self._rows: dict[int, NodeOffers] = {}
@@ -103,37 +88,33 @@ class Inventory:
             self._local.get(node_name, {}).pop(pool.id, None)
 
     def _forget_rows(self, pool: Pool) -> None:
+        rows = self._mark(pool)
+        if rows is None:
+            self._rows.clear()
+        for row in rows or ():
+            self._rows.pop(row, None)
+
+    def _mark(self, pool: Pool) -> list[int] | None:
+        """Log the rows that may see the pool, and return them; None: any may."""
         names = pool.node_names
         if names is None:
-            self._rows.clear()
             self.changes.mark(EVERY_ROW)
-            return
-        for node_name in names:
-            row = self._table.row_of.get(node_name)
-            if row is not None:
-                self._rows.pop(row, None)
-                self.changes.mark(row)
+            return None
+        found = [self._table.row_of.get(name) for name in names]
+        rows = [row for row in found if row is not None]
+        for row in rows:
+            self.changes.mark(row)
+        return rows
+
+    def used(self, pool_id: PoolId) -> None:
+        """A device of the pool was taken or given back."""
+        pool = self._pools.get(pool_id)
+        if pool is not None:
+            self._mark(pool)
 
     def forget_selections(self) -> None:
         """The classes changed, and with them what requests pick."""
         self._rows.clear()
-
-    def number_of(self, pool: PoolId) -> int:
-        """The number that stands for a pool; a pool without slices has one, too."""
-        number = self._numbers.get(pool)
-        if number is None:
-            number = self._numbers[pool] = len(self._ids)
-            self._ids.append(pool)
-        return number
-
-    def rows_of(self, number: int) -> list[int] | None:
-        """The rows that may see the pool of that number; None: any may."""
-        pool = self._pools.get(self._ids[number])
-        names = pool.node_names if pool is not None else ()
-        if names is None:
-            return None
-        found = (self._table.row_of.get(name) for name in names)
-        return [row for row in found if row is not None]
 
     def at(self, row: int) -> NodeOffers:
         """What the node at `row` can reach; `follow_nodes` comes before."""
@@ -142,24 +123,29 @@ class Inventory:
             offers = self._rows[row] = NodeOffers(self._views(row))
         return offers
 
-    def candidates_at(self, row: int, selection: Selection) -> NodeOffers:
-        """The same, with the devices that `selection` picks judged."""
+    def picked_at(self, row: int, selection: Selection) -> Picked:
+        """The devices that `selection` picks there."""
         offers = self.at(row)
-        if not offers.knows(selection):
-            node = self._table.nodes[row]
-            assert node is not None, "only rows with a node are judged"
-            found: list[Candidate] = []
-            for view in offers.views:
-                for offer in view.offers:
-                    if not offer.is_selectable:
-                        continue
-                    judged = selection.judge(offer)
-                    if judged is not True and judged is not False:
-                        found.append((offer, judged, view))
-                    elif judged and offer.is_on(node):
-                        found.append((offer, None, view))
-            offers.learn(selection, found)
-        return offers
+        picked = offers.picked.get(selection)
+        if picked is None:
+            picked = offers.picked[selection] = self._pick(row, offers.views, selection)
+        return picked
+
+    def _pick(self, row: int, views: Iterable[PoolView], selection: Selection) -> Picked:
+        node = self._table.nodes[row]
+        assert node is not None, "only rows with a node are judged"
+        found: list[Candidate] = []
+        for view in views:
+            for offer in view.offers:
+                if not offer.is_selectable:
+                    continue
+                judged = selection.judge(offer)
+                if judged is not True and judged is not False:
+                    found.append((offer, judged, view))
+                elif judged and offer.is_on(node):
+                    found.append((offer, None, view))
+        usable = [c for c in found if c[1] or selection.tolerates(c[0])]
+        return Picked(found, usable, all(offer.is_plain for offer, _, _ in usable))
 
     def reached(self, row: int) -> Iterable[Offer]:
         """All devices that the node at `row` can reach, be their pools complete or not."""
@@ -168,18 +154,19 @@ class Inventory:
         for pool in self._pools_of(node.name):
             yield from self._pools[pool].reached(node)
 
-    def follow_nodes(self) -> list[int] | None:
-        """Look again at nodes that changed; returns their rows, None when that may be any."""
+    def follow_nodes(self) -> None:
+        """Look again at nodes that changed."""
         log = self._table.node_changes
         if self._node_version == log.version:
-            return []
+            return
         rows = log.since(self._node_version) if self._node_version >= 0 else None
         self._node_version = log.version
         if rows is None:
             self._rows.clear()
+            self.changes.mark(EVERY_ROW)
         for row in rows or ():
             self._rows.pop(row, None)
-        return rows
+            self.changes.mark(row)
 
     def _views(self, row: int) -> tuple[PoolView, ...]:
         """The pools in order: those with binding conditions last, otherwise by driver and name."""

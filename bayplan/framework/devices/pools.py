@@ -117,6 +117,8 @@ class Pool:
         self._features = features
         self._slices: dict[str, tuple[ResourceSlice, tuple[Offer, ...]]] = {}
         self._views: dict[frozenset[str], PoolView | None] = {}
+        self.node_names: frozenset[str] | None = frozenset()
+        """The nodes that see it; None when that depends on more than their names."""
 
     def __len__(self) -> int:
         return len(self._slices)
@@ -133,16 +135,9 @@ class Pool:
                 Offer(made, device, self._features) for device in made.spec.devices or ()
             )
             self._slices[name] = (made, offers)
-
-    @property
-    def node_names(self) -> set[str] | None:
-        """The nodes that see it; None when that depends on more than their names."""
-        names = set()
-        for made in self:
-            if not made.spec.node_name or made.spec.shared_counters:
-                return None
-            names.add(made.spec.node_name)
-        return names
+        specs = [made.spec for made in self]
+        is_local = all(spec.node_name and not spec.shared_counters for spec in specs)
+        self.node_names = frozenset(spec.node_name or "" for spec in specs) if is_local else None
 
     def reached(self, node: Node) -> Iterator[Offer]:
         """All devices of all slices that `node` can reach."""

@@ -15,7 +15,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from ...api.dra import AllocationResult, ClaimNotReadyError, ResourceClaim
+from ...api.dra import AllocationResult, ClaimNotReadyError, DeviceClass, ResourceClaim
 from ...api.pod import Pod, PodSpec
 from ...config.plugin_args import DynamicResourcesArgs
 from ...errors import ApiError, BayplanError
@@ -120,7 +120,7 @@ class DynamicResources(
         return pod_claims(pod, self._keep().claims.get, of_groups=self._has_group_claims)
 
     def _keep(self) -> Devices:
-        """The devices of the cluster; answers about another cluster, or other classes, are forgotten."""
+        """The devices of the cluster."""
         devices = self._devices
         if devices is None or self._kept_for is not self.handle:
             devices, self._kept_for = Devices.of(self.handle), self.handle
@@ -128,6 +128,12 @@ class DynamicResources(
             self._binder = ClaimBinder(
                 self.handle, devices, self._timeout_s, self._has_group_claims
             )
+        return devices
+
+    def _follow(self) -> Devices:
+        """The same, up to date; answers about another cluster, or other classes, are forgotten."""
+        devices = self._keep()
+        devices.follow()
         if self._class_version != devices.classes.version:
             self._class_version = devices.classes.version
             self._answers.clear()
@@ -136,12 +142,18 @@ class DynamicResources(
     def spec_key(self, spec: PodSpec) -> Hashable:
         return bool(spec.resource_claims), spec.device_resources
 
+    def cluster_key(self, table: NodeTable) -> Hashable:
+        return self.handle.lister.version_of(DeviceClass.kind)
+
     def row_groups(self, pod: Pod, table: NodeTable) -> Sequence[RowValues] | None:
-        spec = pod.spec
-        devices = self._keep()
-        devices.follow()
-        has_devices = spec.resource_claims or devices.classes.backed(spec.device_resources)
-        return None if has_devices else ()
+        return None if self._uses_devices(pod.spec) else ()
+
+    def _uses_devices(self, spec: PodSpec) -> bool:
+        """Whether pods of the spec have claims, or resources that a class of devices stands for."""
+        if spec.resource_claims:
+            return True
+        names = spec.device_resources
+        return bool(names) and bool(self._follow().classes.backed(names))
 
     def settled(self, spec: PodSpec) -> Settled:
         if _may_use_devices(spec):
@@ -170,12 +182,9 @@ class DynamicResources(
     def pre_filter(self, state: CycleState, pod: Pod, table: NodeTable) -> Status:
         if not _may_use_devices(pod.spec) and not self._needs_group(pod.spec):
             return SKIP
-        devices = self._keep()
-        devices.follow()
+        devices = self._follow()
         devices.inventory.follow_nodes()
-        devices = self._keep()
-        known = ClaimState()
-        state.write(STATE, known)  # empty until all is well
+        state.write(STATE, ClaimState())  # empty until all is well
         try:
             named = list(self._named_claims(pod))
             claims = [claim for _, claim in named]
@@ -196,6 +205,8 @@ class DynamicResources(
         if refusal is not None:
             return refusal
         state.write(STATE, found)
+        if not _has_alternatives(claims):
+            state.skip_score.add(self.name)
         return SUCCESS
 
     def _extended_claim(self, pod: Pod, devices: Devices) -> ResourceClaim | None:
@@ -477,6 +488,15 @@ async def _or_failure(answer: Awaitable[Status]) -> Status:
         return await answer
     except BayplanError as error:
         return failure(error)
+
+
+def _has_alternatives(claims: Sequence[ResourceClaim]) -> bool:
+    """Whether some request has alternatives; otherwise all nodes score 0."""
+    return any(
+        request.first_available is not None
+        for claim in claims
+        for request in claim.spec.devices.requests or ()
+    )
 
 
 def _may_use_devices(spec: PodSpec) -> bool:

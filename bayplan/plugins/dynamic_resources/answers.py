@@ -6,7 +6,7 @@ nodes that see a pool from which devices were taken or given back since, and nod
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from ...api.pod import PodSpec
 from ...framework.devices import EVERY_ROW, Devices
-from ...table import Ints, NodeTable, Rows
+from ...table import Bools, Ints, NodeTable, Rows
 from .extended import ExtendedRequests, requests_for
+from .first_free import first_free
 from .plans import AllocationError, ClaimPlan, plan_claim
 from .results import score_taken
 from .search import CANNOT_ALLOCATE, INVALID_POOLS, DeviceSearch, Taken
@@ -23,7 +24,6 @@ from .search import CANNOT_ALLOCATE, INVALID_POOLS, DeviceSearch, Taken
 CANNOT_FIT = "cannot fit resource"
 FITS = 0
 REASONS = {1: CANNOT_ALLOCATE, 2: INVALID_POOLS, 3: CANNOT_FIT}
-FEW = 16
 Codes: TypeAlias = NDArray[np.int8]
 _CODES = {reason: code for code, reason in REASONS.items()}
 
@@ -44,6 +44,7 @@ class Wanted:
         self.claims = tuple(claims)
         self._devices = devices
         self._spec = spec
+        self.has_extended = spec is not None
         self._extended = extended or {}
         self._requests: dict[frozenset[str], tuple[ExtendedRequests, ClaimPlan]] = {}
         self.is_prioritized = any(
@@ -85,69 +86,45 @@ class KeptAnswers:
         self._tries = tries
         self._codes = np.zeros(0, dtype=np.int8)
         self._scores: Ints = np.zeros(0, dtype=np.int64)
-        self._unknown: set[int] = set()
+        self._is_stale: Bools = np.zeros(0, dtype=np.bool_)
         self._taken: dict[int, list[list[Taken]]] = {}
-        self._node_version = self._offer_version = self._use_version = -1
+        self._version = -1
 
     def follow(self) -> None:
-        """Forget what may no longer hold."""
-        table, devices = self._devices.table, self._devices
-        if len(self._codes) != len(table):
-            self._grow(len(table))
-        log = devices.allocated.changes
-        if self._use_version != log.version:
-            self._forget_pools(log.since(self._use_version) if self._use_version >= 0 else None)
-            self._use_version = log.version
-        log = devices.inventory.changes
-        if self._offer_version != log.version:
-            self._forget_rows(log.since(self._offer_version) if self._offer_version >= 0 else None)
-            self._offer_version = log.version
-        log = table.node_changes
-        if self._node_version != log.version:
-            self._forget_rows(log.since(self._node_version) if self._node_version >= 0 else None)
-            self._node_version = log.version
-
-    def _forget_pools(self, pools: Iterable[int] | None) -> None:
-        """Forget what was found on nodes that see one of the pools; None: any pool."""
-        if pools is None:
-            self._forget_rows(None)
-        for pool in pools or ():
-            self._forget_rows(self._devices.inventory.rows_of(pool))
-
-    def _forget_rows(self, rows: Collection[int] | None) -> None:
-        """Forget what was found on some rows; None: on any."""
+        """Find out which rows have to be judged again."""
+        log, size = self._devices.inventory.changes, len(self._devices.table)
+        if self._version == log.version and len(self._codes) == size:
+            return
+        rows = log.since(self._version) if self._version >= 0 else None
+        self._version = log.version
         if rows is None or EVERY_ROW in rows:
-            rows = range(len(self._codes))
-        self._unknown.update(rows)
+            self._is_stale[:] = True
+        else:
+            self._is_stale[[row for row in rows if row < len(self._codes)]] = True
+        if len(self._codes) != size:
+            self._grow(size - len(self._codes))
 
-    def _grow(self, size: int) -> None:
-        before = len(self._codes)
-        codes, scores = np.zeros(size, dtype=np.int8), np.zeros(size, dtype=np.int64)
-        codes[:before], scores[:before] = self._codes, self._scores
-        self._codes, self._scores = codes, scores
-        self._unknown.update(range(before, size))
+    def _grow(self, more: int) -> None:
+        self._codes = np.append(self._codes, np.zeros(more, dtype=np.int8))
+        self._scores = np.append(self._scores, np.zeros(more, dtype=np.int64))
+        self._is_stale = np.append(self._is_stale, np.ones(more, dtype=np.bool_))
 
     def judge(self, rows: Rows, keys: Sequence[str]) -> Codes:
         """A code per row: FITS, or one of REASONS. Raises the AllocationError of the first row that has one."""
-        for row in self._to_judge(rows):
-            code, taken = self.search(row, keys)  # a row that fails stays unknown
-            self._unknown.discard(row)
-            self._codes[row] = code
-            self._taken[row] = taken
-            if self.wanted.is_prioritized:
-                self._scores[row] = sum(score_taken(one) for one in taken)
+        stale = np.flatnonzero(self._is_stale[rows])
+        if len(stale):
+            nodes = self._devices.table.nodes
+            for row in stale.tolist() if isinstance(rows, slice) else rows[stale].tolist():
+                if nodes[row] is not None:
+                    self._judge(row, keys)
         return self._codes[rows]
 
-    def _to_judge(self, rows: Rows) -> Iterable[int]:
-        """Those of `rows` about which nothing is known, in order."""
-        if not self._unknown:
-            return ()
-        if isinstance(rows, slice):
-            nodes = self._devices.table.nodes
-            return sorted(row for row in self._unknown if nodes[row] is not None)
-        if len(self._unknown) > FEW:
-            return [row for row in rows.tolist() if row in self._unknown]
-        return [row for row in sorted(self._unknown) if np.count_nonzero(rows == row)]
+    def _judge(self, row: int, keys: Sequence[str]) -> None:
+        self._codes[row], taken = self.search(row, keys)
+        self._is_stale[row] = False  # not earlier: after an error the row stays stale
+        self._taken[row] = taken
+        if self.wanted.is_prioritized:
+            self._scores[row] = sum(score_taken(one) for one in taken)
 
     def scores(self, rows: Rows) -> Ints:
         """int64 per row that FITS: the points for its alternatives."""
@@ -157,21 +134,26 @@ class KeptAnswers:
     def find(self, row: int, keys: Sequence[str]) -> list[list[Taken]] | None:
         """The devices for each claim at a row, as they were found when it was judged; None when there are none."""
         self.follow()
-        if row not in self._unknown:
+        if not self._is_stale[row]:
             return self._taken.get(row) if self._codes[row] == FITS else None
         code, taken = self.search(row, keys)
         return taken if code == FITS else None
 
     def search(self, row: int, keys: Sequence[str]) -> tuple[int, list[list[Taken]]]:
         """Search at one row: a code, and the devices for each claim, those for extended resources last."""
-        extended = self.wanted.requests_at(row)
-        if isinstance(extended, str):
-            return _CODES[extended], []
         claims = self.wanted.claims
-        if extended is not None:
-            claims = (*claims, extended[1])
+        if self.wanted.has_extended:
+            extended = self.wanted.requests_at(row)
+            if isinstance(extended, str):
+                return _CODES[extended], []
+            if extended is not None:
+                claims = (*claims, extended[1])
         if not claims:
             return FITS, []
+        if all(claim.is_plain for claim in claims):
+            found = first_free(self._devices, row, claims, keys)
+            if found is not None:
+                return (_CODES[found], []) if isinstance(found, str) else (FITS, found)
         search = DeviceSearch(self._devices, row, claims, keys, self._tries)
         try:
             reason = search.run()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ...api.dra import (
     ALL_DEVICES,
     EXACT_COUNT,
+    MAX_RESULTS,
     DeviceClaim,
     DeviceClass,
     DeviceConstraint,
@@ -62,7 +63,7 @@ class ClaimPlan:
     constraints: tuple[DeviceConstraint, ...]
     devices: DeviceClaim
     is_plain: bool
-    """Whether it wants so many devices and nothing more."""
+    """Whether it wants so many devices and nothing more, and not more than a claim can have."""
     has_config: bool
     """Whether it, or a class it names, has something to tell the drivers."""
 
@@ -79,6 +80,7 @@ def plan_claim(devices: DeviceClaim, classes: DeviceClasses, where: str) -> Clai
             text = "empty constraint (unsupported constraint type?)"
             raise AllocationError(f"claim {where}, constraint #{i}: {text}")
     is_plain = not constraints and all(_is_plain(options) for options in requests)
+    is_plain = is_plain and sum(options[0].count for options in requests) <= MAX_RESULTS
     classes_named = [plan.device_class for options in requests for plan in options]
     has_config = bool(devices.config) or any(c.spec.config for c in classes_named)
     return ClaimPlan(requests, constraints, devices, is_plain, has_config)

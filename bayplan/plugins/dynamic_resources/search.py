@@ -14,7 +14,16 @@ from typing import NamedTuple
 
 from ...api.dra import MAX_RESULTS
 from ...api.quantity import parse_quantity
-from ...framework.devices import Allocated, Amounts, Candidate, Devices, Offer, PoolId, PoolView
+from ...framework.devices import (
+    Allocated,
+    Amounts,
+    Candidate,
+    Devices,
+    NodeOffers,
+    Offer,
+    PoolId,
+    PoolView,
+)
 from .capacity import Use, uses_of
 from .constraints import ConstraintTracker, make_constraint
 from .plans import AllocationError, ClaimPlan, RequestPlan
@@ -86,21 +95,10 @@ class DeviceSearch:
         """None when all claims can be served (see `taken`), else the reason why not. AllocationError: neither."""
         for number, claim in enumerate(self._claims):
             self._check(number, claim)
-        if all(claim.is_plain for claim in self._claims):
-            outcome = self._take_first()
-            if outcome is not None:
-                return self._reason(outcome)
         for claim in self._claims:
             made = [make_constraint(constraint) for constraint in claim.constraints]
             self._constraints.append([constraint for constraint in made if constraint is not None])
-        return self._reason(self._serve_claim(0))
-
-    def _reason(self, outcome: BranchEnd) -> str | None:
-        if outcome is YES:
-            return None
-        if any(view.is_invalid for view in self._offers.views):
-            return INVALID_POOLS
-        return CANNOT_ALLOCATE
+        return None if self._serve_claim(0) is YES else refusal(self._offers)
 
     # Before the search
 
@@ -133,9 +131,9 @@ class DeviceSearch:
                 state = "being updated" if view.is_incomplete else "invalid"
                 pool = "/".join(view.id)
                 raise AllocationError(f"{where}, but resource pool {pool} is currently {state}")
-        found = self._devices.inventory.candidates_at(self._row, plan.selection)
+        picked = self._devices.inventory.picked_at(self._row, plan.selection)
         wanted: list[Candidate] = []
-        for candidate in found.candidates(plan.selection):
+        for candidate in picked.candidates:
             if candidate[1] is not None:
                 raise AllocationError(candidate[1].text(self._keys[number]))
             uses = _uses(candidate[0], plan)
@@ -143,40 +141,6 @@ class DeviceSearch:
                 wanted.append(candidate)
         self._everything[plan] = wanted
         return len(wanted)
-
-    def _take_first(self) -> BranchEnd | None:
-        """Take the first devices that are free; None when it takes a search to know.
-
-        Where nothing but being free counts, the search begins like this: as long as it never has to go back, or has
-        nowhere to go back to, this is what it finds.
-        """
-        taking: set[tuple[str, str, str]] = set()
-        for number, claim in enumerate(self._claims):
-            for (plan,) in claim.requests:
-                known = self._devices.inventory.candidates_at(self._row, plan.selection)
-                if not known.are_plain(plan.selection):
-                    self._forget()
-                    return None
-                missing = plan.count
-                for offer, fault, _ in known.usable(plan.selection):
-                    if offer.id in self._in_use or offer.id in taking:
-                        continue
-                    if fault is not None:
-                        raise AllocationError(fault.text(self._keys[number]))
-                    self.taken[number].append(Taken(plan, offer, None))
-                    missing -= 1
-                    if not missing:
-                        break
-                if missing:
-                    is_first = not taking
-                    self._forget()
-                    return NO if is_first else None
-                taking.update(one.offer.id for one in self.taken[number])
-        return YES
-
-    def _forget(self) -> None:
-        for taken in self.taken:
-            taken.clear()
 
     # The search
 
@@ -217,8 +181,7 @@ class DeviceSearch:
             return TOO_MANY
         if everything is not None:
             return self._serve_all(number, position, plan, done, everything)
-        known = self._devices.inventory.candidates_at(self._row, plan.selection)
-        candidates = known.usable(plan.selection)
+        candidates = self._devices.inventory.picked_at(self._row, plan.selection).usable
         for index in range(start, len(candidates)):
             offer, fault, view = candidates[index]
             if not view.is_usable or self._is_taken(number, plan, offer):
@@ -357,6 +320,13 @@ class DeviceSearch:
         using = self._using.setdefault(offer.id, {})
         for name, use in uses.items():
             using[name] = using.get(name, 0) + sign * use.nano
+
+
+def refusal(offers: NodeOffers) -> str:
+    """Why a node does not have the devices that are asked for."""
+    if any(view.is_invalid for view in offers.views):
+        return INVALID_POOLS
+    return CANNOT_ALLOCATE
 
 
 def limit_of(offer: Offer, name: str) -> int:

@@ -1,0 +1,46 @@
+"""First free: what the search finds where a device is free or in use, and nothing more counts.
+
+The search takes the first candidate that is free, and goes back when it cannot go on. As long as it never has to go
+back, or has nowhere to go back to, it finds what is found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...framework.devices import DeviceId, Devices
+from .plans import AllocationError, ClaimPlan
+from .search import Taken, refusal
+
+
+def first_free(
+    devices: Devices, row: int, claims: Sequence[ClaimPlan], keys: Sequence[str]
+) -> list[list[Taken]] | str | None:
+    """The devices for each of the plain `claims` at a row, or the reason why there are none; None: search.
+
+    `keys` name the claims in errors.
+    """
+    inventory, in_use = devices.inventory, devices.allocated.in_use
+    taking: set[DeviceId] = set()
+    taken: list[list[Taken]] = []
+    for number, claim in enumerate(claims):
+        found: list[Taken] = []
+        for (plan,) in claim.requests:
+            picked = inventory.picked_at(row, plan.selection)
+            if not picked.are_plain:
+                return None
+            missing = plan.count
+            for offer, fault, _ in picked.usable:
+                if offer.id in in_use or offer.id in taking:
+                    continue
+                if fault is not None:
+                    raise AllocationError(fault.text(keys[number]))
+                found.append(Taken(plan, offer, None))
+                missing -= 1
+                if not missing:
+                    break
+            if missing:
+                return None if taking else refusal(inventory.at(row))
+            taking.update([one.offer.id for one in found])
+        taken.append(found)
+    return taken
