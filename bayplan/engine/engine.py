@@ -36,7 +36,7 @@ from ..framework import (
 )
 from ..framework.row_statuses import RowStatuses
 from ..runtime import ProfileRuntime
-from ..runtime.asking import ask_filter, ask_hook, ask_pre_filter, has_own
+from ..runtime.asking import ask_filter, ask_hook, ask_keys, ask_pre_filter, has_own
 from ..table import Ints, NodeTable
 from .budget import Budget
 from .class_plan import ClassPlan, Planner, Points, whole_key
@@ -110,9 +110,9 @@ class Engine:
         self._is_by_spec = all(has_own(plugin, Plugin, "spec_key") for plugin in self._kept)
         """Whether the spec is the key of all cached answers."""
         clustered = [plugin for plugin in every if has_own(plugin, Plugin, "cluster_key")]
-        self._clustered = [plugin for plugin in clustered if plugin.scope is not GROUPS]
+        self._clustered = [(p, p.cluster_key) for p in clustered if p.scope is not GROUPS]
         grouped = {p for p in (*every, *scoring.pre_scores) if p.scope is GROUPS}
-        self._grouped = [plugin for plugin in clustered if plugin in grouped]
+        self._grouped = [(p, p.cluster_key) for p in clustered if p in grouped]
         self._reads_any_object = len(self._grouped) < len(grouped)
         """Whether some GROUPS plugin does not say which objects its columns depend on."""
         self._lister = profile.handle.lister
@@ -328,12 +328,11 @@ class Engine:
             return
         self._version = None  # should a plugin raise, all of this is due again
         objects = version[0] if self._reads_any_object else 0
-        keys = [ask_hook(p, p.cluster_key, table) for p in self._grouped]
-        columns_stamp = (objects, version[1:], *keys)
+        columns_stamp = (objects, version[1:], ask_keys(self._grouped, table))
         if columns_stamp != self._columns_stamp:
             self._columns_stamp = columns_stamp
             self._marks.clear()
-        stamp = tuple([ask_hook(p, p.cluster_key, table) for p in self._clustered])
+        stamp = ask_keys(self._clustered, table)
         if stamp != self._stamp:
             self._stamp = stamp
             self._forget()

@@ -22,34 +22,36 @@ CANCELLED = "context canceled"
 class Cancellation:
     """Set at most once, on the scheduler's thread; read on any thread."""
 
+    __slots__ = ("_stops", "is_set", "reason")
+
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self.is_set = False
+        """Whether the pod will not be bound; `reason` says why."""
         self._stops: list[Callable[[], object]] = []
         self.reason = ""
 
-    @property
-    def is_set(self) -> bool:
-        """Whether the pod will not be bound; `reason` says why."""
-        return self._event.is_set()
-
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait, on a thread of a blocking plugin, until it is set or the time is over; returns `is_set`."""
-        return self._event.wait(timeout_s)
+        event = threading.Event()
+        self._stops.append(event.set)
+        if not self.is_set:  # in this order: `set` calls what was appended before
+            event.wait(timeout_s)
+        return self.is_set
 
     def set(self, reason: str) -> None:
         """Stop the work; only the first reason counts."""
-        if self._event.is_set():
+        if self.is_set:
             return
         self.reason = reason
-        self._event.set()
-        for stop in self._stops:
+        self.is_set = True
+        for stop in list(self._stops):
             stop()
 
     async def stops(self, work: Awaitable[Status]) -> Status:
         """The result of `work`, which gets CancelledError where it awaits when this is set."""
         task = asyncio.ensure_future(work)
         self._stops.append(task.cancel)
-        if self._event.is_set():
+        if self.is_set:
             task.cancel()
         try:
             return await task

@@ -5,8 +5,9 @@ A plugin that keeps an index over thousands of volumes must not read them all ag
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from .lister import Lister
 
@@ -65,17 +66,17 @@ class ObjectLog(KeyLog[ObjectKey]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._counts: dict[str, int] = {}
+        self._counts: defaultdict[str, int] = defaultdict(int)
 
-    def mark(self, obj: Any) -> None:
-        """Note that `obj` came, changed or went."""
-        kind = obj.kind
-        self._counts[kind] = self._counts.get(kind, 0) + 1
-        self.add(ObjectKey(kind, obj.namespace, obj.name))
+    def mark(self, kind: str, namespace: str, name: str) -> None:
+        """Note that an object came, changed or went."""
+        self._counts[kind] += 1
+        self.add(ObjectKey(kind, namespace, name))
 
     def version_of(self, kinds: Iterable[str]) -> int:
         """The number of changes of objects of these kinds."""
-        return sum([self._counts.get(kind, 0) for kind in kinds])
+        counts = self._counts
+        return sum([counts[kind] for kind in kinds])
 
 
 class Follower:

@@ -64,7 +64,8 @@ class Settled(NamedTuple):
     pre_score: Status | None = None
     """The same for `pre_score`."""
     commits: bool = True
-    """Whether Reserve, Permit or PreBind may have work; if not, they are not called."""
+    """Whether Reserve, Permit or PreBind may have work; if not, they are not called. May depend on the cluster: it is
+    asked again when `cluster_key` changes."""
 
 
 NOT_SETTLED = Settled()

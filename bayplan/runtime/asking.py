@@ -80,6 +80,19 @@ def ask_hooks(hooks: Iterable[tuple[Plugin, Callable[..., T]]], *args: Any) -> l
     return said
 
 
+def ask_keys(hooks: Iterable[tuple[Plugin, Callable[..., Hashable]]], table: NodeTable) -> Hashable:
+    """Call `cluster_key` of several plugins, given as bound methods."""
+    keys: list[Hashable] = []
+    for plugin, hook in hooks:
+        try:
+            key = hook(table)
+            # Most are versions, and this is asked after every change of an object.
+            keys.append(key if type(key) is int else _checked_hook(hook, key))
+        except Exception as error:
+            raise _hook_failed(plugin, hook, error) from error
+    return tuple(keys)
+
+
 def _checked_hook(hook: Callable[..., T], answer: T) -> T:
     """The answer, if it is of the type that belongs to the method; a key must be hashable."""
     kind = HOOK_TYPES.get(hook.__name__)
@@ -87,8 +100,11 @@ def _checked_hook(hook: Callable[..., T], answer: T) -> T:
         if not isinstance(answer, kind):
             names = [each.__name__.replace("NoneType", "None") for each in kind]
             raise wrong(" or ".join(names), answer)
-    elif hook.__name__.endswith("_key") and not isinstance(answer, Hashable):
-        raise wrong("something hashable", answer)
+    elif hook.__name__.endswith("_key"):
+        try:
+            hash(answer)
+        except TypeError:
+            raise wrong("something hashable", answer) from None
     return answer
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from ..framework import (
     BindPlugin,
     Code,
     CycleState,
+    Handle,
     PermitPlugin,
     Plugin,
     PostBindPlugin,
@@ -34,10 +35,10 @@ from ..framework.answer_checks import (
     check_status,
 )
 from ..framework.cancellation import CANCELLED, Cancellation
-from ..framework.faults import PluginFaults
-from ..framework.handle import RunBlocking, run_here
-from ..observe import ProfileMetrics, SchedulerMetrics, Tally
-from .asking import ask_hook
+from ..framework.handle import run_here
+from ..observe import Tally
+from ..table import NodeTable
+from .asking import ask_hook, ask_keys, has_own
 from .failing import PluginRunError, failed
 from .timing import timed
 
@@ -56,7 +57,7 @@ Answer = Status | Awaitable[Status]
 class CommitPlan:
     """Who has something to do for pods of one spec once their node is chosen."""
 
-    __slots__ = ("idle_points", "is_idle", "permits", "pre_binds", "reserves")
+    __slots__ = ("groups", "idle_points", "is_idle", "permits", "pre_binds", "reserves")
 
     def __init__(
         self,
@@ -70,10 +71,26 @@ class CommitPlan:
         self.reserves = [plugin for plugin in reserves if plugin in commits]
         self.permits = [plugin for plugin in permits if plugin in commits]
         self.pre_binds = [plugin for plugin in pre_binds if plugin in commits]
+        self.groups = pre_bind_groups(pre_binds, commits)
+        """The PreBind plugins, group by group."""
         self.is_idle = not (self.reserves or self.permits or self.pre_binds)
         """No plugin has work: the pod can be bound at once."""
         self.idle_points = Tally()
         """Counts pods, for the extension points without work."""
+
+
+def pre_bind_groups(
+    pre_binds: Sequence[PreBindPlugin], wanted: Collection[Plugin]
+) -> list[list[PreBindPlugin]]:
+    """Neighbours that allow it run together; one that does not runs alone, and parts the others even if not wanted."""
+    groups: list[list[PreBindPlugin]] = [[]]
+    for plugin in pre_binds:
+        found = [plugin] if plugin in wanted else []
+        if plugin.allow_parallel:
+            groups[-1].extend(found)
+        else:
+            groups.extend((found, []))
+    return [group for group in groups if group]
 
 
 class Committing:
@@ -86,9 +103,7 @@ class Committing:
         pre_binds: Sequence[PreBindPlugin],
         binds: Sequence[BindPlugin],
         post_binds: Sequence[PostBindPlugin],
-        metrics: ProfileMetrics | None = None,
-        run_blocking: RunBlocking = run_here,
-        faults: PluginFaults | None = None,
+        handle: Handle | None = None,
     ) -> None:
         self.reserves = tuple(reserves)
         self.permits = tuple(permits)
@@ -96,18 +111,24 @@ class Committing:
         self.binds = tuple(binds)
         self.post_binds = tuple(post_binds)
         self._plans: dict[PodSpec, CommitPlan] = {}
-        self._metrics = metrics or SchedulerMetrics().profile("")
+        self._handle = handle or Handle(NodeTable())
+        self._metrics = self._handle.metrics.profile(self._handle.profile_name)
         self._idle: CommitPlan | None = None
         self._tallies: dict[tuple[str, ...], Tally] = {}
-        self._run_blocking = run_blocking
-        self._faults = faults or PluginFaults()
+        every: dict[Plugin, None] = dict.fromkeys((*reserves, *permits, *pre_binds))
+        self._clustered = [(p, p.cluster_key) for p in every if has_own(p, Plugin, "cluster_key")]
+        self._version = -1
+        self._stamp: Hashable = None
+        self._run_blocking = self._handle.run_blocking
         self._blocking: set[Plugin] = set()
-        if run_blocking is not run_here:
+        if self._run_blocking is not run_here:
             self._blocking.update(p for p in pre_binds if _may_block(p, p.pre_bind))
             self._blocking.update(p for p in binds if _may_block(p, p.bind))
 
     def plan(self, spec: PodSpec) -> CommitPlan:
-        """Who has something to do for pods of `spec`."""
+        """Who has something to do for pods of `spec`, as the cluster is now."""
+        if self._version != self._handle.lister.version:
+            self._follow_cluster()
         spec = spec.template or spec
         plan = self._plans.get(spec)
         if plan is None:
@@ -121,6 +142,15 @@ class Committing:
                 self._idle = plan if plan.is_idle else self._idle
             self._plans[spec] = plan
         return plan
+
+    def _follow_cluster(self) -> None:
+        """Forget the plans if something changed that they depend on."""
+        version = self._handle.lister.version
+        stamp = ask_keys(self._clustered, self._handle.table)
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._plans.clear()
+        self._version = version
 
     def _tally_of(self, points: tuple[str, ...]) -> Tally:
         """One counter for extension points without work; there are few combinations."""
@@ -138,9 +168,11 @@ class Committing:
         }
         return tuple([point for point, plugins in busy.items() if not plugins])
 
-    def run_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+    def run_reserve(
+        self, state: CycleState, pod: Pod, node_name: str, plan: CommitPlan | None = None
+    ) -> Status:
         """Run Reserve in order; the first that does not succeed ends it."""
-        for plugin in self.plan(pod.spec).reserves:
+        for plugin in (plan or self.plan(pod.spec)).reserves:
             try:
                 ask = plugin.reserve
                 if state.sampled_by is not None:
@@ -166,12 +198,12 @@ class Committing:
         return failures
 
     def run_permit(
-        self, state: CycleState, pod: Pod, node_name: str
+        self, state: CycleState, pod: Pod, node_name: str, plan: CommitPlan | None = None
     ) -> tuple[Status, dict[str, float]]:
         """Run Permit in order; with Wait come the seconds each plugin is ready to wait."""
         timeouts: dict[str, float] = {}
         reasons: list[str] = []
-        for plugin in self.plan(pod.spec).permits:
+        for plugin in (plan or self.plan(pod.spec)).permits:
             try:
                 ask = plugin.permit
                 if state.sampled_by is not None:
@@ -190,11 +222,11 @@ class Committing:
         return SUCCESS, {}
 
     def run_pre_flight(
-        self, state: CycleState, pod: Pod, node_name: str
+        self, state: CycleState, pod: Pod, node_name: str, plan: CommitPlan | None = None
     ) -> tuple[Status, set[str]]:
         """Ask the PreBind plugins whether they have work: SUCCESS, or SKIP if none has; and which have none."""
         skipped: set[str] = set()
-        pre_binds = self.plan(pod.spec).pre_binds
+        pre_binds = (plan or self.plan(pod.spec)).pre_binds
         for plugin in pre_binds:
             doing = "running PreBindPreFlight {}"
             try:
@@ -214,27 +246,36 @@ class Committing:
         return (SKIP if len(skipped) == len(pre_binds) else SUCCESS), skipped
 
     def run_pre_bind(
-        self, state: CycleState, pod: Pod, node_name: str, skipped: set[str]
+        self,
+        state: CycleState,
+        pod: Pod,
+        node_name: str,
+        skipped: set[str],
+        plan: CommitPlan | None = None,
     ) -> Answer:
         """Run PreBind group by group; plugins of one group run at the same time."""
-        return _in_turn(
-            [
-                lambda group=group: self._run_group(group, state, pod, node_name)  # type: ignore[misc]
-                for group in self._groups(skipped, self.plan(pod.spec))
-            ]
-        )
+        plan = plan or self.plan(pod.spec)
+        groups = plan.groups
+        if skipped:
+            left = [plugin for plugin in plan.pre_binds if plugin.name not in skipped]
+            groups = pre_bind_groups(self.pre_binds, left)
+        return self._run_groups(groups, state, pod, node_name)
 
-    def _groups(self, skipped: set[str], plan: CommitPlan) -> list[list[PreBindPlugin]]:
-        """Neighbours that allow it run together; one that does not runs alone, and even skipped parts them."""
-        groups: list[list[PreBindPlugin]] = [[]]
-        for plugin in self.pre_binds:
-            is_idle = plugin.name in skipped or plugin not in plan.pre_binds
-            wanted = [] if is_idle else [plugin]
-            if plugin.allow_parallel:
-                groups[-1].extend(wanted)
-            else:
-                groups.extend((wanted, []))
-        return [group for group in groups if group]
+    def _run_groups(
+        self,
+        groups: Sequence[Sequence[PreBindPlugin]],
+        state: CycleState,
+        pod: Pod,
+        node_name: str,
+    ) -> Answer:
+        for place, group in enumerate(groups, 1):
+            answer = self._run_group(group, state, pod, node_name)
+            if not isinstance(answer, Status):
+                rest = partial(self._run_groups, groups[place:], state, pod, node_name)
+                return _then_later(answer, rest)
+            if not answer.is_success:
+                return answer
+        return SUCCESS
 
     def _run_group(
         self, group: Sequence[PreBindPlugin], state: CycleState, pod: Pod, node_name: str
@@ -314,7 +355,7 @@ class Committing:
         """The failure of a step that fails no pod."""
         method = "unreserve" if "Unreserve" in doing else "post_bind"
         failure = failed(doing, plugin, error, method)
-        self._faults.note(failure.status.error)
+        self._handle.faults.note(failure.status.error)
         return failure
 
 
@@ -335,12 +376,6 @@ async def _then_later(answer: Awaitable[Status], following: Callable[[], Answer]
         return status
     rest = following()
     return rest if isinstance(rest, Status) else await rest
-
-
-def _in_turn(steps: Sequence[Callable[[], Answer]]) -> Answer:
-    if not steps:
-        return SUCCESS
-    return then(steps[0](), lambda: _in_turn(steps[1:]))
 
 
 async def _together(waiting: Sequence[Awaitable[Status]]) -> Status:
@@ -404,6 +439,8 @@ def _ask(
         answer = call()
     except Exception as error:
         return failed(doing, plugin, error, METHODS[doing]).status
+    if answer is SUCCESS:
+        return SUCCESS
     if inspect.isawaitable(answer):
         return Awaited(doing, plugin, answer, cancellation)
     return _judged(doing, plugin, answer)

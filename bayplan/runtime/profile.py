@@ -64,7 +64,6 @@ class ProfileRuntime:
         self.percentage = percentage
         self.handle = handle
         self.metrics = handle.metrics.profile(self.name)
-        self._pre_enqueue_times = self.metrics.point("PreEnqueue")
         self.points = expand_plugins(profile, list(registry), registry.implements)
         self.plugins = self._make_plugins(profile, registry)
         self.queue_sort = self._at("queue_sort", QueueSortPlugin)[0]
@@ -96,9 +95,7 @@ class ProfileRuntime:
             self._at("pre_bind", PreBindPlugin),
             self._at("bind", BindPlugin),
             self._at("post_bind", PostBindPlugin),
-            self.metrics,
-            handle.run_blocking,
-            handle.faults,
+            handle,
         )
 
         weights = [ref.weight for ref in self.points["placement_score"]]
@@ -111,11 +108,16 @@ class ProfileRuntime:
         """SUCCESS, or the status of the plugin that holds the pod back; an error holds it back too."""
         started = perf_counter()
         status = self._ask_pre_enqueues(pod)
-        if status is SUCCESS:
-            self._pre_enqueue_times.success.observe(perf_counter() - started)
-        else:
-            self._pre_enqueue_times.ended(status.code.name, perf_counter() - started)
+        self.note_point("PreEnqueue", status, perf_counter() - started)
         return status
+
+    def note_point(self, name: str, status: Status, seconds: float) -> None:
+        """Record how long the plugins of an extension point took."""
+        point = self.metrics.point(name)
+        if status is SUCCESS:
+            point.success.observe(seconds)
+        else:
+            point.ended(status.code.name, seconds)
 
     def _ask_pre_enqueues(self, pod: Pod) -> Status:
         for plugin in self.pre_enqueues:

@@ -126,8 +126,10 @@ class Binding(Struct, eq=False):
 
     def _pre_flight(self) -> tuple[Status, set[str]]:
         profile, assumed, started = self.profile, self.assumed, perf_counter()
-        status, skipped = profile.committing.run_pre_flight(self.state, assumed, assumed.node_name)
-        profile.metrics.point("PreBindPreFlight").ended(status.code.name, perf_counter() - started)
+        status, skipped = profile.committing.run_pre_flight(
+            self.state, assumed, assumed.node_name, self.plan
+        )
+        profile.note_point("PreBindPreFlight", status, perf_counter() - started)
         if status.code is Code.Skip:
             profile.metrics.point("PreBind").success.observe(0.0)  # it has nothing to do
         return status, skipped
@@ -168,7 +170,9 @@ class Binding(Struct, eq=False):
         committing, assumed = self.profile.committing, self.assumed
         log_pre_bind(assumed)
         self._pre_bind_began = perf_counter()
-        pre_bound = committing.run_pre_bind(self.state, assumed, assumed.node_name, self._skipped)
+        pre_bound = committing.run_pre_bind(
+            self.state, assumed, assumed.node_name, self._skipped, self.plan
+        )
         return then(pre_bound, self._bind)
 
     def _bind(self) -> Answer:
@@ -211,7 +215,7 @@ class Binding(Struct, eq=False):
 
     def _pre_bind_ended(self, status: Status) -> None:
         seconds, self._pre_bind_began = perf_counter() - self._pre_bind_began, 0.0
-        self.profile.metrics.point("PreBind").ended(status.code.name, seconds)
+        self.profile.note_point("PreBind", status, seconds)
 
     def _note_error(self, status: Status) -> None:
         """PreBind or Bind failed: say which, and how long it took."""

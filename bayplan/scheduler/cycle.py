@@ -296,10 +296,12 @@ class Scheduler(EventHandlers):
     def _run_reserve(self, binding: Binding) -> Status:
         profile, assumed, started = binding.profile, binding.assumed, perf_counter()
         try:
-            status = profile.committing.run_reserve(binding.state, assumed, assumed.node_name)
+            status = profile.committing.run_reserve(
+                binding.state, assumed, assumed.node_name, binding.plan
+            )
         except PluginRunError as failed:
             status = failed.status
-        profile.metrics.point("Reserve").ended(status.code.name, perf_counter() - started)
+        profile.note_point("Reserve", status, perf_counter() - started)
         return status
 
     def _run_permit(self, binding: Binding) -> tuple[Status, dict[str, float]]:
@@ -307,11 +309,11 @@ class Scheduler(EventHandlers):
         timeouts_s: dict[str, float] = {}
         try:
             status, timeouts_s = profile.committing.run_permit(
-                binding.state, assumed, assumed.node_name
+                binding.state, assumed, assumed.node_name, binding.plan
             )
         except PluginRunError as failed:
             status = failed.status
-        profile.metrics.point("Permit").ended(status.code.name, perf_counter() - started)
+        profile.note_point("Permit", status, perf_counter() - started)
         return status, timeouts_s
 
     def _announce(self, pod: Pod, node_name: str) -> None:

@@ -131,13 +131,14 @@ class EventHandlers:
     def _on_other(self, action: ActionType, old: Any, new: Any) -> None:
         """Objects that are only read through the lister may still be what a pod waits for."""
         obj = new or old
-        if isinstance(obj, DeviceTaintRule):
+        resource = RESOURCE_OF_KIND.get(obj.kind)
+        if resource is None and isinstance(obj, DeviceTaintRule):
             self._on_taint_rule(old, new)
             return
-        is_custom = isinstance(obj, CustomObject)
-        resource = obj.kind if is_custom else RESOURCE_OF_KIND.get(obj.kind)
+        if resource is None and isinstance(obj, CustomObject):
+            resource = obj.kind
         if resource is not None:
-            self._move(ClusterEvent(resource, action), old, new)
+            self.queue.move_all_to_active_or_backoff(ClusterEvent(resource, action), old, new)
 
     def _on_taint_rule(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
         """A rule that changes the taints of a slice is an update of the slice."""

@@ -72,6 +72,8 @@ def log_wait(pod: Pod, plugins: Iterable[str]) -> None:
 
 def log_pre_bind(pod: Pod) -> None:
     """PreBind plugins begin to work for the pod."""
+    if not log.isEnabledFor(LEAST):
+        return
     step(log, CHOICES, "PreBind began for the pod", pod=pod.key, node=pod.node_name)
 
 

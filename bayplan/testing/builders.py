@@ -251,7 +251,7 @@ class ObjectLister:
     def add(self, obj: Any) -> None:
         """Add or replace an object."""
         self._objects.setdefault(obj.kind, {})[obj.namespace, obj.name] = obj
-        self._log.mark(obj)
+        self._log.mark(obj.kind, obj.namespace, obj.name)
 
     def objects(self) -> list[Any]:
         """All objects."""
@@ -260,7 +260,7 @@ class ObjectLister:
     def remove(self, obj: Any) -> None:
         """Remove an object."""
         self._objects.get(obj.kind, {}).pop((obj.namespace, obj.name), None)
-        self._log.mark(obj)
+        self._log.mark(obj.kind, obj.namespace, obj.name)
 
     def list(self, kind: str, namespace: str | None = None) -> list[Any]:
         found = self._objects.get(kind, {}).values()

@@ -116,7 +116,12 @@ MUTANTS = [
         "dropped terms are not in the version", ENGINE, "            table.terms.dropped,\n", ""
     ),
     dropped("marks are never forgotten", ENGINE, "            self._marks.clear()"),
-    Mutant("keys of columns are not in the stamp", ENGINE, "version[1:], *keys)", "version[1:])"),
+    Mutant(
+        "keys of columns are not in the stamp",
+        ENGINE,
+        "version[1:], ask_keys(self._grouped, table))",
+        "version[1:])",
+    ),
     Mutant(
         "columns of unknown objects stay",
         ENGINE,

@@ -21,6 +21,7 @@ from bayplan.api.pod import Pod
 from bayplan.api.quantity import parse_quantity
 from bayplan.clock import ManualClock, Timers
 from bayplan.cluster.memory import ClaimController, MemoryCluster, admit_devices
+from bayplan.cluster.objects import UNVERSIONED_KINDS
 from bayplan.errors import ApiError, ConflictError
 from bayplan.framework import SUCCESS, failure, unschedulable, wait
 from bayplan.framework.devices import Devices
@@ -147,7 +148,8 @@ class LaggingCluster:
                 del objects[obj.namespace, obj.name]
             else:
                 objects[obj.namespace, obj.name] = new
-            self.seen._touch(obj)
+            if obj.kind not in UNVERSIONED_KINDS:
+                self.seen._log.mark(obj.kind, obj.namespace, obj.name)
             for handler in self.seen._handlers:
                 if old is None:
                     handler.on_add(new)

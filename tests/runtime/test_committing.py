@@ -5,17 +5,19 @@ from typing import Any
 
 import pytest
 
-from bayplan.api.pod import Pod
+from bayplan.api.pod import Pod, PodSpec
 from bayplan.framework import (
     SKIP,
     SUCCESS,
     BindPlugin,
     Code,
     CycleState,
+    Handle,
     PermitPlugin,
     PostBindPlugin,
     PreBindPlugin,
     ReservePlugin,
+    Settled,
     Status,
     failure,
     pending,
@@ -25,7 +27,8 @@ from bayplan.framework import (
 )
 from bayplan.runtime import PluginRunError
 from bayplan.runtime.committing import Committing
-from bayplan.testing.builders import make_pod
+from bayplan.table import NodeTable
+from bayplan.testing.builders import ObjectLister, make_object, make_pod
 from tests.runtime.in_tree import _plugins_are_in_tree  # noqa: F401
 
 POD = make_pod("p", node_name="a")
@@ -424,3 +427,37 @@ def test_post_bind_tells_everyone_whatever_they_raise() -> None:
 
     assert steps.called == ["A", "B"]
     assert [str(one) for one in failures] == ['running PostBind plugin "A": boom']
+
+
+class WhileThereIsAClass(ReservePlugin):
+    """Reserves while there is a device class."""
+
+    name = "WhileThereIsAClass"
+
+    def __init__(self, handle: Handle) -> None:
+        self.handle = handle
+
+    def cluster_key(self, table: NodeTable) -> int:
+        return self.handle.lister.version_of("DeviceClass")
+
+    def settled(self, spec: PodSpec) -> Settled:
+        return Settled(commits=bool(self.handle.lister.list("DeviceClass")))
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        pass
+
+
+def test_who_commits_is_asked_again_when_what_it_depends_on_changed() -> None:
+    lister = ObjectLister([make_object("Service", "s")])
+    handle = Handle(NodeTable(), lister=lister)
+    run = Committing([WhileThereIsAClass(handle)], (), (), (), (), handle)
+    before = run.plan(POD.spec)
+
+    lister.add(make_object("Service", "other"))
+    assert run.plan(POD.spec) is before
+    lister.add(make_object("DeviceClass", "gpu"))
+
+    assert (before.is_idle, run.plan(POD.spec).is_idle) == (True, False)

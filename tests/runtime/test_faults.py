@@ -19,7 +19,7 @@ from bayplan.framework import (
     ReservePlugin,
 )
 from bayplan.framework.faults import PluginFaultError, PluginFaults
-from bayplan.framework.handle import NoNominations
+from bayplan.framework.handle import Handle, NoNominations
 from bayplan.runtime import Filtering, PluginRunError
 from bayplan.runtime.committing import Committing
 from bayplan.runtime.placing import Placing
@@ -124,7 +124,7 @@ def test_a_post_filter_without_a_result(answer: Any, expected: str) -> None:
 def test_a_fault_in_unreserve_is_noted() -> None:
     faults = PluginFaults(fatal=True)
     reserve = plugin(ReservePlugin, "unreserve", ValueError("x"))
-    committing = Committing([reserve], [], [], [], [], faults=faults)
+    committing = Committing([reserve], [], [], [], [], Handle(TABLE, faults=faults))
 
     (failure,) = committing.run_unreserve(CycleState(), POD, "a")
 

@@ -69,11 +69,10 @@ class MemoryCluster(ObjectIndex):
         read.
         """
         old = self._find(obj)
-        if obj.kind not in UNVERSIONED_KINDS and obj.resource_version not in (
-            "",
-            old.resource_version,
-        ):
-            raise ConflictError(f"{describe(obj)} was changed since it was read")
+        if obj.kind not in UNVERSIONED_KINDS:
+            version = obj.resource_version
+            if version and version != old.resource_version:
+                raise ConflictError(f"{describe(obj)} was changed since it was read")
         changes = {"uid": old.uid, "resource_version": self._next_resource_version()}
         stored = _with_meta(obj, changes)
         self.put_in(stored)
@@ -197,7 +196,8 @@ class MemoryCluster(ObjectIndex):
         stored: AnyObject | None = found.get((obj.namespace, obj.name))
         if stored is None:
             raise NotFoundError(f"{describe(obj)} not found")
-        if obj.uid and obj.uid != stored.uid:
+        uid = obj.uid
+        if uid and uid != stored.uid:
             raise ConflictError(f"{describe(obj)} was replaced by another of the same name")
         return stored
 

@@ -131,10 +131,12 @@ class ObjectIndex:
 
     def put_in(self, obj: ClusterObject) -> None:
         """Add or replace an object and notify the watchers."""
-        objects = self._objects.setdefault(obj.kind, {})
-        old = objects.get((obj.namespace, obj.name))
-        objects[obj.namespace, obj.name] = obj
-        self._touch(obj)
+        kind, key = obj.kind, (obj.namespace, obj.name)
+        objects = self._objects.setdefault(kind, {})
+        old = objects.get(key)
+        objects[key] = obj
+        if kind not in UNVERSIONED_KINDS:
+            self._log.mark(kind, *key)
         for handler in self._handlers:
             if old is None:
                 handler.on_add(obj)
@@ -143,10 +145,12 @@ class ObjectIndex:
 
     def take_out(self, obj: ClusterObject) -> None:
         """Remove an object and notify the watchers."""
-        del self._objects[obj.kind][obj.namespace, obj.name]
+        kind, key = obj.kind, (obj.namespace, obj.name)
+        del self._objects[kind][key]
         if self.remembers_deaths:
-            self._deaths[obj.kind, obj.namespace, obj.name] += 1
-        self._touch(obj)
+            self._deaths[kind, *key] += 1
+        if kind not in UNVERSIONED_KINDS:
+            self._log.mark(kind, *key)
         for handler in self._handlers:
             handler.on_delete(obj)
 
@@ -157,7 +161,3 @@ class ObjectIndex:
         yield from self.list("Node")
         yield from (pod for pod in self.list("Pod") if pod.node_name)
         yield from (pod for pod in self.list("Pod") if not pod.node_name)
-
-    def _touch(self, obj: ClusterObject) -> None:
-        if obj.kind not in UNVERSIONED_KINDS:
-            self._log.mark(obj)

@@ -7,7 +7,7 @@ word: as soon as it shows what was written, or something newer, that counts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from ...api.dra import EXTENDED_RESOURCE_CLAIM, AllocationResult, ResourceClaim
 from ...api.meta import controller_of
@@ -37,16 +37,20 @@ class TrackedClaims:
         self._pending: dict[str, Pending] = {}
         self._written: dict[Key, ResourceClaim] = {}
         self._created: set[str] = set()
-        self._uids: dict[Key, str] = {}
+        self._counted: dict[Key, ResourceClaim] = {}
         self._for_resources: dict[str, Key] = {}
 
     def get(self, namespace: str, name: str) -> ResourceClaim | None:
         """The claim as it was written, or as the lister shows it when that is not older."""
-        listed = cast("ResourceClaim | None", self._lister.get(ResourceClaim.kind, namespace, name))
+        listed: ResourceClaim | None = self._lister.get(ResourceClaim.kind, namespace, name)
         if not self._written:
             return listed
         written = self._written.get((namespace, name))
         if written is None:
+            return listed
+        if listed is written:
+            del self._written[namespace, name]
+            self._created.discard(written.uid)
             return listed
         if listed is None and written.uid in self._created:
             return written
@@ -66,21 +70,21 @@ class TrackedClaims:
     def refresh(self, namespace: str, name: str) -> None:
         """Count what the claim has."""
         key = (namespace, name)
-        claim = self.get(namespace, name)
-        before = self._uids.get(key)
-        if before is not None and (claim is None or claim.uid != before):
-            del self._uids[key]
-            self._for_resources.pop(before, None)
-            self._count(before, None)
+        claim, before = self.get(namespace, name), self._counted.get(key)
+        if claim is before:
+            return  # as when the lister shows what was written
+        if before is not None and (claim is None or claim.uid != before.uid):
+            del self._counted[key]
+            self._count(before.uid, None)
         if claim is not None:
-            self._uids[key] = claim.uid
+            self._counted[key] = claim
             self._count(claim.uid, claim)
             self._index(claim)
 
     def refresh_all(self) -> None:
         """Any claim may have changed."""
         keys = {(c.namespace, c.name) for c in self._lister.list(ResourceClaim.kind)}
-        for namespace, name in keys | self._uids.keys():
+        for namespace, name in keys | self._counted.keys():
             self.refresh(namespace, name)
 
     def _count(self, uid: str, claim: ResourceClaim | None) -> None:
@@ -107,21 +111,26 @@ class TrackedClaims:
         pending = self._pending.get(uid)
         return pending.allocation if pending is not None else None
 
-    def begin(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
-        """The claim is about to get `allocation` for one more pod: other claims cannot have those devices."""
-        pending = self._pending.get(claim.uid)
+    def begin(self, claim: ResourceClaim, allocation: AllocationResult) -> AllocationResult:
+        """The claim is about to get `allocation` for one more pod: other claims cannot have those devices.
+
+        Returns what it gets, which is that of another pod if the claim is about to get it for that one.
+        """
+        uid = claim.uid
+        pending = self._pending.get(uid)
         if pending is not None:
             pending.pods += 1
-            return
-        self._pending[claim.uid] = Pending((claim.namespace, claim.name), allocation)
-        self._allocated.set(claim.uid, allocation)
+            return pending.allocation
+        self._pending[uid] = Pending((claim.namespace, claim.name), allocation)
+        self._allocated.set(uid, allocation)
+        return allocation
 
-    def end(self, uid: str, *, is_written: bool = False) -> bool:
-        """The allocation is written, or comes to nothing for one of its pods; whether it is pending no more."""
+    def end(self, uid: str) -> bool:
+        """The allocation comes to nothing for one of its pods; whether it is pending no more."""
         pending = self._pending.get(uid)
         if pending is None:
             return False
-        if pending.pods > 1 and not is_written:
+        if pending.pods > 1:
             pending.pods -= 1
             return False
         del self._pending[uid]
@@ -129,10 +138,13 @@ class TrackedClaims:
         self._count(uid, claim if claim is not None and claim.uid == uid else None)
         return True
 
-    def wrote(self, claim: ResourceClaim) -> None:
-        """The cluster took `claim`, which the lister may show later."""
-        self._written[claim.namespace, claim.name] = claim
-        self.refresh(claim.namespace, claim.name)
+    def wrote(self, claim: ResourceClaim, pending_uid: str = "") -> None:
+        """The cluster took `claim`, which the lister may show later; what was pending for `pending_uid` is in it."""
+        if self._pending.pop(pending_uid, None) is not None and pending_uid != claim.uid:
+            self._allocated.set(pending_uid, None)
+        namespace, name = claim.namespace, claim.name
+        self._written[namespace, name] = claim
+        self.refresh(namespace, name)
 
     def created(self, claim: ResourceClaim) -> None:
         """The cluster has a new claim, of which the lister may not know yet."""

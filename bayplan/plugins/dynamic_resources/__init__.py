@@ -60,8 +60,10 @@ from .results import make_allocation, score_allocated
 log = logging.getLogger(__name__)
 
 STATE = "DynamicResources"
+NO_CLAIMS = ClaimState()
 WITHOUT_DEVICES = Settled(pre_filter=SKIP, commits=False)
-IN_A_GROUP = Settled(commits=False)
+PREPARES_ONLY = Settled(commits=False)
+"""PreFilter may refuse the pod, or a class may come to stand for its resources; as it is, it gets no devices."""
 NOT_AVAILABLE = "resourceclaim not available on the node"
 STALE_CLAIM = "cannot schedule extended resource claim"
 TRIES_PER_SECOND = 500_000
@@ -156,9 +158,10 @@ class DynamicResources(
         return bool(names) and bool(self._follow().classes.backed(names))
 
     def settled(self, spec: PodSpec) -> Settled:
-        if _may_use_devices(spec):
+        if self._uses_devices(spec):
             return NOT_SETTLED
-        return IN_A_GROUP if self._needs_group(spec) else WITHOUT_DEVICES
+        is_unsettled = spec.device_resources or self._needs_group(spec)
+        return PREPARES_ONLY if is_unsettled else WITHOUT_DEVICES
 
     def _needs_group(self, spec: PodSpec) -> bool:
         """Whether pods of the spec are refused while their pod group is not there."""
@@ -184,7 +187,7 @@ class DynamicResources(
             return SKIP
         devices = self._follow()
         devices.inventory.follow_nodes()
-        state.write(STATE, ClaimState())  # empty until all is well
+        state.write(STATE, NO_CLAIMS)  # until all is well
         try:
             named = list(self._named_claims(pod))
             claims = [claim for _, claim in named]
@@ -211,7 +214,8 @@ class DynamicResources(
 
     def _extended_claim(self, pod: Pod, devices: Devices) -> ResourceClaim | None:
         """The claim that stands for extended resources; from an earlier attempt, or a new one."""
-        if not devices.classes.backed(pod.spec.device_resources):
+        spec = pod.spec.template or pod.spec  # pods that name other claims share it
+        if not devices.classes.backed(spec.device_resources):
             return None
         return devices.claims.for_resources_of(pod.uid) or make_claim(pod)
 
@@ -275,7 +279,7 @@ class DynamicResources(
             except AllocationError as error:
                 verdict.error = failure(error)
                 return verdict
-            if codes.any():
+            if np.count_nonzero(codes):
                 for code, reason in REASONS.items():
                     verdict.reject(codes == code, reason, unresolvable=True)
         for position in range(len(known.claims)):
@@ -405,21 +409,21 @@ class DynamicResources(
             return SUCCESS
         claims = zip(known.claims, known.users_for(pod), strict=True)
         known.given = [Given(claim, user) for claim, user in claims]
-        shared = {known.given[position].claim.uid for position in known.pending}
+        shared: list[Given] = []
         for position, allocation in known.pending.items():
+            shared.append(known.given[position])
             self._take(state, known.given[position], allocation)
         return self._allocate(state, known, node_name, shared)
 
     def _take(self, state: CycleState, one: Given, allocation: AllocationResult) -> None:
         """A claim is about to get devices: those that another pod of the group gives it, otherwise `allocation`."""
-        claims = self._keep().claims
-        one.allocation = claims.pending(one.claim.uid) or allocation
+        one.allocation = self._keep().claims.begin(one.claim, allocation)
         one.pending_uid = one.claim.uid
-        claims.begin(one.claim, one.allocation)
-        pending_in(state).add(one.claim.uid)
+        if state.group is not None:
+            pending_in(state).add(one.pending_uid)
 
     def _allocate(
-        self, state: CycleState, known: ClaimState, node_name: str, shared: Collection[str]
+        self, state: CycleState, known: ClaimState, node_name: str, shared: Collection[Given]
     ) -> Status:
         """Give devices to the claims that have none; those that are `shared` with another pod are about to get them."""
         if known.answers is None:
@@ -435,9 +439,7 @@ class DynamicResources(
         extended = known.answers.wanted.requests_at(row)
         plans = list(known.answers.wanted.claims)
         to_allocate = [
-            one
-            for one in known.given
-            if one.claim.allocation is None and one.claim.uid not in shared
+            one for one in known.given if one.claim.status.allocation is None and one not in shared
         ]
         if extended is not None and not isinstance(extended, str):
             to_allocate[-1].extended = extended[0]
@@ -492,11 +494,11 @@ async def _or_failure(answer: Awaitable[Status]) -> Status:
 
 def _has_alternatives(claims: Sequence[ResourceClaim]) -> bool:
     """Whether some request has alternatives; otherwise all nodes score 0."""
-    return any(
-        request.first_available is not None
-        for claim in claims
-        for request in claim.spec.devices.requests or ()
-    )
+    for claim in claims:
+        for request in claim.spec.devices.requests or ():
+            if request.first_available is not None:
+                return True
+    return False
 
 
 def _may_use_devices(spec: PodSpec) -> bool:

@@ -111,7 +111,7 @@ class KeptAnswers:
 
     def judge(self, rows: Rows, keys: Sequence[str]) -> Codes:
         """A code per row: FITS, or one of REASONS. Raises the AllocationError of the first row that has one."""
-        stale = np.flatnonzero(self._is_stale[rows])
+        (stale,) = self._is_stale[rows].nonzero()
         if len(stale):
             nodes = self._devices.table.nodes
             for row in stale.tolist() if isinstance(rows, slice) else rows[stale].tolist():

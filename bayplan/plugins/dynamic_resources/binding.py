@@ -51,7 +51,7 @@ class ClaimBindingError(BayplanError):
         self.result = result
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Given:
     """A claim of the pod, and what it is given on its node (None: it has its devices)."""
 
@@ -93,17 +93,15 @@ class ClaimBinder:
         """Write one claim. What was assumed of it ends here, whatever comes of it."""
         if one.extended is not None and one.allocation is None:
             return  # the node has all of the resources itself
-        is_written = False
         try:
             if one.claim.name == SPECIAL_NAME:
                 assert one.extended is not None, "only extended resources have a claim without name"
                 one.claim = yield from self._create(one.claim, one.extended)
                 self._devices.claims.created(one.claim)
             yield from self._write_in_turn(pod, one)
-            is_written = True
         finally:
             if one.pending_uid:
-                self._devices.claims.end(one.pending_uid, is_written=is_written)
+                self._devices.claims.end(one.pending_uid)
                 one.pending_uid = ""
         if one.extended is not None:
             yield from self._tell_pod(pod, one.claim, one.extended)
@@ -126,7 +124,8 @@ class ClaimBinder:
             if waits:
                 yield turn.wait()
             one.claim = yield from self._write(pod, one, is_stale=waits)
-            self._devices.claims.wrote(one.claim)
+            self._devices.claims.wrote(one.claim, one.pending_uid)
+            one.pending_uid = ""
         finally:
             self._turns.leave(key, turn)
 
@@ -287,7 +286,7 @@ def drive(steps: Steps[T], finish: Callable[[T], Any] = lambda value: value) -> 
     """Do the work at once; when a client needs time, something to await that does the rest of it."""
     try:
         answer = next(steps)
-        while not inspect.isawaitable(answer):
+        while not hasattr(answer, "__await__"):
             answer = steps.send(answer)
     except StopIteration as stop:
         return finish(stop.value)
