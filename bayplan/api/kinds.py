@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr as _set
 
+from .cron_jobs import CronJob, cron_job_problems
 from .devices import DeviceTaintRule, ResourceSlice
 from .dra import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from .limits import LimitRange, ResourceQuota
@@ -259,6 +260,10 @@ def _object_problems(wire: KubeObject) -> Iterator[Problem]:
             yield from _claim_problems(wire, "spec")
         case CSIStorageCapacity():
             yield from _capacity_problems(wire)
+        case CronJob():
+            yield from cron_job_problems(wire)
+            template = wire.spec.job_template.spec.template
+            yield from spec_problems(template.full_spec, "spec.jobTemplate.spec.template.spec")
         case LimitRange():
             yield from _limit_problems(wire)
         case ResourceQuota():
@@ -317,6 +322,7 @@ OTHER_KINDS: tuple[type[KubeObject], ...] = (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    CronJob,
     DaemonSet,
     Deployment,
     DeviceClass,

@@ -110,7 +110,7 @@ class Simulation:
 
     def proceed(self, on_progress: OnProgress | None = None, until_s: float | None = None) -> None:
         """The same as `run` without a report, which goes through all pods and nodes."""
-        self.begin()
+        self.begin(until_s)
         with rare_collections():
             self._run(on_progress, until_s)
         self._world.budgets.run()
@@ -154,7 +154,7 @@ class Simulation:
         """Run `action` when the clock shows `at_s`."""
         self._world.agenda.after(at_s - self.clock.monotonic(), action)
 
-    def begin(self) -> None:
+    def begin(self, until_s: float | None = None) -> None:
         """Connect the scheduler to the cluster, and start controllers and kubelets; `run` does it by itself.
 
         A watcher that must come after all of them is added after this.
@@ -170,7 +170,7 @@ class Simulation:
         self.cluster.watch(self._results, replay=False)
         self.cluster.watch(self._progress, replay=False)
         self.cluster.watch(self.scheduler)
-        self._world.begin(self._pods_end)
+        self._world.begin(self._pods_end, until_s)
 
     def _run(self, on_progress: OnProgress | None, until_s: float | None) -> None:
         limit_s = math.inf if until_s is None else until_s

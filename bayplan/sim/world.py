@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TypeAlias
 
+from ..api.cron_jobs import CronJob
 from ..api.custom_workloads import CustomWorkload
 from ..api.dra import ResourceClaim
 from ..api.encode import to_dict
@@ -52,6 +53,7 @@ from ..cluster.memory import (
 from ..cluster.objects import ClusterObject
 from ..errors import ConflictError, DecodeError, InputError
 from .agenda import Agenda
+from .cron_runs import CronRuns
 from .stand_ins import StandIns, has_custom_workloads
 from .timeline import (
     CREATED_AT,
@@ -100,6 +102,7 @@ class World:
         self._admission = Admission(self.cluster, self._ledger)
         self._refused: list[AdmissionRefusal] = []
         """Pods and claims by themselves that a limit range or a quota refused."""
+        self._cron = CronRuns(self.cluster, self.clock, self.agenda)
         self.remarks: list[str] = []
         """How objects of the input are understood that are not simulated as they are."""
         self._volumes = VolumeController(self.cluster, provisioning, self.agenda)
@@ -122,10 +125,11 @@ class World:
             for i, event in enumerate(timeline.events):
                 self._expect(event, timeline, f"timeline: events[{i}]")
 
-    def begin(self, pods_end: bool = True) -> None:
+    def begin(self, pods_end: bool = True, until_s: float | None = None) -> None:
         """Start controllers and kubelets; existing watchers are notified before them.
 
-        Unless `pods_end`, pods with a duration never finish.
+        Unless `pods_end`, pods with a duration never finish, and no CronJob runs. With `until_s`, CronJobs run as often
+        as they are due until then; else once.
         """
         if pods_end and not self._is_recorded:
             self.cluster.watch(Kubelets(self.cluster, self.clock, self.agenda))
@@ -140,6 +144,8 @@ class World:
         for pod in self.cluster.list("Pod"):
             if pod.node_name and pod.is_terminating and not self._is_recorded:
                 self._expect_end(pod)
+        if not self._is_recorded:
+            self.remarks += self._cron.begin(self._controllers.owned, until_s, runs=pods_end)
 
     def settle(self) -> None:
         """Run the controllers' pending work."""
@@ -149,6 +155,11 @@ class World:
             for pod in self._absent_owners.take_missing():
                 self._add(pod, is_replacement=True)
         if self._controllers.has_work:
+            with self._faults_placed(None, ""):
+                self._controllers.run()
+                if self._cron.run(has_ended=True):
+                    self._controllers.run()
+        elif self._cron.run(has_ended=False):
             with self._faults_placed(None, ""):
                 self._controllers.run()
         self._volumes.run()
@@ -334,6 +345,8 @@ class World:
         if is_replacement or self._is_allowed(obj):
             self.cluster.add(self._admitted(obj))
             self._follow_quotas()
+            if isinstance(obj, CronJob):
+                self.remarks += self._cron.follow(obj)
 
     def _admitted(self, obj: ClusterObject) -> ClusterObject:
         """An object as the API server would store it; pods are admitted by `Admission`."""

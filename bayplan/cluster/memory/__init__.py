@@ -19,6 +19,7 @@ from .admission_dra import admit_devices
 from .admission_groups import admit_groups
 from .budget_controller import DisruptionController
 from .controllers import WORKLOAD_KINDS, Controllers
+from .cron_jobs import CronJobController
 from .kubelets import DURATION, Kubelets, duration_problem
 from .protection import Protection
 from .provisioning import Provisioning, provisioning_problems
@@ -35,6 +36,7 @@ __all__ = [
     "DisruptionController",
     "ClaimController",
     "Controllers",
+    "CronJobController",
     "DURATION",
     "Kubelets",
     "MemoryCluster",

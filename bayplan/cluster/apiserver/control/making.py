@@ -14,7 +14,7 @@ from ....api.carrying import carry_over
 from ....api.encode import to_dict
 from ....api.meta import KubeObject
 from ....api.pod import Pod
-from ....api.workloads import PodTemplateSpec, ReplicaSet, StatefulSet
+from ....api.workloads import Job, PodTemplateSpec, ReplicaSet, StatefulSet
 from ...memory.deployments import TEMPLATE_HASH
 from ...objects import ClusterObject, ObjectIndex
 from ..registry.resources import BY_KIND, ApiResource
@@ -44,6 +44,8 @@ class Making:
             return self._pod(obj)
         if isinstance(obj, ReplicaSet):
             return self._replica_set(obj)
+        if isinstance(obj, Job):
+            return self._job(obj)
         tree = to_dict(obj)
         _block_owner(tree["metadata"])
         return tree
@@ -97,6 +99,18 @@ class Making:
         metadata = dict(whole.get("metadata") or {})
         metadata["labels"] = dict(replica_set.spec.template.labels)
         tree["spec"]["template"] = {**whole, "metadata": metadata}
+        _block_owner(tree["metadata"])
+        return tree
+
+    def _job(self, job: Job) -> Tree:
+        """A job with all fields of the template of its CronJob."""
+        tree = to_dict(job)
+        owner = next((o for o in job.owner_references if o.controller), None)
+        if owner is not None and owner.kind == "CronJob":
+            record = self._store.get("cronjobs.batch", (job.namespace, owner.name))
+            whole = record.decode()["spec"]["jobTemplate"] if record is not None else {}
+            tree["spec"] = whole.get("spec") or tree["spec"]
+        tree.pop("status", None)
         _block_owner(tree["metadata"])
         return tree
 

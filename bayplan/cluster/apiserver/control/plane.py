@@ -15,7 +15,14 @@ from typing import Protocol
 from ....api.pod import Pod
 from ....clock import Clock, Timers
 from ....errors import BayplanError
-from ...memory import WORKLOAD_KINDS, ClaimController, Controllers, VolumeController
+from ...memory import (
+    WORKLOAD_KINDS,
+    ClaimController,
+    Controllers,
+    CronJobController,
+    VolumeController,
+)
+from ...memory.cron_jobs import ended_as
 from ..registry.registry import ObjectRegistry
 from ..store import RecordChange, Store
 from .budgets import BudgetController
@@ -108,11 +115,15 @@ class ControlPlane:
         nodes = NodeController(self.cluster, registry, self.timers)
         protection = ProtectionController(self.cluster, registry)
         budgets = BudgetController(self.cluster, registry)
+        cron_jobs = CronJobController(
+            self.cluster, clock, self.timers, is_active=lambda job: not ended_as(job)
+        )
         quotas = QuotaController(store, self.cluster, registry, registry.quotas)
         statuses = StatusController(self.cluster, self.workloads, registry)
         self._controllers: list[Controller] = [
             GarbageCollector(store, registry),
             NamespaceController(store, registry),
+            cron_jobs,
             self.workloads,
             volumes,
             claims,
@@ -125,7 +136,7 @@ class ControlPlane:
         EventSweeper(store, clock, self.timers)
         mirror.watch(registry.quotas.ledger)
         mirror.watch(self.workloads, replay=False)
-        for handler in (volumes, claims, protection, nodes, budgets, statuses):
+        for handler in (cron_jobs, volumes, claims, protection, nodes, budgets, statuses):
             mirror.watch(handler)
         if runs_pods:
             self._controllers.append(agents)

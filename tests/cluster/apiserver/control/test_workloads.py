@@ -276,3 +276,49 @@ def test_rejected_pods_are_reported_and_retried(world: ServerInThread) -> None:
     assert {(e["reason"], e["involvedObject"]["name"]) for e in events} == {("FailedCreate", "bad")}
     after = {p["metadata"]["generateName"]: p for p in world.get(PODS).tree["items"]}
     assert after["bad-"]["spec"]["priority"] == 5
+
+
+def test_a_cron_job_creates_its_jobs_at_their_times_with_all_fields(world: ServerInThread) -> None:
+    path = "/apis/batch/v1/namespaces/default/cronjobs"
+    job = {"spec": {"template": template(restartPolicy="Never")}}
+    spec = {"schedule": "*/10 * * * *", "jobTemplate": job, "concurrencyPolicy": "Forbid"}
+    head = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}}
+    world.make(path, {**head, "spec": spec})
+    world.settle()
+    assert world.get(JOBS).names == []
+
+    world.advance(600)
+
+    (made,) = world.get(JOBS).tree["items"]
+    assert made["metadata"]["name"] == "c-29453770"
+    assert made["spec"]["template"]["spec"]["containers"][0]["env"] == [{"name": "A", "value": "1"}]
+    status = world.get(f"{path}/c").tree["status"]
+    assert status["lastScheduleTime"] == "2026-01-01T00:10:00Z"
+    assert [reference["name"] for reference in status["active"]] == ["c-29453770"]
+
+    world.advance(600)  # the first one still runs
+    assert world.get(JOBS).names == ["c-29453770"]
+
+
+def test_the_status_of_a_quota_says_what_is_used(world: ServerInThread) -> None:
+    quotas = "/api/v1/namespaces/default/resourcequotas"
+    hard = {"pods": "2", "requests.cpu": "1", "count/deployments.apps": "9", "services": "1"}
+    head = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}}
+    world.make(quotas, {**head, "spec": {"hard": hard}})
+    small = template()
+    small["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "300m"}}
+    world.make(f"{APPS}/deployments", workload_tree("Deployment", "web", 3, template=small))
+    world.settle()
+
+    status = world.get(f"{quotas}/q").tree["status"]
+
+    assert status["hard"] == hard
+    assert status["used"] == {
+        "pods": "2",
+        "requests.cpu": "600m",
+        "count/deployments.apps": "1",
+        "services": "1",  # kubernetes, which every cluster has
+    }
+    events = world.get("/api/v1/namespaces/default/events").tree["items"]
+    messages = [event["message"] for event in events if event["reason"] == "FailedCreate"]
+    assert any("exceeded quota: q, requested: pods=1, used: pods=2" in text for text in messages)
