@@ -16,6 +16,7 @@ from msgspec import field
 from ..api.own_documents import API_VERSION
 from ..api.pod import Pod
 from ..sim.frames import make_frame
+from ..sim.showing import ShownAnswer
 from .changes import ObjectChange
 from .data import Data
 from .settlement import AS_READ, Settlement
@@ -174,7 +175,7 @@ class RunnerUp(Data, kw_only=True):
     """Alternatives; each was verified to let it win."""
 
 
-class PodExplanation(Data, kw_only=True):
+class PodExplanation(ShownAnswer, Data, kw_only=True):
     """The complete account of one pod."""
 
     api_version: str = API_VERSION
@@ -228,6 +229,20 @@ class PodExplanation(Data, kw_only=True):
         """The account as plain dicts and lists."""
         document: dict[str, Any] = msgspec.to_builtins(self)
         return document
+
+    def headline(self) -> str:
+        """`shop/web-7 is unschedulable, 0 of 3 nodes fit`."""
+        where = f" on {self.node}" if self.node else ""
+        fit = f"{self.feasible_nodes:,} of {self.node_count:,} nodes fit"
+        return f"{self.pod.namespace}/{self.pod.name}: {self.verdict.value}{where}, {fit}"
+
+    def shown_rows(self) -> list[dict[str, Any]]:
+        """The nodes, best first, and what would let the pod run."""
+        ways = [
+            {"node": one.node, "what would help": "; ".join(step.goal for step in one.steps)}
+            for one in self.counterfactuals
+        ]
+        return [*ways, *self.node_rows()]
 
     def node_rows(self) -> list[dict[str, Any]]:
         """One row per node: its points by plugin, or its rejections."""

@@ -24,6 +24,7 @@ from ..scheduler import Attempt, Inquiry, Outcome, cause_of, run_to_tell
 from ..scheduler.collector import rare_collections
 from ..sim.frames import make_frame
 from ..sim.settings import DEFAULT_SETTINGS, OnProgress, Settings
+from ..sim.showing import ShownAnswer
 from ..sim.totals import TotalsChange
 from ..sim.world import InputObject
 from .pod_kinds import PodKind, on_nodes
@@ -71,8 +72,8 @@ class KindCapacity:
         }
 
 
-@dataclass(slots=True)
-class Capacity:
+@dataclass(slots=True, repr=False)
+class Capacity(ShownAnswer):
     """Result of a capacity question."""
 
     kinds: list[KindCapacity]
@@ -112,6 +113,24 @@ class Capacity:
         counts = Counter(per_node.values())
         counts[0] = self.node_count - len(per_node)
         return {number: counts[number] for number in sorted(counts, reverse=True) if counts[number]}
+
+    def headline(self) -> str:
+        """`40 more pods fit on 12 of 20 nodes; cpu runs out first`."""
+        nodes = self.node_count - self.histogram().get(0, 0)
+        text = f"{self.fits:,} more pods fit on {nodes:,} of {self.node_count:,} nodes"
+        return f"{text}; {self.bottleneck} runs out first" if self.bottleneck else text
+
+    def shown_rows(self) -> list[dict[str, Any]]:
+        """The kinds of pods."""
+        return [
+            {
+                "pod": kind.name,
+                "fits": kind.fits,
+                "nodes": len(kind.nodes),
+                "refusals": ", ".join(f"{r} ({n})" for r, n in kind.refusals.most_common()),
+            }
+            for kind in self.kinds
+        ]
 
     def to_frame(self) -> Any:
         """Pods per node, one column per kind, as a pandas DataFrame."""

@@ -14,8 +14,9 @@ from ..api.pod import Pod
 from ..api.pod_groups import pod_group_of
 from ..errors import InputError
 from ..sim import GroupOutcome, Simulation, SimulationReport
-from ..sim.frames import make_frame
+from ..sim.frames import chosen, make_frame
 from ..sim.settings import OnProgress, Settings
+from ..sim.showing import ShownAnswer
 from ..sim.totals import TotalsChange
 from ..sim.world import InputObject
 from ..table import ABSENT, Bools, Ints, NodeTable
@@ -33,6 +34,21 @@ COUNTS = (
     "podGroupsWaiting",
 )
 """The metrics that count something; the others are shares between 0 and 1, or seconds."""
+DIRECTIONS = {
+    "placed": 1,
+    "pending": -1,
+    "preempted": -1,
+    "attempts": -1,
+    "fragmentation": -1,
+    "podGroupsStarted": 1,
+    "podGroupsWaiting": -1,
+    "podGroupMeanLatency": -1,
+    "podGroupMaxLatency": -1,
+    "domainFragmentation": -1,
+    "meanLatency": -1,
+    "maxLatency": -1,
+}
+"""Whether more (1) or less (-1) of a metric is better. Of the others, such as empty nodes, it depends on the aim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +112,8 @@ class Difference:
         return {"pod": self.pod, "nodes": [node or None for node in self.nodes]}
 
 
-@dataclass(slots=True)
-class Comparison:
+@dataclass(slots=True, repr=False)
+class Comparison(ShownAnswer):
     """One workload under several schedulers."""
 
     contenders: list[Contender]
@@ -118,15 +134,70 @@ class Comparison:
     def metric_rows(self) -> list[dict[str, Any]]:
         """One row per scheduler and metric: mean and standard deviation over the seeds."""
         return [
-            {"scheduler": each.name, "metric": name, "mean": m.mean, "deviation": m.deviation}
+            {
+                "scheduler": each.name,
+                "metric": name,
+                "mean": m.mean,
+                "deviation": m.deviation,
+                "values": list(m.values),
+            }
             for each in self.contenders
             for name, m in each.metrics.items()
         ]
 
-    def to_frame(self) -> Any:
-        """The means as a pandas DataFrame: one row per metric, one column per scheduler."""
-        frame = make_frame(self.metric_rows())
-        return frame.pivot_table("mean", "metric", "scheduler", sort=False)
+    def better(self, name: str) -> str:
+        """The scheduler with the best mean of a metric; empty when they are equal or the metric has no direction."""
+        means = {c.name: c.metrics[name].mean for c in self.contenders if name in c.metrics}
+        if name not in DIRECTIONS or len(set(means.values())) < 2:
+            return ""
+        best = max if DIRECTIONS[name] > 0 else min
+        return best(means, key=means.__getitem__)
+
+    def headline(self) -> str:
+        """`spread, pack: 3 of 40 pods land elsewhere, 5 runs each`."""
+        names = ", ".join(each.name for each in self.contenders)
+        pods = max((len(each.placements) for each in self.contenders), default=0)
+        text = f"{names}: {len(self.differences()):,} of {pods:,} pods land elsewhere"
+        return f"{text}, {len(self.seeds)} runs each" if len(self.seeds) > 1 else text
+
+    def shown_rows(self) -> list[dict[str, Any]]:
+        """The metrics, a column per scheduler."""
+        return self.wide_rows()
+
+    def wide_rows(self) -> list[dict[str, Any]]:
+        """One row per metric: the mean of each scheduler, with several seeds its deviation, and the better one."""
+        rows = []
+        for name in dict.fromkeys(name for each in self.contenders for name in each.metrics):
+            row: dict[str, Any] = {"metric": name}
+            for each in self.contenders:
+                metric = each.metrics.get(name)
+                row[each.name] = None if metric is None else metric.mean
+                if len(self.seeds) > 1:
+                    row[f"{each.name} ±"] = None if metric is None else metric.deviation
+            rows.append({**row, "better": self.better(name) or None})
+        return rows
+
+    def placement_rows(self) -> list[dict[str, Any]]:
+        """One row per pod that gets different nodes: its node under each scheduler."""
+        names = [each.name for each in self.contenders]
+        return [
+            {"pod": each.pod, **dict(zip(names, (n or None for n in each.nodes), strict=True))}
+            for each in self.differences()
+        ]
+
+    def to_frame(self, what: str = "metrics") -> Any:
+        """A pandas DataFrame of `metrics` (by name, a column per scheduler), `runs` (a row per scheduler and metric) or
+        `pods` (those that get different nodes).
+
+        With several seeds each scheduler has a column with the standard deviation, too.
+        """
+        rows = {
+            "metrics": self.wide_rows,
+            "runs": self.metric_rows,
+            "pods": self.placement_rows,
+        }
+        frame = make_frame(chosen(what, rows))
+        return frame.set_index("metric") if what == "metrics" else frame
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as docs/output.md describes it."""

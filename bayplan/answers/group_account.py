@@ -14,6 +14,7 @@ from msgspec import field
 
 from ..api.own_documents import API_VERSION
 from ..sim.frames import make_frame
+from ..sim.showing import ShownAnswer
 from .account import PodRef, Refusal
 from .changes import ObjectChange
 from .data import Data
@@ -99,7 +100,7 @@ class GroupWay(Data, kw_only=True):
     changes: list[ObjectChange]
 
 
-class PodGroupExplanation(Data, kw_only=True):
+class PodGroupExplanation(ShownAnswer, Data, kw_only=True):
     """The complete account of one pod group."""
 
     api_version: str = API_VERSION
@@ -132,6 +133,18 @@ class PodGroupExplanation(Data, kw_only=True):
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    def headline(self) -> str:
+        """`research/huge: unschedulable, 9 members: 8 of 9 members fit`."""
+        cause = f": {self.cause}" if self.cause else ""
+        return f"{self.key}: {self.verdict.value}, {len(self.members)} members{cause}"
+
+    def shown_rows(self) -> list[dict[str, Any]]:
+        """The members."""
+        return [
+            {"pod": m.pod.name, "state": m.state.value, "node": m.node, "why": m.message}
+            for m in self.members
+        ]
 
     @property
     def has_node(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from ..api.custom import CustomResource
 from ..api.decode import UnknownObject, iter_objects
+from ..api.meta import KubeObject
 from ..api.node import Node
 from ..api.pod import Pod
 from ..api.sourced import is_keeping_sources, keeping_sources
@@ -20,10 +21,13 @@ from ..errors import InputError
 from ..scheduler import PluginSource
 from ..sim import manifests_of, read_manifests
 from ..sim.field_check import unknown_in_part
-from ..sim.frames import chosen, make_frame
+from ..sim.frames import chosen, make_frame, pod_columns, zone_of
 from ..sim.manifests import kind_name
 from ..sim.settings import Settings, reading_for
+from ..sim.showing import html_of
+from ..sim.timeline import Timeline
 from ..sim.world import InputObject
+from .arguments import expect, several
 
 Tree: TypeAlias = Mapping[str, Any]
 PluginLike: TypeAlias = PluginSource | Path
@@ -61,6 +65,8 @@ class Cluster:
         With `whole`, pods and nodes keep the fields that do not affect placement, for extenders and for plugins that
         call `handle.whole`. Objects of custom resources are kept for the `plugins` that read them.
         """
+        for path in paths:
+            expect("Cluster.read", "paths", path, (str, Path), "files or folders")
         with _reading(whole, plugins):
             manifests = read_manifests([Path(path) for path in paths])
         remarks = [str(remark) for remark in manifests.unknown.values()]
@@ -99,6 +105,9 @@ class Cluster:
         """
         found: list[Any] = []
         remarks: list[str] = []
+        kinds = (Mapping, Pod, Node, KubeObject, Timeline, UnknownObject)
+        for obj in objects:
+            expect("Cluster.of", "objects", obj, kinds, "objects, as dicts in Kubernetes' form")
         with _reading(whole, plugins):
             for i, obj in enumerate(objects):
                 found += iter_objects(dict(obj)) if isinstance(obj, Mapping) else [obj]
@@ -124,6 +133,8 @@ class Cluster:
 
     def __add__(self, other: Cluster) -> Cluster:
         """The objects of both."""
+        if not isinstance(other, Cluster):
+            return NotImplemented
 
         def place_of(obj: InputObject) -> str:
             return self.place_of(obj) or other.place_of(obj)
@@ -139,21 +150,28 @@ class Cluster:
         counts = Counter(obj.kind for obj in self.objects)
         return f"Cluster({', '.join(f'{count} {kind}' for kind, count in counts.items())})"
 
+    def _repr_html_(self) -> str:
+        counts = Counter(obj.kind for obj in self.objects)
+        return html_of(repr(self), ({"kind": kind, "objects": n} for kind, n in counts.items()))
+
     def node_rows(self) -> list[dict[str, Any]]:
         """One row per node: its labels and its allocatable resources, cpu in milli."""
         return [
-            {"node": node.name, **node.allocatable, **node.labels} for node in self._of_kind(Node)
+            {"node": node.name, "zone": zone_of(node), **node.allocatable, **node.labels}
+            for node in self._of_kind(Node)
         ]
 
     def pod_rows(self) -> list[dict[str, Any]]:
         """One row per pod of the input; workloads are expanded only in a simulation."""
+        zones = {node.name: zone_of(node) for node in self._of_kind(Node)}
         return [
             {
                 "namespace": pod.namespace,
                 "pod": pod.name,
                 "node": pod.node_name or None,
+                "zone": zones.get(pod.node_name),
                 "priority": pod.priority,
-                **pod.requests,
+                **pod_columns(pod),
             }
             for pod in self._of_kind(Pod)
         ]
@@ -169,7 +187,9 @@ class Cluster:
 @contextmanager
 def _reading(whole: bool, plugins: Iterable[PluginLike]) -> Iterator[None]:
     """Decode objects with what plugins read of them."""
-    sources = tuple(str(one) if isinstance(one, Path) else one for one in plugins)
+    expected = "plugin classes, or Python files"
+    given = several("Cluster", "plugins", plugins, (type, str, Path), expected)
+    sources = tuple(str(one) if isinstance(one, Path) else one for one in given)
     with reading_for(Settings(plugins=sources)), keeping_sources(whole or is_keeping_sources()):
         yield
 

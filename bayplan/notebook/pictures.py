@@ -5,26 +5,73 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any
 
-from ..answers import PodExplanation
-from ..answers.compare import Comparison
+from ..answers import PodExplanation, PodGroupExplanation
+from ..answers.capacity import Capacity
+from ..answers.compare import DIRECTIONS, Comparison
+from ..answers.rebalance import RebalancePlan
+from ..answers.what_if import WhatIfAnswer
 from ..errors import InputError
 from ..sim import NodeUse, SimulationReport
+from ..sim.use_over_time import PENDING, UseSeries
+from .arguments import shown
 
 MAX_NODES = 12
 """Number of nodes in the plot of an explanation."""
 WIDTH, HEIGHT = 8.0, 3.2
+BETTER, WORSE = "tab:green", "tab:red"
+OUTCOMES = {
+    "moved": "C0",
+    "madeAnew": "C0",
+    "placed": BETTER,
+    "newlyPending": "tab:orange",
+    "lost": WORSE,
+    "deleted": "C7",
+    "preempted": WORSE,
+    "stalls": WORSE,
+}
+"""What a change does to pods, and its colour."""
 
 
 @singledispatch
 def plot(result: object, axes: Any = None) -> Any:
-    """Plot an answer on `axes`, or on a new figure; return the axes. Raises InputError for a result
-    without a plot."""
-    raise InputError(f"plot: expected the answer to a question; got {type(result).__name__}")
+    """Plot an answer on `axes`, or on a new figure; return the axes. Raises TypeError for anything else."""
+    raise TypeError(f"plot: expected the answer to a question; got {shown(result)}")
 
 
 @plot.register
 def _plot_report(result: SimulationReport, axes: Any = None) -> Any:
-    """Utilisation of the nodes, fullest first: one line per resource, thin before and thick after."""
+    """Use over time where it changes; otherwise the utilisation of the nodes."""
+    series = result.use_over_time()
+    if all(each.is_flat for each in series):
+        return plot_nodes(result, axes)
+    return _plot_time(result, series, _axes(axes))
+
+
+def _plot_time(result: SimulationReport, series: list[UseSeries], axes: Any) -> Any:
+    """A line per resource in percent, and the number of pending pods on an axis of its own."""
+    unit, seconds = next(
+        (name, length) for name, length in UNITS if result.time_s >= 2 * length or length == 1
+    )
+    beside = axes.twinx()
+    for i, each in enumerate(each for each in series if each.peak):
+        is_count = each.name == PENDING
+        times = [time / seconds for time in (*each.times_s, each.end_s)]
+        values = [value if is_count else 100 * value for value in (*each.values, each.values[-1])]
+        target, style = (beside, ":") if is_count else (axes, "-")
+        target.step(times, values, style, where="post", color="k" if is_count else f"C{i}")
+        axes.plot([], [], style, color="k" if is_count else f"C{i}", label=each.name)
+    axes.set(xlabel=unit, ylabel="requested, %", ylim=(0, 105), title=result.headline())
+    beside.set(ylabel="pending pods")
+    beside.set_ylim(0, 1.05 * max(1.0, *(each.peak for each in series if each.name == PENDING)))
+    _legend(axes, beside=0.1)
+    return axes
+
+
+UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
+
+
+def plot_nodes(result: SimulationReport, axes: Any = None) -> Any:
+    """Plot the utilisation of the nodes, fullest first: one line per resource, thin before and thick after."""
     axes = _axes(axes)
     resources = [name for name in _resources(result) if name != "pods"]
     for i, resource in enumerate(resources):
@@ -33,11 +80,55 @@ def _plot_report(result: SimulationReport, axes: Any = None) -> Any:
             label = resource if uses == "after" else None
             axes.step(range(len(shares)), shares, where="mid", lw=width, color=f"C{i}", label=label)
     axes.set(xlabel="nodes, fullest first", ylabel="requested, %", ylim=(0, 105))
-    axes.set_title(
-        f"{len(result.placed):,} of {len(result.pods):,} pods placed (thin lines: before)"
-    )
+    axes.set_title(f"{result.headline()} (thin lines: before)")
     if resources:
         _legend(axes)
+    return axes
+
+
+@plot.register
+def _plot_what_if(result: WhatIfAnswer, axes: Any = None) -> Any:
+    """Number of pods to which something happens, by what happens."""
+    axes, said = _axes(axes), result.summary()
+    names = [name for name in OUTCOMES if said.get(name)]
+    axes.barh(names, [said[name] for name in names], color=[OUTCOMES[name] for name in names])
+    axes.set(xlabel="pods", title=result.headline())
+    return axes
+
+
+@plot.register
+def _plot_capacity(result: Capacity, axes: Any = None) -> Any:
+    """Number of nodes by the number of pods that fit on them."""
+    axes, histogram = _axes(axes), result.histogram()
+    axes.bar([str(pods) for pods in reversed(histogram)], [*reversed(histogram.values())])
+    axes.set(xlabel="more pods", ylabel="nodes", title=result.headline())
+    return axes
+
+
+@plot.register
+def _plot_rebalance(result: RebalancePlan, axes: Any = None) -> Any:
+    """The objective after each move; less is better."""
+    axes = _axes(axes)
+    values = [result.before, *(move.after for move in result.moves)]
+    axes.step(range(len(values)), values, where="post", marker="o", color=BETTER)
+    axes.set(xlabel="moves", ylabel=f"{result.objective.value} (↓ better)", title=result.headline())
+    return axes
+
+
+@plot.register
+def _plot_group(result: PodGroupExplanation, axes: Any = None) -> Any:
+    """Members per placement that was tried, or per state without placements."""
+    axes = _axes(axes)
+    counts: dict[str, int] = {}
+    for member in result.members:
+        counts[member.state.value] = counts.get(member.state.value, 0) + 1
+    if result.placements:
+        counts = {one.name: one.members for one in result.placements[:MAX_NODES]}
+    axes.barh([*counts][::-1], [*counts.values()][::-1])
+    if result.min_count:
+        axes.axvline(result.min_count, color="k", ls=":", label="minCount")
+        _legend(axes)
+    axes.set(xlabel="members", title=result.headline())
     return axes
 
 
@@ -70,9 +161,19 @@ def _plot_explanation(result: PodExplanation, axes: Any = None) -> Any:
 
 @plot.register
 def _plot_comparison(result: Comparison, axes: Any = None) -> Any:
-    """The schedulers' metrics, each as a share of the largest, with the deviation over the seeds."""
+    """The schedulers' metrics, each as a share of the largest, with the deviation over the seeds.
+
+    An arrow says whether more or less is better; a frame around a bar says that it is better or worse than the first.
+    """
     axes = _axes(axes)
-    names = [name for name, m in result.contenders[0].metrics.items() if m.mean or m.deviation]
+    first = result.contenders[0]
+    names = [
+        name
+        for name in first.metrics
+        if any(
+            each.metrics[name].mean or each.metrics[name].deviation for each in result.contenders
+        )
+    ]
     largest = {
         name: max(abs(each.metrics[name].mean) for each in result.contenders) or 1.0
         for name in names
@@ -82,14 +183,30 @@ def _plot_comparison(result: Comparison, axes: Any = None) -> Any:
         places = [number + i * width for number in range(len(names))]
         means = [each.metrics[name].mean / largest[name] for name in names]
         errors = [each.metrics[name].deviation / largest[name] for name in names]
-        axes.bar(places, means, width, yerr=errors, label=each.name)
+        edges = [_edge(name, each.metrics[name].mean - first.metrics[name].mean) for name in names]
+        axes.bar(places, means, width, yerr=errors, label=each.name, color=f"C{i}")
+        axes.bar(places, means, width, color="none", edgecolor=edges, linewidth=2.0)
     middle = 0.4 - width / 2
+    labels = [f"{name}{_arrow(name)}" for name in names]
     axes.set_xticks(
-        [number + middle for number in range(len(names))], names, rotation=40, ha="right"
+        [number + middle for number in range(len(names))], labels, rotation=40, ha="right"
     )
-    axes.set(ylabel="share of the largest", title=f"{len(result.seeds)} runs each")
+    axes.set(ylabel="share of the largest", title=result.headline())
+    if len(result.contenders) > 1:
+        for text, colour in ((f"better than {first.name}", BETTER), ("worse", WORSE)):
+            axes.plot([], [], "s", mfc="none", mec=colour, mew=2.0, label=text)
     _legend(axes)
     return axes
+
+
+def _arrow(metric: str) -> str:
+    """Whether more or less of a metric is better."""
+    return {1: " ↑", -1: " ↓"}.get(DIRECTIONS.get(metric, 0), "")
+
+
+def _edge(metric: str, change: float) -> str:
+    gain = DIRECTIONS.get(metric, 0) * change
+    return BETTER if gain > 0 else WORSE if gain < 0 else "none"
 
 
 def _axes(axes: Any) -> Any:
@@ -104,9 +221,10 @@ def _axes(axes: Any) -> Any:
     return pyplot.subplots(figsize=(WIDTH, HEIGHT), layout="constrained")[1]
 
 
-def _legend(axes: Any) -> None:
+def _legend(axes: Any, beside: float = 0.0) -> None:
     """Place the legend beside the plot, so that it covers nothing."""
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
+    place = (1.0 + beside, 0.5)
+    axes.legend(loc="center left", bbox_to_anchor=place, frameon=False, fontsize="small")
 
 
 def _resources(report: SimulationReport) -> list[str]:

@@ -26,6 +26,7 @@ from ..config import (
 from ..errors import InputError
 from ..sim import SimulationReport
 from ..sim.settings import Settings
+from .arguments import expect, expect_number, several
 from .cluster import Cluster, PluginLike
 
 ConfigSource: TypeAlias = SchedulerConfiguration | Mapping[str, Any] | str | Path | None
@@ -48,7 +49,7 @@ def simulate(
     `plugins` are classes or Python files; `until` stops the clock, such as "2h" or 7200; `explain`
     records every plugin's result for each pod.
     """
-    settings = _settings(cluster, config, plugins, feature_gates, seed)
+    settings = _settings("simulate", cluster, config, plugins, feature_gates, seed)
     simulation = settings.simulation(cluster.objects, cluster.place_of, explain=explain)
     return simulation.run(until_s=_seconds(until))
 
@@ -69,7 +70,8 @@ def explain(
     The waiting pods are placed first, as `simulate` does; with `as_is` the cluster is as it was read. Raises InputError
     when the name matches no pod, or several.
     """
-    settings = _settings(cluster, config, plugins, feature_gates, seed)
+    expect("explain", "pod", pod, str, "a name such as shop/web-7")
+    settings = _settings("explain", cluster, config, plugins, feature_gates, seed)
     stage = Stage(cluster.objects, settings, cluster.place_of, as_is=as_is)
     stage.begin()
     view = stage.view()
@@ -94,8 +96,10 @@ def compare(
     With several `seeds`, each scheduler runs once per seed; the seed breaks ties between nodes with
     equal scores.
     """
+    expect("compare", "schedulers", schedulers, Mapping, "configurations by name, {'a': ...}")
+    expect_number("compare", "seeds", seeds)
     every = [
-        (name, _settings(cluster, config, plugins, feature_gates, seed))
+        (name, _settings("compare", cluster, config, plugins, feature_gates, seed))
         for name, config in schedulers.items()
     ]
     return compare_schedulers(cluster.objects, every, seeds=seeds, place_of=cluster.place_of)
@@ -121,7 +125,7 @@ def what_if(
     for change in changes:
         if not isinstance(change, ClusterChange):
             raise TypeError(f'what_if: expected changes such as Drain("node-3"); got {change!r}')
-    settings = _settings(cluster, config, plugins, feature_gates, seed)
+    settings = _settings("what_if", cluster, config, plugins, feature_gates, seed)
     if not until_fits:
         if fewest:
             raise InputError("what_if: expected fewest with until_fits; got it alone")
@@ -155,13 +159,17 @@ def capacity(
     A pod is a file (`web.yaml`, or `web.yaml:3` for three in the mix) or plain data in Kubernetes'
     form. The waiting pods are placed first; with `as_is` they take no room.
     """
-    settings = _settings(cluster, config, plugins, feature_gates, seed)
+    expect_number("capacity", "limit", limit)
+    names = several("capacity", "nodes", nodes, (str,), "names or labels of nodes")
+    for pod in pods:
+        expect("capacity", "pods", pod, (Mapping, str, Path), "files, or pods as plain data")
+    settings = _settings("capacity", cluster, config, plugins, feature_gates, seed)
     kinds = [kind for pod in pods for kind in _kinds(pod)]
     return find_capacity(
         cluster.objects,
         kinds,
         settings,
-        nodes=tuple(nodes),
+        nodes=tuple(names),
         limit=limit,
         as_is=as_is,
         place_of=cluster.place_of,
@@ -185,9 +193,11 @@ def rebalance(
     With `by_eviction`, only moves that the scheduler makes by itself after an eviction. The waiting pods are placed
     first; with `as_is` they are left aside.
     """
+    expect("rebalance", "objective", objective, str, f"one of {', '.join(Objective)}")
+    expect_number("rebalance", "max_moves", max_moves)
     if objective not in tuple(Objective):
         raise InputError(f'objective: expected one of {", ".join(Objective)}; got "{objective}"')
-    settings = _settings(cluster, config, plugins, feature_gates, seed)
+    settings = _settings("rebalance", cluster, config, plugins, feature_gates, seed)
     return plan_rebalance(
         cluster.objects,
         Objective(objective),
@@ -209,18 +219,28 @@ def _kinds(pod: Mapping[str, Any] | str | Path) -> list[PodKind]:
 
 
 def _settings(
+    where: str,
     cluster: Cluster,
     config: ConfigSource,
     plugins: Iterable[PluginLike],
     feature_gates: Gates,
     seed: int | None,
 ) -> Settings:
+    """The settings of a question; raises TypeError for arguments of the wrong type."""
+    expect(where, "cluster", cluster, Cluster, 'a Cluster, such as Cluster.read("cluster.yaml")')
+    configs = (SchedulerConfiguration, Mapping, str, Path, type(None))
+    expect(where, "config", config, configs, "a file, plain data of a configuration, or None")
+    expect(
+        where, "feature_gates", feature_gates, (Mapping, str), "gates by name, or A=true,B=false"
+    )
+    expect_number(where, "seed", seed, optional=True)
+    given = several(where, "plugins", plugins, (type, str, Path), "plugin classes, or Python files")
     gates = (
         parse_feature_gates(feature_gates)
         if isinstance(feature_gates, str)
         else FeatureGates.of(feature_gates)
     )
-    sources = tuple(str(one) if isinstance(one, Path) else one for one in plugins)
+    sources = tuple(str(one) if isinstance(one, Path) else one for one in given)
     settings = Settings(_configuration(config, gates), gates, sources, seed)
     if cluster.left_out:
         cluster.check_custom(settings.needs.custom_resources)
@@ -239,6 +259,8 @@ def _configuration(
 
 
 def _seconds(until: str | float | None) -> float | None:
+    expected = 'a duration such as "2h", or seconds'
+    expect("simulate", "until", until, (str, int, float, type(None)), expected)
     if not isinstance(until, str):
         return until
     seconds = parse_duration(until)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,16 +11,17 @@ from ..api.pod import Pod
 from ..api.pod_groups import GroupPreemptor
 from ..cluster.memory import AdmissionRefusal
 from .documents import node_entry, pod_entry, time_entry
-from .frames import chosen, make_frame
+from .frames import chosen, make_frame, pod_columns, zone_of
 from .group_outcomes import GroupOutcome
 from .outcomes import NodeUse, PodResult
 from .pending import PendingGroup, WorkloadKey, group_pending
-from .totals import TotalsChange, totals_of_uses
+from .showing import ShownAnswer
+from .totals import TotalsChange, is_tainted, totals_of_uses
 from .use_over_time import UseMove, UseSeries, use_over_time
 
 
-@dataclass(slots=True)
-class SimulationReport:
+@dataclass(slots=True, repr=False)
+class SimulationReport(ShownAnswer):
     """All pods that were pending, in the order of their first attempt, and all nodes.
 
     Pods that were preempted, or deleted before they had a node, are not included.
@@ -116,13 +117,36 @@ class SimulationReport:
             **({"remarks": self.remarks} if self.remarks else {}),
         }
 
+    def headline(self) -> str:
+        """`12 of 14 pods placed, 2 pending, on 7 nodes`."""
+        pending = f", {len(self.pending):,} pending" if self.pending else ""
+        nodes = sum(use.removed_s is None for use in self.nodes)
+        return (
+            f"{len(self.placed):,} of {len(self.pods):,} pods placed{pending}, on {nodes:,} nodes"
+        )
+
+    def shown_rows(self) -> Iterator[dict[str, Any]]:
+        """The groups of pending pods, then each resource of the cluster."""
+        for group in self.pending_groups:
+            reasons = ", ".join(f"{reason} ({nodes})" for reason, nodes in group.refusals.items())
+            why = reasons or group.message
+            yield {"what": group.workload, "value": f"{len(group.pods)} pending", "why": why}
+        totals = self.totals
+        for name in totals.resources:
+            before, after = totals.before.of(name), totals.after.of(name)
+            if after.allocatable:
+                shares = f"{before.share:.0%} → {after.share:.0%} in use"
+                yield {"what": name, "value": shares, "why": ""}
+
     def pod_rows(self) -> list[dict[str, Any]]:
-        """One row per pod: its node and times in seconds."""
+        """One row per pod: its node and times in seconds, where it belongs, and its requests, cpu in milli."""
+        zones = {use.node.name: zone_of(use.node) for use in self.nodes}
         return [
             {
                 "namespace": result.pod.namespace,
                 "pod": result.pod.name,
                 "node": result.attempt.node_name if result.is_placed else None,
+                "zone": zones.get(result.attempt.node_name) if result.is_placed else None,
                 "outcome": result.attempt.outcome.value,
                 "score": result.attempt.score,
                 "priority": result.pod.priority,
@@ -131,15 +155,23 @@ class SimulationReport:
                 "finished_s": result.finished_s,
                 "attempts": result.attempts,
                 "message": result.attempt.message,
+                **pod_columns(result.pod),
             }
             for result in self.pods
         ]
 
     def node_rows(self) -> list[dict[str, Any]]:
-        """One row per node: pods, and capacity and requests of each resource; cpu in milli."""
+        """One row per node: zone, labels, pods, and capacity and requests of each resource; cpu in milli."""
         rows = []
         for use in self.nodes:
-            row: dict[str, Any] = {"node": use.node.name, "pods": use.pods_after}
+            row: dict[str, Any] = {
+                "node": use.node.name,
+                "zone": zone_of(use.node),
+                "labels": dict(use.node.labels),
+                "cordoned": use.node.unschedulable,
+                "tainted": is_tainted(use.node),
+                "pods": use.pods_after,
+            }
             for resource, amount in use.node.allocatable.items():
                 if resource != "pods":
                     row[resource] = amount
@@ -147,6 +179,15 @@ class SimulationReport:
             rows.append(row)
         return rows
 
+    def time_rows(self) -> list[dict[str, Any]]:
+        """One row per change of a quantity: a resource's share in use, or the number of pending pods."""
+        return [
+            {"name": series.name, "time_s": time, "value": value}
+            for series in self.use_over_time()
+            for time, value in zip(series.times_s, series.values, strict=True)
+        ]
+
     def to_frame(self, what: str = "pods") -> Any:
-        """The `pods` or the `nodes` as a pandas DataFrame."""
-        return make_frame(chosen(what, {"pods": self.pod_rows, "nodes": self.node_rows}))
+        """The `pods`, the `nodes` or the use over `time` as a pandas DataFrame."""
+        rows = {"pods": self.pod_rows, "nodes": self.node_rows, "time": self.time_rows}
+        return make_frame(chosen(what, rows))

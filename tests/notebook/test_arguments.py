@@ -1,12 +1,30 @@
 """Arguments of the wrong type, and names that do not exist."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import bayplan
-from bayplan import AddNodes, AddTaint, Cluster, Delete, Drain, Scale, simulate, what_if
+from bayplan import (
+    Add,
+    AddNodes,
+    AddTaint,
+    Cluster,
+    Delete,
+    Drain,
+    Patch,
+    Resize,
+    Scale,
+    capacity,
+    compare,
+    explain,
+    plot,
+    rebalance,
+    simulate,
+    what_if,
+)
 from bayplan.errors import InputError
 
 NODE = {
@@ -15,6 +33,9 @@ NODE = {
     "metadata": {"name": "gpu-a0"},
     "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
 }
+
+
+SMALL = Cluster.of(NODE)
 
 
 def test_one_name_is_one_node() -> None:
@@ -37,6 +58,47 @@ def test_one_name_is_one_node() -> None:
         pytest.param(lambda: Scale("web", True), "replicas: expected a whole number", id="a bool"),
         pytest.param(lambda: AddNodes("a", 3), "number: expected a whole number", id="swapped"),
         pytest.param(lambda: AddTaint(["a"], "x"), "node: expected a name", id="a list of nodes"),
+        pytest.param(lambda: Resize(5, {"cpu": "8"}), "Resize: target: expected a node", id="5"),
+        pytest.param(lambda: Resize("a", "cpu=8"), "amounts: expected amounts by res", id="cpu=8"),
+        pytest.param(lambda: Resize("a", {"cpu": None}), "got 'cpu': None", id="no amount"),
+        pytest.param(
+            lambda: Resize("a", {8: "cpu"}), "got 8: 'cpu'", id="amount and resource swapped"
+        ),
+        pytest.param(lambda: Add("pod/web"), "Add: objects: expected an object, or", id="a name"),
+        pytest.param(lambda: Add([NODE, 5]), "Add: objects: expected an object, or", id="5 added"),
+        pytest.param(
+            lambda: Patch("pod/web"), "Patch: change: expected an object", id="patch text"
+        ),
+        pytest.param(lambda: simulate(NODE), r"simulate: cluster: expected a Cluster", id="a dict"),
+        pytest.param(lambda: simulate(SMALL, until=[]), "until: expected a duration", id="until"),
+        pytest.param(lambda: simulate(SMALL, seed="1"), "seed: expected a whole num", id="a seed"),
+        pytest.param(lambda: simulate(SMALL, config=5), "config: expected a file, plain", id="5!"),
+        pytest.param(
+            lambda: simulate(SMALL, plugins=5), "plugins: expected plugin cl", id="plugin"
+        ),
+        pytest.param(
+            lambda: simulate(SMALL, feature_gates=["A"]), "feature_gates: exp", id="gates"
+        ),
+        pytest.param(lambda: explain(SMALL, 7), "explain: pod: expected a name such", id="a pod"),
+        pytest.param(lambda: compare(SMALL, ["a.yaml"]), "schedulers: expected config", id="list"),
+        pytest.param(lambda: compare(SMALL, {"a": None}, seeds="3"), "seeds: expected", id="seeds"),
+        pytest.param(lambda: capacity(SMALL, 5), "capacity: pods: expected files, or", id="a file"),
+        pytest.param(lambda: capacity(SMALL, {}, limit=1.5), "limit: expected a whole", id="limit"),
+        pytest.param(
+            lambda: capacity(SMALL, {}, nodes=5), "nodes: expected names or la", id="node"
+        ),
+        pytest.param(lambda: rebalance(SMALL, 5), "objective: expected one of spread,", id="aim"),
+        pytest.param(
+            lambda: rebalance(SMALL, max_moves="3"), "max_moves: expected a wh", id="moves"
+        ),
+        pytest.param(
+            lambda: plot("a picture"), "plot: expected the answer to a qu", id="a picture"
+        ),
+        pytest.param(lambda: Cluster.read(5), "Cluster.read: paths: expected files", id="a path"),
+        pytest.param(
+            lambda: Cluster.of("x.yaml"), "Cluster.of: objects: expected obj", id="of text"
+        ),
+        pytest.param(lambda: SMALL + 5, "unsupported operand", id="a cluster plus a number"),
         pytest.param(
             lambda: what_if(Cluster.of(NODE), "drain gpu-a0"),  # type: ignore[arg-type]
             r'what_if: expected changes such as Drain\("node-3"\)',
@@ -61,5 +123,44 @@ def test_a_frame_that_does_not_exist_is_an_error() -> None:
 
     with pytest.raises(InputError, match='to_frame: expected nodes or pods; got "foo"'):
         cluster.to_frame("foo")
-    with pytest.raises(InputError, match='to_frame: expected pods or nodes; got "foo"'):
+    with pytest.raises(InputError, match='to_frame: expected pods or nodes or time; got "foo"'):
         simulate(cluster).to_frame("foo")
+
+
+def test_objects_and_patches_are_plain_data() -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}
+    patch = {"kind": "Node", "metadata": {"name": "gpu-a0"}, "spec": {"unschedulable": True}}
+
+    answer = what_if(SMALL, Patch(patch), Add(pod))
+
+    assert answer.changes == ["patch node/gpu-a0", "add pod/default/p"]
+    assert [change.now.state for change in answer.pods] == ["pending"]
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        pytest.param(lambda: Add({"kind": "Rumour"}), "Add: objects[0]", id="an unknown kind"),
+        pytest.param(lambda: Patch({"kind": "Pod"}), "Patch: change.metadata.name", id="no name"),
+        pytest.param(lambda: Resize("a", {"cpu": "lots"}), "expected resource=quantity", id="lots"),
+    ],
+)
+def test_data_with_faults_is_an_input_error(make: Callable[[], Any], expected: str) -> None:
+    with pytest.raises(InputError) as raised:
+        make()
+
+    assert expected in str(raised.value)
+
+
+def test_one_plugin_file_is_a_list_of_one(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from bayplan.framework import FilterPlugin, unschedulable\n"
+        "class Mine(FilterPlugin):\n    name = 'Mine'\n"
+        "    def filter_node(self, state, pod, node): return unschedulable('mine')\n"
+    )
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}
+
+    report = simulate(SMALL + Cluster.of(pod), plugins=str(file))
+
+    assert list(report.pending_groups[0].refusals) == ["mine"]

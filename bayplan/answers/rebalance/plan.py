@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from ...sim.frames import make_frame
+from ...sim.showing import ShownAnswer
 from ..budgets import BudgetUse
 from ..settlement import NONE_WAITED, Settlement
 
@@ -59,8 +60,8 @@ class Move:
         }
 
 
-@dataclass(slots=True)
-class RebalancePlan:
+@dataclass(slots=True, repr=False)
+class RebalancePlan(ShownAnswer):
     """Moves in order. The plan itself moves nothing."""
 
     objective: Objective
@@ -75,6 +76,16 @@ class RebalancePlan:
     @property
     def after(self) -> float:
         return self.moves[-1].after if self.moves else self.before
+
+    def headline(self) -> str:
+        """`3 moves for pack: 6 → 5`."""
+        values = f"{self.before:.4g} → {self.after:.4g}"
+        return f"{len(self.moves):,} moves for {self.objective.value}: {values}"
+
+    def shown_rows(self) -> list[dict[str, Any]]:
+        """The moves."""
+        fields = ("pod", "from", "to", "gain", "why")
+        return [{name: move.to_dict()[name] for name in fields} for move in self.moves]
 
     def to_frame(self) -> Any:
         """The moves in order as a pandas DataFrame."""

@@ -10,6 +10,7 @@ from msgspec import to_builtins
 
 from ...cluster.memory import AdmissionRefusal
 from ...sim.frames import make_frame
+from ...sim.showing import ShownAnswer
 from ...sim.totals import TotalsChange
 from ..budgets import BudgetUse
 from ..courses import DrainCourse, UpgradeCourse
@@ -193,8 +194,8 @@ class NodeSearch:
         }
 
 
-@dataclass(slots=True)
-class WhatIfAnswer:
+@dataclass(slots=True, repr=False)
+class WhatIfAnswer(ShownAnswer):
     """The consequences of `changes`. Unchanged pods are only counted."""
 
     changes: list[str]
@@ -281,17 +282,25 @@ class WhatIfAnswer:
             "podGroupsStartedAfter": self.groups_started[1],
         }
 
+    def headline(self) -> str:
+        """`drain node-3: 4 moved, 1 newlyPending; pending 2 → 3`."""
+        said = self.summary()
+        counts = ("moved", "placed", "newlyPending", "lost", "deleted", "preempted", "stalls")
+        parts = [f"{said[name]:,} {name}" for name in counts if said.get(name)]
+        changes = self.changes[0] if len(self.changes) == 1 else f"{len(self.changes)} changes"
+        pending = f"pending {said['pendingBefore']:,} → {said['pendingAfter']:,}"
+        return f"{changes}: {', '.join(parts) or 'no pod changes'}; {pending}"
+
+    def shown_rows(self) -> list[dict[str, Any]]:
+        """The changed pods, those that are worse off first."""
+        ordered = sorted(self.pods, key=lambda change: not change.is_worse)
+        return [_row(change) for change in ordered]
+
     def to_frame(self) -> Any:
         """The changed pods, as a pandas DataFrame."""
         return make_frame(
-            {
-                "namespace": pod.namespace,
-                "pod": pod.name,
-                "was": str(pod.was),
-                "now": str(pod.now),
-                "why": pod.why,
-            }
-            for pod in self.pods
+            {**_row(change), "workload": change.workload, "successor": change.successor or None}
+            for change in self.pods
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -318,3 +327,13 @@ class WhatIfAnswer:
         if self.search is not None:
             document["untilFits"] = self.search.to_dict()
         return document
+
+
+def _row(change: PodChange) -> dict[str, Any]:
+    return {
+        "namespace": change.namespace,
+        "pod": change.name,
+        "was": str(change.was),
+        "now": str(change.now),
+        "why": change.why,
+    }

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from ...api.kinds import FieldError
+from ...api.meta import KubeObject
 from ...api.node import Node
+from ...api.pod import Pod
 from ...cluster.objects import ClusterObject
 from ...errors import InputError
-from ...sim.timeline import ObjectPatch, TimelineTarget
+from ...sim.timeline import ObjectPatch, TimelineTarget, added_objects, read_change
 from ..owners import is_bare, is_daemon, is_static
 from ..references import find_node, find_ref, find_refs, near, parse_selector
 from ..stage import Stage
 from .change import ClusterChange, check_field, names_of
 
 UNASKED = "deleting a node does not ask disruption budgets; drain it first to respect them"
+KINDS_OF_OBJECTS = (Mapping, Pod, Node, KubeObject)
 SCALABLE = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 
 
@@ -93,9 +99,20 @@ def empty_node(stage: Stage, node: Node) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Add(ClusterChange):
-    """Add objects."""
+    """Add objects, also as plain data in Kubernetes' form."""
 
     objects: tuple[ClusterObject, ...]
+
+    def __post_init__(self) -> None:
+        given: Any = self.objects
+        one = (given,) if isinstance(given, KINDS_OF_OBJECTS) else given
+        if not isinstance(one, tuple | list) or not all(
+            isinstance(obj, KINDS_OF_OBJECTS) for obj in one
+        ):
+            expected = "an object, or a list of objects, such as {'kind': 'Pod', ...}"
+            raise TypeError(f"Add: objects: expected {expected}; got {given!r}")
+        found = [each for i, obj in enumerate(one) for each in _decoded(obj, i)]
+        object.__setattr__(self, "objects", tuple(found))
 
     @property
     def text(self) -> str:
@@ -107,9 +124,21 @@ class Add(ClusterChange):
 
 @dataclass(frozen=True, slots=True)
 class Patch(ClusterChange):
-    """Apply a JSON merge patch to an object; a pod's node cannot be changed this way."""
+    """Apply a JSON merge patch to an object, given as plain data that names the object.
+
+    A pod's node cannot be changed this way.
+    """
 
     change: ObjectPatch
+
+    def __post_init__(self) -> None:
+        given: Any = self.change
+        if isinstance(given, Mapping):
+            try:
+                object.__setattr__(self, "change", read_change(dict(given), "Patch: change"))
+            except FieldError as error:
+                raise InputError(str(error)) from None
+        check_field(self, "change", ObjectPatch, "an object with the fields to change, as a dict")
 
     @property
     def text(self) -> str:
@@ -122,3 +151,13 @@ class Patch(ClusterChange):
             expected = f"expected an object of the cluster; got {ref}"
             raise InputError(f"{expected}{near(str(ref), known)}")
         stage.patch(ref, self.change.patch)
+
+
+def _decoded(obj: Any, i: int) -> list[ClusterObject]:
+    """The objects that plain data describes; a list is expanded."""
+    if not isinstance(obj, Mapping):
+        return [obj]
+    try:
+        return list(added_objects(dict(obj), f"Add: objects[{i}]"))
+    except FieldError as error:
+        raise InputError(str(error)) from None

@@ -18,7 +18,7 @@ from ...sim.timeline import TimelineTarget
 from ..owners import is_there, successor_of
 from ..references import find_node, find_ref
 from ..stage import Stage
-from .change import ClusterChange
+from .change import ClusterChange, check_field
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,16 @@ class Resize(ClusterChange):
 
     target: str
     amounts: Mapping[str, Quantity]
+
+    def __post_init__(self) -> None:
+        check_field(self, "target", str, "a node, or kind/name of a pod or a workload")
+        check_field(self, "amounts", Mapping, "amounts by resource, such as {'cpu': '8'}")
+        given: Mapping[Any, Any] = self.amounts
+        for name, amount in given.items():
+            if not isinstance(name, str) or not isinstance(amount, str | int | float):
+                expected = "amounts by resource, such as {'cpu': '8'}"
+                raise TypeError(f"Resize: amounts: expected {expected}; got {name!r}: {amount!r}")
+            check_amount(name, amount, f"{name}={amount}")
 
     @property
     def text(self) -> str:
