@@ -70,7 +70,10 @@ class Listing:
 
     def lines(self, width: int | None = None) -> list[str]:
         """The lines without styles, for this width; without one nothing is broken or left out."""
-        layout = self.layout(width)
+        return self.plain(self.layout(width))
+
+    def plain(self, layout: Layout) -> list[str]:
+        """The lines without styles."""
         if layout.is_whole:
             return self._aligned(layout)
         return ["".join([text for text, _ in line]).rstrip() for line in self.styled(layout)]
@@ -78,8 +81,12 @@ class Listing:
     def layout(self, width: int | None = None) -> Layout:
         """Which columns there is room for, and how wide they are."""
         columns = [*range(len(self._headings))]
-        widths = [max(map(_width, self._column(i))) for i in columns]
-        is_whole = not any("\n" in text for i in columns for text in self._cells(i))
+        texts = [*map(self._cells, columns)]
+        is_whole = not any("\n" in "".join(column) for column in texts)
+        widths = [
+            max(map(_width, column if is_whole else self._column(i)))
+            for i, column in enumerate(texts)
+        ]
         if width is None or _total(widths) <= width:
             return Layout(columns, widths, is_whole)
         narrowest = [self._narrowest(i, widths[i]) for i in columns]
@@ -194,7 +201,7 @@ def show_listing(console: Console, listing: Listing, indent: int = 0) -> None:
             text.rstrip()
             console.print(text, soft_wrap=True)
     else:
-        lines = [margin + line if line else line for line in listing.lines(width)]
+        lines = [margin + line if line else line for line in listing.plain(layout)]
         # Not as text, which rich would wrap line by line.
         console.print(Segments([Segment("\n".join([*lines, ""]))]), soft_wrap=True, end="")
     if layout.left_out:
