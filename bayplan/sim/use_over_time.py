@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 from ..api.node import Node
 from ..api.pod import Pod
 from .totals import MAIN_RESOURCES, PODS
-from .world import is_waiting
 
 PENDING = "pending"
 """The series of the pods without a node: a count, not a share."""
@@ -86,7 +85,7 @@ class UseRecorder:
 
     def on_add(self, obj: Any, now_s: float) -> None:
         """Note a pod or a node that comes."""
-        if isinstance(obj, Node) or (isinstance(obj, Pod) and (_runs(obj) or is_waiting(obj))):
+        if _counts(obj):
             self.moves.append((now_s, obj, 1))
 
     def on_update(self, old: Any, new: Any, now_s: float) -> None:
@@ -101,12 +100,15 @@ class UseRecorder:
 
     def on_delete(self, obj: Any, now_s: float) -> None:
         """Note a pod or a node that goes."""
-        if isinstance(obj, Node) or (isinstance(obj, Pod) and (_runs(obj) or is_waiting(obj))):
+        if _counts(obj):
             self.moves.append((now_s, obj, -1))
 
 
-def _runs(pod: Pod) -> bool:
-    return bool(pod.node_name) and not pod.is_finished
+def _counts(obj: Any) -> bool:
+    """Whether the object is a node, or a pod that runs or waits for a node."""
+    if isinstance(obj, Pod):
+        return not obj.is_finished and (bool(obj.node_name) or not obj.is_terminating)
+    return isinstance(obj, Node)
 
 
 def use_over_time(moves: Sequence[UseMove], end_s: float) -> list[UseSeries]:

@@ -10,6 +10,8 @@ from hashlib import blake2b, sha1
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels and no similar characters
 SUFFIX_LENGTH = 5
 MAX_PREFIX = 63 - SUFFIX_LENGTH
+VARIANTS = {f"{digit:x}": "89ab"[digit & 3] for digit in range(16)}
+"""The digit of a uid that says how it is made, by the one that is in its place."""
 NAMESPACE_OF_UIDS = bytes.fromhex("6d6f6f72696e47008000000000000000")
 
 
@@ -39,9 +41,7 @@ def encode_number(number: int) -> str:
 
 
 def make_uid(path: str) -> str:
-    """The uid for a path: a name-based UUID (RFC 9562, version 5), in a third of the time that `uuid5` takes."""
-    digest = bytearray(sha1(NAMESPACE_OF_UIDS + path.encode(), usedforsecurity=False).digest())
-    digest[6] = digest[6] & 0x0F | 0x50
-    digest[8] = digest[8] & 0x3F | 0x80
-    text = digest.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
+    """The uid for a path: a name-based UUID (RFC 9562, version 5), in a fifth of the time that `uuid5` takes."""
+    digits = sha1(NAMESPACE_OF_UIDS + path.encode(), usedforsecurity=False).hexdigest()
+    variant = VARIANTS[digits[16]] + digits[17:20]
+    return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}-{digits[20:32]}"
