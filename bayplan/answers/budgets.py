@@ -15,7 +15,7 @@ LabelsKey: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
 
 @dataclass(slots=True)
 class BudgetUse:
-    """One budget, the disruptions it allows at first, and the pods counted against it."""
+    """One budget, the most disruptions it allowed at a time, and the pods counted against it."""
 
     budget: str
     """`namespace/name`."""
@@ -52,6 +52,7 @@ class BudgetCounts:
             for budget in cluster.list("PodDisruptionBudget")
         ]
         self._uses: dict[LabelsKey, list[BudgetUse]] = {}
+        self._cluster = cluster
 
     def uses_of(self, pod: Pod) -> list[BudgetUse]:
         """The budgets that select the pod."""
@@ -72,6 +73,16 @@ class BudgetCounts:
     def allow(self, pod: Pod) -> bool:
         """Whether the budgets allow that this pod is taken, too."""
         return all(use.down < use.allowed for use in self.uses_of(pod))
+
+    def follow(self, pod: Pod) -> None:
+        """Read how many disruptions the budgets of the pod, which is still there, allow by now.
+
+        They allow more than at first when pods of theirs were placed that waited.
+        """
+        for use in self.uses_of(pod):
+            budget = self._cluster.get("PodDisruptionBudget", *use.budget.split("/", 1))
+            if budget is not None:
+                use.allowed = max(use.allowed, budget.status.disruptions_allowed + use.down)
 
     def take(self, pod: Pod) -> None:
         """Count the pod against its budgets."""

@@ -31,6 +31,10 @@ class DrainStall:
     """Where they are."""
     budget: str = ""
     """`namespace/name` of the budget that refuses; empty when several select a pod."""
+    allows: str = ""
+    """What the budget allows; a part of the cause."""
+    no_node: str = ""
+    """Why its evicted pods have no node; a part of the cause."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

@@ -173,6 +173,7 @@ class Stage:
 
     def evict(self, pod: Pod, why: str) -> Pod:
         """Remove the pod from its node at once; a pending copy takes its place."""
+        self.budgets.follow(pod)
         self.budgets.take(pod)
         return self.exchange(pod, successor_of(pod), why)
 
@@ -183,6 +184,7 @@ class Stage:
 
     def lose(self, pod: Pod, why: str) -> None:
         """Remove the pod from its node without a replacement."""
+        self.budgets.follow(pod)
         self.budgets.take(pod)
         self.lost.append(pod)
         self._take_off(pod, why)

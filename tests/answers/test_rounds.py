@@ -275,6 +275,18 @@ def test_an_upgrade_replaces_each_node_and_keeps_the_budget() -> None:
     assert not any(use.is_violated for use in answer.budgets)
 
 
+def test_pods_that_new_nodes_take_count_as_running_before_the_next_eviction() -> None:
+    nodes = [make_node("a", cpu="1"), make_node("b", cpu="1")]
+    waiting = make_web(1, "")
+    objects = [*nodes, *make_web(1, "a"), *make_web(1, "b"), *waiting, make_budget(minAvailable=2)]
+
+    course, answer = upgrade(objects, Upgrade(("a", "b")))
+
+    assert (course.evicted, course.stalls, len(course.replaced)) == (2, [], 2)
+    (use,) = answer.budgets
+    assert (use.allowed, use.at_once, use.is_violated) == (1, 1, False)
+
+
 def test_nodes_that_go_before_their_copies_come_leave_pods_pending_meanwhile() -> None:
     objects = [make_node("a", cpu="3"), make_node("b", cpu="4"), *make_web(3, "a")]
     full = make_pod("full", cpu="3", node_name="b")

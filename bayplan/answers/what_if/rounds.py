@@ -66,7 +66,8 @@ class Evictions:
         began_s = self.elapsed_s
         while evicted := self._evict(groups, course):
             course.evicted += len(evicted)
-            self._land(evicted)
+            self._without_node |= {p.key: p for p in evicted if not is_bare(p) or self._force}
+            self.land()
             done_s = self.elapsed_s - began_s
             course.rounds.append(DrainRound(done_s, len(evicted), self.count_pending()))
             if on_evicted is not None:
@@ -76,11 +77,17 @@ class Evictions:
         return course
 
     def land(self) -> None:
-        """Let the scheduler place what it can."""
+        """Let the scheduler place what it can, and wait until evicted pods that landed have started."""
         clock = self._stage.simulation.clock
         before_s = clock.monotonic()
         self._stage.land()
         self.elapsed_s += clock.monotonic() - before_s
+        landed = [pod for pod in self._without_node.values() if self._has_node(pod)]
+        for pod in landed:
+            del self._without_node[pod.key]
+            self._stage.budgets.put_back(pod)
+        if landed:
+            self.elapsed_s += self._start_s
 
     def count_pending(self) -> int:
         """The pods of the cluster without a node."""
@@ -128,17 +135,6 @@ class Evictions:
                 why = f"all {size} pods of {owner} are down at once"
             course.at_risk.append(PodAtRisk(pod.key, pod.node_name, why))
 
-    def _land(self, evicted: Iterable[Pod]) -> None:
-        """Place what was evicted, and wait until it has started."""
-        self._without_node |= {pod.key: pod for pod in evicted if not is_bare(pod) or self._force}
-        self.land()
-        landed = [pod for pod in self._without_node.values() if self._has_node(pod)]
-        for pod in landed:
-            del self._without_node[pod.key]
-            self._stage.budgets.put_back(pod)
-        if landed:
-            self.elapsed_s += self._start_s
-
     def _has_node(self, pod: Pod) -> bool:
         stored = self._stage.cluster.get("Pod", pod.namespace, pod.name)
         return stored is None or bool(stored.node_name)
@@ -154,24 +150,28 @@ class Evictions:
                 f"{names} select the same pods, and the eviction API refuses pods with two budgets"
             )
             return DrainStall(cause, keys, nodes)
-        return DrainStall(self._cause(uses[0]), keys, nodes, uses[0].budget)
+        return self._stall_of_budget(uses[0], keys, nodes)
 
-    def _cause(self, use: BudgetUse) -> str:
-        """Why a budget allows no further eviction."""
+    def _stall_of_budget(
+        self, use: BudgetUse, keys: tuple[str, ...], nodes: tuple[str, ...]
+    ) -> DrainStall:
+        """A budget allows no further eviction."""
         number = f"{use.allowed} disruption{'s' if use.allowed > 1 else ''}"
         allows = f"{use.budget} allows {number if use.allowed else 'no disruption'}"
         missing = [key for key in dict.fromkeys(use.pods) if not self._is_running(key)]
         if not missing:
-            return allows
+            return DrainStall(allows, keys, nodes, use.budget, allows)
         more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
         which = f"its evicted pod {missing[0]} has"
         if len(missing) > 1:
             which = f"its evicted pods {', '.join(missing[:SHOWN])}{more} have"
         pod = self._stage.cluster.get("Pod", *missing[0].split("/", 1))
         if pod is None:
-            return f"{allows}; {which} no owner and will not come back"
+            cause = f"{allows}; {which} no owner and will not come back"
+            return DrainStall(cause, keys, nodes, use.budget, allows)
         message = self._stage.simulation.message_of(pod).partition(". ")[0]
-        return f"{allows}; {which} no node" + (f": {message}" if message else "")
+        cause = f"{allows}; {which} no node" + (f": {message}" if message else "")
+        return DrainStall(cause, keys, nodes, use.budget, allows, message)
 
     def _is_running(self, key: str) -> bool:
         stored = self._stage.cluster.get("Pod", *key.split("/", 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -11,6 +11,7 @@ from ...answers.courses import DrainCourse, DrainStall, PodAtRisk, UpgradeCourse
 from ...answers.what_if.answer import NodeSearch
 from ...api.durations import format_duration
 from .listing import Listing
+from .node_names import NodeNames
 from .tables import count, hint, section
 
 MAX_AT_RISK = 20
@@ -32,8 +33,9 @@ def render_course(
     else:
         text = upgrade_text(course)
     console.print(Text(text, style="bold yellow" if course.stalls else "bold"), soft_wrap=True)
-    for stall in course.stalls:
-        console.print(Text(f"  {_stall_text(stall)}", style="yellow"), soft_wrap=True)
+    names = NodeNames.of(console, course.nodes)
+    for line in _stall_lines(course.stalls, names):
+        console.print(Text(f"  {line}", style="yellow"), soft_wrap=True)
 
 
 def drain_text(course: DrainCourse) -> str:
@@ -66,11 +68,24 @@ def _stuck(course: UpgradeCourse) -> set[str]:
     return {node for stall in course.stalls for node in stall.nodes}
 
 
-def _stall_text(stall: DrainStall) -> str:
+def _stall_lines(stalls: Sequence[DrainStall], names: NodeNames) -> Iterator[str]:
+    """The stalls; a reason for which evicted pods of several budgets have no node is written once."""
+    alike: dict[str, list[DrainStall]] = {}
+    for stall in stalls:
+        alike.setdefault(stall.no_node or stall.cause, []).append(stall)
+    for reason, group in alike.items():
+        if len(group) == 1 or not group[0].no_node:
+            yield from (_stall_text(stall, stall.cause, names) for stall in group)
+            continue
+        yield f"evicted pods of {count(len(group), 'budget')} have no node: {reason}"
+        yield from (f"  {_stall_text(stall, stall.allows, names)}" for stall in group)
+
+
+def _stall_text(stall: DrainStall, cause: str, names: NodeNames) -> str:
     """`node-3 (2 pods): web allows 1 disruption; its evicted pod web-7 has no node`."""
     more = f" and {len(stall.nodes) - MAX_NAMES:,} more" if len(stall.nodes) > MAX_NAMES else ""
-    names = ", ".join(stall.nodes[:MAX_NAMES]) + more
-    return f"{names} ({count(len(stall.pods), 'pod')}): {stall.cause}"
+    shown = ", ".join(map(names.short, stall.nodes[:MAX_NAMES])) + more
+    return f"{shown} ({count(len(stall.pods), 'pod')}): {cause}"
 
 
 def _risk_table(risks: Sequence[PodAtRisk]) -> Listing:
