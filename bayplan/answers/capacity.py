@@ -284,7 +284,12 @@ class _Filling:
             copy.group = f"{kind.group.name}-{self._copies}"
             metadata = replace(kind.group.metadata, name=copy.group, uid=f"capacity/{copy.group}")
             self._stage.cluster.add(replace(kind.group, metadata=metadata))
-        copy.added = [self._add(pod, copy.group) for pod in kind.pods]
+        for pod in kind.pods:
+            copy.refusal = self._refusal(pod)
+            if copy.refusal:
+                self._take_back(copy)
+                return copy
+            copy.added.append(self._add(pod, copy.group))
         waiting = {pod.uid for pod in copy.added}
         bound: dict[str, Pod] = {}
         while waiting and (attempt := self._scheduler.schedule_one()) is not None:
@@ -299,6 +304,11 @@ class _Filling:
         else:
             self._wait(copy)
         return copy
+
+    def _refusal(self, pod: Pod) -> str:
+        """Why a limit range or a quota refuses one more copy of the pod; empty if none does."""
+        name = f"{pod.name}-{self._copies}"
+        return self._stage.simulation.refusal_of(pod.replace(name=name, uid=""))
 
     def _add(self, pod: Pod, group: str) -> Pod:
         self._placed += 1
@@ -328,13 +338,16 @@ class _Filling:
             stored = cluster.get("Pod", pod.namespace, pod.name)
             if stored is not None:
                 cluster.delete(stored)
-        group = cluster.get("PodGroup", copy.added[0].namespace, copy.group) if copy.group else None
-        if group is not None:
-            cluster.delete(group)
+        for group in list(cluster.list("PodGroup")) if copy.group else ():
+            if group.uid == f"capacity/{copy.group}":
+                cluster.delete(group)
 
     def _note_why(self, found: KindCapacity, kind: PodKind, copy: _Copy) -> None:
         """The reasons why one more of the kind does not fit."""
         account = copy.last.group if copy.last is not None else None
+        if copy.refusal:
+            found.message = copy.refusal
+            return
         if account is None:
             diagnosis = Inquiry(self._scheduler, _more(kind.pod)).diagnosis
             found.refusals, found.message = diagnosis.histogram(), diagnosis.fit_error()
@@ -364,6 +377,8 @@ class _Copy:
     pods: list[Pod] | None = None
     last: Attempt | None = None
     """The last attempt; None when there was none."""
+    refusal: str = ""
+    """Why a limit range or a quota refused one of the pods."""
 
 
 def _more(template: Pod) -> Pod:

@@ -140,6 +140,10 @@ class Simulation:
         """
         self._world.happen(event, is_replacement=is_replacement)
 
+    def refusal_of(self, pod: Pod) -> str:
+        """Why a limit range or a quota would refuse a new pod, which was admitted; empty if none does."""
+        return self._world.refusal_of(pod)
+
     @property
     def refusals(self) -> list[AdmissionRefusal]:
         """Pods and claims that a LimitRange or a ResourceQuota keeps out of the cluster."""

@@ -272,13 +272,19 @@ class World:
         """Whether limit ranges and quotas allow the object; one that they refuse is recorded."""
         if self._is_recorded or not isinstance(obj, Pod | PersistentVolumeClaim):
             return True
+        refusal = self.refusal_of(obj)
+        if refusal:
+            self._refused.append(AdmissionRefusal(obj.kind, obj.namespace, obj.name, 1, refusal))
+        return not refusal
+
+    def refusal_of(self, obj: Pod | PersistentVolumeClaim) -> str:
+        """Why a limit range or a quota would refuse a new object, which was admitted; empty if none does."""
         self._follow_quotas()
         try:
             self._admission.check(obj)
         except AdmissionRefusedError as error:
-            self._refused.append(AdmissionRefusal(obj.kind, obj.namespace, obj.name, 1, str(error)))
-            return False
-        return True
+            return str(error)
+        return ""
 
     def _follow_quotas(self) -> None:
         """Count what is used, from the first quota on."""

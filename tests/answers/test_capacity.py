@@ -11,7 +11,7 @@ from bayplan.answers.capacity import Capacity, find_capacity
 from bayplan.answers.pod_kinds import PodKind, read_pod_kinds
 from bayplan.errors import InputError
 from bayplan.sim import Simulation
-from bayplan.testing.builders import make_node, make_pod
+from bayplan.testing.builders import make_node, make_object, make_pod
 
 
 def capacity(objects: list[Any], *pods: Any, **options: Any) -> Capacity:
@@ -180,3 +180,28 @@ def test_invalid_input_is_reported(pod: Any, options: dict[str, Any], problem: s
         capacity([make_node("a")], pod, **options)
 
     assert problem in str(caught.value)
+
+
+def test_a_quota_ends_the_search_and_is_the_reason() -> None:
+    quota = make_object("ResourceQuota", "q", spec={"hard": {"requests.cpu": "3"}})
+    pod = make_pod("p", cpu="1")
+
+    found = find_capacity([make_node("n", cpu="16"), quota], [PodKind("p", pod)])
+
+    assert found.rounds == 3
+    assert found.kinds[0].message == (
+        'pods "p-4" is forbidden: exceeded quota: q, requested: requests.cpu=1, used: requests.cpu=3, '
+        "limited: requests.cpu=3"
+    )
+
+
+def test_a_limit_range_sets_the_size_of_the_copies() -> None:
+    limits = [{"type": "Container", "defaultRequest": {"cpu": "2"}}]
+    pod = make_object("Pod", "p", spec={"containers": [{"name": "c", "image": "i"}]})
+
+    found = find_capacity(
+        [make_node("n", cpu="16"), make_object("LimitRange", "r", spec={"limits": limits})],
+        [PodKind("p", pod)],
+    )
+
+    assert found.rounds == 8

@@ -99,3 +99,22 @@ def test_wrong_input_is_one_line_and_the_status_is_2(
     assert out == ""
     assert err.startswith(f"error: {problem}")
     assert err.count("\n") == 1
+
+
+def test_a_quota_that_ends_the_search_is_the_reason(tmp_path: Path) -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "quiet"}}
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "quiet"},
+    }
+    (tmp_path / "pod.json").write_text(
+        json.dumps({**pod, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    )
+    (tmp_path / "quota.json").write_text(json.dumps({**quota, "spec": {"hard": {"pods": "2"}}}))
+
+    out, _ = capacity("--pod", str(tmp_path / "pod.json"), "-f", str(tmp_path / "quota.json"))
+
+    assert out.splitlines()[-1].startswith(
+        '2 more pods fit; pods "p-3" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2,'
+    )

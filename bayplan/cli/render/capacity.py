@@ -42,9 +42,17 @@ def summary(answer: Capacity) -> Text:
         text += " (the limit)"
     elif answer.bottleneck:
         text += f"; {answer.bottleneck} runs out first"
+    elif refused := _refused_outright(answer):
+        text += f"; {refused}"
     elif answer.first_refused:
         text += "; no resource runs out: nodes refuse for other reasons"
     return Text(text, style="bold green" if fits else "bold yellow")
+
+
+def _refused_outright(answer: Capacity) -> str:
+    """The message of the copy that was refused before any node, by a limit range or a quota; empty if none was."""
+    first = [kind for kind in answer.kinds if kind.name == answer.first_refused]
+    return first[0].message if first and not first[0].refusals else ""
 
 
 def _group_summary(answer: Capacity) -> Text:

@@ -23,7 +23,9 @@ TRIES = 5
 """How often a list is restarted after its continuation expired on the server."""
 
 KINDS_READ: tuple[Resource, ...] = (
-    # Not read by the scheduler, but by the controllers that create pods where a snapshot is opened.
+    # Not read by the scheduler, but by admission and the controllers that create pods where a snapshot is opened.
+    Resource(KINDS["LimitRange"], "limitranges"),
+    Resource(KINDS["ResourceQuota"], "resourcequotas"),
     Resource(KINDS["PriorityClass"], "priorityclasses"),
     Resource(KINDS["ResourceClaimTemplate"], "resourceclaimtemplates"),
     *RESOURCES.values(),
