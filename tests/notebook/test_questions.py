@@ -184,6 +184,24 @@ def test_capacity_counts_what_still_fits() -> None:
     assert found.to_frame()["more"].sum() == 5
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(lambda **how: explain(SMALL, "big", **how), id="explain"),
+        pytest.param(lambda **how: what_if(SMALL, Drain("b"), **how), id="what_if"),
+        pytest.param(lambda **how: capacity(SMALL, make_pod("one"), **how), id="capacity"),
+        pytest.param(lambda **how: rebalance(SMALL, **how), id="rebalance"),
+    ],
+)
+def test_questions_are_about_the_settled_cluster_unless_it_is_asked_about_as_it_is(
+    ask: Any,
+) -> None:
+    settled, as_is = ask().settled, ask(as_is=True).settled
+
+    assert (settled.waiting, settled.placed, settled.as_is) == (2, 1, False)
+    assert (as_is.waiting, as_is.placed, as_is.as_is) == (2, 0, True)
+
+
 def test_frames_have_a_line_per_pod_and_per_node() -> None:
     report = simulate(SMALL)
 
