@@ -203,7 +203,18 @@ def test_a_deployment_is_scaled_up_and_down_and_removed() -> None:
     ]
 
 
-def test_another_template_is_rolled_out_at_once() -> None:
+@pytest.mark.parametrize(
+    ("cpu", "used", "deleted"),
+    [
+        pytest.param(
+            "5", 4000, [90, 120, None, None], id="one pod at a time, as the old ones leave"
+        ),
+        pytest.param("4", 3000, [90, None, None], id="it stops where the next pod has no room"),
+    ],
+)
+def test_another_template_is_rolled_out_step_by_step(
+    cpu: str, used: int, deleted: list[float | None]
+) -> None:
     changed = {
         "kind": "Deployment",
         "metadata": {"name": "web"},
@@ -211,10 +222,10 @@ def test_another_template_is_rolled_out_at_once() -> None:
     }
     timeline = make_timeline({"at": "1m", "change": [changed]})
 
-    report = run(make_node("n"), decode_object(deployment_tree(2)), timeline)
+    report = run(make_node("n", cpu=cpu), decode_object(deployment_tree(2)), timeline)
 
-    assert report.nodes[0].after["cpu"] == 4000
-    assert [r.deleted_s for r in report.placed] == [90, 90, None, None]
+    assert report.nodes[0].after["cpu"] == used
+    assert sorted((r.deleted_s for r in report.placed), key=lambda s: s or 999) == deleted
 
 
 def test_a_new_node_gets_its_daemons_and_a_removed_one_loses_them() -> None:
