@@ -139,7 +139,7 @@ def simulate(question: Question, options: SimulateOptions) -> None:
 
     Exit status: 0 when every pod has a node, 1 when some are pending, 2 when the input is wrong.
 
-    Example: bayplan simulate -f cluster.yaml -f workload.yaml --explain --to result.yaml
+    Example: bayplan simulate -f cluster.yaml -f workload.yaml --explain
     """
     until_s = _seconds("--until", options.until)
     settings, manifests = question.settings, question.manifests
