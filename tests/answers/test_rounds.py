@@ -287,6 +287,20 @@ def test_pods_that_new_nodes_take_count_as_running_before_the_next_eviction() ->
     assert (use.allowed, use.at_once, use.is_violated) == (1, 1, False)
 
 
+def test_progress_is_told_by_nodes_of_an_upgrade_and_by_pods_of_a_drain() -> None:
+    objects = [*(make_node(name, cpu="9") for name in "abc"), *make_web(2, "a")]
+    told: list[tuple[int, int]] = []
+
+    def note(done: int, total: int) -> None:
+        told.append((done, total))
+
+    ask_what_if(objects, [Upgrade("*", surge=2)], on_progress=note)
+    assert told == [(2, 3), (3, 3)]
+    told.clear()
+    ask_what_if([*objects, make_budget(maxUnavailable=1)], [Drain("a")], on_progress=note)
+    assert told == [(1, 2), (2, 2)]
+
+
 def test_nodes_that_go_before_their_copies_come_leave_pods_pending_meanwhile() -> None:
     objects = [make_node("a", cpu="3"), make_node("b", cpu="4"), *make_web(3, "a")]
     full = make_pod("full", cpu="3", node_name="b")

@@ -71,7 +71,8 @@ class _Upgrading:
         for start in range(0, len(course.nodes), size):
             self._step(course.nodes[start : start + size])
             if self._stage.on_progress is not None:
-                self._stage.on_progress(start + size, len(course.nodes))
+                done = min(start + size, len(course.nodes))
+                self._stage.on_progress(done, len(course.nodes))
         course.seconds = self._evictions.elapsed_s
         at_risk = {risk.pod: risk for risk in reversed(course.at_risk)}
         course.at_risk = [risk for risk in course.at_risk if at_risk[risk.pod] is risk]
