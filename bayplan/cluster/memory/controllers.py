@@ -85,7 +85,7 @@ class Controllers:
         self._abandoned: list[OwnerKey] = []
         self._changes = rollouts.WorkloadChanges(takes_all=self._is_live)
         self._is_ready = is_ready if live else is_healthy
-        self._nodes_changed = False
+        self._changed_nodes: set[str] = set()
         self._new_nodes = set[str]() if live else {node.name for node in cluster.list("Node")}
         self._first_daemons: list[Pod] = []
         self._sync: dict[str, Callable[[Any, bool], list[Pod]]] = {
@@ -134,7 +134,7 @@ class Controllers:
             case Pod():
                 self._pods.add(obj)
             case Node():
-                self._nodes_changed = True
+                self._changed_nodes.add(obj.name)
                 if not self._is_live:
                     self._new_nodes.add(obj.name)
             case _ if obj.kind in self._sync:
@@ -158,7 +158,8 @@ class Controllers:
             case LimitRange() | ResourceQuota():
                 self._note_refused(new.namespace)
             case Node():
-                self._nodes_changed |= old.labels != new.labels or old.taints != new.taints
+                if old.labels != new.labels or old.taints != new.taints:
+                    self._changed_nodes.add(new.name)
             case _ if new.kind in self._sync:
                 self._changes.update(_key(new), old, new)
                 self._note(_key(new), True)
@@ -174,7 +175,7 @@ class Controllers:
             case LimitRange() | ResourceQuota():
                 self._note_refused(obj.namespace)
             case Node():
-                self._nodes_changed = True
+                self._changed_nodes.add(obj.name)
             case _ if obj.kind in self._sync:
                 self._abandoned.append(_key(obj))
                 self._changes.forget(_key(obj))
@@ -191,14 +192,14 @@ class Controllers:
     @property
     def has_work(self) -> bool:
         """Whether work is recorded."""
-        return bool(self._noted or self._abandoned or self._nodes_changed)
+        return bool(self._noted or self._abandoned or self._changed_nodes)
 
     def run_once(self) -> list[Pod]:
         """Do the recorded work; consequences are recorded in turn."""
-        if self._nodes_changed:
-            self._nodes_changed = False
-            for daemon_set in self._cluster.list("DaemonSet"):
-                self._note(_key(daemon_set), True)
+        changed, self._changed_nodes = self._changed_nodes, set()
+        for daemon_set in self._cluster.list("DaemonSet") if changed else ():
+            self._delete_misplaced(daemon_set, changed)
+            self._note(_key(daemon_set), False)
         abandoned, self._abandoned = self._abandoned, []
         for key in abandoned:
             self._clean_up(key)
@@ -405,15 +406,11 @@ class Controllers:
         labels = {REVISION_HASH: self.revision_of(daemon_set), daemons.GENERATION: "1"}
         owned = self._pods.owned_by(daemon_set, selector)
         if may_delete:
-            for pod in list(owned.active.values()):
-                node = self._cluster.get("Node", "", daemons.target_node(pod))
-                if node is None or not daemons.may_stay(node, base, template.node_name):
-                    self._delete(pod)
+            self._delete_misplaced(daemon_set)
             self._delete_outdated(daemon_set, labels[REVISION_HASH])
         taken = {daemons.target_node(pod) for pod in owned}
-        nodes: Iterable[Node] = self._cluster.list("Node")
         made = []
-        for node in nodes:
+        for node in self._cluster.list("Node"):
             if node.name in taken or not daemons.is_eligible(node, base, template.node_name):
                 continue
             name = next(self._pods.free_names(daemon_set, f"{daemon_set.name}-"))
@@ -422,6 +419,12 @@ class Controllers:
             if node.name in self._new_nodes:
                 self._first_daemons.append(made[-1])
         return made
+
+    def _delete_misplaced(self, daemon_set: DaemonSet, nodes: set[str] | None = None) -> None:
+        """Delete the daemons that may not stay on their nodes; with `nodes`, only on these."""
+        pods = self._pods.owned_by(daemon_set, daemon_set.spec.selector).active.values()
+        for pod in daemons.misplaced(pods, daemon_set.spec.template, self._cluster.get, nodes):
+            self._delete(pod)
 
     def revision_of(self, workload: StatefulSet | DaemonSet) -> str:
         """The template hash that the pods of the workload should have."""

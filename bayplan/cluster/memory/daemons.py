@@ -6,7 +6,7 @@ Mirrors pkg/controller/daemon/daemon_controller.go and util/daemonset_util.go.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from ...api.selectors import (
     matches_map,
 )
 from ...api.taints import NO_EXECUTE, NO_SCHEDULE, Toleration, find_untolerated
-from ...api.workloads import DaemonSet
+from ...api.workloads import DaemonSet, PodTemplateSpec
 from .pod_index import OwnedPods
 
 GENERATION = "pod-template-generation"
@@ -57,8 +57,25 @@ def is_eligible(node: Node, spec: PodSpec, node_name: str) -> bool:
     return _is_picked(node, spec, node_name) and find_untolerated(node.taints, tolerations) is None
 
 
-def may_stay(node: Node, spec: PodSpec, node_name: str) -> bool:
-    """Whether a daemon on `node` may stay there; only a NoExecute taint evicts it."""
+def misplaced(
+    pods: Iterable[Pod],
+    template: PodTemplateSpec,
+    find: Callable[[str, str, str], Node | None],
+    nodes: Collection[str] | None = None,
+) -> list[Pod]:
+    """The daemons that may not stay on their nodes; with `nodes`, those on these. Only a NoExecute taint evicts one."""
+    spec, found = make_spec(template.spec), list[Pod]()
+    for pod in pods:
+        name = target_node(pod)
+        if nodes is not None and name not in nodes:
+            continue
+        node = find("Node", "", name)
+        if node is None or not _may_stay(node, spec, template.node_name):
+            found.append(pod)
+    return found
+
+
+def _may_stay(node: Node, spec: PodSpec, node_name: str) -> bool:
     taints = tuple(taint for taint in node.taints if taint.effect == NO_EXECUTE)
     tolerations = spec.tolerations or ()
     return _is_picked(node, spec, node_name) and find_untolerated(taints, tolerations) is None
