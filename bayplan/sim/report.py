@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from .outcomes import NodeUse, PodResult
 from .pending import PendingGroup, WorkloadKey, group_pending
 from .showing import ShownAnswer
 from .totals import TotalsChange, is_tainted, totals_of_uses
-from .use_over_time import UseMove, UseSeries, use_over_time
+from .use_over_time import UseHistory, UseSeries, use_over_time
 
 
 @dataclass(slots=True, repr=False)
@@ -41,8 +41,8 @@ class SimulationReport(ShownAnswer):
     """How objects of the input were understood that are not simulated as they are."""
     sizes: Mapping[WorkloadKey, int] = field(default_factory=dict)
     """Number of pods of each workload at the end; empty when no pod is pending."""
-    moves: Sequence[UseMove] = ()
-    """What came to nodes and left them, in order."""
+    history: UseHistory = field(default_factory=UseHistory)
+    """What came to nodes and left them."""
     time_s: float = 0.0
     """When the simulation ended, on its own clock."""
     seconds: float = 0.0
@@ -78,7 +78,7 @@ class SimulationReport(ShownAnswer):
 
     def use_over_time(self) -> list[UseSeries]:
         """Use of each resource, and number of pending pods, over the time of the run."""
-        return use_over_time(self.moves, self.time_s)
+        return use_over_time(self.history, self.time_s)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole report as plain data, as `bayplan simulate -o json` prints it."""

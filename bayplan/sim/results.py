@@ -15,7 +15,7 @@ from .group_outcomes import GroupOutcome, group_outcomes
 from .outcomes import NodeUse, PodResult
 from .pending import WorkloadKey, workload_key
 from .report import SimulationReport
-from .use_over_time import UseRecorder
+from .use_over_time import UseHistory, is_change_of_use
 from .world import is_waiting
 
 NOT_TRIED = "not tried yet"
@@ -32,7 +32,7 @@ class Results:
         self._nodes = {node.name: NodeUse(node) for node in cluster.list("Node")}
         # Summed up at the end, so that the first decision does not wait for it.
         self._before = dict(self._nodes), list(cluster.list("Pod"))
-        self._use = UseRecorder([*cluster.list("Node"), *self._before[1]])
+        self._history = UseHistory([*cluster.list("Node"), *self._before[1]])
         self.pods_seen = sum(map(is_waiting, cluster.list("Pod")))
         """Number of pods so far that needed a node."""
 
@@ -54,35 +54,45 @@ class Results:
 
     def on_add(self, obj: Any) -> None:
         """Add a pod or a node."""
-        self._use.on_add(obj, self._clock.monotonic())
+        now_s = self._clock.monotonic()
         if isinstance(obj, Pod):
-            self._created_s[obj.uid] = self._clock.monotonic()
+            self._created_s[obj.uid] = now_s
             self.pods_seen += is_waiting(obj)
         elif isinstance(obj, Node):
-            self._nodes[obj.name] = NodeUse(obj, added_s=self._clock.monotonic())
+            self._nodes[obj.name] = NodeUse(obj, added_s=now_s)
+        else:
+            return
+        self._history.changes.append((now_s, None, obj))
 
     def on_update(self, old: Any, new: Any) -> None:
         """Update a pod, which may have finished, or a node, whose resources may have changed."""
-        self._use.on_update(old, new, self._clock.monotonic())
         if isinstance(new, Pod):
+            if not is_change_of_use(old, new):
+                return
             result = self._pods.get(new.uid)
             if result is not None and new.is_finished and not old.is_finished:
                 result.finished_s = self._clock.monotonic()
         elif isinstance(new, Node):
             self._nodes[new.name].node = new
+        else:
+            return
+        self._history.changes.append((self._clock.monotonic(), old, new))
 
     def on_delete(self, obj: Any) -> None:
         """Delete a pod; its result stays if it was placed."""
-        self._use.on_delete(obj, self._clock.monotonic())
+        now_s = self._clock.monotonic()
         if isinstance(obj, Pod):
             result = self._pods.get(obj.uid)
             if result is not None and obj.node_name:
-                result.deleted_s = self._clock.monotonic()
+                result.deleted_s = now_s
             else:
                 self._pods.pop(obj.uid, None)
                 self.pods_seen -= is_waiting(obj)
         elif isinstance(obj, Node):
-            self._nodes[obj.name].removed_s = self._clock.monotonic()
+            self._nodes[obj.name].removed_s = now_s
+        else:
+            return
+        self._history.changes.append((now_s, obj, None))
 
     # The end
 
@@ -101,7 +111,7 @@ class Results:
             preempted=self._cluster.evictions,
             groups=self._groups() if scheduler.has_groups else [],
             sizes=Counter(self._workloads()) if self._has_pending() else {},
-            moves=self._use.moves,
+            history=self._history,
             time_s=self._clock.monotonic(),
             seconds=seconds,
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -75,49 +75,50 @@ class UseSeries:
         }
 
 
-class UseRecorder:
-    """Follows a cluster from its first objects on, and notes what comes to nodes and leaves them."""
+@dataclass(slots=True)
+class UseHistory:
+    """The pods and nodes at the start, and each change of one of them; summed up only when it is asked for."""
 
-    def __init__(self, objects: Iterable[Pod | Node]) -> None:
-        self.moves: list[UseMove] = []
-        for obj in objects:
-            self.on_add(obj, 0.0)
+    first: Sequence[Pod | Node] = ()
+    changes: list[tuple[float, Pod | Node | None, Pod | Node | None]] = field(default_factory=list)
+    """When it happened, what was there before, and what is there since."""
 
-    def on_add(self, obj: Any, now_s: float) -> None:
-        """Note a pod or a node that comes."""
-        if _counts(obj):
-            self.moves.append((now_s, obj, 1))
-
-    def on_update(self, old: Any, new: Any, now_s: float) -> None:
-        """Note a pod that gets a node or ends, or a node that is resized."""
-        if isinstance(new, Pod):
-            is_other = old.node_name != new.node_name or old.is_finished != new.is_finished
-        else:
-            is_other = isinstance(new, Node) and old.allocatable != new.allocatable
-        if is_other:
-            self.on_delete(old, now_s)
-            self.on_add(new, now_s)
-
-    def on_delete(self, obj: Any, now_s: float) -> None:
-        """Note a pod or a node that goes."""
-        if _counts(obj):
-            self.moves.append((now_s, obj, -1))
+    def moves(self) -> Iterator[UseMove]:
+        """What comes to nodes and leaves them, in order."""
+        for obj in self.first:
+            if _counts(obj):
+                yield 0.0, obj, 1
+        for at_s, old, new in self.changes:
+            if old is not None and _counts(old):
+                yield at_s, old, -1
+            if new is not None and _counts(new):
+                yield at_s, new, 1
 
 
-def _counts(obj: Any) -> bool:
+def is_change_of_use(old: Pod, new: Pod) -> bool:
+    """Whether a pod got a node, ended, or is being deleted."""
+    return (
+        old.node_name != new.node_name
+        or old.status.phase != new.status.phase
+        or old.is_terminating != new.is_terminating
+    )
+
+
+def _counts(obj: Pod | Node) -> bool:
     """Whether the object is a node, or a pod that runs or waits for a node."""
-    if isinstance(obj, Pod):
-        return not obj.is_finished and (bool(obj.node_name) or not obj.is_terminating)
-    return isinstance(obj, Node)
+    if isinstance(obj, Node):
+        return True
+    return not obj.is_finished and (bool(obj.node_name) or not obj.is_terminating)
 
 
-def use_over_time(moves: Sequence[UseMove], end_s: float) -> list[UseSeries]:
+def use_over_time(history: UseHistory, end_s: float) -> list[UseSeries]:
     """A series for each resource that pods use, cpu and memory first, and one of the pending pods.
 
     Empty when no time passed.
     """
     if not end_s:
         return []
+    moves = list(history.moves())
     asked = {
         name for _, obj, _ in moves if isinstance(obj, Pod) and obj.node_name for name in obj.usage
     }
