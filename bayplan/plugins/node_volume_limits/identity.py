@@ -93,8 +93,10 @@ class Identifier(ABC):
 
     def judge_owner(self, ref: ClaimUse, claim: PersistentVolumeClaim) -> VolumeFault | None:
         """The fault of a claim that was not made for the pod whose ephemeral volume it seems to be."""
+        if not ref.is_ephemeral:
+            return None
         owner = controller_of(claim.owner_references)
-        if not ref.is_ephemeral or (owner is not None and owner.uid == ref.pod_uid):
+        if owner is not None and owner.uid == ref.pod_uid:
             return None
         pod = f"{ref.namespace}/{ref.pod_name}"
         return VolumeFault(f"PVC {claim.key} was not created for pod {pod} (pod is not owner)")

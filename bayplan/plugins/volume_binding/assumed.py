@@ -6,7 +6,7 @@ word: as soon as it shows another version of an object, what was assumed of the 
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar, cast
+from typing import Generic, TypeVar
 
 from ...api.meta import KubeObject
 from ...errors import BayplanError
@@ -39,7 +39,8 @@ class AssumedObjects(Generic[Object]):
 
     def listed(self, namespace: str, name: str) -> Object | None:
         """The object as the cluster has it."""
-        return cast("Object | None", self._lister.get(self._kind, namespace, name))
+        found: Object | None = self._lister.get(self._kind, namespace, name)
+        return found
 
     def get(self, namespace: str, name: str) -> Object | None:
         """The object as assumed, else as the cluster has it."""
