@@ -7,12 +7,15 @@ pkg/quota/v1/evaluator/core for pods and claims. Messages are kube-apiserver's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
 
+from ...api.containers import Container
 from ...api.limits import EXISTS, ResourceQuota, ScopeRequirement
 from ...api.pod import Pod
 from ...api.pod_spec import PodSpec
-from ...api.quantity import NANO, nano_to_value
+from ...api.quantity import NANO, nano_to_value, parse_quantity
 from ...api.quantity_text import ExactAmount
 from ...api.resources import QUOTA_PREFIX, is_hugepages, is_native, pod_amounts, pod_limits
 from ...api.storage import PersistentVolumeClaim
@@ -36,13 +39,20 @@ CLAIM_NAMES = ("persistentvolumeclaims", "requests.storage")
 BY_CLASS = ".storageclass.storage.k8s.io/"
 
 
+class _SpecUse(NamedTuple):
+    """What a pod of a spec uses, and the limits whose resource all of its containers set."""
+
+    use: Use
+    set_by_all: frozenset[str]
+
+
 class QuotaLedger:
     """Follows the cluster, and has the use of every ResourceQuota. A watcher of the cluster."""
 
     def __init__(self, lister: Lister) -> None:
         self._lister = lister
         self._used: dict[tuple[str, str], Use] = {}
-        self._of_spec: dict[PodSpec, Use] = {}
+        self._of_spec: WeakKeyDictionary[PodSpec, _SpecUse] = WeakKeyDictionary()
 
     def on_add(self, obj: Any) -> None:
         """Count the object, or begin to follow a quota."""
@@ -84,7 +94,7 @@ class QuotaLedger:
             if not _counts(quota, obj):
                 continue
             names = list(matching_names(quota, obj))
-            missing = _unset(obj, names) if isinstance(obj, Pod) else ""
+            missing = self._unset(obj, names) if isinstance(obj, Pod) else ""
             if missing:
                 return f"failed quota: {quota.name}: must specify {missing}"
             wanted = self._use_of(obj) if wanted is None else wanted
@@ -123,22 +133,31 @@ class QuotaLedger:
             return claim_use(obj)
         if obj.is_finished:
             return {"count/pods": ONE}
-        use = self._of_spec.get(obj.spec)
-        if use is None:
-            use = self._of_spec[obj.spec] = pod_use(obj.spec)
-        return use
+        return self._measured(obj.spec).use
+
+    def _unset(self, pod: Pod, names: Iterable[str]) -> str:
+        """The limits whose resource some containers do not set, in words; empty: none."""
+        required = MUST_BE_SET.intersection(names)
+        return "" if required <= self._measured(pod.spec).set_by_all else _unset(pod, required)
+
+    def _measured(self, spec: PodSpec) -> _SpecUse:
+        found = self._of_spec.get(spec)
+        if found is None:
+            found = self._of_spec[spec] = _SpecUse(pod_use(spec), _set_by_all(spec))
+        return found
 
 
 def quota_excess(quota: ResourceQuota, wanted: Use, used: Use) -> str:
     """Which limits of the quota an object exceeds that uses `wanted`, in words; empty: none."""
-    hard = {name: ExactAmount.of(quota.hard[name]) for name in wanted}
+    limits = quota.hard
     exceeded = sorted(
         name
         for name, amount in wanted.items()
-        if amount.nano and used.get(name, ZERO).nano + amount.nano > hard[name].nano
+        if amount.nano and used.get(name, ZERO).nano + amount.nano > parse_quantity(limits[name])
     )
     if not exceeded:
         return ""
+    hard = {name: ExactAmount.of(limits[name]) for name in exceeded}
     return (
         f"exceeded quota: {quota.name}, requested: {_listed(wanted, exceeded)}, "
         f"used: {_listed(used, exceeded)}, limited: {_listed(hard, exceeded)}"
@@ -187,12 +206,14 @@ def matching_names(quota: ResourceQuota, obj: Counted) -> Iterator[str]:
     return (name for name in quota.hard if is_about(name))
 
 
+@lru_cache(maxsize=1024)
 def _is_about_pods(name: str) -> bool:
     if name in POD_NAMES or name.startswith(("hugepages-", "requests.hugepages-")):
         return True
     return name.startswith(QUOTA_PREFIX) and not is_native(name) and not _is_about_claims(name)
 
 
+@lru_cache(maxsize=1024)
 def _is_about_claims(name: str) -> bool:
     names = (*CLAIM_NAMES, "count/persistentvolumeclaims")
     return name in names or name.endswith(tuple(BY_CLASS + each for each in CLAIM_NAMES))
@@ -261,19 +282,28 @@ def _reaches_other_namespaces(spec: PodSpec) -> bool:
     return any(term.namespaces or term.namespace_selector is not None for term in terms)
 
 
-def _unset(pod: Pod, names: Iterable[str]) -> str:
-    """The limits whose resource some containers do not set, with their names."""
+def _unset(pod: Pod, required: Iterable[str]) -> str:
+    """The limits whose resource some containers do not set, with the names of these."""
     spec = pod.spec
     if spec.resources is not None and (spec.resources.requests or spec.resources.limits):
         return ""
     missing: dict[str, set[str]] = {}
     for container in (*(spec.containers or ()), *(spec.init_containers or ())):
-        resources = container.resources
-        limits = dict.fromkeys((resources.limits or {}) if resources is not None else (), ONE)
-        use = _compute_use(dict.fromkeys(container.requests, ONE), limits)
-        for name in MUST_BE_SET.intersection(names) - use.keys():
+        for name in set(required) - _set_by(container):
             missing.setdefault(name, set()).add(container.name)
     return "; ".join(f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing))
+
+
+def _set_by_all(spec: PodSpec) -> frozenset[str]:
+    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+    return MUST_BE_SET.intersection(*map(_set_by, containers))
+
+
+def _set_by(container: Container) -> frozenset[str]:
+    """The limits whose resource a container sets."""
+    resources = container.resources
+    limits = dict.fromkeys((resources.limits or {}) if resources is not None else (), ONE)
+    return frozenset(_compute_use(dict.fromkeys(container.requests, ONE), limits))
 
 
 def _same_use(old: Pod, new: Pod) -> bool:
