@@ -28,6 +28,7 @@ from ..scheduler import PluginSource
 from .recording import ADDED, DELETED, RecordedEvent, Recording
 from .simulation import OnProgress, Simulation
 from .timeline import TimelineEvent, TimelineTarget
+from .use_over_time import UseSeries
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 PREEMPTED = "PreemptionByScheduler"
@@ -99,6 +100,8 @@ class ReplayReport:
     time_s: float = 0.0
     seconds: float = 0.0
     """Duration of the replay on the wall clock."""
+    use: list[UseSeries] = field(default_factory=list)
+    """Use of each resource and number of pending pods over the time of the replay."""
 
     @property
     def differing(self) -> list[ReplayedPod]:
@@ -153,7 +156,11 @@ class Replay:
         self._cluster.watch(_Bindings(self._bound), replay=False)
         report = self._simulation.run(on_progress, until_s=heard_at(self._recording.duration_s))
         return ReplayReport(
-            list(self._compared.values()), report.preempted, report.time_s, report.seconds
+            list(self._compared.values()),
+            report.preempted,
+            report.time_s,
+            report.seconds,
+            report.use_over_time(),
         )
 
     def _happening(self, event: RecordedEvent) -> Callable[[], None]:

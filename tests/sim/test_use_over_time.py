@@ -65,3 +65,15 @@ def test_totals_count_nodes_that_come() -> None:
     assert report.totals.before.of("cpu").used == 0
     assert report.totals.resources[:2] == ["cpu", "memory"]
     assert report.totals.after.of("pods").used == 1
+
+
+def test_a_pod_that_is_deleted_while_it_waits_is_no_longer_pending() -> None:
+    simulation = Simulation([make_node("a", cpu="1"), make_pod("large", cpu="5")])
+    simulation.run()
+    (waiting,) = simulation.cluster.list("Pod")
+    simulation.expect(60.0, lambda: simulation.cluster.delete(waiting))
+
+    report = simulation.run(until_s=120.0)
+
+    pending = report.use_over_time()[-1]
+    assert (pending.times_s, pending.values) == ([0.0, 60.0], [1.0, 0.0])

@@ -15,6 +15,8 @@ from .tables import BAR_WIDTH, amount, make_bar, section, share_change, value_ch
 ALWAYS = ("cpu", "memory")
 LEVELS = "▁▂▃▄▅▆▇█"
 PICTURE_WIDTH = 40
+ROUND_UP = 0.5 + 1e-6
+"""Rounds halves up, also where a mean is a little less by the error of floating point."""
 WIDE = 90
 """From this width on there is room for whole bars."""
 
@@ -73,7 +75,7 @@ def sparkline(values: Sequence[float], highest: float) -> str:
     """A sign per value; a little is never shown as nothing."""
     top = len(LEVELS) - 1
     return "".join(
-        LEVELS[min(max(round(value / highest * top), 1), top)] if value > 0 else LEVELS[0]
+        LEVELS[min(max(int(value / highest * top + ROUND_UP), 1), top)] if value > 0 else LEVELS[0]
         for value in values
     )
 

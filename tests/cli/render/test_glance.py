@@ -149,6 +149,10 @@ def test_a_little_is_never_drawn_as_nothing() -> None:
     assert sparkline([0, 0.001, 0.5, 1], 1.0) == "▁▂▅█"
 
 
+def test_equal_values_are_drawn_alike() -> None:
+    assert sparkline([0.5 - 1e-12, 0.5, 0.5 + 1e-12], 1.0) == "▅▅▅"
+
+
 def test_a_report_at_80_columns_keeps_pod_and_node() -> None:
     name = "notification-dispatcher-754fd7b96f-"
     nodes = [make_node(f"ip-10-1-0-{i}{SUFFIX}", cpu="4") for i in range(3)]
