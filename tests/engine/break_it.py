@@ -222,7 +222,7 @@ MUTANTS = [
     Mutant(
         "a pod's own nomination is ignored",
         ENGINE,
-        "return not (self._nominator and self._nominator.node_of(pod))",
+        "return not self._nominator.node_of(pod)",
         "return True",
     ),
     Mutant(
