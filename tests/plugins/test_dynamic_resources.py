@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.errors import ApiError
 from bayplan.framework import SKIP, Code, CycleState, Diagnosis
-from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.plugins.dynamic_resources import TRIES_PER_SECOND, DynamicResources
 from bayplan.table import ALL
 from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.conformance import check_conformance, check_rows_agree
@@ -232,6 +232,29 @@ def test_a_search_that_goes_on_too_long_is_ended() -> None:
 
     assert verdict.error is not None
     assert "node a: timed out trying to allocate devices" in verdict.error.message
+
+
+@pytest.mark.parametrize(
+    ("free", "is_ended"),
+    [
+        pytest.param(4, False, id="all 15 subsets of four devices are tried in time"),
+        pytest.param(5, True, id="31 subsets of five devices are too many"),
+    ],
+)
+def test_a_search_for_more_devices_than_are_free_goes_through_all_subsets(
+    free: int, is_ended: bool
+) -> None:
+    made = DeviceWorld(
+        DynamicResources(filter_timeout_s=20 / TRIES_PER_SECOND),
+        make_node("a"),
+        make_class("gpu"),
+        make_slice("s", *(f"d{i}" for i in range(free)), node="a"),
+        make_claim("c", make_request(count=free + 1)),
+    )
+
+    _, verdict = made.filter(claiming("c"))
+
+    assert (verdict.error is not None) is is_ended
 
 
 # Score

@@ -151,7 +151,7 @@ class KeptAnswers:
         if not claims:
             return FITS, []
         if all(claim.is_plain for claim in claims):
-            found = first_free(self._devices, row, claims, keys)
+            found = first_free(self._devices, row, claims, keys, self._tries)
             if found is not None:
                 return (_CODES[found], []) if isinstance(found, str) else (FITS, found)
         search = DeviceSearch(self._devices, row, claims, keys, self._tries)

@@ -10,15 +10,19 @@ from collections.abc import Sequence
 
 from ...framework.devices import DeviceId, Devices
 from .plans import AllocationError, ClaimPlan
-from .search import Taken, refusal
+from .search import Taken, refusal, timed_out
 
 
 def first_free(
-    devices: Devices, row: int, claims: Sequence[ClaimPlan], keys: Sequence[str]
+    devices: Devices,
+    row: int,
+    claims: Sequence[ClaimPlan],
+    keys: Sequence[str],
+    tries: int | None = None,
 ) -> list[list[Taken]] | str | None:
     """The devices for each of the plain `claims` at a row, or the reason why there are none; None: search.
 
-    `keys` name the claims in errors.
+    `keys` name the claims in errors; `tries` limits the search.
     """
     inventory, in_use = devices.inventory, devices.allocated.in_use
     taking: set[DeviceId] = set()
@@ -39,8 +43,13 @@ def first_free(
                 missing -= 1
                 if not missing:
                     break
+            if missing and taking:
+                return None
             if missing:
-                return None if taking else refusal(inventory.at(row))
+                # The search would try every subset of the free devices, none of which is enough.
+                if tries is not None and 2 ** (plan.count - missing) - 1 > tries:
+                    raise timed_out(devices, row)
+                return refusal(inventory.at(row))
             taking.update([one.offer.id for one in found])
         taken.append(found)
     return taken

@@ -223,7 +223,7 @@ class DeviceSearch:
         if self._tries is not None:
             self._tries -= 1
             if self._tries < 0:
-                raise AllocationError(f"node {self._devices.table.names[self._row]}: {TIMED_OUT}")
+                raise timed_out(self._devices, self._row)
 
     # One device
 
@@ -327,6 +327,11 @@ def refusal(offers: NodeOffers) -> str:
     if any(view.is_invalid for view in offers.views):
         return INVALID_POOLS
     return CANNOT_ALLOCATE
+
+
+def timed_out(devices: Devices, row: int) -> AllocationError:
+    """The error of a search at a row that took too many tries."""
+    return AllocationError(f"node {devices.table.names[row]}: {TIMED_OUT}")
 
 
 def limit_of(offer: Offer, name: str) -> int:
